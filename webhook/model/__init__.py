@@ -1,0 +1,1 @@
+"""What a pod says, as pure values: no input or output, no policy."""

@@ -1,0 +1,75 @@
+"""Which extended resource names are GPUs, and whose.
+
+Sources: NVIDIA k8s-device-plugin (gpu, gpu.shared, mig-*), kubevirt-gpu-device-plugin and sandbox-device-plugin (pgpu
+and names in capitals such as GA102GL_A10 or GRID_T4-16Q), ROCm k8s-device-plugin (gpu and partitions such as
+cpx_nps4), Intel device plugins (i915, xe).
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Vendor(StrEnum):
+    """Who made a GPU."""
+
+    NVIDIA = "nvidia"
+    AMD = "amd"
+    INTEL = "intel"
+
+
+class Share(StrEnum):
+    """How much of a GPU one unit of a resource is."""
+
+    WHOLE = "whole"
+    SHARED = "shared"
+    SLICE = "slice"
+    PASSTHROUGH = "passthrough"
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """A resource name that stands for GPUs: whose they are and how much of one a unit is."""
+
+    resource: str
+    vendor: Vendor
+    share: Share
+
+
+GPU_PATTERNS: tuple[tuple[Vendor, Share, str], ...] = (
+    (Vendor.NVIDIA, Share.WHOLE, r"nvidia\.com/gpu"),
+    (Vendor.NVIDIA, Share.SHARED, r"nvidia\.com/gpu\.shared"),
+    (Vendor.NVIDIA, Share.SLICE, r"nvidia\.com/mig-([0-9]+c\.)?[0-9]+g\.[0-9]+gb([.+-][A-Za-z0-9.+-]+)?"),
+    (Vendor.NVIDIA, Share.PASSTHROUGH, r"nvidia\.com/(pgpu|[A-Z][A-Za-z0-9_.-]*)"),
+    (Vendor.AMD, Share.WHOLE, r"amd\.com/gpu"),
+    (Vendor.AMD, Share.SLICE, r"amd\.com/[sdqc]px_nps[0-9]+"),
+    (Vendor.INTEL, Share.WHOLE, r"gpu\.intel\.com/(i915|xe)"),
+)
+"""Every name that is a GPU, as regular expressions that RE2 and Python read alike; the API server's CEL uses them too."""
+
+_COMPILED = tuple((vendor, share, re.compile(pattern)) for vendor, share, pattern in GPU_PATTERNS)
+
+_ATTRIBUTES = frozenset(
+    {"nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage", "nvidia.com/priority"}
+)
+
+
+@lru_cache(maxsize=1024)
+def accelerator(resource: str) -> Accelerator | None:
+    """The GPU behind a resource name, or None for anything else, look-alikes such as nvidia.com/gpumem included.
+
+    >>> accelerator("nvidia.com/mig-1g.10gb").share
+    <Share.SLICE: 'slice'>
+    >>> accelerator("nvidia.com/rdma-vf") is None
+    True
+    """
+    for vendor, share, pattern in _COMPILED:
+        if pattern.fullmatch(resource):
+            return Accelerator(resource, vendor, share)
+    return None
+
+
+def is_gpu_attribute(resource: str) -> bool:
+    """Whether the name describes a share of a GPU that another webhook (HAMi) may still turn into a GPU."""
+    return resource in _ATTRIBUTES

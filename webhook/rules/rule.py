@@ -1,0 +1,160 @@
+"""The contract of a rule: what it may see, and the values it answers with.
+
+A rule is pure. It sees a pod, its own settings and facts about the cluster, and yields values: edits, advice,
+violations. It knows no client, no clock, no log and no mode; the engine turns modes into patches, refusals, warnings
+and records.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any, ClassVar, Protocol
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from webhook.model.edits import Edit
+from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.pod import Pod
+from webhook.model.quantity import QuantityError, parse_quantity
+
+
+class Mode(StrEnum):
+    """What becomes of a rule's answer, the same for every rule."""
+
+    ENFORCE = "enforce"
+    WARN = "warn"
+    AUDIT = "audit"
+    DISABLED = "disabled"
+
+
+class IfMissing(StrEnum):
+    """What becomes of a pod that lost an enforced injection on its way."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something that a pod must not do, in four parts for people.
+
+    >>> str(Violation("spec.containers[a].resources", "nvidia.com/gpu is 9", "at most 8 are allowed", "Ask for 8"))
+    'spec.containers[a].resources: nvidia.com/gpu is 9; at most 8 are allowed. Ask for 8.'
+
+    `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
+    """
+
+    where: str
+    found: str
+    allowed: str
+    remedy: str
+    fails_validation: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.found}; {self.allowed}. {self.remedy}."
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something people should know that never refuses a pod: what was left undone, and what to do about it."""
+
+    where: str
+    found: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.found}. {self.remedy}."
+
+
+class Facts(Protocol):
+    """What a rule may ask about the cluster. Answers come from memory and never wait."""
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """The RuntimeClass of this name, None where the cluster has none."""
+        ...
+
+    def candidates(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known.
+
+        Taken into account: nodeName, nodeSelector, required node affinity (expressions and fields), taints against
+        tolerations, and that the node has (or once had) capacity of every GPU resource the pod asks for. Transient
+        taints (`node.kubernetes.io/*`), cordons and free capacity are not.
+        """
+        ...
+
+
+def _read_bytes(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        size = parse_quantity(value)
+    except QuantityError as error:
+        raise ValueError(str(error)) from None
+    if not isinstance(size, int) or size <= 0:
+        raise ValueError(f"{value!r} is not a whole positive number of bytes; write a size such as 16Gi")
+    return size
+
+
+ByteSize = Annotated[
+    int, BeforeValidator(_read_bytes), WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1})
+]
+"""A size in bytes, written in policies as a Kubernetes quantity in quotes or not, such as 16Gi."""
+
+
+class RuleSettings(BaseModel):
+    """What every rule's settings have in common. Keys are written in camelCase; unknown keys are errors."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+    mode: Annotated[Mode, BeforeValidator(lambda value: Mode(value) if isinstance(value, str) else value)]
+    """`enforce` injects or refuses, `warn` says what it would do, `audit` only records it, `disabled` does nothing."""
+
+    exclusive: ClassVar[tuple[frozenset[str], ...]] = ()
+    """Keys of which a policy may set one; a namespace's file that sets one replaces the default's other."""
+
+
+class InjectionSettings(RuleSettings):
+    """Settings of a rule that injects."""
+
+    if_missing: Annotated[
+        IfMissing, BeforeValidator(lambda value: IfMissing(value) if isinstance(value, str) else value)
+    ] = IfMissing.WARN
+    """What becomes of a pod that arrives at validation without the injection, because another webhook undid it:
+    `refuse` or `warn`."""
+
+
+class Stage(IntEnum):
+    """When a mutator runs. Mutators of one stage see the same pod, so their order does not matter."""
+
+    PLACEMENT = 1
+    """Decides where the pod may run."""
+    COMPLETION = 2
+    """Sees the pod with its placement decided."""
+
+
+Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
+Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One promise: its key in policy files, its settings, and how it completes a pod or judges one.
+
+    Both functions yield nothing for a pod that keeps the promise, and `mutate` yields nothing for a pod it has already
+    completed.
+    """
+
+    key: str
+    promise: str
+    settings: type[RuleSettings]
+    mutate: Mutator | None = None
+    validate: Validator | None = None
+    stage: Stage = Stage.COMPLETION
