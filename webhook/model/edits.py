@@ -40,48 +40,41 @@ class Draft:
     def put(self, path: Path, value: Any) -> None:
         """Add a map entry, with the maps above it where they are missing."""
         full = (*self._base, *path)
-        parent = self.object
-        for depth, key in enumerate(full[:-1]):
-            child = parent[key] if isinstance(key, int) else parent.get(key)  # type: ignore[call-overload,index]
-            if child is None:
-                for missing in reversed(full[depth + 1 :]):
-                    value = {missing: value}
-                self._set(parent, full[: depth + 1], value)
-                return
-            parent = self._own(parent, key, child)
-        self._set(parent, full, value)
+        parent, depth = self._reach(full[:-1])
+        for missing in reversed(full[depth + 1 :]):
+            value = {missing: value}
+        parent[full[depth]] = value
+        self.patch.append({"op": "add", "path": _pointer(full[: depth + 1]), "value": value})
 
-    def append(self, path: Path, values: list[Any]) -> None:
-        """Append to a list, making it where it is missing."""
-        if not self.get(path):
-            self.put(path, list(values))
-            return
+    def append(self, path: Path, value: Any) -> None:
+        """Append to a list, making it where it is missing or empty."""
         full = (*self._base, *path)
-        parent: Any = self.object
-        for key in full:
-            child = parent[key] if isinstance(key, int) else parent.get(key)
-            parent = self._own(parent, key, child)
-        for value in values:
+        parent, depth = self._reach(full)
+        if depth < len(full) or not parent:
+            self.put(path, [value])
+        else:
             parent.append(value)
-            self.patch.append({"op": "add", "path": _pointer((*full, "-")), "value": value})
+            self.patch.append({"op": "add", "path": _pointer(full) + "/-", "value": value})
 
-    def _set(self, parent: dict[str, Any], path: Path, value: Any) -> None:
-        parent[path[-1]] = value  # type: ignore[index]  # only maps get new entries
-        self.patch.append({"op": "add", "path": _pointer(path), "value": value})
-
-    def _own(self, parent: Any, key: str | int, child: Any) -> Any:
-        """The child, copied once, so that the object we were given stays as it was."""
-        if id(child) in self._owned:
-            return child
-        copy = dict(child) if isinstance(child, dict) else list(child)
-        parent[key] = copy
-        self._owned.add(id(copy))
-        return copy
+    def _reach(self, path: Path) -> tuple[Any, int]:
+        """The last part on the way down `path` that exists, free to be changed, and how many keys lead to it."""
+        parent: Any = self.object
+        for depth, key in enumerate(path):
+            child = parent[key] if isinstance(key, int) else parent.get(key)
+            if child is None:
+                return parent, depth
+            if id(child) not in self._owned:
+                child = dict(child) if isinstance(child, dict) else list(child)
+                parent[key] = child
+                self._owned.add(id(child))
+            parent = child
+        return parent, len(path)
 
 
 def _pointer(path: Path) -> str:
-    return "/" + "/".join(
-        part.replace("~", "~0").replace("/", "~1") if isinstance(part, str) else str(part) for part in path
+    return "".join(
+        f"/{part.replace('~', '~0').replace('/', '~1')}" if isinstance(part, str) and ("/" in part or "~" in part) else f"/{part}"
+        for part in path
     )
 
 
@@ -99,7 +92,7 @@ class AddToleration:
 
     def write(self, draft: Draft) -> None:
         """Write it."""
-        draft.append(("spec", "tolerations"), [self.toleration.to_raw()])
+        draft.append(("spec", "tolerations"), self.toleration.to_raw())
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +124,7 @@ class AddMemoryVolume:
     def write(self, draft: Draft) -> None:
         """Write it."""
         volume = {"name": self.name, "emptyDir": {"medium": "Memory", "sizeLimit": self.size_limit}}
-        draft.append(("spec", "volumes"), [volume])
+        draft.append(("spec", "volumes"), volume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +142,7 @@ class AddMount:
     def write(self, draft: Draft) -> None:
         """Write it."""
         mount = {"name": self.volume, "mountPath": self.directory}
-        draft.append(("spec", self.container.list_name, self.container.index, "volumeMounts"), [mount])
+        draft.append(("spec", self.container.list_name, self.container.index, "volumeMounts"), mount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +160,7 @@ class AddEnv:
     def write(self, draft: Draft) -> None:
         """Write it."""
         entry = {"name": self.name, "value": self.value}
-        draft.append(("spec", self.container.list_name, self.container.index, "env"), [entry])
+        draft.append(("spec", self.container.list_name, self.container.index, "env"), entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +178,9 @@ class RequireNodes:
         """Write it. Several expressions for a missing affinity end in one term, because terms are ORed."""
         terms = (*REQUIRED, "nodeSelectorTerms")
         if self.term is None and not draft.get(terms):
-            draft.append(terms, [{"matchExpressions": [self.expression.to_raw()]}])
+            draft.append(terms, {"matchExpressions": [self.expression.to_raw()]})
         else:
-            draft.append((*terms, self.term or 0, "matchExpressions"), [self.expression.to_raw()])
+            draft.append((*terms, self.term or 0, "matchExpressions"), self.expression.to_raw())
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +197,7 @@ class PreferNodes:
     def write(self, draft: Draft) -> None:
         """Write it."""
         preference = {"matchExpressions": [self.expression.to_raw()]}
-        draft.append(PREFERRED, [{"weight": self.weight, "preference": preference}])
+        draft.append(PREFERRED, {"weight": self.weight, "preference": preference})
 
 
 @dataclass(frozen=True, slots=True)

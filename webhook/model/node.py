@@ -6,13 +6,48 @@ from dataclasses import dataclass, field
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Taint, Toleration
 
+GPU_LABELS: tuple[str, ...] = (
+    "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-gpu-driver-version",
+    "gpu.nvidia.com/class",
+    "k8s.amazonaws.com/accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    "nvidia.com/cuda.driver-version.full",
+    "nvidia.com/cuda.driver-version.major",
+    "nvidia.com/cuda.driver-version.minor",
+    "nvidia.com/cuda.driver-version.revision",
+    "nvidia.com/cuda.driver.major",
+    "nvidia.com/cuda.driver.minor",
+    "nvidia.com/cuda.driver.rev",
+    "nvidia.com/cuda.runtime-version.full",
+    "nvidia.com/cuda.runtime-version.major",
+    "nvidia.com/cuda.runtime-version.minor",
+    "nvidia.com/cuda.runtime.major",
+    "nvidia.com/cuda.runtime.minor",
+    "nvidia.com/gpu.compute.major",
+    "nvidia.com/gpu.compute.minor",
+    "nvidia.com/gpu.count",
+    "nvidia.com/gpu.family",
+    "nvidia.com/gpu.memory",
+    "nvidia.com/gpu.product",
+    "nvidia.com/gpu.replicas",
+    "nvidia.com/gpu.sharing-strategy",
+    "nvidia.com/mig.capable",
+    "nvidia.com/mig.strategy",
+)
+"""The node labels that rules may read, in order: what GPU Feature Discovery and clouds say about GPUs and drivers.
+Labels that differ on every node do not belong here, since each combination of values is a class of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
     """Nodes that nothing a rule asks about tells apart.
 
-    `labels` are the labels they share, `gpu_resources` the GPU resource names in their capacity, `runtime_handlers`
-    the names in status.runtimeHandlers, None where the nodes do not publish them (before containerd 2 or CRI-O 1.31).
+    `labels` are the GPU_LABELS that they have, with equal values; `gpu_resources` the GPU resource names in their
+    capacity; `runtime_handlers` the names in status.runtimeHandlers, None where the nodes do not publish them (before
+    containerd 2 or CRI-O 1.31).
     """
 
     labels: Mapping[str, str]

@@ -1,7 +1,7 @@
 """A pod as the rules see it. All arithmetic on the GPUs of a pod is here and nowhere else."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -92,12 +92,9 @@ def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
 
     Raises ShapeError, which names the place, where a part has a type that the API server would refuse.
     """
-    parent = spec_path.removesuffix(".spec") if "." in spec_path else "object"
-    pod = mapping(raw, parent)
+    pod = mapping(raw, spec_path.removesuffix("spec").removesuffix(".") or "object")
     spec = mapping(pod.get("spec"), spec_path)
     metadata = mapping(pod.get("metadata"), "metadata")
-    affinity = mapping(spec.get("affinity"), f"{spec_path}.affinity")
-    node_affinity = mapping(affinity.get("nodeAffinity"), f"{spec_path}.affinity.nodeAffinity")
     runtime_class = spec.get("runtimeClassName")
     return Pod(
         spec_path=spec_path,
@@ -107,22 +104,36 @@ def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
             for index, container in enumerate(listed(spec.get(list_name), f"{spec_path}.{list_name}"))
         ),
         volumes=_volumes(spec.get("volumes"), f"{spec_path}.volumes"),
-        tolerations=tuple(
-            toleration_from_raw(mapping(toleration, f"{spec_path}.tolerations[{index}]"))
-            for index, toleration in enumerate(listed(spec.get("tolerations"), f"{spec_path}.tolerations"))
-        ),
         node_selector={
             key: text(value, f"{spec_path}.nodeSelector[{key}]")
             for key, value in mapping(spec.get("nodeSelector"), f"{spec_path}.nodeSelector").items()
         },
-        required=_required(node_affinity, f"{spec_path}.affinity.nodeAffinity"),
-        preferred=_preferred(node_affinity, f"{spec_path}.affinity.nodeAffinity"),
+        **_placement(spec, spec_path),
         node_name=text(spec.get("nodeName"), f"{spec_path}.nodeName"),
         runtime_class=None if runtime_class is None else text(runtime_class, f"{spec_path}.runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
         memory_limit=_pod_memory_limit(spec, spec_path),
         annotations=mapping(metadata.get("annotations"), "metadata.annotations"),
     )
+
+
+def placed(pod: Pod, raw: Mapping[str, Any]) -> Pod:
+    """`pod` after its tolerations and node affinity were completed to those of `raw`; nothing else is read anew."""
+    return replace(pod, **_placement(raw["spec"], pod.spec_path))
+
+
+def _placement(spec: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The parts of a pod that decide where it may run and that edits can change."""
+    affinity = mapping(spec.get("affinity"), f"{path}.affinity")
+    node_affinity = mapping(affinity.get("nodeAffinity"), f"{path}.affinity.nodeAffinity")
+    return {
+        "tolerations": tuple(
+            toleration_from_raw(mapping(toleration, f"{path}.tolerations[{index}]"))
+            for index, toleration in enumerate(listed(spec.get("tolerations"), f"{path}.tolerations"))
+        ),
+        "required": _required(node_affinity, f"{path}.affinity.nodeAffinity"),
+        "preferred": _preferred(node_affinity, f"{path}.affinity.nodeAffinity"),
+    }
 
 
 def _volumes(raw: object, path: str) -> tuple[Volume, ...]:

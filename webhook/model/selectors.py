@@ -61,8 +61,8 @@ class Expression:
         return False
 
     def _compares(self, value: str | None) -> bool:
-        bound = _integer(self.values[0]) if len(self.values) == 1 else None
-        number = _integer(value)
+        bound = as_integer(self.values[0]) if len(self.values) == 1 else None
+        number = as_integer(value)
         if bound is None or number is None:
             return False
         return number > bound if self.operator == Operator.GT else number < bound
@@ -140,23 +140,24 @@ def _covers(stated: Expression, wanted: Expression) -> bool:
         case Operator.NOT_IN, (Operator.GT | Operator.LT):
             return not any(stated.accepts(value) for value in wanted.values)
         case (Operator.GT, Operator.GT) | (Operator.LT, Operator.LT):
-            bound = _integer(stated.values[0]) if len(stated.values) == 1 else None
-            return bound is not None and (wanted.accepts(str(bound)) or (bound,) == (_integer(wanted.values[0]),))
+            bound = as_integer(stated.values[0]) if len(stated.values) == 1 else None
+            return bound is not None and (wanted.accepts(str(bound)) or (bound,) == (as_integer(wanted.values[0]),))
     return False
 
 
 def _empty_range(expressions: Iterable[Expression]) -> bool:
     """Whether the Gt and Lt bounds leave no integer between them."""
-    lower = [_integer(e.values[0]) for e in expressions if e.operator == Operator.GT and len(e.values) == 1]
-    upper = [_integer(e.values[0]) for e in expressions if e.operator == Operator.LT and len(e.values) == 1]
+    lower = [as_integer(e.values[0]) for e in expressions if e.operator == Operator.GT and len(e.values) == 1]
+    upper = [as_integer(e.values[0]) for e in expressions if e.operator == Operator.LT and len(e.values) == 1]
     return any(low is not None and high is not None and high - low <= 1 for low in lower for high in upper)
 
 
-def _integer(text: str | None) -> int | None:
-    """A label value as Kubernetes' integer comparison reads it (strconv.ParseInt), or None."""
+def as_integer(text: str | None) -> int | None:
+    """A label value as Kubernetes' integer comparison reads it (strconv.ParseInt, 64 bits), or None."""
     if text is None or len(text) > 20 or not text.isascii() or "_" in text or text != text.strip():
         return None
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         return None
+    return number if -(2**63) <= number < 2**63 else None

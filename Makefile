@@ -1,0 +1,59 @@
+# Two commands do everything: `make demo` shows the main job, `make test` passes the tests.
+# python3 (3.11 or newer), make and a Python package index are all they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := webhook certs examples tests
+JUNIT ?=
+
+.PHONY: demo test lint types contracts unit soak bench docs lock clean
+
+demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
+	@$(BIN)/python examples/demo.py
+
+test: lint types contracts unit ## Everything that must pass
+
+lint: $(READY)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+types: $(READY)
+	$(BIN)/mypy
+
+contracts: $(READY)
+	$(BIN)/lint-imports
+
+unit: $(READY)
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report= $(JUNIT)
+	$(BIN)/coverage report --fail-under=92
+
+soak: $(READY) ## Storms: minutes of load and faults against real parts
+	$(BIN)/python -m pytest -q tests/soak
+
+bench: $(READY) ## Measure; docs/performance.md says what with
+	$(BIN)/python -m tests.benchmarks.engine
+	$(BIN)/python -m tests.benchmarks.direct
+	$(BIN)/python -m tests.benchmarks.through_apiserver
+
+docs: $(READY) ## Generate what is generated
+	$(BIN)/gpu-policy policy docs > docs/rules.md
+	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
+
+lock: ## Resolve the dependencies anew
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet pip-tools
+	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe --extra dev -o requirements-dev.lock pyproject.toml
+
+$(READY): requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 is " + sys.version.split()[0] + "; 3.11 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,237 @@
+"""A private certificate authority and the serving certificates that it issues, as pure values.
+
+An API server calls a webhook only over TLS that verifies against the caBundle of its configuration. What is made here
+verifies under OpenSSL's strict checks and under Go: ECDSA P-256, names in subjectAltName only, key identifiers,
+critical basicConstraints and keyUsage (RFC 5280).
+"""
+
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+AUTHORITY_LIFETIME = timedelta(days=3650)
+"""How long a new authority is valid unless said otherwise."""
+
+SERVING_LIFETIME = timedelta(days=365)
+"""How long a new serving certificate is valid unless said otherwise; never past its authority's end."""
+
+BACKDATE = timedelta(minutes=5)
+"""How far validity starts before now, so that a machine whose clock lags accepts a new certificate."""
+
+SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+"""Keys an authority may have: what is made here is EC, what people bring may be RSA."""
+
+_DNS_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+
+
+class CertificateError(ValueError):
+    """Bytes that are no certificate or key, or a name that no certificate can carry; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate and the private key to it, both PEM; the key is unencrypted PKCS #8 and stays out of repr()."""
+
+    certificate_pem: bytes
+    key_pem: bytes = field(repr=False)
+
+
+def new_authority(now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> KeyPair:
+    """A new self-signed authority, able to sign serving certificates and nothing below them (pathlen 0).
+
+    `now` has a time zone. Its common name ends in a random number, so that two authorities in one bundle
+    can be told apart.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _common_name(f"gpu-policy CA {secrets.token_hex(4)}")
+    builder = (
+        _builder(name, name, key.public_key(), now, now + lifetime)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage("key_cert_sign", "crl_sign"), critical=True)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
+    )
+    return _signed(builder, key, key)
+
+
+def issue(authority: KeyPair, names: Iterable[str], now: datetime, lifetime: timedelta = SERVING_LIFETIME) -> KeyPair:
+    """A new key and a serving certificate for it that is valid for every DNS name and IP address in `names`.
+
+    It ends with the authority at the latest. Raises CertificateError when `names` is empty or holds something that is
+    neither a DNS name nor an IP address, and when the authority cannot be read.
+    """
+    subject_names = general_names(names)
+    issuer = read_certificate(authority.certificate_pem)
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = (
+        _builder(
+            _common_name(_short(subject_names)),
+            issuer.subject,
+            key.public_key(),
+            now,
+            min(now + lifetime, issuer.not_valid_after_utc),
+        )
+        .add_extension(x509.SubjectAlternativeName(subject_names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage("digital_signature"), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(_authority_key(issuer), critical=False)
+    )
+    return _signed(builder, key, read_key(authority.key_pem))
+
+
+def general_names(names: Iterable[str]) -> tuple[x509.DNSName | x509.IPAddress, ...]:
+    """DNS names (lower-cased; `*.` may lead) and IP addresses as certificates carry them, each once.
+
+    Raises CertificateError for anything else and when there are none; names outside ASCII are to be given as xn--.
+    """
+    found = tuple(dict.fromkeys(_general_name(name) for name in names))
+    if not found:
+        raise CertificateError("no names given; a serving certificate needs at least one DNS name or IP address")
+    return found
+
+
+def _general_name(name: str) -> x509.DNSName | x509.IPAddress:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        pass
+    labels = name.removeprefix("*.").split(".")
+    if len(name) > 253 or not all(_DNS_LABEL.fullmatch(label) for label in labels):
+        raise CertificateError(f"{name!r} is neither a DNS name nor an IP address; write it as in gpu-policy.example")
+    return x509.DNSName(name.lower())
+
+
+def read_certificate(pem: bytes) -> x509.Certificate:
+    """The first certificate in a PEM text; CertificateError when there is none."""
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError as error:
+        raise CertificateError("not a PEM certificate") from error
+
+
+def read_key(pem: bytes) -> SigningKey:
+    """The private key in a PEM text; CertificateError when there is none, or it is encrypted or neither EC nor RSA."""
+    try:
+        key = load_pem_private_key(pem, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise CertificateError("not an unencrypted PEM private key") from error
+    if not isinstance(key, SigningKey):
+        raise CertificateError("neither an elliptic-curve nor an RSA private key")
+    return key
+
+
+def not_before(certificate_pem: bytes) -> datetime:
+    """When validity starts, in UTC; CertificateError when the certificate cannot be read."""
+    return read_certificate(certificate_pem).not_valid_before_utc
+
+
+def not_after(certificate_pem: bytes) -> datetime:
+    """When validity ends, in UTC; CertificateError when the certificate cannot be read."""
+    return read_certificate(certificate_pem).not_valid_after_utc
+
+
+def covers(certificate_pem: bytes, names: Iterable[str]) -> bool:
+    """Whether the certificate carries every one of `names` as it is spelled; wildcards are not expanded."""
+    try:
+        extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return False
+    return set(general_names(names)) <= set(extension.value)
+
+
+def belong_together(pair: KeyPair) -> bool:
+    """Whether the key is the certificate's; CertificateError when either cannot be read."""
+    return read_certificate(pair.certificate_pem).public_key() == read_key(pair.key_pem).public_key()
+
+
+def is_authority(certificate_pem: bytes) -> bool:
+    """Whether the certificate may sign others."""
+    try:
+        extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.BasicConstraints)
+    except x509.ExtensionNotFound:
+        return False
+    return extension.value.ca
+
+
+def issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
+    """Whether the authority signed the certificate; validity in time is not looked at."""
+    try:
+        read_certificate(certificate_pem).verify_directly_issued_by(read_certificate(authority_pem))
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime, end: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_whole_second(now - BACKDATE))
+        .not_valid_after(_whole_second(end))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+    )
+
+
+def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, signer: SigningKey) -> KeyPair:
+    return KeyPair(
+        builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM),
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
+
+
+def _usage(*purposes: str) -> x509.KeyUsage:
+    everything = (
+        "digital_signature",
+        "content_commitment",
+        "key_encipherment",
+        "data_encipherment",
+        "key_agreement",
+        "key_cert_sign",
+        "crl_sign",
+        "encipher_only",
+        "decipher_only",
+    )
+    return x509.KeyUsage(**{purpose: purpose in purposes for purpose in everything})
+
+
+def _authority_key(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
+    try:
+        subject_key = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        digest = x509.SubjectKeyIdentifier.from_public_key(issuer.public_key()).digest
+        return x509.AuthorityKeyIdentifier(digest, None, None)
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject_key)
+
+
+def _common_name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _short(names: tuple[x509.DNSName | x509.IPAddress, ...]) -> str:
+    """The first name that fits into a common name (64 characters); people read it, nobody verifies it."""
+    texts = (str(name.value) for name in names)
+    return next((text for text in texts if len(text) <= 64), "gpu-policy")
+
+
+def _whole_second(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(microsecond=0)

@@ -1,0 +1,200 @@
+"""Certificate files for a webhook server: made once, renewed before they end, and otherwise left alone.
+
+The directory holds ca.crt and ca.key (the authority), tls.crt and tls.key (what the server presents). Every file is
+replaced whole, a key just before its certificate. A server that watches them therefore sees, at worst for an instant,
+a key that does not match the certificate, and has to take the two only when they match.
+"""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from certs.authority import (
+    SERVING_LIFETIME,
+    CertificateError,
+    KeyPair,
+    belong_together,
+    covers,
+    general_names,
+    is_authority,
+    issue,
+    issued_by,
+    new_authority,
+    not_after,
+    not_before,
+)
+
+RENEW_BEFORE = timedelta(days=30)
+"""How long before its end a certificate is replaced unless said otherwise."""
+
+_MEND = (
+    "put the right one back, or move ca.crt and ca.key away to get a new authority, "
+    "whose ca.crt every webhook configuration then needs as its caBundle"
+)
+
+
+class CertificateFilesError(Exception):
+    """Files that must not be overwritten, or cannot be read or written; the message names the file and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What `ensure_files` found and did."""
+
+    changed: bool
+    reason: str
+    """Why something was made, or that nothing had to be; for people."""
+    ca_file: Path
+    cert_file: Path
+    key_file: Path
+
+
+def ensure_files(
+    directory: Path,
+    names: Sequence[str],
+    *,
+    now: datetime | None = None,
+    lifetime: timedelta = SERVING_LIFETIME,
+    renew_before: timedelta = RENEW_BEFORE,
+) -> Result:
+    """Make what is missing in `directory`, replace what is about to end or does not cover `names`; else do nothing.
+
+    `now` has a time zone and defaults to the clock. The serving certificate is replaced whenever it does not fit; the
+    authority only when both its files are missing or it ends within `renew_before`, since every caBundle that trusts
+    it has to follow. Raises CertificateFilesError when a file of the authority cannot be used or the directory cannot
+    be written, and CertificateError for terms or names that no certificate can meet.
+    """
+    if renew_before >= lifetime:
+        raise CertificateError(f"renewing {renew_before} before the end needs a longer lifetime than {lifetime}")
+    now = now or datetime.now(UTC)
+    general_names(names)
+    with _sole_writer(directory):
+        authority, authority_news = _ensure_authority(directory, now, renew_before)
+        serving_news = _serving_fault(directory, authority, names, now, now + renew_before)
+        if serving_news:
+            _write(directory, "tls", issue(authority, names, now, lifetime))
+    news = "; ".join(text for text in (authority_news, serving_news) if text)
+    return Result(
+        changed=bool(news),
+        reason=news or "everything is valid",
+        ca_file=directory / "ca.crt",
+        cert_file=directory / "tls.crt",
+        key_file=directory / "tls.key",
+    )
+
+
+def _ensure_authority(directory: Path, now: datetime, renew_before: timedelta) -> tuple[KeyPair, str]:
+    """The authority, and why it was made; an empty text when it was there."""
+    absent = [name for name in ("ca.crt", "ca.key") if not (directory / name).exists()]
+    if len(absent) == 1:
+        raise CertificateFilesError(f"{directory / absent[0]} is missing, the other half of the pair is there; {_MEND}")
+    if absent:
+        news = "there was no authority"
+    else:
+        pair = _read(directory, "ca")
+        _check_authority(directory, pair, now)
+        end = not_after(pair.certificate_pem)
+        if end > now + renew_before:
+            return pair, ""
+        news = f"ca.crt ends {end:%Y-%m-%d}: every webhook configuration needs the new one as its caBundle"
+    made = new_authority(now)
+    _write(directory, "ca", made)
+    return made, news
+
+
+def _check_authority(directory: Path, pair: KeyPair, now: datetime) -> None:
+    """Refuse what cannot sign instead of replacing it: it may be somebody's own, and trust is bound to it."""
+    certificate_file, key_file = directory / "ca.crt", directory / "ca.key"
+    with _blaming(certificate_file):
+        start = not_before(pair.certificate_pem)
+        if not is_authority(pair.certificate_pem):
+            raise CertificateError("not the certificate of an authority")
+    with _blaming(key_file):
+        if not belong_together(pair):
+            raise CertificateError("not the key of ca.crt")
+    if start > now:
+        raise CertificateFilesError(f"{certificate_file} is valid from {start:%Y-%m-%d %H:%M} UTC on; set the clock")
+
+
+def _serving_fault(
+    directory: Path, authority: KeyPair, names: Sequence[str], now: datetime, needed_until: datetime
+) -> str:
+    """Why tls.crt and tls.key have to be made; an empty text when they will do."""
+    absent = [name for name in ("tls.crt", "tls.key") if not (directory / name).exists()]
+    if absent:
+        return f"there was no {' and no '.join(absent)}"
+    pair = _read(directory, "tls")
+    certificate = pair.certificate_pem
+    try:
+        faults = {
+            "tls.key was not the key of tls.crt": not belong_together(pair),
+            "tls.crt was not issued by ca.crt": not issued_by(certificate, authority.certificate_pem),
+            "tls.crt did not cover every name": not covers(certificate, names),
+            f"tls.crt ends {not_after(certificate):%Y-%m-%d}": not_after(certificate) <= needed_until,
+            f"tls.crt starts {not_before(certificate):%Y-%m-%d}": not_before(certificate) > now,
+        }
+    except CertificateError as error:
+        return f"tls.crt or tls.key was {error}"
+    return next((fault for fault, present in faults.items() if present), "")
+
+
+def _read(directory: Path, stem: str) -> KeyPair:
+    certificate_file, key_file = directory / f"{stem}.crt", directory / f"{stem}.key"
+    try:
+        return KeyPair(certificate_file.read_bytes(), key_file.read_bytes())
+    except OSError as error:
+        raise CertificateFilesError(f"{error.filename} cannot be read: {error.strerror}; check its owner") from error
+
+
+def _write(directory: Path, stem: str, pair: KeyPair) -> None:
+    """Replace a pair. Both files are complete on disk before the first of them gets its name."""
+    key = _staged(directory, pair.key_pem, mode=0o600)
+    certificate = _staged(directory, pair.certificate_pem, mode=0o644)
+    key.replace(directory / f"{stem}.key")
+    certificate.replace(directory / f"{stem}.crt")
+
+
+def _staged(directory: Path, content: bytes, *, mode: int) -> Path:
+    """A new file, private until it is complete, with a name that no reader looks for."""
+    descriptor, name = tempfile.mkstemp(dir=directory, prefix=".new-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), mode)
+    except OSError:
+        Path(name).unlink()
+        raise
+    return Path(name)
+
+
+@contextmanager
+def _blaming(file: Path) -> Iterator[None]:
+    """Say which file of the authority is at fault and how to mend it."""
+    try:
+        yield
+    except CertificateError as error:
+        raise CertificateFilesError(f"{file} is {error}; {_MEND}") from error
+
+
+@contextmanager
+def _sole_writer(directory: Path) -> Iterator[None]:
+    """Make the directory if need be and keep other writers out of it; the lock ends with the process."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise CertificateFilesError(
+            f"{error.filename or directory} cannot be written: {error.strerror}; choose a directory of your own"
+        ) from error

@@ -1,0 +1,241 @@
+"""Certificate files: made once, renewed in time, and never at the cost of somebody's own authority."""
+
+import stat
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from certs.authority import CertificateError, KeyPair, belong_together, covers, issued_by, new_authority, not_after
+from certs.files import CertificateFilesError, ensure_files
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+NAMES = ["gpu-policy.gpu-policy.svc", "127.0.0.1"]
+FILES = ["ca.crt", "ca.key", "tls.crt", "tls.key"]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(directory.iterdir())}
+
+
+def changed(before: dict[str, bytes], directory: Path) -> list[str]:
+    return [name for name, content in contents(directory).items() if before.get(name) != content]
+
+
+def test_the_first_run_makes_four_files_that_fit_together(tmp_path: Path) -> None:
+    result = ensure_files(tmp_path / "new" / "tls", NAMES, now=NOW)
+    assert (result.changed, result.reason) == (True, "there was no authority; there was no tls.crt and no tls.key")
+    assert sorted(contents(tmp_path / "new" / "tls")) == FILES
+    certificate = result.cert_file.read_bytes()
+    assert belong_together(KeyPair(certificate, result.key_file.read_bytes()))
+    assert issued_by(certificate, result.ca_file.read_bytes())
+    assert covers(certificate, NAMES)
+
+
+def test_private_keys_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+    assert modes == {"ca.crt": 0o644, "ca.key": 0o600, "tls.crt": 0o644, "tls.key": 0o600}
+
+
+def test_a_second_run_touches_nothing(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    before = {file.name: file.stat() for file in tmp_path.iterdir()}
+    result = ensure_files(tmp_path, NAMES[:1], now=NOW + timedelta(days=300))
+    assert (result.changed, result.reason) == (False, "everything is valid")
+    assert {file.name: file.stat() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("names", "days", "reason"),
+    [
+        pytest.param([*NAMES, "::1"], 0, "tls.crt did not cover every name", id="a new name"),
+        pytest.param(NAMES, 336, "tls.crt ends 2031-01-01", id="about to end"),
+        pytest.param(NAMES, 500, "tls.crt ends 2031-01-01", id="ended"),
+        pytest.param(NAMES, -1, "tls.crt starts 2029-12-31", id="not valid yet"),
+    ],
+)
+def test_a_serving_certificate_that_does_not_fit_is_replaced_under_the_same_authority(
+    tmp_path: Path, names: list[str], days: int, reason: str
+) -> None:
+    write_authority(tmp_path, new_authority(NOW - timedelta(days=30)))
+    ensure_files(tmp_path, NAMES, now=NOW)
+    before = contents(tmp_path)
+    result = ensure_files(tmp_path, names, now=NOW + timedelta(days=days))
+    assert result.reason == reason
+    assert changed(before, tmp_path) == ["tls.crt", "tls.key"]
+    assert not ensure_files(tmp_path, names, now=NOW + timedelta(days=days)).changed
+
+
+@pytest.mark.parametrize("damaged", ["tls.crt", "tls.key"])
+@pytest.mark.parametrize("content", [pytest.param(b"<<<<<<<", id="garbage"), pytest.param(None, id="missing")])
+def test_a_damaged_serving_pair_is_replaced(tmp_path: Path, damaged: str, content: bytes | None) -> None:
+    result = ensure_files(tmp_path, NAMES, now=NOW)
+    before = contents(tmp_path)
+    (tmp_path / damaged).unlink()
+    if content is not None:
+        (tmp_path / damaged).write_bytes(content)
+    assert damaged in ensure_files(tmp_path, NAMES, now=NOW).reason
+    assert changed(before, tmp_path) == ["tls.crt", "tls.key"]
+    assert belong_together(KeyPair(result.cert_file.read_bytes(), result.key_file.read_bytes()))
+
+
+def test_a_run_that_died_between_key_and_certificate_is_made_good(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    ensure_files(tmp_path / "other", NAMES, now=NOW)
+    (tmp_path / "other" / "tls.key").rename(tmp_path / "tls.key")
+    assert ensure_files(tmp_path, NAMES, now=NOW).reason == "tls.key was not the key of tls.crt"
+
+
+def test_an_authority_about_to_end_is_replaced_together_with_what_it_issued(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    before = contents(tmp_path)
+    result = ensure_files(tmp_path, NAMES, now=NOW + timedelta(days=3640))
+    assert result.reason.startswith("ca.crt ends 2039-12-30: every webhook configuration needs the new one")
+    assert changed(before, tmp_path) == FILES
+    assert issued_by(result.cert_file.read_bytes(), result.ca_file.read_bytes())
+
+
+def test_an_authority_brought_along_is_used_as_it_is(tmp_path: Path) -> None:
+    own = new_authority(NOW, timedelta(days=90))
+    write_authority(tmp_path, own)
+    result = ensure_files(tmp_path, NAMES, now=NOW)
+    assert result.ca_file.read_bytes() == own.certificate_pem
+    assert not_after(result.cert_file.read_bytes()) == not_after(own.certificate_pem)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "content", "message"),
+    [
+        pytest.param("ca.crt", b"garbage", "ca.crt is not a PEM certificate; put the right one back", id="certificate"),
+        pytest.param("ca.key", b"garbage", "ca.key is not an unencrypted PEM private key; put the", id="key"),
+        pytest.param("ca.key", b"", "ca.key is not an unencrypted PEM private key", id="empty key"),
+        pytest.param("ca.key", None, "ca.key is missing, the other half of the pair is there", id="no key"),
+        pytest.param("ca.crt", None, "ca.crt is missing, the other half of the pair is there", id="no certificate"),
+    ],
+)
+def test_an_authority_that_cannot_be_used_is_named_and_left_as_it_is(
+    tmp_path: Path, damaged: str, content: bytes | None, message: str
+) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    (tmp_path / damaged).unlink()
+    if content is not None:
+        (tmp_path / damaged).write_bytes(content)
+    before = contents(tmp_path)
+    with pytest.raises(CertificateFilesError, match=message):
+        ensure_files(tmp_path, NAMES, now=NOW + timedelta(days=5000))
+    assert contents(tmp_path) == before
+
+
+def test_a_key_of_another_authority_is_refused(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    (tmp_path / "ca.key").write_bytes(new_authority(NOW).key_pem)
+    with pytest.raises(CertificateFilesError, match=r"ca\.key is not the key of ca\.crt; put the right one back"):
+        ensure_files(tmp_path, NAMES, now=NOW)
+
+
+def test_a_serving_certificate_in_the_place_of_the_authority_is_refused(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    (tmp_path / "ca.crt").write_bytes((tmp_path / "tls.crt").read_bytes())
+    with pytest.raises(CertificateFilesError, match=r"ca\.crt is not the certificate of an authority"):
+        ensure_files(tmp_path, NAMES, now=NOW)
+
+
+def test_a_clock_before_the_authority_is_reported_instead_of_replacing_it(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    with pytest.raises(CertificateFilesError, match="is valid from 2029-12-31 23:55 UTC on; set the clock"):
+        ensure_files(tmp_path, NAMES, now=NOW - timedelta(days=1))
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
+    ensure_files(tmp_path, NAMES, now=NOW)
+    (tmp_path / "tls.key").unlink()
+    (tmp_path / "tls.key").mkdir()
+    with pytest.raises(CertificateFilesError, match=r"tls\.key cannot be read: Is a directory"):
+        ensure_files(tmp_path, NAMES, now=NOW)
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CertificateFilesError, match="file/tls cannot be written: Not a directory"):
+        ensure_files(tmp_path / "file" / "tls", NAMES, now=NOW)
+
+
+@pytest.mark.parametrize("names", [pytest.param([], id="none"), pytest.param(["not a name"], id="nonsense")])
+def test_bad_names_leave_no_files_behind(tmp_path: Path, names: list[str]) -> None:
+    with pytest.raises(CertificateError):
+        ensure_files(tmp_path, names, now=NOW)
+    assert contents(tmp_path) == {}
+
+
+def test_terms_that_would_renew_on_every_run_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CertificateError, match="renewing 30 days, 0:00:00 before the end needs a longer lifetime"):
+        ensure_files(tmp_path, NAMES, now=NOW, lifetime=timedelta(days=30))
+
+
+def test_an_rsa_authority_can_issue_too(tmp_path: Path) -> None:
+    """People bring authorities made by other tools."""
+    write_authority(tmp_path, rsa_authority())
+    result = ensure_files(tmp_path, NAMES, now=NOW)
+    assert result.reason == "there was no tls.crt and no tls.key"
+    assert issued_by(result.cert_file.read_bytes(), result.ca_file.read_bytes())
+
+
+def test_runs_at_the_same_time_agree_on_one_set_of_files(tmp_path: Path) -> None:
+    threads = [threading.Thread(target=ensure_files, args=(tmp_path, NAMES), kwargs={"now": NOW}) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(contents(tmp_path)) == FILES
+    assert not ensure_files(tmp_path, NAMES, now=NOW).changed
+
+
+def test_a_reader_never_sees_a_half_written_file(tmp_path: Path) -> None:
+    """A watcher that takes key and certificate whenever they match never stays with a broken pair."""
+    result = ensure_files(tmp_path, NAMES, now=NOW)
+    stop = threading.Event()
+    broken: list[bytes] = []
+
+    def watch() -> None:
+        while not stop.is_set():
+            for file in (result.cert_file, result.key_file):
+                content = file.read_bytes()
+                if not content.endswith(b"-----\n"):
+                    broken.append(content)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for number in range(20):
+        ensure_files(tmp_path, [f"name-{number}.example"], now=NOW)
+    stop.set()
+    watcher.join()
+    assert broken == []
+
+
+def write_authority(directory: Path, pair: KeyPair) -> None:
+    (directory / "ca.crt").write_bytes(pair.certificate_pem)
+    (directory / "ca.key").write_bytes(pair.key_pem)
+
+
+def rsa_authority() -> KeyPair:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Example CA")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW)
+        .not_valid_after(NOW + timedelta(days=1000))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return KeyPair(certificate.public_bytes(Encoding.PEM), private)

@@ -1,0 +1,68 @@
+"""Nodes, runtime classes and pods as tests write them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.pod import Pod, pod_from_raw
+
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+
+
+def node(  # noqa: PLR0913  # every part of a node that placement depends on, each by name
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    capacity: Mapping[str, str] | None = None,
+    handlers: Sequence[str] = (),
+    uid: str = "uid-1",
+) -> dict[str, Any]:
+    """A node object as the API server gives it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": uid, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": {"taints": [dict(taint) for taint in taints]},
+        "status": {"capacity": dict(capacity or {}), "runtimeHandlers": [{"name": handler} for handler in handlers]},
+    }
+
+
+def runtime_class(name: str, *, scheduling: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A RuntimeClass object as the API server gives it."""
+    found: dict[str, Any] = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
+    return found | {"handler": f"{name}-handler"} | ({"scheduling": scheduling} if scheduling else {})
+
+
+def pod(
+    *,
+    gpus: Mapping[str, int] | None = None,
+    terms: Sequence[Mapping[str, Any]] | None = None,
+    **spec: Any,
+) -> Pod:
+    """A pod with these GPU limits, terms of required node affinity and other parts of its spec."""
+    if terms is not None:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+        spec["affinity"] = {"nodeAffinity": required}
+    return pod_from_raw({"spec": {"containers": [{"name": "main", "resources": {"limits": gpus or {}}}], **spec}})
+
+
+def expressions(*parts: tuple[str, str, Sequence[str]]) -> dict[str, Any]:
+    """A term of match expressions: key, operator, values."""
+    return {"matchExpressions": [{"key": key, "operator": op, "values": list(values)} for key, op, values in parts]}
+
+
+def fields(*parts: tuple[str, str, Sequence[str]]) -> dict[str, Any]:
+    """A term of match fields: key, operator, values."""
+    return {"matchFields": expressions(*parts)["matchExpressions"]}
+
+
+def names(snapshot: Snapshot, asking: Pod) -> set[str]:
+    """The names of the candidates: those nodes without which there would be one candidate fewer."""
+    total = counted(snapshot, asking)
+    return {name for name in snapshot.nodes if counted(snapshot.without_node(name), asking) < total}
+
+
+def counted(snapshot: Snapshot, asking: Pod) -> int:
+    """How many nodes the pod could be scheduled to."""
+    return sum(nodes.count for nodes in snapshot.candidates(asking))

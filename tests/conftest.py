@@ -1,0 +1,37 @@
+"""Fixtures for every test: a real control plane, started when the first test asks for it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.control_plane import ControlPlane
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests that use the control plane as e2e and keep them on one xdist worker, so that one is started."""
+    for item in items:
+        if "control_plane" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.e2e)
+            if config.pluginmanager.hasplugin("xdist"):
+                item.add_marker(pytest.mark.xdist_group("control-plane"))
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server without controllers, shared by the session: each test makes a namespace of its own."""
+    if reason := ControlPlane.missing():
+        pytest.skip(reason)
+    plane = ControlPlane(tmp_path_factory.mktemp("control-plane"))
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(control_plane: ControlPlane) -> ControlPlane:
+    """The same API server with the controllers that turn workloads into pods."""
+    control_plane.start_controller_manager()
+    return control_plane

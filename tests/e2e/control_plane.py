@@ -1,0 +1,331 @@
+"""A real Kubernetes control plane on the loopback address: etcd and kube-apiserver, and its controllers when asked.
+
+Works with the binaries of Kubernetes 1.20 and of every newer one; what differs is decided by the version they print.
+"""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import urllib.request
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from certs.authority import issue, new_authority
+from tests.e2e.daemon import Daemon
+
+BINARIES = Path(os.environ.get("KUBEBUILDER_ASSETS", "/usr/local/kubebuilder/bin"))
+
+ADMIN_TOKEN = "admin-token"
+"""May do everything (group system:masters)."""
+TENANT_TOKEN = "tenant-token"
+"""User `tenant`, without any rights until a test grants some."""
+NODE_TOKEN = "node-token"
+"""User `system:node:n1` of group system:nodes, without any rights until a test grants some."""
+
+_USERS = f"""\
+{ADMIN_TOKEN},admin,admin,system:masters
+{TENANT_TOKEN},tenant,tenant,
+{NODE_TOKEN},system:node:n1,n1,system:nodes
+"""
+
+_AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: None
+    verbs: [get, list, watch]
+  - level: Request
+    resources:
+      - {group: "", resources: [pods, pods/ephemeralcontainers, pods/resize]}
+  - level: Metadata
+    resources:
+      - {group: apps}
+      - {group: batch}
+  - level: None
+"""
+
+_CONTROLLERS = (
+    "cronjob,daemonset,deployment,disruption,garbagecollector,job,namespace,replicaset,replicationcontroller,"
+    "resourcequota,statefulset"
+)
+
+
+class KubectlError(AssertionError):
+    """kubectl ended with an error; the message has the command and what it printed."""
+
+
+class ControlPlane:
+    """An API server that belongs to one test session.
+
+    `url`, `ca_file`, `kubeconfig` (of an administrator) and `token` say how to reach it. `directory` keeps logs.
+    """
+
+    def __init__(self, directory: Path, binaries: Path = BINARIES) -> None:
+        self.directory = directory
+        self.token = ADMIN_TOKEN
+        self._binaries = binaries
+        self._etcd_port, self._peer_port, self._port = _free_ports(3)
+        self.url = f"https://127.0.0.1:{self._port}"
+        self.ca_file = directory / "ca.crt"
+        self.audit_log = directory / "audit.log"
+        self._daemons: dict[str, Daemon] = {}
+        self._write_files()
+        self.kubeconfig = self.kubeconfig_for(ADMIN_TOKEN)
+
+    @staticmethod
+    def missing(binaries: Path = BINARIES) -> str | None:
+        """Why no control plane can be started here, None when it can."""
+        absent = [name for name in ("etcd", "kube-apiserver", "kubectl") if not (binaries / name).is_file()]
+        if absent:
+            return f"no {', '.join(absent)} in {binaries}; KUBEBUILDER_ASSETS names the folder that holds them"
+        return None
+
+    @cached_property
+    def version(self) -> tuple[int, int]:
+        """Major and minor version, such as (1, 36)."""
+        text = self._output("kube-apiserver", "--version")
+        major, minor = re.findall(r"v(\d+)\.(\d+)", text)[0]
+        return int(major), int(minor)
+
+    def start(self) -> None:
+        """Start etcd and the API server and return when requests are answered."""
+        self._start_etcd()
+        self.start_apiserver()
+        for name in ("default", "kube-system"):
+            self._label(name)
+
+    def stop(self) -> None:
+        """End every process that was started, the newest first, and drop etcd's data."""
+        while self._daemons:
+            self._daemons.popitem()[1].kill()
+        shutil.rmtree(self.directory / "etcd", ignore_errors=True)
+
+    def start_apiserver(self) -> None:
+        """Start the API server on the same port and the same data."""
+        arguments = [
+            "--allow-privileged=true",
+            "--anonymous-auth=true",
+            f"--audit-log-path={self.audit_log}",
+            f"--audit-policy-file={self.directory / 'audit-policy.yaml'}",
+            "--authorization-mode=RBAC",
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={self.directory}",
+            "--disable-admission-plugins=ServiceAccount",
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
+            f"--secure-port={self._port}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self.directory / 'tls.crt'}",
+            f"--service-account-signing-key-file={self.directory / 'tls.key'}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--tls-cert-file={self.directory / 'tls.crt'}",
+            f"--tls-private-key-file={self.directory / 'tls.key'}",
+            f"--token-auth-file={self.directory / 'users.csv'}",
+        ]
+        self._run("kube-apiserver", arguments).wait_until(self._serves, seconds=60)
+
+    def stop_apiserver(self) -> None:
+        """End the API server; etcd and the controllers keep running."""
+        if daemon := self._daemons.pop("kube-apiserver", None):
+            daemon.stop(grace=3)
+
+    def restart_apiserver(self) -> None:
+        """End the API server and start it again on the same port and data."""
+        self.stop_apiserver()
+        self.start_apiserver()
+
+    def start_controller_manager(self) -> None:
+        """Start the controllers that turn workloads into pods, once."""
+        if "kube-controller-manager" not in self._daemons:
+            self._start_component("kube-controller-manager", f"--controllers={_CONTROLLERS}")
+
+    def start_scheduler(self) -> None:
+        """Start the scheduler, once."""
+        if "kube-scheduler" not in self._daemons:
+            self._start_component("kube-scheduler")
+
+    def kubectl(
+        self,
+        *arguments: str,
+        input: str | None = None,  # noqa: A002  # named as in subprocess.run
+        check: bool = True,
+        namespace: str | None = None,
+        kubeconfig: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl for at most 60 s; KubectlError when it fails and `check` is set."""
+        command = [str(self._binaries / "kubectl"), f"--kubeconfig={kubeconfig or self.kubeconfig}"]
+        command += [f"--namespace={namespace}"] if namespace else []
+        done = subprocess.run(
+            [*command, *arguments],
+            input=input,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={"HOME": str(self.directory), "PATH": os.environ["PATH"]},
+        )
+        if check and done.returncode:
+            raise KubectlError(f"kubectl {' '.join(arguments)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def raw(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        token: str | None = None,
+        *,
+        content_type: str | None = None,
+    ) -> tuple[int, Any]:
+        """One request as JSON; answers the HTTP status and the decoded body (text where it is no JSON).
+
+        A PATCH is a merge patch unless `content_type` says otherwise; `token` defaults to the administrator's.
+        """
+        default = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type or default}
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=40, context=self._tls)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        try:
+            return answer.status, json.loads(text)
+        except json.JSONDecodeError:
+            return answer.status, text
+
+    def namespace(self, name: str, labels: Mapping[str, str] | None = None) -> str:
+        """Create a namespace that carries kubernetes.io/metadata.name, which servers before 1.21 do not set."""
+        metadata = {"name": name, "labels": {"kubernetes.io/metadata.name": name, **(labels or {})}}
+        self._demand("POST", "/api/v1/namespaces", {"metadata": metadata})
+        return name
+
+    def webhook_service(self, namespace: str, name: str, port: int) -> dict[str, Any]:
+        """Create a Service through which webhook configurations reach `port` of this machine's loopback address.
+
+        Answers the `clientConfig.service` to register; add `path`. The API server expects a certificate for
+        `<name>.<namespace>.svc` and takes the port from the reference, not from the Service.
+        """
+        spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+        self._demand("POST", f"/api/v1/namespaces/{namespace}/services", {"metadata": {"name": name}, "spec": spec})
+        return {"namespace": namespace, "name": name, "port": port}
+
+    def kubeconfig_for(self, token: str) -> Path:
+        """A kubeconfig for the user of `token`, also one of a service account."""
+        file = self.directory / f"kubeconfig-{token[-24:]}"
+        cluster = {"server": self.url, "certificate-authority": str(self.ca_file)}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": token}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "current-context": "test",
+        }
+        file.write_text(yaml.safe_dump(content))
+        return file
+
+    def audit_events(self) -> list[dict[str, Any]]:
+        """Everything written to the audit log so far: writes to pods with their request, to workloads without.
+
+        An event can reach the file a moment after its answer reached the client.
+        """
+        lines = self.audit_log.read_text().splitlines() if self.audit_log.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.ca_file))
+
+    def _serves(self) -> bool:
+        try:
+            return self.raw("GET", "/readyz")[0] == 200 and self.raw("GET", "/api/v1/namespaces/default")[0] == 200
+        except OSError:
+            return False
+
+    def _demand(self, method: str, path: str, body: Any) -> None:
+        status, answer = self.raw(method, path, body)
+        if status >= 300:
+            raise AssertionError(f"{method} {path}: {status} {answer}")
+
+    def _label(self, namespace: str) -> None:
+        labels = {"metadata": {"labels": {"kubernetes.io/metadata.name": namespace}}}
+        if self.version < (1, 21):
+            self._demand("PATCH", f"/api/v1/namespaces/{namespace}", labels)
+
+    def _output(self, binary: str, *arguments: str) -> str:
+        command = [str(self._binaries / binary), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+
+    def _run(self, name: str, arguments: list[str]) -> Daemon:
+        log = self.directory / f"{name}.log"
+        self._daemons[name] = Daemon([str(self._binaries / name), *arguments], log=log)
+        return self._daemons[name]
+
+    def _start_etcd(self) -> None:
+        client, peer = (f"http://127.0.0.1:{port}" for port in (self._etcd_port, self._peer_port))
+        arguments = [
+            f"--advertise-client-urls={client}",
+            f"--data-dir={self.directory / 'etcd'}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            f"--listen-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            "--unsafe-no-fsync",
+        ]
+        self._run("etcd", arguments).wait_until(lambda: _healthy(f"{client}/health"), seconds=30)
+
+    def _start_component(self, name: str, *arguments: str) -> None:
+        """Start a client of the API server that reports its own health over TLS."""
+        (port,) = _free_ports(1)
+        flags = [
+            f"--authentication-kubeconfig={self.kubeconfig}",
+            f"--authorization-kubeconfig={self.kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            f"--secure-port={port}",
+        ]
+        if self.version < (1, 23):
+            flags.append("--port=0")
+        self._run(name, [*flags, *arguments]).wait_until(
+            lambda: _healthy(f"https://127.0.0.1:{port}/healthz"), seconds=30
+        )
+
+    def _write_files(self) -> None:
+        now = datetime.now(UTC)
+        authority = new_authority(now)
+        serving = issue(authority, ["127.0.0.1", "localhost", "kubernetes.default.svc", "10.0.0.1"], now)
+        self.ca_file.write_bytes(authority.certificate_pem)
+        (self.directory / "tls.crt").write_bytes(serving.certificate_pem)
+        (self.directory / "tls.key").write_bytes(serving.key_pem)
+        (self.directory / "users.csv").write_text(_USERS)
+        (self.directory / "audit-policy.yaml").write_text(_AUDIT_POLICY)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
+
+
+def _healthy(url: str) -> bool:
+    unverified = ssl._create_unverified_context()  # noqa: S323  # a health check of a process we started
+    try:
+        with urllib.request.urlopen(url, timeout=5, context=unverified) as answer:  # noqa: S310  # loopback only
+            return answer.status == 200
+    except OSError:
+        return False

@@ -1,0 +1,48 @@
+"""A directory of policy files to write into, as a platform team would."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from webhook.policy.errors import PolicyErrors
+from webhook.policy.loader import load
+from webhook.policy.policy_set import PolicySet
+
+
+class PolicyDirectory:
+    """Writes policy files and loads them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(exist_ok=True)
+
+    def write(self, file: str, text: str | bytes) -> None:
+        """Write a whole file."""
+        source = textwrap.dedent(text).encode() if isinstance(text, str) else text
+        (self.path / file).write_bytes(source)
+
+    def policy(self, name: str, rules: str = "{}", namespaces: str = "") -> None:
+        """Write NAME.yaml; `rules` is YAML for the place after `rules:`, on line 6 (7 with namespaces)."""
+        self.write(f"{name}.yaml", policy_text(name, rules, namespaces))
+
+    def load(self) -> PolicySet:
+        return load(self.path)
+
+    def errors(self) -> list[str]:
+        """The errors of loading, without the directory."""
+        with pytest.raises(PolicyErrors) as caught:
+            self.load()
+        return [str(error).replace(f"{self.path}/", "") for error in caught.value.errors]
+
+
+def policy_text(name: str, rules: str = "{}", namespaces: str = "") -> str:
+    head = f"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
+    patterns = f"  namespaces: {namespaces}\n" if namespaces else ""
+    body = textwrap.indent(textwrap.dedent(rules).strip("\n"), "    ")
+    return f"{head}{patterns}  rules:\n{body}\n"
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> PolicyDirectory:
+    return PolicyDirectory(tmp_path / "policies")

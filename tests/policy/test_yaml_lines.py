@@ -1,0 +1,132 @@
+"""YAML with line numbers: what is read, what is refused, and that nothing else can happen."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.policy.errors import PolicyErrors
+from webhook.policy.yaml_lines import MAX_BYTES, Node, read_yaml
+
+
+def faults(source: bytes) -> list[str]:
+    with pytest.raises(PolicyErrors) as caught:
+        read_yaml(source, "f.yaml")
+    return [str(error) for error in caught.value.errors]
+
+
+def at(node: Node, *path: str | int) -> Node:
+    for key in path:
+        node = node.value[key]  # type: ignore[index,call-overload]
+    return node
+
+
+def test_values_keep_their_line_and_their_text() -> None:
+    node = read_yaml(b"a:\n  b: off\n  c:\n  - 1.50\n  - x\n", "f.yaml")
+    assert node.plain() == {"a": {"b": False, "c": [1.5, "x"]}}
+    assert (at(node, "a", "b").line, at(node, "a", "b").text) == (2, "off")
+    assert (at(node, "a", "c", 0).line, at(node, "a", "c", 0).text) == (4, "1.50")
+    assert at(node, "a", "c", 1).line == 5
+
+
+def test_anchors_aliases_and_merge_keys_work_and_an_own_key_beats_a_merged_one() -> None:
+    node = read_yaml(b"base: &b {x: 1, y: 2}\nown: {<<: *b, y: 3}\nsame: *b\nmany: {<<: [*b, {z: 4, x: 9}]}\n", "f.yaml")
+    assert node.plain()["own"] == {"x": 1, "y": 3}
+    assert node.plain()["same"] == {"x": 1, "y": 2}
+    assert node.plain()["many"] == {"x": 1, "y": 2, "z": 4}
+    assert at(node, "own", "x").line == 1
+
+
+def test_a_date_is_the_text_that_was_written() -> None:
+    assert read_yaml(b"a: 2026-01-31", "f.yaml").plain() == {"a": "2026-01-31"}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(
+            b"a: 1\nb: 2\na: 3\n", ["f.yaml:3: a: a is already set in line 1; keep one of the two"], id="duplicate key"
+        ),
+        pytest.param(b"a:\n\tb: 1\n", ["f.yaml:2: a tab indents this line; YAML is indented with spaces"], id="tab"),
+        pytest.param(
+            b"a: [1\n",
+            ["f.yaml:2: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence"],
+            id="syntax",
+        ),
+        pytest.param(
+            b"a: 1\n<<<<<<< HEAD\nb: 1\n=======\nb: 2\n>>>>>>> other\n",
+            [
+                "f.yaml:2: a merge conflict marker; resolve the conflict",
+                "f.yaml:6: a merge conflict marker; resolve the conflict",
+            ],
+            id="conflict markers",
+        ),
+        pytest.param(
+            b"a: 1\n---\nb: 2\n", ["f.yaml:2: a second document starts here; a file holds one policy"], id="documents"
+        ),
+        pytest.param(b"", ["f.yaml:1: the file is empty; write a GPUPolicy, or remove the file"], id="empty"),
+        pytest.param(
+            b"# nothing\n", ["f.yaml:1: the file is empty; write a GPUPolicy, or remove the file"], id="comments only"
+        ),
+        pytest.param(b"a: 1\nb: \xff\n", ["f.yaml:2: not UTF-8; save the file in UTF-8"], id="not UTF-8"),
+        pytest.param(
+            b"a: 1\nb: \x01\n",
+            ["f.yaml:2: control character U+0001, which YAML does not allow; remove it"],
+            id="control character",
+        ),
+        pytest.param(
+            b"a: 1\non: 2\n3: 4\n",
+            [
+                "f.yaml:2: on: the key on is a boolean in YAML; put it in quotes",
+                "f.yaml:3: 3: the key 3 is a number in YAML; put it in quotes",
+            ],
+            id="keys that are no text",
+        ),
+        pytest.param(b"? [a]\n: 1\n", ["f.yaml:1: a key must be a text, not a map or a list"], id="a list as key"),
+        pytest.param(
+            b"a: 010\nb: .inf\nc: 1:30\n",
+            [
+                "f.yaml:1: a: 010 is not a plain decimal number; write one, or put it in quotes",
+                "f.yaml:2: b: .inf is not a plain decimal number; write one, or put it in quotes",
+                "f.yaml:3: c: 1:30 is not a plain decimal number; write one, or put it in quotes",
+            ],
+            id="numbers that surprise",
+        ),
+        pytest.param(
+            b"a: !!python/object:os.system x\nb: !x {}\n",
+            [
+                "f.yaml:1: a: the tag !!python/object:os.system means nothing here; remove it",
+                "f.yaml:2: b: the tag !x means nothing here; remove it",
+            ],
+            id="tags",
+        ),
+        pytest.param(b"a: &x [*x]\n", ["f.yaml:1: a[0]: an alias that contains itself"], id="recursive alias"),
+        pytest.param(b"a: *x\n", ["f.yaml:1: not valid YAML: found undefined alias"], id="undefined alias"),
+        pytest.param(b"a: {<<: 1}\n", ["f.yaml:1: a.<<: a merge key takes a map or a list of maps"], id="merge key"),
+        pytest.param(b"[" * 51 + b"]" * 51, ["f.yaml:1: nested deeper than 50 levels"], id="too deep"),
+        pytest.param(b"[" * 100_000, ["f.yaml:1: nested deeper than 50 levels"], id="far too deep"),
+        pytest.param(
+            b"#" * (MAX_BYTES + 1),
+            ["f.yaml: larger than 1048576 bytes (1 MiB), too large for a policy"],
+            id="too large",
+        ),
+    ],
+)
+def test_what_is_refused_is_told_with_its_line(source: bytes, expected: list[str]) -> None:
+    assert expected == faults(source)
+
+
+def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None:
+    lines = ["l0: &l0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
+    (fault,) = faults("\n".join(lines).encode())
+    assert "more than 100000 values once aliases are expanded" in fault
+
+
+@given(st.binary(max_size=200) | st.text("a:-[]{}&*!|>'\"%@`?,# \n\t<0.", max_size=60).map(str.encode))
+def test_any_bytes_give_a_value_or_policy_errors(source: bytes) -> None:
+    try:
+        node = read_yaml(source, "f.yaml")
+    except PolicyErrors as errors:
+        assert errors.errors
+    else:
+        assert node.line >= 1

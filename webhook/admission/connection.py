@@ -1,0 +1,117 @@
+"""One connection of a client, which never makes anyone wait: each step does what can be done now and says what for it
+would have to wait.
+
+Handshake, request, answer and goodbye are all driven by the poller (see `webhook.admission.worker`). The API server
+opens connections ahead and leaves them idle, and clients may be slow on purpose; neither may hold a thread.
+"""
+
+import contextlib
+import math
+import socket
+import ssl
+from typing import Any
+
+from webhook.admission.framing import RequestReader
+
+_RECORD = 16_384
+"""Bytes of the largest TLS record; a read of this size never leaves bytes inside OpenSSL, where no poller sees them."""
+
+_READS_PER_TURN = 16
+"""Records read from one connection before the others get their turn."""
+
+
+class Closed(Exception):  # noqa: N818  it is how connections end, not an error
+    """The client has ended the connection, or there is nothing left to say."""
+
+
+class Connection:
+    """A client's connection, from the TLS handshake to the last byte.
+
+    The methods raise `ssl.SSLWantReadError` or `ssl.SSLWantWriteError` when they have to wait, `Closed` at the end,
+    and `OSError` (of which `ssl.SSLError` is one) when the connection is broken.
+    """
+
+    __slots__ = (
+        "busy",
+        "closing",
+        "deadline",
+        "draining",
+        "fd",
+        "interest",
+        "peer",
+        "reader",
+        "receiving",
+        "secured",
+        "sock",
+        "unsent",
+    )
+
+    def __init__(self, sock: socket.socket, peer: Any, context: ssl.SSLContext, reader: RequestReader) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        self.fd = self.sock.fileno()
+        self.peer = peer
+        self.reader = reader
+        self.deadline = math.inf
+        """When to give up waiting, on the monotonic clock."""
+        self.interest = 0
+        """What the poller waits for: a mask of `select.EPOLL*`."""
+        self.secured = False
+        self.receiving = False
+        """A request has begun to arrive; its deadline stands."""
+        self.busy = False
+        """The application is at work on a request of this connection."""
+        self.closing = False
+        """No request follows: what is unsent is sent, then the connection ends."""
+        self.draining = False
+        """All is said; what the client still sends is thrown away until it ends the connection too."""
+        self.unsent = b""
+
+    def complete_handshake(self) -> bool:
+        """Shake hands as far as the client is; return whether this call completed it."""
+        if self.secured:
+            return False
+        self.sock.do_handshake()
+        self.secured = True
+        return True
+
+    def receive(self) -> bool:
+        """Read what has arrived; return whether a request is complete."""
+        reader = self.reader
+        for _ in range(_READS_PER_TURN):
+            data = self.sock.recv(_RECORD)
+            if not data:
+                raise Closed
+            if reader.feed(data):
+                return True
+            if reader.interim:  # 100 Continue: a few bytes on a connection that owes nothing, they always fit
+                self.sock.send(reader.take_interim())
+        return False
+
+    def send(self, data: bytes = b"") -> None:
+        """Send this after what is still unsent."""
+        self.unsent += data
+        while self.unsent:
+            sent = self.sock.send(self.unsent)
+            self.unsent = self.unsent[sent:]
+
+    def say_goodbye(self) -> None:
+        """End our side cleanly (TLS close_notify, then FIN); raise `Closed` unless the client is still sending.
+
+        Closing a socket with unread bytes sends a reset, which can destroy the answer on its way: a client that has
+        not been read to the end is drained first.
+        """
+        with contextlib.suppress(OSError, ValueError):
+            self.sock.unwrap()
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
+        if not self.reader.pending:
+            raise Closed
+        self.draining = True
+
+    def drain(self) -> None:
+        """Throw away what the client still sends; raise `Closed` when it has ended."""
+        for _ in range(_READS_PER_TURN):
+            if not socket.socket.recv(self.sock, _RECORD):  # undecrypted: nobody reads it
+                raise Closed

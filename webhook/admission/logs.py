@@ -1,0 +1,68 @@
+"""JSON lines on standard error: one per decision and per event, without pod contents and secrets."""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from webhook.admission.phases import Decision
+from webhook.admission.review import Request
+
+DECISIONS = logging.getLogger("gpu_policy.decision")
+
+
+class JsonFormatter(logging.Formatter):
+    """A log record as one JSON object; `extra={"fields": {...}}` adds to it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as a line of JSON; what is not JSON is spelled out."""
+        entry: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(entry, default=str).decode()
+
+
+def configure(level: str) -> None:
+    """Send every log of the process to standard error as JSON lines, from `level` (debug, info, warning, error) up."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    logging.getLogger("urllib3").setLevel(logging.WARNING)
+    logging.getLogger("kubernetes").setLevel(logging.WARNING)
+
+
+def log_decision(phase: str, request: Request, decision: Decision, seconds: float) -> None:
+    """One line for one decision: who asked for what and which rules spoke, but nothing of what the pod says."""
+    if not DECISIONS.isEnabledFor(logging.INFO):
+        return
+    outcome = decision.outcome
+    fields: dict[str, Any] = {
+        "phase": phase,
+        "uid": request.uid,
+        "operation": request.operation,
+        "kind": request.kind,
+        "namespace": request.namespace,
+        "name": request.name,
+        "dryRun": request.is_dry_run,
+        "allowed": decision.answer.is_allowed,
+        "milliseconds": round(seconds * 1000, 3),
+    }
+    if outcome is not None:
+        fields["policy"] = outcome.policy.name
+        fields["hash"] = outcome.policy.hash
+        fields["injected"] = outcome.injected
+        fields["findings"] = [
+            {"rule": f.rule, "mode": f.mode, "kind": f.kind, "field": f.field, "refuses": f.refuses}
+            for f in outcome.findings
+        ]
+    DECISIONS.info("refused" if not decision.answer.is_allowed else "allowed", extra={"fields": fields})

@@ -1,0 +1,306 @@
+"""All connections of the server in one table, each with what it waits for and until when."""
+
+import logging
+import math
+import os
+import select
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gunicorn.http.errors import ParseException
+
+from webhook.admission.connection import Closed, Connection
+from webhook.admission.framing import Refusal, RequestReader
+
+log = logging.getLogger("gpu_policy.server")
+
+_TURN_SECONDS = 1.0
+_EVENTS_PER_TURN = 64
+_ACCEPTS_PER_TURN = 64
+_COMPLAINT_SECONDS = 10.0
+_MUTED = select.EPOLLONESHOT  # errors are reported whatever is asked for, but then only once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a client may take; times in seconds, kept to within one second."""
+
+    connections: int = 2000
+    """Open at the same time; more wait in the listener's backlog."""
+    handshake: float = 5.0
+    """From the connection to the end of the TLS handshake."""
+    request: float = 10.0
+    """From the first byte of a request to its last."""
+    idle: float = 120.0
+    """Between requests. The API server keeps idle connections for 90 s, and whoever closes first risks a reset."""
+    answer: float = 10.0
+    """For taking the answer."""
+    goodbye: float = 2.0
+    """For ending the connection after an answer that came before the end of the request, and for a last request on an
+    idle connection of a server that stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to send, and whether the connection ends with it."""
+
+    data: bytes
+    last: bool
+
+
+class Host(Protocol):
+    """What the poller needs of the server around it. All but `tick` are about one connection."""
+
+    def tick(self) -> None:
+        """Called about once per second as long as connections are served."""
+
+    def secure(self) -> ssl.SSLContext:
+        """Return the TLS context for a new connection."""
+
+    def reader(self, peer: Any) -> RequestReader:
+        """Return what makes requests of the bytes of a new connection."""
+
+    def answer(self, connection: Connection, request: Any) -> Answer | None:
+        """Answer, or return None when the baton was lost and the answer will be delivered."""
+
+    def refuse(self, peer: Any, error: Exception) -> Answer:
+        """Answer bytes that are no request."""
+
+
+class Poller:
+    """Drives every connection as far as it goes without waiting.
+
+    Everything here happens under the baton, except `deliver` and `finish`, which any thread may call.
+    """
+
+    def __init__(self, listeners: Iterable[socket.socket], limits: Limits, host: Host) -> None:
+        self._limits = limits
+        self._host = host
+        self._listeners = {listener.fileno(): listener for listener in listeners}
+        self._connections: dict[int, Connection] = {}
+        self._late: deque[tuple[Connection, Answer]] = deque()
+        self._epoll = select.epoll()
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake_fd, select.EPOLLIN)
+        self._accepting = False
+        self._next_sweep = 0.0
+        self._next_complaint = 0.0
+        self._finish_asked = False
+        self.finishing = False
+        """No connection is accepted, none is kept after its next answer."""
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def turn(self) -> bool:
+        """Wait for something to happen, at most a second, and do what can be done then.
+
+        Return whether the thread still has the baton.
+        """
+        while self._late:
+            if not self._answer_late(*self._late.popleft()):
+                return False
+        now = time.monotonic()
+        if now >= self._next_sweep or self._finish_asked:
+            self._next_sweep = now + _TURN_SECONDS
+            self._sweep(now)
+        for fd, _ in self._epoll.poll(_TURN_SECONDS, _EVENTS_PER_TURN):
+            connection = self._connections.get(fd)
+            if connection is not None:
+                if not self._advance(connection):
+                    return False
+            elif fd in self._listeners:
+                self._accept(self._listeners[fd])
+            elif fd == self._wake_fd:
+                os.eventfd_read(fd)
+        return True
+
+    def deliver(self, connection: Connection, answer: Answer) -> None:
+        """Have the thread with the baton send an answer that took longer than the baton was kept."""
+        self._late.append((connection, answer))
+        os.eventfd_write(self._wake_fd, 1)
+
+    def finish(self) -> None:
+        """Stop accepting, and end every connection with its next answer or when none is asked for soon."""
+        self._finish_asked = True
+        os.eventfd_write(self._wake_fd, 1)
+
+    # One connection
+
+    def _advance(self, connection: Connection) -> bool:
+        """Drive it, and arrange for what it has to wait for; return whether the thread still has the baton."""
+        if connection.busy:  # it sent more, or ended, while its request is being answered: later
+            self._wait(connection, _MUTED)
+            return True
+        try:
+            return self._drive(connection)
+        except (ssl.SSLWantReadError, BlockingIOError):
+            self._wait(connection, select.EPOLLIN)
+        except ssl.SSLWantWriteError:
+            self._wait(connection, select.EPOLLOUT)
+        except Closed:
+            self._drop(connection)
+        except OSError as error:
+            self._complain(connection, error)
+            self._drop(connection)
+        except Exception:  # a bug met by one connection must not end the others
+            log.exception("dropping the connection of %s", connection.peer)
+            self._drop(connection)
+        return True
+
+    def _drive(self, connection: Connection) -> bool:
+        if not connection.secured and connection.complete_handshake():
+            connection.deadline = time.monotonic() + self._idle_seconds()
+        if connection.unsent:
+            connection.send()
+        while not connection.closing:
+            request = self._next_request(connection)
+            if request is None:
+                break
+            connection.busy = True
+            connection.deadline = math.inf
+            answer = self._host.answer(connection, request)
+            if answer is None:
+                return False
+            self._say(connection, answer)
+            if not connection.reader.pending:
+                break
+        if connection.draining:
+            connection.drain()
+        elif connection.closing:
+            connection.deadline = time.monotonic() + self._limits.goodbye
+            connection.say_goodbye()
+        self._wait(connection, select.EPOLLIN)
+        return True
+
+    def _next_request(self, connection: Connection) -> Any | None:
+        """Return a request, or None when there is none before other connections had their turn, or none ever."""
+        reader = connection.reader
+        try:
+            if (reader.pending and reader.feed(b"")) or connection.receive():
+                return reader.take()
+        except (Refusal, ParseException) as error:
+            self._turn_away(connection, error)
+        return None
+
+    def _turn_away(self, connection: Connection, error: Exception) -> None:
+        connection.reader.unread = True
+        self._say(connection, self._host.refuse(connection.peer, error))
+
+    def _say(self, connection: Connection, answer: Answer) -> None:
+        connection.busy = connection.receiving = False
+        connection.closing = answer.last
+        connection.deadline = time.monotonic() + self._limits.answer
+        connection.send(answer.data)
+        connection.deadline = time.monotonic() + self._idle_seconds()
+
+    def _answer_late(self, connection: Connection, answer: Answer) -> bool:
+        connection.busy = connection.receiving = False
+        connection.closing = answer.last
+        connection.deadline = time.monotonic() + self._limits.answer
+        connection.unsent = answer.data
+        return self._advance(connection)
+
+    def _idle_seconds(self) -> float:
+        return self._limits.goodbye if self.finishing else self._limits.idle
+
+    def _wait(self, connection: Connection, interest: int) -> None:
+        if connection.interest != interest:
+            connection.interest = interest
+            self._epoll.modify(connection.fd, interest)
+        if not connection.receiving and connection.reader.pending and not (connection.busy or connection.closing):
+            connection.receiving = True
+            connection.deadline = time.monotonic() + self._limits.request
+
+    def _drop(self, connection: Connection) -> None:
+        del self._connections[connection.fd]
+        connection.reader.release()
+        connection.sock.close()
+
+    def _complain(self, connection: Connection, error: OSError) -> None:
+        """Log why a handshake failed, now and then: most often the caBundle does not belong to the certificate."""
+        now = time.monotonic()
+        if not connection.secured and isinstance(error, ssl.SSLError) and now >= self._next_complaint:
+            self._next_complaint = now + _COMPLAINT_SECONDS
+            log.warning("TLS handshake with %s failed: %s", connection.peer, error)
+
+    # All connections
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            if len(self._connections) >= self._limits.connections:
+                self._listen(wanted=False)
+                return
+            try:
+                sock, peer = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # out of descriptors or memory: again after the next sweep
+                log.error("cannot accept connections: %s", error)  # noqa: TRY400  no bug, no traceback
+                self._listen(wanted=False)
+                return
+            self._admit(sock, peer)
+
+    def _admit(self, sock: socket.socket, peer: Any) -> None:
+        try:
+            connection = Connection(sock, peer, self._host.secure(), self._host.reader(peer))
+        except OSError:  # it has gone already
+            sock.close()
+            return
+        connection.deadline = time.monotonic() + self._limits.handshake
+        connection.interest = select.EPOLLIN
+        self._connections[connection.fd] = connection
+        self._epoll.register(connection.fd, select.EPOLLIN)
+
+    def _listen(self, *, wanted: bool) -> None:
+        if wanted == self._accepting:
+            return
+        self._accepting = wanted
+        for fd in self._listeners:
+            if wanted:
+                self._epoll.register(fd, select.EPOLLIN)
+            else:
+                self._epoll.unregister(fd)
+
+    def _sweep(self, now: float) -> None:
+        self._host.tick()
+        if self._finish_asked:
+            self._begin_to_finish(now)
+        for connection in list(self._connections.values()):
+            if connection.deadline <= now:
+                self._expire(connection, now)
+        self._listen(wanted=len(self._connections) < self._limits.connections)
+
+    def _expire(self, connection: Connection, now: float) -> None:
+        if not connection.secured or connection.unsent or connection.draining:
+            self._drop(connection)
+            return
+        connection.deadline = now + self._limits.goodbye
+        connection.closing = True
+        if connection.receiving:
+            timeout = Refusal(
+                "408 Request Timeout", f"the request took longer than {self._limits.request:g} s to arrive"
+            )
+            connection.reader.unread = True
+            connection.unsent = self._host.refuse(connection.peer, timeout).data
+        self._advance(connection)
+
+    def _begin_to_finish(self, now: float) -> None:
+        self._finish_asked = False
+        if self.finishing:
+            return
+        for listener in self._listeners.values():  # whoever is connected already is answered
+            self._accept(listener)
+        self.finishing = True
+        self._listen(wanted=False)
+        for listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
+        for connection in self._connections.values():
+            if not connection.busy:
+                connection.deadline = min(connection.deadline, now + self._limits.goodbye)

@@ -1,0 +1,64 @@
+"""One replica as the server runs it: the application, and the threads that keep its policies and facts current."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from webhook.admission.app import Service, create_app
+from webhook.admission.metrics import Metrics
+from webhook.cluster.inventory import load_inventory
+from webhook.cluster.source import FactsSource, StaticFacts
+from webhook.policy.store import PolicyStore, ReloadStatus
+
+_LOG = logging.getLogger("gpu_policy")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where policies and facts come from; without `inventory` the facts are those of the cluster."""
+
+    policies: Path
+    inventory: Path | None = None
+    kubeconfig: Path | None = None
+
+    def facts(self) -> FactsSource:
+        """The source of facts, not yet started."""
+        if self.inventory is not None:
+            return StaticFacts(load_inventory(self.inventory))
+        from webhook.cluster.live import LiveFacts  # noqa: PLC0415  # the client weighs 30 MiB, paid only when used
+
+        return LiveFacts(kubeconfig=self.kubeconfig)
+
+
+class Replica:
+    """A WSGI application with a life: made after the fork, drained on SIGTERM, closed at the end."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._metrics = Metrics()
+        self._policies = PolicyStore(sources.policies, listener=self._reloaded)
+        self._facts = sources.facts()
+        self._service = Service(self._policies, self._facts, self._metrics)
+        self._wsgi = create_app(self._service).wsgi_app
+        self._reloaded(self._policies.status)
+        self._policies.watch()
+        self._facts.start()
+        _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        return self._wsgi(environ, start_response)
+
+    def drain(self) -> None:
+        """Turn unready; requests that still arrive are answered."""
+        self._service.is_draining = True
+        _LOG.info("draining")
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._policies.close()
+        self._facts.close()
+
+    def _reloaded(self, status: ReloadStatus) -> None:
+        self._metrics.policies(status.hash, is_current=status.last_ok, failures=status.failures)

@@ -1,0 +1,195 @@
+"""The gunicorn worker of the admission webhook, made for the way in which the API server calls.
+
+The API server opens connections ahead and leaves the surplus idle after the TLS handshake. A worker that lets a thread
+wait for the first request of a connection is dead once as many of those are open as it has threads. Here no thread
+waits for a client at all: connections wait in a poller until a whole request has arrived, answers leave the same way.
+"""
+
+import contextlib
+import logging
+import os
+import select
+import threading
+import time
+from functools import partial
+from typing import Any
+
+from gunicorn.http import wsgi
+from gunicorn.workers.base import Worker
+
+from webhook.admission.baton import Baton, Call
+from webhook.admission.connection import Connection
+from webhook.admission.framing import Budget, Refusal, RequestReader
+from webhook.admission.poller import Answer, Limits, Poller
+from webhook.admission.tls import CertificateKeeper
+
+log = logging.getLogger("gpu_policy.server")
+
+_PATIENCE_SECONDS = 0.005
+"""How long one call of the application may hold up the other connections; twice that at most."""
+
+_QUIET_TICKS = 20
+"""So often nothing is being answered before the watch goes to sleep."""
+
+_LARGE_BODIES_AT_ONCE = 8
+
+
+class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
+    """Serves `app.settings` (`webhook.admission.server.ServerSettings`) until SIGTERM.
+
+    The main thread only watches: it passes the baton on when a call of the application takes long, and ends the worker.
+    A call may be passed on at once by `environ["webhook.may_block"]()`, which an application calls before it waits.
+    """
+
+    def load_wsgi(self) -> None:
+        """Make everything that can fail for good; what fails here ends the server instead of being tried again."""
+        self._settings = settings = self.app.settings
+        self._certificates = CertificateKeeper(settings.cert_file, settings.key_file, settings.client_ca_file)
+        super().load_wsgi()
+
+    def run(self) -> None:
+        """Serve; the application exists by now."""
+        settings = self._settings
+        self._budget = Budget(settings.max_body_bytes * _LARGE_BODIES_AT_ONCE)
+        self._server_address = self.sockets[0].getsockname()
+        for listener in self.sockets:
+            listener.setblocking(False)
+        limits = Limits(connections=settings.max_connections, idle=settings.keepalive_seconds)
+        self._poller = Poller([listener.sock for listener in self.sockets], limits, self)
+        self._baton = Baton()
+        self._watch_sleeps = False
+        for number in range(settings.threads):
+            threading.Thread(target=self._serve, name=f"serve-{number}", daemon=True).start()
+        try:
+            self._watch(until=self._asked_to_stop)
+            self._stop()
+        finally:
+            self.wsgi.close()
+
+    def handle_exit(self, _sig: int, _frame: Any) -> None:
+        """SIGTERM: stop gracefully."""
+        self.alive = False  # the main thread is woken up by the signal itself, see Worker.init_signals
+
+    # Threads
+
+    def _serve(self) -> None:
+        while True:
+            self._baton.acquire()
+            while self._poller.turn():
+                pass
+
+    def _watch(self, until: Any) -> None:
+        """Pass the baton on whenever a call takes long; asleep while nobody calls."""
+        seen: Call | None = None
+        quiet = 0
+        while not until():
+            call = self._baton.call
+            if call is not None and call is seen:
+                self._baton.take_from(call)
+            quiet = quiet + 1 if call is seen else 0
+            seen = call
+            self._watch_sleeps = quiet >= _QUIET_TICKS and self._baton.call is None
+            self._sleep(1.0 if self._watch_sleeps else _PATIENCE_SECONDS)
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep until a signal comes, or `_wake_watch`."""
+        if select.select([self.PIPE[0]], [], [], seconds)[0]:
+            os.read(self.PIPE[0], 4096)
+
+    def _asked_to_stop(self) -> bool:
+        if os.getppid() != self.ppid:
+            log.warning("the parent process has gone, stopping")
+            self.alive = False
+        return not self.alive
+
+    def _stop(self) -> None:
+        """Turn unready, serve on for a while, then answer what is in flight and end."""
+        log.info("stopping: unready now, serving for another %g s", self._settings.drain_seconds)
+        try:
+            self.wsgi.drain()
+        except Exception:  # stopping goes on
+            log.exception("the application failed to turn unready")
+        self._watch(until=partial(_past, time.monotonic() + self._settings.drain_seconds))
+        self._poller.finish()
+        deadline = time.monotonic() + self._settings.graceful_seconds
+        self._watch(until=lambda: (self._poller.finishing and not len(self._poller)) or _past(deadline))
+        log.info("stopped with %d connections left", len(self._poller))
+
+    # webhook.admission.poller.Host
+
+    def tick(self) -> None:
+        """Tell the parent that this process is well, and look after the certificate."""
+        self.notify()
+        self._certificates.context()
+
+    def secure(self) -> Any:
+        """Return the TLS context for a new connection."""
+        return self._certificates.context()
+
+    def reader(self, peer: Any) -> RequestReader:
+        """Return what makes requests of the bytes of a new connection."""
+        return RequestReader(self.cfg, peer, self._settings.max_body_bytes, self._budget)
+
+    def answer(self, connection: Connection, request: Any) -> Answer | None:
+        """Call the application; return None when that took so long that the answer was delivered in another way."""
+        call = self._baton.begin_call()
+        if self._watch_sleeps:
+            self._watch_sleeps = False
+            os.write(self.PIPE[1], b".")
+        answer = self._respond(connection.peer, request, call)
+        if self._baton.end_call(call):
+            return answer
+        self._poller.deliver(connection, answer)
+        return None
+
+    def refuse(self, peer: Any, error: Exception) -> Answer:
+        """Answer bytes that are no request."""
+        if isinstance(error, Refusal):
+            log.info("%s for %s: %s", error.status, peer, error.message)
+            text = f"{error.message}\n".encode()
+            head = f"HTTP/1.1 {error.status}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: "
+            return Answer(f"{head}{len(text)}\r\n\r\n".encode() + text, last=True)
+        output = _Output()
+        self.handle_error(None, output, peer, error)
+        return Answer(output.bytes(), last=True)
+
+    def _respond(self, peer: Any, request: Any, call: Call) -> Answer:
+        output = _Output()
+        try:
+            response, environ = wsgi.create(request, output, peer, self._server_address, self.cfg)
+            environ["wsgi.multithread"] = True
+            environ["webhook.may_block"] = partial(self._baton.take_from, call)
+            if self._poller.finishing:
+                response.force_close()
+            body = self.wsgi(environ, response.start_response)
+            with contextlib.closing(body) if hasattr(body, "close") else contextlib.nullcontext():
+                for part in body:
+                    response.write(part)
+                response.close()
+            return Answer(output.bytes(), response.should_close())
+        except Exception as error:  # noqa: BLE001  a bug in the application is an answer: 500
+            output = _Output()
+            self.handle_error(request, output, peer, error)
+            return Answer(output.bytes(), last=True)
+
+
+def _past(deadline: float) -> bool:
+    return time.monotonic() >= deadline
+
+
+class _Output:
+    """Where gunicorn writes the response: it goes out in one piece, in one TLS record if it fits."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def sendall(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def gettimeout(self) -> float:
+        return 0.0
+
+    def bytes(self) -> bytes:
+        return b"".join(self._parts)

@@ -1,0 +1,102 @@
+"""What the webhook would answer for an object: both phases, one after the other, as the API server runs them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook import engine
+from webhook.audit.documents import Document, DocumentError
+from webhook.model.shape import ShapeError
+from webhook.model.workload import template_path
+from webhook.outcome import Finding, Kind
+from webhook.policy.policy_set import PolicySet
+from webhook.rules.rule import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One reviewed object. `policy` is empty for kinds that no rule concerns; `result` is the object after `patch`."""
+
+    document: Document
+    namespace: str
+    name: str
+    policy: str
+    findings: tuple[Finding, ...]
+    patch: tuple[Mapping[str, Any], ...]
+    result: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """What people call the object: kind, namespace and name."""
+        return (
+            f"{self.document.kind} {self.namespace}/{self.name}"
+            if self.namespace
+            else f"{self.document.kind} {self.name}"
+        )
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether nothing refuses the object, or the pods it would make."""
+        return not any(finding.refuses for finding in self.findings)
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """What the object violates, in every mode."""
+        return tuple(f for f in self.findings if f.kind in (Kind.VIOLATION, Kind.MISSING))
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What a user would be told by kubectl."""
+        return tuple(finding.warning for finding in self.findings if finding.warns)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewList:
+    """Everything that was reviewed and everything that could not be read."""
+
+    items: tuple[Item, ...]
+    errors: tuple[DocumentError, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """0 all allowed, 1 something refused, 2 unusable input, which beats 1."""
+        if self.errors:
+            return 2
+        return 0 if all(item.is_allowed for item in self.items) else 1
+
+
+def review(
+    documents: Sequence[Document | DocumentError], namespace: str, policies: PolicySet, facts: Facts
+) -> ReviewList:
+    """Review every document; objects without a namespace of their own are taken to be in `namespace`."""
+    items: list[Item] = []
+    errors: list[DocumentError] = []
+    for document in documents:
+        if isinstance(document, DocumentError):
+            errors.append(document)
+            continue
+        try:
+            items.append(_review(document, namespace, policies, facts))
+        except ShapeError as error:
+            errors.append(document.error(str(error)))
+    return ReviewList(tuple(items), tuple(errors))
+
+
+def _review(document: Document, namespace: str, policies: PolicySet, facts: Facts) -> Item:
+    raw = document.object
+    metadata = raw.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = str(metadata.get("name") or metadata.get("generateName") or "")
+    path = template_path(document.api_version, document.kind)
+    if path is None:
+        return Item(document, str(metadata.get("namespace") or ""), name, "", (), (), raw)
+    namespace = str(metadata.get("namespace") or namespace)
+    policy = policies.for_namespace(namespace)
+    if path:
+        outcome = engine.check_template(raw, path, policy, facts)
+        return Item(document, namespace, name, policy.name, outcome.findings, outcome.patch, outcome.object)
+    completed = engine.complete(raw, policy, facts)
+    findings = completed.findings
+    if not completed.refusals:
+        findings = tuple(dict.fromkeys((*findings, *engine.judge(completed.object, policy, facts).findings)))
+    return Item(document, namespace, name, policy.name, findings, completed.patch, completed.object)

@@ -1,0 +1,257 @@
+"""Commands of `gpu-policy`. Arguments are handled here; what they ask for is done elsewhere.
+
+Imports stand inside the commands, so that each pays only for what it uses.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from webhook.cluster.source import FactsSource
+    from webhook.policy.policy_set import PolicySet
+
+UNUSABLE = 2
+"""Exit status for unusable input or policy."""
+
+POLICIES = click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    default=Path("policies"),
+    show_default=True,
+    help="Directory of policy files.",
+)
+INVENTORY = click.option(
+    "--inventory",
+    type=click.Path(path_type=Path),
+    help="Facts about the cluster from a file: `kubectl get nodes,namespaces,runtimeclasses,pods -A -o yaml`.",
+)
+KUBECONFIG = click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Facts about the cluster from the API server it names."
+)
+
+
+@click.group(context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy")
+def main() -> None:
+    """Kubernetes admission for GPU pods: completes the ones that can run, refuses and explains the ones that cannot."""
+
+
+@main.command()
+@POLICIES
+@INVENTORY
+@KUBECONFIG
+@click.option("--cert", type=click.Path(path_type=Path), required=True, help="Serving certificate, PEM.")
+@click.option("--key", type=click.Path(path_type=Path), required=True, help="Its private key, PEM.")
+@click.option("--client-ca", type=click.Path(path_type=Path), help="Accept only clients with a certificate of this CA.")
+@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
+@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
+@click.option("--threads", type=click.IntRange(1, 64), default=4, show_default=True, help="Threads that answer.")
+@click.option(
+    "--drain-seconds",
+    type=click.FloatRange(0, 300),
+    default=0.0,
+    show_default=True,
+    help="Seconds between turning unready and closing the port on SIGTERM.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Least level that is logged.",
+)
+def serve(  # noqa: PLR0913  # one parameter for each option
+    policies: Path,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    cert: Path,
+    key: Path,
+    client_ca: Path | None,
+    host: str,
+    port: int,
+    threads: int,
+    drain_seconds: float,
+    log_level: str,
+) -> None:
+    """Answer the API server over TLS until SIGTERM.
+
+    Without --inventory and --kubeconfig the facts come from the cluster the process runs in.
+    """
+    from webhook.admission import logs
+    from webhook.admission.replica import Replica, Sources
+    from webhook.admission.server import ServerSettings, serve
+
+    logs.configure(log_level)
+    _load_policies(policies)
+    if inventory is not None:
+        _load_inventory(inventory)
+    for file in (cert, key, client_ca):
+        if file is not None and not file.is_file():
+            _fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        cert_file=cert,
+        key_file=key,
+        client_ca_file=client_ca,
+        threads=threads,
+        drain_seconds=drain_seconds,
+    )
+    sources = Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
+    serve(settings, lambda: Replica(sources))
+
+
+@main.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|- ...")
+@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of objects that name none.")
+@POLICIES
+@INVENTORY
+@KUBECONFIG
+@click.option("--output", "-o", type=click.Choice(["text", "json", "diff"]), default="text", show_default=True)
+def review(
+    paths: tuple[str, ...],
+    namespace: str,
+    policies: Path,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    output: str,
+) -> None:
+    """Say what the webhook would answer for manifests: what is injected, what is refused and why.
+
+    Exit status: 0 all allowed, 1 something refused, 2 unusable input or policy.
+    """
+    from webhook.audit import as_diff, as_json, as_text
+    from webhook.audit.documents import read_all
+    from webhook.audit.simulate import review
+
+    policy_set = _load_policies(policies)
+    source = _facts(inventory, kubeconfig)
+    facts = source.facts
+    if facts is None:
+        _fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
+    reviewed = review(list(read_all(paths, sys.stdin)), namespace, policy_set, facts)
+    source.close()
+    if output == "json":
+        click.echo(as_json.render(reviewed), nl=False)
+    elif output == "diff":
+        for line in as_diff.render(reviewed):
+            click.echo(line)
+    else:
+        from rich.console import Console
+
+        as_text.render(reviewed, Console(highlight=False))
+    sys.exit(reviewed.exit_status)
+
+
+@main.group()
+def policy() -> None:
+    """Look at policy files."""
+
+
+@policy.command()
+@POLICIES
+@click.argument("directory", type=click.Path(path_type=Path), required=False)
+def check(policies: Path, directory: Path | None) -> None:
+    """Check the policy files of a directory and print every mistake in them; exit status 2 if there is one."""
+    policy_set = _load_policies(directory or policies)
+    for notice in policy_set.notices:
+        click.echo(f"note: {notice}", err=True)
+    count = len(policy_set.policies)
+    click.echo(f"{directory or policies}: {count} {'policy' if count == 1 else 'policies'}, hash {policy_set.hash}")
+
+
+@policy.command()
+@POLICIES
+@click.argument("namespace")
+def show(policies: Path, namespace: str) -> None:
+    """Print what applies to a namespace, and which file each rule comes from."""
+    from webhook.policy.show import explain
+
+    click.echo(explain(_load_policies(policies), namespace), nl=False)
+
+
+@policy.command()
+def schema() -> None:
+    """Print the JSON Schema of policy files, for editors."""
+    from webhook.policy.schema import policy_schema_text
+
+    click.echo(policy_schema_text(), nl=False)
+
+
+@policy.command()
+def docs() -> None:
+    """Print the reference of all rules and their settings, in Markdown."""
+    from webhook.policy.reference import rules_reference
+
+    click.echo(rules_reference(), nl=False)
+
+
+@main.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--name", "names", multiple=True, required=True, help="DNS name or IP address to serve; repeatable.")
+def certs(directory: Path, names: tuple[str, ...]) -> None:
+    """Make a CA and a serving certificate in DIRECTORY, or leave them alone where they are good.
+
+    Writes ca.crt, ca.key, tls.crt and tls.key.
+    """
+    from certs.files import CertificateFilesError, ensure_files
+
+    try:
+        result = ensure_files(directory, names)
+    except CertificateFilesError as error:
+        _fail(str(error))
+    click.echo(result.reason)
+
+
+def _fail(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(UNUSABLE)
+
+
+def _load_policies(directory: Path) -> "PolicySet":
+    from webhook.policy.errors import PolicyErrors
+    from webhook.policy.loader import load
+
+    try:
+        return load(directory)
+    except PolicyErrors as error:
+        _fail(str(error))
+
+
+def _load_inventory(path: Path) -> "FactsSource":
+    from webhook.cluster.inventory import InventoryError, load_inventory
+    from webhook.cluster.source import StaticFacts
+
+    try:
+        return StaticFacts(load_inventory(path))
+    except InventoryError as error:
+        _fail(str(error))
+
+
+def _facts(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
+    """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
+    from webhook.cluster.snapshot import Snapshot
+    from webhook.cluster.source import StaticFacts
+
+    if inventory is not None and kubeconfig is not None:
+        _fail("--inventory and --kubeconfig exclude each other; name one source of facts")
+    if inventory is not None:
+        return _load_inventory(inventory)
+    if kubeconfig is None:
+        return StaticFacts(Snapshot())
+    from webhook.cluster.api_server import ClusterConfigError
+    from webhook.cluster.live import LiveFacts
+
+    try:
+        source = LiveFacts(kubeconfig=kubeconfig)
+    except ClusterConfigError as error:
+        _fail(str(error))
+    source.start()
+    deadline = time.monotonic() + 30
+    while source.facts is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return source

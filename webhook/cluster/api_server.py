@@ -1,0 +1,207 @@
+"""Reading from the API server. The Kubernetes client finds the server and logs in; what arrives stays plain JSON, since
+its models would cost several times the memory.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+CONNECT_SECONDS = 5.0
+"""How long a connection to the API server may take."""
+PROBE_SECONDS = 3.0
+"""How long the API server may take to answer a probe; it answers them without looking into its storage."""
+
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
+"""A peer that vanished without a word is noticed after a minute, long before a watch that may be silent ends."""
+
+
+class ClusterConfigError(ValueError):
+    """How to reach the cluster is not known; the text says what was tried and what to do."""
+
+
+class RefusedError(Exception):
+    """The API server answered, but not with what was asked for. `status` is the HTTP status or its equivalent."""
+
+    def __init__(self, status: int, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(f"the API server answered {status}: {message}")
+        self.status = status
+        self.retry_after = retry_after
+
+
+class UnreachableError(Exception):
+    """No answer came, or it broke off."""
+
+
+class SilenceError(UnreachableError):
+    """Nothing was heard for longer than promised."""
+
+
+class ApiServer:
+    """One API server, found in the pod's environment or through a kubeconfig file. Threads may share it.
+
+    Raises ClusterConfigError where neither says how to reach one.
+    """
+
+    def __init__(self, kubeconfig: Path | str | None = None, context: str | None = None) -> None:
+        self._kubeconfig = None if kubeconfig is None else str(kubeconfig)
+        self._context = context
+        self._configuration, self._pool = self._log_in()
+
+    def get(self, path: str, query: Mapping[str, str], seconds: float) -> dict[str, Any]:
+        """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
+
+        Raises RefusedError, UnreachableError, and ValueError where the answer is no JSON object.
+        """
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
+
+        response = self._request(path, query, seconds)
+        try:
+            body = response.read()
+        except (HTTPError, OSError) as error:
+            raise UnreachableError(_reason(error)) from error
+        finally:
+            response.release_conn()
+        found = orjson.loads(body)
+        if not isinstance(found, dict):
+            raise ValueError(f"the answer to GET {path} is no JSON object")  # noqa: TRY004  # a value from outside
+        return found
+
+    def stream(self, path: str, query: Mapping[str, str], seconds: float) -> "Stream":
+        """The lines of an answer that goes on; no pause in it may be longer than `seconds`.
+
+        Raises RefusedError and UnreachableError.
+        """
+        return Stream(self._request(path, query, seconds), seconds)
+
+    def is_reachable(self) -> bool:
+        """Whether the API server answers HTTP at all."""
+        try:
+            self._request("/version", {}, PROBE_SECONDS).close()
+        except RefusedError:
+            return True
+        except UnreachableError:
+            return False
+        return True
+
+    def _request(self, path: str, query: Mapping[str, str], seconds: float) -> Any:
+        from urllib3 import Timeout  # noqa: PLC0415  # loaded with the client only, as below
+        from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415  # loaded with the client only, as below
+
+        headers = {"accept": "application/json", "user-agent": "gpu-policy-webhook"}
+        for login in self._configuration.auth_settings().values():
+            if login["in"] == "header" and login["value"]:
+                headers[login["key"]] = login["value"]
+        url = self._configuration.host.rstrip("/") + path + ("?" + urlencode(query) if query else "")
+        timeout = Timeout(connect=CONNECT_SECONDS, read=seconds)
+        try:
+            response = self._pool.request(
+                "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
+            )
+            if response.status == 200:
+                return response
+            refusal = _refusal(response)
+        except (HTTPError, OSError) as error:
+            if isinstance(error, SSLError):
+                self._log_in_again()
+            raise UnreachableError(_reason(error)) from error
+        if refusal.status == 401:
+            self._log_in_again()
+        raise refusal
+
+    def _log_in(self) -> tuple[Any, Any]:
+        """The client's configuration and connection pool; reads tokens and certificates anew."""
+        from kubernetes import client, config  # noqa: PLC0415  # 9 MiB that a process with an inventory does not need
+        from urllib3.connection import HTTPConnection  # noqa: PLC0415  # comes with the client
+        from yaml import YAMLError  # noqa: PLC0415  # only raised here
+
+        configuration = client.Configuration()
+        configuration.socket_options = [
+            *HTTPConnection.default_socket_options,
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+            *(
+                (socket.IPPROTO_TCP, getattr(socket, name), value)
+                for name, value in _KEEPALIVE
+                if hasattr(socket, name)
+            ),
+        ]
+        try:
+            load: Any = config  # its functions have no types
+            if self._kubeconfig is None:
+                load.load_incluster_config(client_configuration=configuration)
+            else:
+                load.load_kube_config(
+                    self._kubeconfig, self._context, client_configuration=configuration, persist_config=False
+                )
+            return configuration, client.ApiClient(configuration).rest_client.pool_manager
+        except (config.ConfigException, OSError, YAMLError, ValueError, TypeError, KeyError, AttributeError) as error:
+            place = "not in a cluster" if self._kubeconfig is None else f"kubeconfig {self._kubeconfig}"
+            remedy = "name a kubeconfig file" if self._kubeconfig is None else "name one that kubectl accepts"
+            raise ClusterConfigError(f"{place}: {str(error).rstrip('.')}; {remedy}") from error
+
+    def _log_in_again(self) -> None:
+        try:
+            self._configuration, self._pool = self._log_in()
+        except ClusterConfigError:
+            return  # the old login is kept: files are replaced one after the other, and the next attempt is near
+
+
+class Stream:
+    """The lines of an open answer. Whoever iterates also closes; any thread may interrupt."""
+
+    def __init__(self, response: Any, seconds: float) -> None:
+        self._response = response
+        self._seconds = seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        from urllib3.exceptions import HTTPError, ReadTimeoutError  # noqa: PLC0415  # comes with the client
+
+        rest = b""
+        try:
+            for chunk in self._response.stream(65536):
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from lines
+        except ReadTimeoutError as error:
+            raise SilenceError(f"nothing was heard for {self._seconds:.0f} s") from error
+        except (HTTPError, OSError) as error:
+            raise UnreachableError(_reason(error)) from error
+
+    def interrupt(self) -> None:
+        """Wake the thread that waits for a line; it finds the answer broken off."""
+        try:
+            self._response.shutdown()
+        except (OSError, RuntimeError, ValueError):
+            return  # it has ended already
+
+    def close(self) -> None:
+        """End the connection."""
+        self._response.close()
+
+
+def _refusal(response: Any) -> RefusedError:
+    """What an answer other than 200 says, at most 300 characters of it."""
+    body = response.read(65536)
+    response.close()
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = None
+    message = found.get("message") if isinstance(found, dict) else None
+    text = message if isinstance(message, str) else body.decode("utf-8", "replace")
+    return RefusedError(response.status, " ".join(text.split())[:300] or "nothing", _seconds(response))
+
+
+def _seconds(response: Any) -> float:
+    """The Retry-After of an answer where it is a number of seconds, else 0."""
+    text = str(response.headers.get("retry-after", ""))
+    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost reason of a failed request, in one line."""
+    while isinstance(cause := getattr(error, "reason", None) or error.__cause__, BaseException) and cause is not error:
+        error = cause
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -1,0 +1,97 @@
+"""A cluster written down in a file: what `kubectl get nodes,namespaces,runtimeclasses,pods -A -o yaml` prints.
+
+It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
+are read; kinds that rules ask nothing about are passed over.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from webhook.cluster.snapshot import Snapshot
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_EXPECTED = "expected what `kubectl get nodes,runtimeclasses -o yaml` prints: a List with items"
+
+
+class InventoryError(ValueError):
+    """A file that is no inventory; the text names file, line where known, what was found and what is expected."""
+
+    def __init__(self, path: Path, line: int | None, found: str, expected: str = _EXPECTED) -> None:
+        place = str(path) if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {found}; {expected}")
+
+
+def load_inventory(path: Path | str) -> Snapshot:
+    """The cluster described by the file at `path`; one without nodes is fine. Raises InventoryError."""
+    path = Path(path)
+    objects = [item for line, document in _documents(path) for item in _items(path, line, document)]
+    return Snapshot.of(
+        (item for kind, item in objects if kind == "Node"), (item for kind, item in objects if kind == "RuntimeClass")
+    )
+
+
+def _documents(path: Path) -> list[tuple[int | None, Any]]:
+    """The documents of the file with the lines they start on; JSON has no lines."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        found = f"the file cannot be read ({error.strerror or error})"
+        raise InventoryError(path, None, found, "name a readable file") from None
+    documents = [(line, document) for line, document in _parsed(path, data) if document is not None]
+    if not documents:
+        raise InventoryError(path, None, "the file is empty")
+    return documents
+
+
+def _parsed(path: Path, data: bytes) -> list[tuple[int | None, Any]]:
+    if data.lstrip().startswith(b"{"):
+        try:
+            return [(None, orjson.loads(data))]
+        except orjson.JSONDecodeError:
+            pass  # YAML says on which line, and reads the JSON dialects that people write by hand
+    try:
+        return list(_yaml_documents(data))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else None
+        raise InventoryError(path, line, f"this is not YAML ({error.problem})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InventoryError(path, None, f"this is not YAML ({' '.join(str(error).split())[:200]})") from None
+
+
+def _yaml_documents(data: bytes) -> Iterator[tuple[int, Any]]:
+    loader = _Loader(data)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            yield node.start_mark.line + 1, loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _items(path: Path, line: int | None, document: Any) -> Iterator[tuple[str, Any]]:
+    """The kind of each object in a document, and the object; those of a NodeList need not say that they are Nodes."""
+    if not isinstance(document, dict):
+        raise InventoryError(path, line, f"found {_named(document)}")
+    kind = document.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise InventoryError(path, line, "found a map without a kind")
+    if not kind.endswith("List"):
+        yield kind, document
+        return
+    items = document.get("items")
+    if not isinstance(items, list):
+        found = f"{kind} has no items" if items is None else f"the items of {kind} are {_named(items)}"
+        raise InventoryError(path, line, found)
+    for item in items:
+        own_kind = item.get("kind") if isinstance(item, dict) else None
+        yield str(own_kind or kind.removesuffix("List")), item
+
+
+def _named(value: Any) -> str:
+    names = {dict: "a map", list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "something else")

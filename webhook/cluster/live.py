@@ -1,0 +1,108 @@
+"""The live cluster: nodes and runtime classes as the API server tells them, followed for as long as the process lives.
+
+Reviews never wait for it. They see the last known facts, and `status` says how far to trust them.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from webhook.cluster.api_server import ApiServer
+from webhook.cluster.snapshot import EMPTY, Snapshot
+from webhook.cluster.source import FactsStatus
+from webhook.cluster.watch import Health, Resource, Timing, Watch
+
+STALE_AFTER_SECONDS = 60.0
+"""For how long an API server that answers may leave a watch unserved before the facts count as stale."""
+
+_CLOSE_SECONDS = 1.5
+
+
+class LiveFacts:
+    """Facts that follow a cluster: the one the process runs in, or that of a kubeconfig file.
+
+    Nothing is sent before `start`. Raises ClusterConfigError where it is not known how to reach the cluster.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Path | str | None = None,
+        context: str | None = None,
+        *,
+        stale_after: float = STALE_AFTER_SECONDS,
+        timing: Timing | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        server = ApiServer(kubeconfig, context)
+        self._stale_after = stale_after
+        self._snapshot = EMPTY
+        self._lock = Lock()
+        nodes = Resource("nodes", "/api/v1/nodes", self._replace_nodes, self._change_node)
+        classes = Resource(
+            "runtimeclasses",
+            "/apis/node.k8s.io/v1/runtimeclasses",
+            self._replace_runtime_classes,
+            self._change_runtime_class,
+            optional=True,
+        )
+        self._watches = tuple(Watch(resource, server, clock, timing) for resource in (nodes, classes))
+
+    @property
+    def facts(self) -> Snapshot | None:
+        """The cluster as last heard of, None until nodes and runtime classes have been listed."""
+        return self._snapshot if all(watch.health.loaded for watch in self._watches) else None
+
+    def status(self, now: float) -> FactsStatus:
+        """How far the facts can be trusted at `now`, in seconds of the clock given (time.monotonic())."""
+        health = [watch.health for watch in self._watches]
+        return FactsStatus(
+            loaded=all(one.loaded for one in health),
+            stale=any(self._is_stale(one, now) for one in health),
+            age_seconds=max(0.0, now - min(one.heard for one in health)),
+            server_reachable=any(one.reachable for one in health),
+            detail="; ".join(
+                f"{watch.resource.name}: {one.detail}" for watch, one in zip(self._watches, health, strict=True)
+            ),
+        )
+
+    def start(self) -> None:
+        """Begin to follow the cluster, one thread for each resource. Call it after the process has forked, once."""
+        for watch in self._watches:
+            watch.start()
+
+    def close(self) -> None:
+        """Stop following, within 2 seconds; the facts stay."""
+        for watch in self._watches:
+            watch.stop()
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        for watch in self._watches:
+            watch.join(max(0.0, deadline - time.monotonic()))
+
+    def _is_stale(self, health: Health, now: float) -> bool:
+        return health.loaded and health.failing_since is not None and now - health.failing_since > self._stale_after
+
+    def _replace_nodes(self, raws: Iterable[object]) -> None:
+        listed = self._snapshot.with_nodes(raws)  # waits for the API server; nobody else changes the nodes meanwhile
+        with self._lock:
+            self._snapshot = listed.with_runtime_classes_of(self._snapshot)
+
+    def _change_node(self, event: str, raw: Mapping[str, Any]) -> None:
+        with self._lock:
+            if event == "DELETED":
+                self._snapshot = self._snapshot.without_node(raw["metadata"]["name"])
+            else:
+                self._snapshot = self._snapshot.with_node(raw)
+
+    def _replace_runtime_classes(self, raws: Iterable[object]) -> None:
+        listed = list(raws)
+        with self._lock:
+            self._snapshot = self._snapshot.with_runtime_classes(listed)
+
+    def _change_runtime_class(self, event: str, raw: Mapping[str, Any]) -> None:
+        with self._lock:
+            if event == "DELETED":
+                self._snapshot = self._snapshot.without_runtime_class(raw["metadata"]["name"])
+            else:
+                self._snapshot = self._snapshot.with_runtime_class(raw)

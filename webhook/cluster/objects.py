@@ -1,0 +1,156 @@
+"""Nodes and RuntimeClasses as the API server or a file describes them, reduced to what placement depends on.
+
+Thousands of nodes stay in memory for as long as the process lives, and most of what they say they say alike. So equal
+texts, equal sets of label keys and equal hardware are one object each, shared by all nodes that have them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from webhook.model.accelerators import accelerator
+from webhook.model.node import GPU_LABELS, NodeClass, RuntimeClass
+from webhook.model.selectors import Expression, Operator
+from webhook.model.tolerations import Taint, toleration_from_raw
+
+TRANSIENT_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Prefixes of taint keys that come and go with a node's condition, cordons included; they say nothing about fitness."""
+
+_REPELLING = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node. `kind` is the class it belongs to, counted as 1; `keys` gives the place of a label in `values`."""
+
+    name: str
+    uid: str
+    kind: NodeClass
+    keys: Mapping[str, int]
+    values: tuple[str, ...]
+
+    def label(self, key: str) -> str | None:
+        """The value of a label, None where the node has no such label."""
+        place = self.keys.get(key)
+        return None if place is None else self.values[place]
+
+    def remembering(self, earlier: "Node | None") -> "Node":
+        """The same node with the GPU resource names that it had earlier; a device plugin that restarts takes them away.
+
+        A node of the same name but another uid is another machine, of which nothing is remembered.
+        """
+        if earlier is None or earlier.uid != self.uid or earlier.kind.gpu_resources <= self.kind.gpu_resources:
+            return self
+        resources = self.kind.gpu_resources | earlier.kind.gpu_resources
+        labels = tuple(self.kind.labels.items())
+        return replace(self, kind=_kind(labels, self.kind.taints, resources, self.kind.runtime_handlers))
+
+
+def node_from_raw(raw: object) -> Node | None:
+    """Read a node object of any shape: parts that make no sense are left out. None where it has no name."""
+    node = _mapping(raw)
+    metadata = _mapping(node.get("metadata"))
+    status = _mapping(node.get("status"))
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    labels = {key: value for key, raw in _mapping(metadata.get("labels")).items() if (value := _text(raw)) is not None}
+    keys = tuple(sorted(str(key) for key in labels))
+    by_name = {str(key): _shared(value) for key, value in labels.items()}
+    return Node(
+        name,
+        _text(metadata.get("uid")) or "",
+        _kind(
+            tuple((key, by_name[key]) for key in GPU_LABELS if key in by_name),
+            _taints(_mapping(node.get("spec")).get("taints")),
+            _gpu_resources(_mapping(status.get("capacity"))) | _gpu_resources(_mapping(status.get("allocatable"))),
+            _runtime_handlers(status.get("runtimeHandlers")),
+        ),
+        _places(keys),
+        tuple(by_name[key] for key in keys),
+    )
+
+
+def runtime_class_from_raw(raw: object) -> RuntimeClass | None:
+    """Read a RuntimeClass of any API version and shape: parts that make no sense are left out. None without a name."""
+    runtime_class = _mapping(raw)
+    name = _mapping(runtime_class.get("metadata")).get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    handler = runtime_class.get("handler") or _mapping(runtime_class.get("spec")).get("runtimeHandler")
+    scheduling = _mapping(runtime_class.get("scheduling"))
+    return RuntimeClass(
+        name,
+        handler if isinstance(handler, str) else "",
+        tuple(
+            Expression(str(key), Operator.IN, (value,))
+            for key, raw in _mapping(scheduling.get("nodeSelector")).items()
+            if (value := _text(raw)) is not None
+        ),
+        tuple(
+            toleration_from_raw(toleration)
+            for toleration in _listed(scheduling.get("tolerations"))
+            if isinstance(toleration, dict)
+        ),
+    )
+
+
+def _taints(raw: object) -> tuple[Taint, ...]:
+    """The taints that keep pods away for as long as the node is what it is; sorted, one for each key and effect."""
+    taints: dict[tuple[str, str], Taint] = {}
+    for entry in map(_mapping, _listed(raw)):
+        key, value, effect = (_text(entry.get(part)) or "" for part in ("key", "value", "effect"))
+        if effect in _REPELLING and not key.startswith(TRANSIENT_TAINTS):
+            taints.setdefault((key, effect), Taint(_shared(key), _shared(value), _shared(effect)))
+    return tuple(taints[place] for place in sorted(taints))
+
+
+def _gpu_resources(amounts: Mapping[Any, Any]) -> frozenset[str]:
+    """The GPU resource names, also those that read 0, as they do while a device plugin restarts."""
+    return frozenset(name for name in amounts if isinstance(name, str) and accelerator(name) is not None)
+
+
+def _runtime_handlers(raw: object) -> frozenset[str] | None:
+    names = [_mapping(entry).get("name", "") for entry in _listed(raw)]
+    return frozenset(_shared(name) for name in names if isinstance(name, str)) if names else None
+
+
+@lru_cache(maxsize=4096)
+def _shared(text: str) -> str:
+    """The same object for texts that are equal; rare ones are forgotten, so that names of past nodes cost nothing."""
+    return text
+
+
+@lru_cache(maxsize=256)
+def _places(keys: tuple[str, ...]) -> Mapping[str, int]:
+    return {_shared(key): place for place, key in enumerate(keys)}
+
+
+@lru_cache(maxsize=1024)
+def _kind(
+    labels: tuple[tuple[str, str], ...],
+    taints: tuple[Taint, ...],
+    gpu_resources: frozenset[str],
+    runtime_handlers: frozenset[str] | None,
+) -> NodeClass:
+    return NodeClass(dict(labels), taints, gpu_resources, runtime_handlers)
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str | None:
+    """A text, null being empty as in the API server; numbers and booleans, found only in files, as JSON has them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, (int, float)):
+        return "" if value is None else str(value)
+    return None

@@ -1,0 +1,121 @@
+"""All nodes of the cluster and who of them has what, indexed when first asked and kept until a node changes.
+
+The indexes are as many as the nodes have label keys, whatever pods ask for: a key that no node has needs none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from threading import Lock
+
+from webhook.cluster.masks import NO_COLUMN, Column, Mask, mask_of
+from webhook.cluster.objects import Node
+from webhook.model.node import NodeClass
+from webhook.model.tolerations import Taint, Toleration
+
+_MAX_ANSWERS = 64
+_MAX_CLASSES_IN_ANSWER = 100
+"""Bounds of the answers kept for pods to come: together they stay under a megabyte."""
+
+
+class NodeTable:
+    """An immutable set of nodes. Its indexes are filled by whoever asks first; threads may ask at the same time."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes = nodes
+        self.everything: Mask = (1 << len(nodes)) - 1
+        self._lock = Lock()
+        self._traits: _Traits | None = None
+        self._columns: dict[str, Column] = {}
+        self._names: Column | None = None
+        self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
+
+    def column(self, key: str) -> Column:
+        """The values of one label."""
+        column = self._columns.get(key)
+        if column is not None:
+            return column
+        if key not in self._indexed().keys:
+            return NO_COLUMN
+        with self._lock:
+            if key not in self._columns:
+                self._columns[key] = Column((node.label(key) for node in self.nodes.values()), len(self.nodes))
+            return self._columns[key]
+
+    @property
+    def names(self) -> Column:
+        """The names of the nodes, as if they were a label."""
+        with self._lock:
+            if self._names is None:
+                self._names = Column(self.nodes, len(self.nodes))
+            return self._names
+
+    def with_gpu(self, resource: str) -> Mask:
+        """The nodes that have, or once had, this GPU resource."""
+        return self._indexed().gpus.get(resource, 0)
+
+    def repelling(self, tolerations: Iterable[Toleration]) -> Mask:
+        """The nodes with a taint that none of these tolerations tolerates."""
+        tolerations = tuple(tolerations)
+        mask = 0
+        for (key, effect), (tainted, by_value) in self._indexed().taints.items():
+            mask |= tainted & ~_tolerated(key, effect, by_value, tolerations)
+        return mask
+
+    def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
+        """The classes of the nodes in `mask`, with as many nodes as are in it."""
+        answer = self._answers.get(mask)
+        if answer is None:
+            kinds = self._indexed().kinds
+            answer = tuple(
+                replace(kind, count=count) for kind, members in kinds if (count := (members & mask).bit_count())
+            )
+            if len(answer) <= _MAX_CLASSES_IN_ANSWER:
+                if len(self._answers) >= _MAX_ANSWERS:
+                    self._answers.clear()
+                self._answers[mask] = answer
+        return answer
+
+    def _indexed(self) -> "_Traits":
+        traits = self._traits
+        if traits is None:
+            with self._lock:
+                traits = self._traits = self._traits or _Traits(self.nodes.values())
+        return traits
+
+
+def _tolerated(key: str, effect: str, by_value: Mapping[str, Mask], tolerations: tuple[Toleration, ...]) -> Mask:
+    """The nodes whose taint with this key and effect is tolerated."""
+    mask = 0
+    for toleration in tolerations:
+        if toleration.key not in ("", key) or toleration.effect not in ("", effect):
+            continue
+        if toleration.operator == "Exists":
+            return -1
+        if toleration.value in by_value and toleration.tolerates(Taint(key, toleration.value, effect)):
+            mask |= by_value[toleration.value]
+    return mask
+
+
+class _Traits:
+    """What does not depend on a question: the kinds of nodes, their GPUs and taints, and all label keys."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        by_kind: dict[int, list[int]] = {}
+        kinds: dict[int, NodeClass] = {}
+        key_sets: dict[int, Mapping[str, int]] = {}
+        size = 0
+        for size, node in enumerate(nodes, start=1):
+            by_kind.setdefault(id(node.kind), []).append(size - 1)
+            kinds[id(node.kind)] = node.kind
+            key_sets[id(node.keys)] = node.keys
+        self.keys: frozenset[str] = frozenset().union(*key_sets.values())
+        self.kinds = [(kinds[which], mask_of(positions, size)) for which, positions in by_kind.items()]
+        self.gpus: dict[str, Mask] = {}
+        self.taints: dict[tuple[str, str], tuple[Mask, dict[str, Mask]]] = {}
+        for kind, mask in self.kinds:
+            for resource in kind.gpu_resources:
+                self.gpus[resource] = self.gpus.get(resource, 0) | mask
+            for taint in kind.taints:
+                tainted, by_value = self.taints.get((taint.key, taint.effect), (0, {}))
+                by_value[taint.value] = by_value.get(taint.value, 0) | mask
+                self.taints[taint.key, taint.effect] = (tainted | mask, by_value)

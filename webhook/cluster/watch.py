@@ -1,0 +1,221 @@
+"""List and watch of one resource, for ever: whatever breaks off is resumed, whatever is lost is listed again."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from random import uniform
+from threading import Event, Thread
+from typing import Any
+
+import orjson
+
+from webhook.cluster.api_server import ApiServer, RefusedError, SilenceError, Stream, UnreachableError
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long things may take, in seconds."""
+
+    watch: tuple[float, float] = (240.0, 300.0)
+    """After how long the API server is asked to end a watch; random, so that replicas do not come back together."""
+    margin: float = 15.0
+    """How much longer a watch may be silent before it counts as broken."""
+    answer: float = 30.0
+    """How long a list may pause."""
+    first_retry: float = 0.2
+    """The longest wait after a first failure; it doubles with each further one."""
+    last_retry: float = 30.0
+    """Where the wait stops growing."""
+    settled: float = 10.0
+    """A watch that lasted this long was no failure, even if it heard nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What to follow, and who is told.
+
+    `replace` gets all objects after a list, one after the other while they arrive; `change` the type of an event
+    (ADDED, MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server.
+    """
+
+    name: str
+    path: str
+    replace: Callable[[Iterable[object]], None]
+    change: Callable[[str, Mapping[str, Any]], None]
+    optional: bool = False
+    page: int = 100
+    """Objects in one answer to a list. Nodes are large, and a page is in memory as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the following goes. Times are those of a monotonic clock.
+
+    `heard`: when it was last known to be current. `failing_since`: since when it has been failing although the API
+    server answers; None while it does not fail, or the API server is away.
+    """
+
+    heard: float
+    loaded: bool = False
+    following: bool = False
+    reachable: bool = False
+    failing_since: float | None = None
+    detail: str = "not asked yet"
+
+
+class Watch:
+    """Follows one resource in a thread of its own. `health` is replaced as a whole, so any thread may read it."""
+
+    def __init__(
+        self, resource: Resource, server: ApiServer, clock: Callable[[], float], timing: Timing | None = None
+    ) -> None:
+        self.resource = resource
+        self.health = Health(heard=clock())
+        self._server = server
+        self._clock = clock
+        self._timing = timing or Timing()
+        self._version = ""  # of the newest object heard of; empty where a list is due
+        self._was_listed = False
+        self._failures = 0
+        self._stream: Stream | None = None
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name=f"watch-{resource.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end, also where it waits for news. Returns at once."""
+        self._stopping.set()
+        if (stream := self._stream) is not None:
+            stream.interrupt()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread to end; one that waits for an answer to a list is left to die with the process."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._stopping.wait(self._attempt())
+
+    def _attempt(self) -> float:
+        """Follow until something breaks off; gives the seconds to wait before the next attempt."""
+        try:
+            if not self._version:
+                self._list()
+            return 0.0 if self._watch() else self._pause()
+        except RefusedError as refusal:
+            return self._refused(refusal)
+        except UnreachableError as fault:
+            if not self._stopping.is_set():
+                self._failed(str(fault), reachable=self._server.is_reachable(), silent=isinstance(fault, SilenceError))
+        except Exception as fault:  # noqa: BLE001  # garbage, or a mistake here: counts as ours, and begins from scratch
+            self._version = ""
+            self._failed(f"{type(fault).__name__}: {fault}", reachable=True)
+        return self._pause()
+
+    def _list(self) -> None:
+        """Replace all objects. Those of before stay where an answer fails."""
+        version = ""
+
+        def objects() -> Iterator[object]:
+            nonlocal version
+            query = {"limit": str(self.resource.page)}
+            while not self._stopping.is_set():
+                page = self._server.get(self.resource.path, query, self._timing.answer)
+                metadata, items = page.get("metadata"), page.pop("items", None) or []
+                if not isinstance(metadata, dict) or not isinstance(items, list):
+                    raise ValueError("the answer to a list is no list")  # noqa: TRY004  # a value from outside
+                while items:
+                    yield items.pop()  # a page goes as it is read, before the next one comes
+                version = str(metadata.get("resourceVersion") or "")
+                if not metadata.get("continue"):
+                    return
+                query["continue"] = str(metadata["continue"])
+            raise UnreachableError("closed")
+
+        self.resource.replace(objects())
+        self._version = version
+        self._was_listed = True
+        self.health = replace(self.health, loaded=True, heard=self._clock(), reachable=True, detail="listed")
+
+    def _watch(self) -> bool:
+        """Hear of changes until the API server ends the watch; gives whether that was about when it was asked to."""
+        seconds = uniform(*self._timing.watch)  # noqa: S311  # spreads load, keeps no secret
+        query = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(round(seconds), 1)),
+        }
+        begun = self._clock()
+        with closing(self._server.stream(self.resource.path, query, seconds + self._timing.margin)) as stream:
+            self._stream = stream
+            self._follows()
+            for line in stream:
+                if self._stopping.is_set():
+                    break
+                self._hear(line)
+                self._failures = 0
+                self._follows()
+        self._stream = None
+        if settled := self._clock() - begun >= self._timing.settled:
+            self._failures = 0
+        return settled
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            event = orjson.loads(line)
+            kind, found = event["type"], event["object"]
+            refusal = RefusedError(found["code"], found["message"]) if kind == "ERROR" else None
+            version = "" if refusal else str(found["metadata"]["resourceVersion"])
+        except (KeyError, TypeError, ValueError):
+            raise ValueError("the watch sent something that is no event") from None
+        if refusal:
+            raise refusal
+        if kind != "BOOKMARK":
+            self.resource.change(kind, found)
+        self._version = version
+
+    def _follows(self) -> None:
+        if not self.health.following:
+            _log.info("%s: followed", self.resource.name)
+        self.health = Health(heard=self._clock(), loaded=True, following=True, reachable=True, detail="followed")
+
+    def _refused(self, refusal: RefusedError) -> float:
+        if refusal.status != 429:
+            self._version = ""
+        if refusal.status == 404 and self.resource.optional and not self._was_listed:
+            self.resource.replace(())
+            self._follows()
+            self.health = replace(self.health, detail="unknown to the API server, so there are none")
+        else:
+            self._failed(str(refusal), reachable=True)
+        return max(self._pause(), min(refusal.retry_after, self._timing.last_retry))
+
+    def _failed(self, detail: str, *, reachable: bool, silent: bool = False) -> None:
+        """Note a failure; up to it all was well, unless it consists in having heard nothing."""
+        if self._stopping.is_set():
+            return
+        health, now = self.health, self._clock()
+        if health.following or health.detail != detail:
+            _log.warning("%s: not followed: %s", self.resource.name, detail)
+        failing_since = now if health.failing_since is None else health.failing_since
+        self.health = replace(
+            health,
+            heard=now if health.following and not silent else health.heard,
+            following=False,
+            reachable=reachable,
+            failing_since=failing_since if reachable else None,
+            detail=detail,
+        )
+
+    def _pause(self) -> float:
+        longest = min(self._timing.first_retry * 2**self._failures, self._timing.last_retry)
+        self._failures = min(self._failures + 1, 30)
+        return uniform(longest / 2, longest)  # noqa: S311  # spreads load, keeps no secret

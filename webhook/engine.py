@@ -1,0 +1,188 @@
+"""The one place where rules are asked and modes applied. Webhook, command line and audit all end here.
+
+A pod passes two phases, as in the API server. `complete` asks the mutators and gives a patch; `judge` asks the
+validators about the final pod and notices injections that got lost on the way.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from webhook.model.edits import AddGpuLimit, Annotate, Draft, Edit, apply
+from webhook.model.pod import Pod, placed, pod_from_raw
+from webhook.model.workload import template_of
+from webhook.outcome import Finding, Kind, Outcome
+from webhook.policy.policy_set import BoundRule, Policy
+from webhook.rules.rule import Advice, Facts, IfMissing, InjectionSettings, Mode, Violation
+
+ANNOTATION = "gpupolicy.dev/injected"
+"""Names the rules that completed a pod. It informs people and is never read back."""
+
+
+def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Outcome:
+    """The mutating phase: inject what the enforced rules inject, and say what the others would.
+
+    A pod that the API server will refuse on its own never reaches the validating phase, so it is judged here; any
+    other is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod.
+    """
+    pod = pod_from_raw(raw)
+    draft = Draft(raw)
+    findings: list[Finding] = []
+    placement, completion = policy.mutators
+    injected = _ask_mutators(placement, pod, facts, draft, findings)
+    if injected:
+        pod = placed(pod, draft.object)
+    violations = tuple(_violations(pod, policy, facts))
+    if any(violation.fails_validation for violation in violations):
+        findings.extend(violations)
+    injected += _ask_mutators(completion, pod, facts, draft, findings)
+    if any(finding.refuses for finding in findings):
+        return Outcome(policy, raw, tuple(findings))
+    if injected and ANNOTATION not in pod.annotations:
+        Annotate(ANNOTATION, ",".join(injected)).write(draft)
+    return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))
+
+
+def judge(
+    raw: Mapping[str, Any],
+    policy: Policy,
+    facts: Facts,
+    *,
+    old: Mapping[str, Any] | None = None,
+    earlier: Sequence[Policy] = (),
+) -> Outcome:
+    """The validating phase.
+
+    On CREATE (`old` is None) also report enforced injections that the final pod lacks under `policy` and under every
+    one of the `earlier` policies. On UPDATE report only what the new pod violates and the old one did not. Raises
+    ShapeError for a malformed pod.
+    """
+    pod = pod_from_raw(raw)
+    findings = list(_violations(pod, policy, facts))
+    if old is None:
+        findings.extend(_missing(pod, policy, facts, earlier))
+    elif findings:
+        known = set(_violations(pod_from_raw(old), policy, facts))
+        findings = [finding for finding in findings if finding not in known]
+    return Outcome(policy, raw, tuple(findings))
+
+
+def check_template(
+    raw: Mapping[str, Any],
+    path: tuple[str, ...],
+    policy: Policy,
+    facts: Facts,
+    *,
+    old: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Judge the pod template that stands at `path` of a workload, which is never completed, only repaired.
+
+    The only edit is a missing GPU limit, where the policy repairs those. Raises ShapeError for a malformed template.
+    """
+    template = _template_pod(raw, path)
+    edits: list[Edit] = []
+    injected: list[str] = []
+    for stage in policy.mutators:
+        for bound in stage:
+            repairs = [e for e in bound.rule.mutate(template, bound.settings, facts) if isinstance(e, AddGpuLimit)]  # type: ignore[misc]  # mutators only hold rules that mutate
+            if repairs and bound.mode is Mode.ENFORCE:
+                edits.extend(repairs)
+                injected.append(bound.rule.key)
+    draft = apply(raw, edits, path)
+    findings = tuple(_violations(_template_pod(draft.object, path), policy, facts))
+    if old is not None and findings:
+        known = set(_violations(_template_pod(old, path), policy, facts))
+        findings = tuple(finding for finding in findings if finding not in known)
+    return Outcome(policy, draft.object, findings, tuple(draft.patch), tuple(injected))
+
+
+def _template_pod(raw: Mapping[str, Any], path: tuple[str, ...]) -> Pod:
+    return pod_from_raw(template_of(raw, path), ".".join((*path, "spec")))
+
+
+def _ask_mutators(
+    stage: Iterable[BoundRule], pod: Pod, facts: Facts, draft: Draft, findings: list[Finding]
+) -> list[str]:
+    """Write what the enforced rules of a stage inject to `draft`, the rest to `findings`; the keys of those rules."""
+    injected: list[str] = []
+    edits: list[Edit] = []
+    for bound in stage:
+        wanted: list[Edit] = []
+        for value in bound.rule.mutate(pod, bound.settings, facts):  # type: ignore[misc]  # a stage holds rules that mutate
+            if isinstance(value, Advice):
+                findings.append(_advice(bound, value))
+            else:
+                wanted.append(value)
+        if wanted and bound.mode is Mode.ENFORCE:
+            edits.extend(wanted)
+            injected.append(bound.rule.key)
+        elif wanted:
+            message = f"would add {_list(wanted)}"
+            findings.append(Finding(bound.rule.key, bound.mode, Kind.INJECTION, pod.spec_path, message))
+    for edit in edits:
+        edit.write(draft)
+    return injected
+
+
+def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
+    for bound in policy.validators:
+        for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # validators only hold rules that validate
+            if isinstance(value, Advice):
+                yield _advice(bound, value)
+            else:
+                yield _violation(bound, value)
+
+
+def _violation(bound: BoundRule, violation: Violation) -> Finding:
+    return Finding(
+        bound.rule.key,
+        bound.mode,
+        Kind.VIOLATION,
+        violation.where,
+        f"{violation.found}; {violation.allowed}",
+        violation.remedy,
+        refuses=bound.mode is Mode.ENFORCE,
+        fails_validation=violation.fails_validation,
+    )
+
+
+def _advice(bound: BoundRule, advice: Advice) -> Finding:
+    return Finding(bound.rule.key, bound.mode, Kind.ADVICE, advice.where, advice.found, advice.remedy)
+
+
+def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) -> Iterator[Finding]:
+    """Enforced injections that the pod lacks under every policy that may have completed it."""
+    for stage in policy.mutators:
+        for bound in stage:
+            if bound.mode is not Mode.ENFORCE:
+                continue
+            lost = _lost(bound, pod, facts)
+            if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
+                continue
+            if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
+            yield Finding(
+                bound.rule.key,
+                bound.mode,
+                Kind.MISSING,
+                pod.spec_path,
+                f"{_list(lost)} should have been injected and is missing; another webhook removed it, or "
+                "mutate.gpupolicy.dev was not called",
+                "Create the pod again, or tell the platform team",
+                refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
+            )
+
+
+def _lost(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
+    values = bound.rule.mutate(pod, bound.settings, facts)  # type: ignore[misc]  # mutators only hold rules that mutate
+    return [value for value in values if not isinstance(value, Advice)]
+
+
+def _lost_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
+    for stage in policy.mutators:
+        for bound in stage:
+            if bound.rule.key == key and bound.mode is Mode.ENFORCE:
+                return bool(_lost(bound, pod, facts))
+    return False
+
+
+def _list(edits: Iterable[Edit]) -> str:
+    return ", ".join(str(edit) for edit in edits)

@@ -1,0 +1,145 @@
+"""Reads a directory of policy files in one consistent moment, and tells cheaply whether it has changed since.
+
+A mounted ConfigMap is a directory of symlinks into `..data`, itself a symlink that the kubelet swaps at once; so all
+files are read through one resolution of `..data`. The same holds for several ConfigMaps projected into one volume.
+"""
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook.policy.errors import Faults, PolicyError, PolicyErrors
+from webhook.policy.schema import RESERVED_FILES
+from webhook.policy.yaml_lines import MAX_BYTES
+
+DATA = "..data"
+SETTLED = 2.0
+"""Seconds after which a further change is certain to show in a file's time stamp, on any usual file system."""
+_ATTEMPTS = 5
+
+Fingerprint = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The policy files of a directory, sorted by name, and a digest of names and bytes."""
+
+    path: Path
+    files: tuple[tuple[str, bytes], ...]
+    faults: tuple[PolicyError, ...]
+    digest: str
+
+
+def read_directory(directory: Path) -> Contents:
+    """All policy files as they were at one moment.
+
+    What cannot be read and what is no policy file although it looks like one is listed in `faults`. Raises PolicyErrors
+    for a directory that is missing or holds no policy file at all.
+    """
+    for _ in range(_ATTEMPTS):
+        data = _data_target(directory)
+        contents = _read(directory)
+        if data == _data_target(directory):
+            break
+    if not contents.files and not contents.faults:
+        message = f"holds no policy file; write {RESERVED_FILES[0]} or <namespace>.yaml"
+        raise PolicyErrors([PolicyError(str(directory), 0, "", message)])
+    return contents
+
+
+def fingerprint(directory: Path, now: Callable[[], float] = time.time) -> Fingerprint | None:
+    """Something that differs after any change; None while the last change is too young to tell a further one apart.
+
+    `now` gives seconds since the epoch, to be compared with the files' time stamps.
+    """
+    marks: list[object] = [_data_target(directory)]
+    newest = 0.0
+    try:
+        entries = sorted(_entries(directory))
+    except OSError as error:
+        return (error.errno,)
+    for name, path in entries:
+        try:
+            status = path.stat()
+        except OSError as error:
+            marks.append((name, error.errno))
+            continue
+        marks.append((name, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+        newest = max(newest, status.st_mtime, status.st_ctime)
+    return tuple(marks) if abs(now() - newest) > SETTLED else None
+
+
+def _data_target(directory: Path) -> str | None:
+    try:
+        return os.readlink(directory / DATA)
+    except OSError:
+        return None
+
+
+def _entries(directory: Path) -> Iterator[tuple[str, Path]]:
+    """Names in the directory and where to read them: through `..data` resolved once, where there is one."""
+    target = _data_target(directory)
+    if target is not None:
+        data = (directory / target).resolve()
+        yield from ((name, data / name) for name in os.listdir(data) if _looks_like_a_policy(name))
+    for entry in os.scandir(directory):
+        mounted = target is not None and entry.is_symlink() and os.readlink(entry.path).startswith(DATA + "/")
+        if not mounted and _looks_like_a_policy(entry.name):
+            yield entry.name, Path(entry.path)
+
+
+def _looks_like_a_policy(name: str) -> bool:
+    return not name.startswith(".") and name.lower().endswith((".yaml", ".yml"))
+
+
+def _read(directory: Path) -> Contents:
+    faults = Faults()
+    files: list[tuple[str, bytes]] = []
+    try:
+        entries = sorted(_entries(directory))
+    except OSError as error:
+        message = f"cannot be read as a directory of policies: {error.strerror}"
+        raise PolicyErrors([PolicyError(str(directory), 0, "", message)]) from None
+    for name, path in entries:
+        fault = _name_fault(name)
+        if not fault:
+            try:
+                files.append((name, _read_file(path)))
+                continue
+            except OSError as error:
+                fault = f"cannot be read: {error.strerror}"
+        faults.add(str(directory / _printable(name)), 0, "", fault)
+    errors = faults.errors
+    digest = hashlib.sha256()
+    for name, source in files:
+        digest.update(f"{name}\0{len(source)}\0".encode("utf-8", "surrogateescape") + source)
+    digest.update("\0".join(map(str, errors)).encode("utf-8", "surrogateescape"))
+    return Contents(directory, tuple(files), errors, digest.hexdigest())
+
+
+def _read_file(path: Path) -> bytes:
+    """The file's bytes, at most one more than a policy may have. Raises OSError for anything but a plain file."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(0, "not a file")
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def _printable(name: str) -> str:
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
+def _name_fault(name: str) -> str:
+    if _printable(name) != name:
+        return "the file's name is not UTF-8; rename it"
+    stem, _, ending = name.rpartition(".")
+    if ending != "yaml":
+        return f"policy files end in .yaml; rename it to {stem}.yaml"
+    if name.startswith("_") and name not in RESERVED_FILES:
+        known = ", ".join(RESERVED_FILES)
+        return f"names that start with an underscore are reserved; known ones are {known}. Rename or remove it"
+    return ""

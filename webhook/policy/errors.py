@@ -1,0 +1,74 @@
+"""What is wrong with policy files, as values: file, line, key and fault, all of them at once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+KeyPath = tuple[str | int, ...]
+
+
+def key_text(path: Sequence[str | int]) -> str:
+    """A key path as people write it.
+
+    >>> key_text(("spec", "rules", "tolerations", "add", 0, "key"))
+    'spec.rules.tolerations.add[0].key'
+    """
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PolicyError:
+    """One fault in a policy file. `line` counts from 1 and is 0 where no line is to blame; `key` may be empty.
+
+    >>> str(PolicyError("policies/team-a.yaml", 9, "spec.rules.sharedMemory.sise", "unknown key"))
+    'policies/team-a.yaml:9: spec.rules.sharedMemory.sise: unknown key'
+    """
+
+    path: str
+    line: int
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return ": ".join(part for part in (place, self.key, self.message) if part)
+
+
+class PolicyErrors(Exception):  # noqa: N818  # it holds errors, in the plural
+    """Every fault of a set of policy files, sorted by file and line; its text has one line for each."""
+
+    def __init__(self, errors: Iterable[PolicyError]) -> None:
+        self.errors = tuple(sorted(set(errors)))
+        super().__init__("\n".join(map(str, self.errors)))
+
+
+class Faults:
+    """Collects errors while reading goes on. The first error of a key is kept: what follows from it is noise."""
+
+    def __init__(self) -> None:
+        self._errors: dict[tuple[str, str, int], PolicyError] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._errors)
+
+    @property
+    def errors(self) -> tuple[PolicyError, ...]:
+        """Everything recorded so far, in the order it was found."""
+        return tuple(self._errors.values())
+
+    def add(self, path: str, line: int, key: str | Sequence[str | int], message: str) -> None:
+        """Record one fault."""
+        text = key if isinstance(key, str) else key_text(key)
+        self._errors.setdefault((path, text, 0 if text else line), PolicyError(path, line, text, message))
+
+    def extend(self, errors: Iterable[PolicyError]) -> None:
+        """Record faults that were found elsewhere."""
+        for error in errors:
+            self.add(error.path, error.line, error.key, error.message)
+
+    def raise_if_any(self) -> None:
+        """Raise PolicyErrors with everything recorded so far, if there is anything."""
+        if self._errors:
+            raise PolicyErrors(self._errors.values())

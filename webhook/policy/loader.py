@@ -1,0 +1,134 @@
+"""Directory -> set of policies, or every error in it at once, each with file, line and key."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from webhook.policy.claims import Claims
+from webhook.policy.directory import Contents, read_directory
+from webhook.policy.errors import Faults
+from webhook.policy.merge import merge_rule
+from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.policy.schema import DEFAULT_FILE, rule_schema
+from webhook.policy.source import RULES_PATH, PolicySource, read_source
+from webhook.policy.wording import MODES, locate, message_for
+from webhook.policy.yaml_lines import Node
+from webhook.rules import RULES
+from webhook.rules.rule import Mode, Rule, RuleSettings
+
+
+def load(directory: Path | str, rules: Sequence[Rule] = RULES) -> PolicySet:
+    """The policies in a directory. Raises PolicyErrors with everything that is wrong, sorted by file and line."""
+    return build(read_directory(Path(directory)), rules)
+
+
+def build(contents: Contents, rules: Sequence[Rule] = RULES, previous: PolicySet | None = None) -> PolicySet:
+    """The policies in files that were read; raises PolicyErrors.
+
+    Policies that `previous` has just alike are shared with it, so that a reload costs no second copy of them.
+    """
+    faults = Faults()
+    faults.extend(contents.faults)
+    files = dict(contents.files)
+    default_path = str(contents.path / DEFAULT_FILE)
+    default: PolicySource | None = None
+    notices = []
+    is_default_unknown = any(fault.path == default_path for fault in contents.faults)
+    if DEFAULT_FILE in files:
+        default = read_source(DEFAULT_FILE, default_path, files.pop(DEFAULT_FILE), rules, faults)
+        is_default_unknown = default is None
+    else:
+        notices.append(f"{default_path}: no such file, so namespaces without a file of their own have no rules")
+    binder = _Binder(rules, default, is_default_unknown, faults, previous)
+    claims = Claims(faults)
+    for file, content in files.items():
+        source = read_source(file, str(contents.path / file), content, rules, faults)
+        if source is not None:
+            claims.add(source, binder.bind(source))
+    faults.raise_if_any()
+    return PolicySet(binder.default, claims.policies, notices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """A rule as it stands in one policy: its settings as written, and bound unless it is disabled or faulty."""
+
+    written: Any
+    bound: BoundRule | None
+
+
+class _Binder:
+    """Merges, validates and binds the rules of one policy after the other, sharing what is equal."""
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        default: PolicySource | None,
+        is_default_unknown: bool,
+        faults: Faults,
+        previous: PolicySet | None,
+    ) -> None:
+        self._rules = rules
+        self._is_default_unknown = is_default_unknown
+        self._faults = faults
+        self._settings: dict[tuple[str, str], RuleSettings] = {}
+        self._previous = {policy.name: policy for policy in previous.policies} if previous is not None else {}
+        self._default_nodes: Mapping[str, Node] = default.rules if default is not None else {}
+        self._default_rules = {
+            rule.key: self._merge(rule, self._default_nodes[rule.key], DEFAULT_FILE)
+            for rule in rules
+            if rule.key in self._default_nodes
+        }
+        self._default_files = (DEFAULT_FILE,) if default is not None else ()
+        self.default = self._policy(default.name, self._default_files, self._default_rules) if default else None
+
+    def bind(self, source: PolicySource) -> Policy:
+        """The policy of a namespace's file, merged over the default; what is faulty is left out and recorded."""
+        merged = dict(self._default_rules)
+        for rule in self._rules:
+            own = source.rules.get(rule.key)
+            if own is not None:
+                node = merge_rule(rule, self._default_nodes.get(rule.key), own)
+                merged[rule.key] = self._merge(rule, node, source.file)
+        return self._policy(source.name, (*self._default_files, source.file), merged)
+
+    def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged]) -> Policy:
+        active = [merged[rule.key] for rule in self._rules if rule.key in merged]
+        bound = tuple(each.bound for each in active if each.bound is not None)
+        content = {each.bound.rule.key: each.written for each in active if each.bound is not None}
+        policy = Policy(name, files, content_hash(content), bound)
+        previous = self._previous.get(name)
+        return previous if previous is not None and previous == policy else policy
+
+    def _merge(self, rule: Rule, node: Node, origin: str) -> _Merged:
+        written = node.plain()
+        text = json.dumps(written, sort_keys=True)
+        settings = self._settings.get((rule.key, text)) or self._validate(rule, node, text)
+        if settings is None or settings.mode is Mode.DISABLED:
+            return _Merged(written, None)
+        return _Merged(written, BoundRule(rule, settings.mode, settings, origin))
+
+    def _validate(self, rule: Rule, node: Node, text: str) -> RuleSettings | None:
+        try:
+            settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                self._record(rule, node, detail)
+            return None
+        self._settings[rule.key, text] = settings
+        return settings
+
+    def _record(self, rule: Rule, root: Node, detail: ErrorDetails) -> None:
+        is_missing = detail["type"] == "missing"
+        path, node = locate(root, detail["loc"], is_missing)
+        message = message_for(detail, rule_schema(rule), path, node)
+        if is_missing and path == ("mode",):
+            if self._is_default_unknown:
+                return
+            message = f"missing, here and in {DEFAULT_FILE}; write one of {MODES}"
+        self._faults.add(node.file, node.line, (*RULES_PATH, rule.key, *path), message)

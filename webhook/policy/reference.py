@@ -1,0 +1,139 @@
+"""Writes docs/rules.md from the rules themselves, so that the documents cannot say anything else."""
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from webhook.policy.schema import API_VERSION, DEFAULT_FILE, Schema, rule_schema, settings_schema
+from webhook.policy.wording import describe
+from webhook.rules import RULES
+from webhook.rules.rule import InjectionSettings, Rule, RuleSettings
+
+_HEAD = f"""# Rules
+
+A policy file names rules and says how firmly each is kept:
+
+```yaml
+# yaml-language-server: $schema=../docs/policy-schema.json
+apiVersion: {API_VERSION}
+kind: GPUPolicy
+metadata:
+  name: team-vision              # the file's name without .yaml
+spec:
+  namespaces: [team-vision, "vision-*"]   # optional; without it, the namespace of the file's name
+  rules:
+    sharedMemory: {{mode: enforce, size: 16Gi}}
+```
+
+## Which file applies
+
+`{DEFAULT_FILE}` applies to every namespace. At most one other file applies on top of it: an exact name beats a longer
+glob, a longer glob beats a shorter one. A glob knows `*` (any text) and `?` (one character), and its length is the
+number of its characters, wildcards included. Two files that could claim one namespace at the same rank are an error.
+
+The file of a namespace is merged over `{DEFAULT_FILE}`: maps key by key, lists and single values replaced. What it
+leaves out, `mode` included, is inherited. Of settings that exclude each other, the one in the namespace's file replaces
+the other one. A rule named in neither file is disabled.
+
+Keys and types are checked strictly: an unknown key, a wrong type or an empty value is an error with file and line, and
+the policies in use stay in use. YAML reads `off`, `no`, `on` and `yes` as booleans and `12.10` as the number 12.1:
+modes are words, and versions stand in quotes.
+
+## Modes
+
+Every rule has a `mode`, which means the same everywhere:
+
+| Mode | A pod that lacks something | A pod that breaks the rule |
+|---|---|---|
+| `enforce` | is completed | is refused, with the reason and the remedy |
+| `warn` | stays as it is; a warning says what would be added | is admitted; a warning says why it would be refused |
+| `audit` | stays as it is; log, metric and audit annotation say what would be added | is admitted, and recorded alike |
+| `disabled` | stays as it is | is admitted |
+"""
+
+
+def rules_reference(rules: Sequence[Rule] = RULES) -> str:
+    """The text of docs/rules.md."""
+    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules)))
+
+
+def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
+    """Rules without a promise or module docstring, and settings (nested ones too) without a description."""
+    missing = [rule.key for rule in rules if not rule.promise or not _module_docstring(rule)]
+    for rule in rules:
+        missing += [f"{rule.key}.{path}" for path, part in _settings(rule_schema(rule)) if "description" not in part]
+    return missing
+
+
+def _overview(rules: Sequence[Rule]) -> str:
+    """All rules on one page, in the order in which messages and patches name them."""
+    lines = ["\n## The rules\n\n", "| Rule | Promise | How it is kept |\n|---|---|---|\n"]
+    for rule in rules:
+        ways = [way for way, exists in (("completes pods", rule.mutate), ("judges pods", rule.validate)) if exists]
+        lines.append(f"| [`{rule.key}`](#{rule.key.lower()}) | {rule.promise} | {', '.join(ways)} |\n")
+    return "".join(lines)
+
+
+def _shared() -> str:
+    """The settings that come with the contract, told once."""
+    every, injecting = settings_schema(RuleSettings), settings_schema(InjectionSettings)
+    added = [key for key in injecting["properties"] if key not in every["properties"]]
+    return (
+        "\n## Settings of every rule\n\n"
+        + _table(every, list(every["properties"]))
+        + "\n## Settings of every rule that completes pods\n\n"
+        + _table(injecting, added)
+    )
+
+
+def _rule(rule: Rule) -> str:
+    schema = rule_schema(rule)
+    shared = settings_schema(InjectionSettings)["properties"]
+    own = [key for key, part in schema["properties"].items() if part != shared.get(key)]
+    parts = [f"\n## `{rule.key}`\n\n{_module_docstring(rule) or rule.promise}\n"]
+    parts.append("\n" + _table(schema, own) if own else "\nIt has no settings of its own.\n")
+    for key in own:
+        entries = schema["properties"][key].get("items", {})
+        if "properties" in entries:
+            parts.append(f"\nEach entry of `{key}`:\n\n" + _table(entries, list(entries["properties"])))
+    groups = (" and ".join(f"`{key}`" for key in sorted(group)) for group in rule.settings.exclusive)
+    parts.extend(f"\n{group} exclude each other.\n" for group in groups)
+    return "".join(parts)
+
+
+def _table(schema: Schema, keys: Sequence[str]) -> str:
+    lines = ["| Key | Value | Default | Meaning |", "|---|---|---|---|"]
+    required = schema.get("required", ())
+    for key in keys:
+        part = schema["properties"][key]
+        default = "required" if key in required else _code(part["default"]) if "default" in part else "unset"
+        cells = (f"`{key}`", _value(part), default, part.get("description", ""))
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _value(part: Schema) -> str:
+    if "enum" in part:
+        return ", ".join(f"`{choice}`" if choice else "empty" for choice in part["enum"])
+    return describe(part)
+
+
+def _code(value: Any) -> str:
+    if value in ("", [], {}):
+        return "empty"
+    return f"`{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}`"
+
+
+def _settings(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
+    for key, part in schema.get("properties", {}).items():
+        yield f"{path}{key}", part
+        yield from _settings(part, f"{path}{key}.")
+        yield from _settings(part.get("items", {}), f"{path}{key}[].")
+
+
+def _module_docstring(rule: Rule) -> str:
+    """What the file of the rule says about it."""
+    module = sys.modules.get(rule.settings.__module__)
+    return inspect.getdoc(module) or "" if module is not None else ""

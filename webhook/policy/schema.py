@@ -1,0 +1,189 @@
+"""The format of policy files: the head as models, and the JSON Schema for editors, generated from the rules' settings.
+
+The schema is written for draft-07, which the yaml-language-server reads best: references are resolved and nothing is
+required below `spec.rules`, because a namespace's file inherits what it leaves out.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+from pydantic_core import to_jsonable_python
+
+from webhook.model.quantity import format_bytes
+from webhook.rules import RULES
+from webhook.rules.rule import Rule, RuleSettings
+
+API_VERSION = "gpupolicy.dev/v1alpha1"
+DEFAULT_FILE = "_default.yaml"
+RESERVED_FILES = (DEFAULT_FILE,)
+"""Files whose name starts with an underscore; every other such name is an error."""
+
+Schema = dict[str, Any]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class Metadata(_Part):
+    """Who this policy is."""
+
+    name: str
+    """The file's name without `.yaml`; `_default` for the policy of every namespace."""
+
+
+class Spec(_Part):
+    """What this policy says, and of which namespaces."""
+
+    namespaces: tuple[str, ...] | None = None
+    """Namespaces the policy is for: exact names and globs with `*` and `?`. Unset: the namespace of the file's name. An
+    exact name beats a longer glob, which beats a shorter one, which beats `_default.yaml`."""
+    rules: dict[str, dict[str, Any]]
+    """Settings of each rule, merged over those of `_default.yaml`; a rule named in neither file is disabled."""
+
+
+class PolicyFile(_Part):
+    """A policy of gpu-policy-webhook: which promises are kept in some namespaces, and how firmly."""
+
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["GPUPolicy"]
+    """What the file holds."""
+    metadata: Metadata
+    """Who this policy is."""
+    spec: Spec
+    """What this policy says, and of which namespaces."""
+
+
+def policy_schema(rules: Sequence[Rule] = RULES) -> Schema:
+    """JSON Schema (draft-07) of a policy file."""
+    schema = _for_editors(PolicyFile.model_json_schema(by_alias=True))
+    spec = schema["properties"]["spec"]["properties"]
+    spec["namespaces"]["minItems"] = 1
+    spec["rules"] = {
+        "type": "object",
+        "description": spec["rules"]["description"],
+        "additionalProperties": False,
+        "properties": {rule.key: _optional(rule) for rule in rules},
+    }
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": "GPUPolicy", **schema}
+
+
+def policy_schema_text(rules: Sequence[Rule] = RULES) -> str:
+    """The JSON Schema as it stands in docs/policy-schema.json."""
+    return json.dumps(policy_schema(rules), indent=2, ensure_ascii=False) + "\n"
+
+
+def rule_schema(rule: Rule) -> Schema:
+    """JSON Schema of one rule's settings; not to be changed by callers, who share it."""
+    return settings_schema(rule.settings)
+
+
+@lru_cache(maxsize=256)
+def settings_schema(settings: type[RuleSettings]) -> Schema:
+    """JSON Schema of settings, references resolved; defaults stand as people write them."""
+    schema = _for_editors(settings.model_json_schema(by_alias=True))
+    for name, field in settings.model_fields.items():
+        if field.default_factory is not None:
+            default = to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
+            schema["properties"][field.alias or name]["default"] = default
+    return schema
+
+
+def part_at(schema: Schema, path: Sequence[str | int]) -> Schema:
+    """The schema of the value at `path`; empty where the schema says nothing about it."""
+    for key in path:
+        schema = _child(schema, key)
+    return schema
+
+
+def _child(schema: Schema, key: str | int) -> Schema:
+    for alternative in (schema, *schema.get("anyOf", ())):
+        if isinstance(key, int):
+            items = alternative.get("items")
+            if isinstance(items, dict):
+                return items
+            continue
+        if key in alternative.get("properties", {}):
+            return dict(alternative["properties"][key])
+        for values in (*alternative.get("patternProperties", {}).values(), alternative.get("additionalProperties")):
+            if isinstance(values, dict):
+                return values
+    return {}
+
+
+def _optional(rule: Rule) -> Schema:
+    """The schema of a rule in a file that inherits what it leaves out."""
+    schema = {key: value for key, value in rule_schema(rule).items() if key != "required"}
+    pairs = [sorted(pair) for group in rule.settings.exclusive for pair in combinations(sorted(group), 2)]
+    if pairs:
+        schema["allOf"] = [{"not": {"required": pair}} for pair in pairs]
+    return {**schema, "description": rule.promise}
+
+
+def _for_editors(schema: Schema) -> Schema:
+    """References resolved, titles and nulls dropped, texts on one line."""
+    definitions = schema.pop("$defs", {})
+    return _resolve(schema, definitions)
+
+
+def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
+    if "$ref" in schema:
+        target = definitions[schema["$ref"].rpartition("/")[2]]
+        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    resolved: Schema = {}
+    for key, value in schema.items():
+        match key:
+            case "title":
+                continue
+            case "description":
+                resolved[key] = " ".join(value.split())
+            case "properties" | "patternProperties":
+                resolved[key] = {name: _resolve(part, definitions) for name, part in value.items()}
+            case "items" | "additionalProperties" if isinstance(value, dict):
+                resolved[key] = _resolve(value, definitions)
+            case "anyOf":
+                resolved[key] = [_resolve(part, definitions) for part in value if part.get("type") != "null"]
+            case _:
+                resolved[key] = value
+    return _tidy(resolved)
+
+
+def _tidy(schema: Schema) -> Schema:
+    """One alternative is none, unset is no value, a size is a quantity, and an unexpected key is always an error."""
+    if len(schema.get("anyOf", ())) == 1:
+        (only,) = schema.pop("anyOf")
+        schema = {**only, **schema}
+    if schema.get("default", ...) is None:
+        del schema["default"]
+    elif "default" in schema:
+        schema["default"] = as_written(schema["default"], schema)
+    if "patternProperties" in schema:
+        schema.setdefault("additionalProperties", False)
+    return schema
+
+
+def as_written(value: Any, schema: Schema) -> Any:
+    """A setting as people write it: bytes as a quantity, and without the keys that say nothing.
+
+    >>> as_written(17179869184, {"type": "string"})
+    '16Gi'
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and schema.get("type") == "string":
+        return format_bytes(value)
+    if isinstance(value, Mapping):
+        return {
+            key: as_written(part, _child(schema, key))
+            for key, part in value.items()
+            if part is not None and part != _child(schema, key).get("default", ...)
+        }
+    if isinstance(value, list | tuple):
+        return [as_written(part, _child(schema, index)) for index, part in enumerate(value)]
+    return value

@@ -1,0 +1,57 @@
+"""What holds in a namespace, after merging and with every default filled in, and which file said so."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from webhook.policy.policy_set import BoundRule, PolicySet
+from webhook.policy.schema import API_VERSION, as_written, part_at, rule_schema
+from webhook.rules import RULES
+from webhook.rules.rule import Mode, Rule
+
+
+def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> dict[str, Any]:
+    """The policy of a namespace as its own file would have it if the file said everything."""
+    bound = {each.rule.key: each for each in policies.for_namespace(namespace).rules}
+    settings = {
+        rule.key: settings_as_written(bound[rule.key]) if rule.key in bound else {"mode": str(Mode.DISABLED)}
+        for rule in rules
+    }
+    head = {"apiVersion": API_VERSION, "kind": "GPUPolicy", "metadata": {"name": namespace}}
+    return {**head, "spec": {"rules": settings}}
+
+
+def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
+    """The same as YAML, with a comment for each rule that names the file which had the last word on it."""
+    policy = policies.for_namespace(namespace)
+    origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
+    files = " over ".join(reversed(policy.files)) or "no file"
+    document = effective_policy(policies, namespace, rules)
+    settings = document["spec"].pop("rules")
+    lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
+    lines += _yaml({key: value for key, value in document.items() if key != "spec"})
+    lines += ["spec:", "  rules:"]
+    for key, value in settings.items():
+        lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
+        lines += ["    " + line for line in _yaml({key: value})]
+    return "\n".join(lines) + "\n"
+
+
+def settings_as_written(bound: BoundRule) -> dict[str, Any]:
+    """All settings of a rule as a policy file would have them, defaults included; what is unset or excluded is not."""
+    settings = bound.settings
+    fields = type(settings).model_fields
+    keys = {name: field.alias or name for name, field in fields.items()}
+    written = {keys[name] for name in settings.model_fields_set}
+    excluded = {key for group in settings.exclusive if group & written for key in group - written}
+    defaults = {name: getattr(settings, name) for name in fields if keys[name] not in written | excluded}
+    full = settings.model_copy(update=defaults) if defaults else settings
+    plain = full.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+    schema = rule_schema(bound.rule)
+    return {key: as_written(value, part_at(schema, (key,))) for key, value in plain.items()}
+
+
+def _yaml(value: Any) -> list[str]:
+    text: str = yaml.safe_dump(value, sort_keys=False, default_flow_style=False, allow_unicode=True, width=100)
+    return text.splitlines()

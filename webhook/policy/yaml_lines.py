@@ -1,0 +1,231 @@
+"""YAML that remembers the line of every key, because an error that names the line is mended in seconds.
+
+Stricter than YAML: one document, text keys, no duplicate keys, no tags, numbers in plain decimal, bounded size, depth
+and expansion. Anchors, aliases and merge keys work.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from yaml.constructor import SafeConstructor
+from yaml.reader import Reader
+
+from webhook.policy.errors import Faults, KeyPath, PolicyError, PolicyErrors
+
+MAX_BYTES = 1024 * 1024
+"""Largest policy file in bytes, which is also the largest ConfigMap."""
+MAX_NODES = 100_000
+"""Most values in one file once its aliases are expanded."""
+MAX_DEPTH = 50
+"""Deepest nesting of maps and lists."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONFLICT = re.compile(r"<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|")
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+_TAG = "tag:yaml.org,2002:"
+_TEXTS = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
+_MERGE = _TAG + "merge"
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and where it was written: file, line (from 1; a map entry counts as written where its key is), text."""
+
+    value: "Scalar | list[Node] | dict[str, Node]"
+    file: str
+    line: int
+    text: str = ""
+
+    def plain(self) -> Any:
+        """The value alone, as maps, lists and scalars."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def read_yaml(source: bytes, file: str) -> Node:
+    """The one document of a file. Raises PolicyErrors for everything it finds wrong; `file` is the name in errors."""
+    text = _decode(source, file)
+    try:
+        _check_structure(text, file)
+        root = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        raise PolicyErrors([_syntax_error(error, text, file)]) from None
+    except yaml.YAMLError as error:
+        raise PolicyErrors([PolicyError(file, 1, "", f"not valid YAML: {error}")]) from None
+    if root is None or root.tag == _TAG + "null":
+        raise PolicyErrors([PolicyError(file, 1, "", "the file is empty; write a GPUPolicy, or remove the file")])
+    reader = _Reader(file)
+    node = reader.read(root, (), root.start_mark.line + 1)
+    reader.faults.raise_if_any()
+    return node
+
+
+def _decode(source: bytes, file: str) -> str:
+    if len(source) > MAX_BYTES:
+        raise PolicyErrors([PolicyError(file, 0, "", f"larger than {MAX_BYTES} bytes (1 MiB), too large for a policy")])
+    try:
+        text = source.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        raise PolicyErrors([PolicyError(file, line, "", "not UTF-8; save the file in UTF-8")]) from None
+    bad = Reader.NON_PRINTABLE.search(text)
+    if bad is not None:
+        line = text.count("\n", 0, bad.start()) + 1
+        message = f"control character U+{ord(bad.group()):04X}, which YAML does not allow; remove it"
+        raise PolicyErrors([PolicyError(file, line, "", message)])
+    marked = [number for number, line in enumerate(text.split("\n"), 1) if _CONFLICT.match(line)]
+    if marked:
+        raise PolicyErrors(
+            PolicyError(file, number, "", "a merge conflict marker; resolve the conflict") for number in marked
+        )
+    return text
+
+
+def _check_structure(text: str, file: str) -> None:
+    """Refuse what could exhaust the composer (which recurses) and all documents after the first."""
+    depth = documents = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        line = event.start_mark.line + 1 if event.start_mark is not None else 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise PolicyErrors([PolicyError(file, line, "", f"nested deeper than {MAX_DEPTH} levels")])
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                message = "a second document starts here; a file holds one policy"
+                raise PolicyErrors([PolicyError(file, line, "", message)])
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> PolicyError:
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark is not None else 1
+    lines = text.splitlines()
+    written = lines[line - 1] if line <= len(lines) else ""
+    if re.match(r"\s*\t", written):
+        return PolicyError(file, line, "", "a tab indents this line; YAML is indented with spaces")
+    context = f" {error.context}" if error.context else ""
+    return PolicyError(file, line, "", f"not valid YAML: {error.problem}{context}")
+
+
+class _Reader:
+    """Turns the nodes of one file into values, collecting faults."""
+
+    def __init__(self, file: str) -> None:
+        self.faults = Faults()
+        self._file = file
+        self._count = 0
+        self._open: set[int] = set()
+        self._construct = SafeConstructor()
+
+    def read(self, node: yaml.Node, path: KeyPath, line: int) -> Node:
+        """The value of a node; a faulty part is replaced by an empty one."""
+        self._count += 1
+        if self._count > MAX_NODES:
+            message = f"more than {MAX_NODES} values once aliases are expanded; write fewer or smaller aliases"
+            raise PolicyErrors([PolicyError(self._file, line, "", message)])
+        if isinstance(node, yaml.ScalarNode):
+            return Node(self._scalar(node, path), self._file, line, node.value)
+        if id(node) in self._open:
+            self.faults.add(self._file, line, path, "an alias that contains itself")
+            return Node("", self._file, line)
+        if node.tag not in (_TAG + "map", _TAG + "seq"):
+            self._refuse_tag(node, path)
+        self._open.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            value: dict[str, Node] | list[Node] = self._map(node, path)
+        else:
+            value = [self.read(item, (*path, index), item.start_mark.line + 1) for index, item in enumerate(node.value)]
+        self._open.discard(id(node))
+        return Node(value, self._file, line)
+
+    def _map(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Node]:
+        own: dict[str, Node] = {}
+        merged: dict[str, Node] = {}
+        lines: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            key = self._key(key_node, path)
+            if key is None:
+                continue
+            if key in lines:
+                message = f"{key} is already set in line {lines[key]}; keep one of the two"
+                self.faults.add(self._file, line, (*path, key), message)
+                continue
+            lines[key] = line
+            if key_node.tag == _MERGE:
+                for source in self._merge_sources(value_node, path, line):
+                    for name, value in source.items():
+                        merged.setdefault(name, value)
+            else:
+                own[key] = self.read(value_node, (*path, key), line)
+        return {**merged, **own}
+
+    def _key(self, node: yaml.Node, path: KeyPath) -> str | None:
+        line = node.start_mark.line + 1
+        if not isinstance(node, yaml.ScalarNode):
+            self.faults.add(self._file, line, path, "a key must be a text, not a map or a list")
+            return None
+        if node.tag == _MERGE or node.tag in _TEXTS:
+            return str(node.value)
+        kind = "a boolean" if node.tag == _TAG + "bool" else "null" if node.tag == _TAG + "null" else "a number"
+        message = f"the key {node.value or '(nothing)'} is {kind} in YAML; put it in quotes"
+        self.faults.add(self._file, line, (*path, node.value), message)
+        return None
+
+    def _merge_sources(self, node: yaml.Node, path: KeyPath, line: int) -> Iterator[dict[str, Node]]:
+        value = self.read(node, path, line).value
+        sources = [item.value for item in value] if isinstance(value, list) else [value]
+        for source in sources:
+            if isinstance(source, dict):
+                yield source
+            else:
+                self.faults.add(self._file, line, (*path, "<<"), "a merge key takes a map or a list of maps")
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Scalar:
+        match node.tag.removeprefix(_TAG):
+            case "str" | "timestamp" | "value" | "merge":
+                return str(node.value)
+            case "bool":
+                return self._boolean(node, path)
+            case "null":
+                return None
+            case "int" | "float":
+                return self._number(node, path)
+        self._refuse_tag(node, path)
+        return ""
+
+    def _boolean(self, node: yaml.ScalarNode, path: KeyPath) -> Scalar:
+        value = SafeConstructor.bool_values.get(node.value.lower())
+        if value is None:
+            self._refuse_tag(node, path)
+        return bool(value)
+
+    def _number(self, node: yaml.ScalarNode, path: KeyPath) -> Scalar:
+        try:
+            if _DECIMAL.fullmatch(node.value) and len(node.value) <= 40:
+                if node.tag == _TAG + "int":
+                    return int(node.value)
+                value = float(node.value)
+                if abs(value) < float("inf"):
+                    return value
+        except ValueError:
+            pass
+        line = node.start_mark.line + 1
+        message = f"{node.value[:40]} is not a plain decimal number; write one, or put it in quotes"
+        self.faults.add(self._file, line, path, message)
+        return 0
+
+    def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
+        tag = str(node.tag).replace(_TAG, "!!")
+        self.faults.add(self._file, node.start_mark.line + 1, path, f"the tag {tag} means nothing here; remove it")

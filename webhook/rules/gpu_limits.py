@@ -1,0 +1,150 @@
+"""GPUs are asked for in whole numbers, in limits, and not more of them than the namespace allows."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from webhook.model.accelerators import Share
+from webhook.model.container import Container, GpuRequest
+from webhook.model.edits import AddGpuLimit
+from webhook.model.pod import Pod
+from webhook.model.quantity import Number
+from webhook.rules.rule import Facts, InjectionSettings, Rule, Violation
+
+
+class RequestsOnly(StrEnum):
+    """What becomes of GPUs that stand in requests only."""
+
+    DENY = "deny"
+    REPAIR = "repair"
+
+
+class Settings(InjectionSettings):
+    """Settings of `gpuLimits`."""
+
+    requests_only: Annotated[
+        RequestsOnly, BeforeValidator(lambda value: RequestsOnly(value) if isinstance(value, str) else value)
+    ] = RequestsOnly.DENY
+    """GPUs in requests without limits, which Kubernetes refuses: `deny` explains it, `repair` adds the same number to
+    limits and touches nothing else."""
+    max_per_container: Annotated[int, Field(ge=0)] | None = None
+    """Most GPUs in one container; a MIG slice and a shared GPU count as one. Unset: no maximum."""
+    max_per_pod: Annotated[int, Field(ge=0)] | None = None
+    """Most GPUs that the scheduler reserves for one pod, counted alike. Unset: no maximum."""
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:  # noqa: ARG001  # the contract
+    """Repair GPUs that stand in requests only, where the policy says so."""
+    if settings.requests_only is not RequestsOnly.REPAIR:
+        return
+    for container in pod.lasting_containers():
+        for request in container.gpu_requests:
+            if _is_requests_only(request) and _flaw(request) is None:
+                yield AddGpuLimit(container, request.resource, str(request.written[0]))
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse GPU requests that cannot be met or that ask for too much."""
+    for container in pod.containers:
+        yield from _amounts(container, settings)
+        yield from _mixture(container)
+        if settings.max_per_container is not None and container.gpu_count > settings.max_per_container:
+            yield _too_many(f"{container.path}.resources", container.gpu_count, settings.max_per_container, "container")
+    if settings.max_per_pod is not None and pod.gpu_count > settings.max_per_pod:
+        yield _too_many(pod.spec_path, pod.gpu_count, settings.max_per_pod, "pod")
+
+
+def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
+    where = f"{container.path}.resources"
+    for request in container.gpu_requests:
+        flaw = _flaw(request)
+        if flaw is not None:
+            found, allowed, remedy = flaw
+            yield Violation(where, found, allowed, remedy, fails_validation=True)
+        elif _is_requests_only(request):
+            if settings.requests_only is RequestsOnly.DENY:
+                amount = request.written[0]
+                yield Violation(
+                    where,
+                    f"{request.resource} is {amount} in requests but missing in limits",
+                    "GPUs are allocated from limits",
+                    f"Move the {amount} to resources.limits",
+                    fails_validation=True,
+                )
+        elif request.request is not None and request.request != request.limit:
+            yield Violation(
+                where,
+                f"{request.resource} is {request.written[0]} in requests and {request.written[1]} in limits",
+                "GPUs cannot be overcommitted, so both must be equal",
+                f"Keep resources.limits and remove {request.resource} from requests",
+                fails_validation=True,
+            )
+
+
+def _is_requests_only(request: GpuRequest) -> bool:
+    return not request.fault and request.limit is None and bool(request.request)
+
+
+def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
+    """What is wrong with the number itself: found, allowed, remedy."""
+    name = request.resource
+    if request.fault:
+        return f"{name} {request.fault}", "GPUs are counted in whole numbers", "Write a whole number such as 1"
+    for part, amount, written in zip(
+        ("requests", "limits"), (request.request, request.limit), request.written, strict=True
+    ):
+        if amount is None:
+            continue
+        if amount < 0:
+            return (
+                f"{name} is {written} in {part}, a negative number",
+                "GPUs are counted in whole numbers from 0",
+                "Write a whole number such as 1",
+            )
+        if not _is_whole(amount):
+            return (
+                f"{name} is {written} in {part}, a fraction of a GPU",
+                "GPUs are allocated whole",
+                f"Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of {name}",
+            )
+    return None
+
+
+def _is_whole(amount: Number) -> bool:
+    return isinstance(amount, int)
+
+
+def _mixture(container: Container) -> Iterator[Violation]:
+    asked = [request for request in container.gpu_requests if request.count]
+    slices = [request.resource for request in asked if request.accelerator.share is Share.SLICE]
+    whole = [request.resource for request in asked if request.accelerator.share in (Share.WHOLE, Share.SHARED)]
+    if slices and whole:
+        yield Violation(
+            f"{container.path}.resources",
+            f"asks for {slices[0]} and {whole[0]} together",
+            "CUDA uses either slices or whole GPUs in one process, never both",
+            "Ask for one of them, or use two containers",
+        )
+
+
+def _too_many(where: str, found: int, allowed: int, what: str) -> Violation:
+    gpus = "GPU" if found == 1 else "GPUs"
+    if allowed == 0:
+        return Violation(where, f"asks for {found} {gpus}", f"the policy allows none for a {what}", "Remove them")
+    return Violation(
+        where,
+        f"asks for {found} {gpus}",
+        f"the policy allows at most {allowed} per {what}",
+        f"Ask for {allowed} or fewer",
+    )
+
+
+RULE = Rule(
+    key="gpuLimits",
+    promise="GPUs are asked for in whole numbers, in limits, and within the maximum.",
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+)

@@ -1,0 +1,49 @@
+"""Containers with several GPUs get the NCCL environment of the platform, and never lose a variable of their own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from webhook.model.edits import AddEnv
+from webhook.model.pod import Pod
+from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule
+
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
+
+
+class Settings(InjectionSettings):
+    """Settings of `ncclEnv`."""
+
+    min_gpus: Annotated[int, Field(ge=1)] = 2
+    """GPUs in one container from which it gets the variables."""
+    env: Mapping[EnvName, str] = Field(default_factory=dict)
+    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are texts."""
+    also_with_env_from: bool = False
+    """Whether a container with `envFrom` gets them too. The value injected here wins over one that its ConfigMap or
+    Secret sets, which the webhook cannot see; by default such a container is left alone, with a warning."""
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:  # noqa: ARG001  # the contract
+    """Add the variables that the container does not set in any form."""
+    for container in pod.lasting_containers():
+        if container.gpu_count < settings.min_gpus:
+            continue
+        missing = [name for name in sorted(settings.env) if not container.sets_env(name)]
+        if missing and container.has_env_from and not settings.also_with_env_from:
+            yield Advice(
+                f"{container.path}.envFrom",
+                f"{', '.join(missing)} not injected, because envFrom may set {'it' if len(missing) == 1 else 'them'}",
+                "Set them in env, or ask for alsoWithEnvFrom",
+            )
+            continue
+        for name in missing:
+            yield AddEnv(container, name, settings.env[name])
+
+
+RULE = Rule(
+    key="ncclEnv",
+    promise="Containers with several GPUs get the platform's NCCL environment.",
+    settings=Settings,
+    mutate=mutate,
+)

@@ -1,0 +1,145 @@
+"""GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from webhook.model.edits import PreferNodes, RequireNodes
+from webhook.model.pod import Pod
+from webhook.model.selectors import Expression, Term, contradicts, implies
+from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
+
+
+class NodeExpression(BaseModel):
+    """One requirement on a node label, as it would stand in a node affinity."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+    key: Annotated[str, Field(min_length=1)]
+    """Node label key, such as `nvidia.com/gpu.present`."""
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    """Operator of a node selector requirement."""
+    values: tuple[str, ...] = Field(default=(), strict=False)
+    """Label values: one or more for `In` and `NotIn`, one integer for `Gt` and `Lt`, none for the others."""
+
+    @model_validator(mode="after")
+    def _is_valid_in_a_pod(self) -> "NodeExpression":
+        match self.operator:
+            case "In" | "NotIn" if not self.values:
+                raise ValueError(f"operator {self.operator} needs values, a list of label values")
+            case "Exists" | "DoesNotExist" if self.values:
+                raise ValueError(f"operator {self.operator} takes no values; remove them")
+            case "Gt" | "Lt" if len(self.values) != 1 or not self.values[0].lstrip("-").isdecimal():
+                raise ValueError(f"operator {self.operator} needs one value, an integer in quotes")
+        return self
+
+    @property
+    def expression(self) -> Expression:
+        """The requirement itself."""
+        return Expression(self.key, self.operator, self.values)
+
+
+class NodePreference(NodeExpression):
+    """A requirement that the scheduler tries to meet."""
+
+    weight: Annotated[int, Field(ge=1, le=100)] = 1
+    """Weight of the preference, 1 to 100."""
+
+
+class Settings(InjectionSettings):
+    """Settings of `nodeAffinity`."""
+
+    required: tuple[NodeExpression, ...] = Field(default=(), strict=False)
+    """Expressions that every node of a GPU pod must satisfy. They are ANDed into each term that the pod has, because
+    terms are ORed, and left out where nodeSelector or the term implies them already."""
+    preferred: tuple[NodePreference, ...] = Field(default=(), strict=False)
+    """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100."""
+    if_missing: Annotated[
+        IfMissing, BeforeValidator(lambda value: IfMissing(value) if isinstance(value, str) else value)
+    ] = IfMissing.REFUSE
+    """What becomes of a pod that arrives at validation without a required expression, because another webhook undid
+    it: `refuse` or `warn`. A missing preference only warns."""
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:  # noqa: ARG001  # the contract
+    """AND the required expressions into every term, and add the preferences that the pod does not state."""
+    if not pod.gpus:
+        return
+    selector = _selector(pod)
+    for entry in settings.required:
+        wanted = entry.expression
+        if implies(selector, wanted) or _conflict(pod, wanted):
+            continue
+        if pod.required is None:
+            yield RequireNodes(wanted, None)
+        for index, term in enumerate(pod.required or ()):
+            if not term.matches_nothing and not implies((*selector, *term.expressions), wanted):
+                yield RequireNodes(wanted, index)
+    for preference in settings.preferred:
+        wanted = preference.expression
+        stated = any(wanted in term.expressions for term in pod.preferred)
+        if not stated and not _implied_by_all(pod, wanted):
+            yield PreferNodes(wanted, preference.weight)
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse a pod whose own placement leaves no node that satisfies a required expression."""
+    if not pod.gpus:
+        return
+    for entry in settings.required:
+        conflict = _conflict(pod, entry.expression)
+        if conflict:
+            place, stated = conflict
+            yield Violation(
+                f"{pod.spec_path}.{place}",
+                f"asks for {' and '.join(map(str, stated))}",
+                f"the policy requires {entry.expression}",
+                f"Change or remove {stated[0].key} in {place.rpartition('.')[2]}",
+            )
+
+
+def _selector(pod: Pod) -> tuple[Expression, ...]:
+    return tuple(Expression(key, "In", (value,)) for key, value in pod.node_selector.items())
+
+
+def _living(pod: Pod) -> tuple[Term, ...]:
+    return tuple(term for term in pod.required or () if not term.matches_nothing)
+
+
+def _implied_by_all(pod: Pod, wanted: Expression) -> bool:
+    selector = _selector(pod)
+    terms = _living(pod)
+    return implies(selector, wanted) or (
+        bool(terms) and all(implies((*selector, *term.expressions), wanted) for term in terms)
+    )
+
+
+def _conflict(pod: Pod, wanted: Expression) -> tuple[str, tuple[Expression, ...]] | None:
+    """Where the pod leaves no room for `wanted`, and the expressions that do; None while one alternative has room."""
+    selector = _selector(pod)
+    if stated := contradicts(selector, wanted):
+        return "nodeSelector", stated
+    conflicts = [contradicts((*selector, *term.expressions), wanted) for term in _living(pod)]
+    if conflicts and all(conflicts):
+        stated = tuple(dict.fromkeys(expression for conflict in conflicts for expression in conflict))
+        return "affinity.nodeAffinity", stated
+    return None
+
+
+RULE = Rule(
+    key="nodeAffinity",
+    promise="GPU pods run only on the nodes that the platform names.",
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+    stage=Stage.PLACEMENT,
+)

@@ -1,0 +1,95 @@
+"""Pods that share work between GPUs get a memory-backed /dev/shm, because NCCL needs more than the 64 MiB default."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from webhook.model.container import Container
+from webhook.model.edits import AddMemoryVolume, AddMount
+from webhook.model.pod import Pod
+from webhook.model.quantity import format_bytes
+from webhook.rules.rule import Advice, ByteSize, Facts, InjectionSettings, Rule
+
+DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
+VOLUME = "gpu-policy-shm"
+WITHOUT_LIMIT = 8 * 1024**3
+"""Bytes of the volume where no container has a memory limit to take a fraction of."""
+
+
+class Settings(InjectionSettings):
+    """Settings of `sharedMemory`."""
+
+    min_gpus: Annotated[int, Field(ge=1)] = 2
+    """GPUs in one container from which it gets the volume."""
+    size: ByteSize | None = None
+    """Size limit of the volume in bytes, such as `16Gi`; never more than the smallest memory limit among the
+    containers. Excludes `memoryFraction`."""
+    memory_fraction: Annotated[float, Field(gt=0, le=1, strict=False)] = 0.5
+    """Part of the smallest memory limit among the containers, above 0 and at most 1; `8Gi` where none has a limit.
+    Excludes `size`."""
+    exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"size", "memoryFraction"}),)
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolume | AddMount | Advice]:  # noqa: ARG001  # the contract
+    """Mount one memory volume at /dev/shm in every container that asks for enough GPUs and has nothing there."""
+    if pod.host_ipc:
+        return
+    asking = [c for c in pod.lasting_containers() if c.gpu_count >= settings.min_gpus]
+    lacking = [container for container in asking if container.mounts_at(DIRECTORY) is None]
+    if not lacking:
+        return
+    volume = _volume_of_a_sibling(pod)
+    if volume is None:
+        volume = _free_name(pod)
+        size, advice = _size(pod, settings, asking)
+        yield AddMemoryVolume(volume, format_bytes(size))
+        yield from advice
+    for container in lacking:
+        yield AddMount(container, volume, DIRECTORY)
+
+
+def _volume_of_a_sibling(pod: Pod) -> str | None:
+    """The memory volume that some container already mounts at /dev/shm."""
+    memory = {volume.name for volume in pod.volumes if volume.is_memory}
+    mounts = (container.mounts_at(DIRECTORY) for container in pod.lasting_containers())
+    return next((m.volume for m in mounts if m is not None and m.volume in memory and not m.sub_path), None)
+
+
+def _free_name(pod: Pod) -> str:
+    """A volume name that the pod neither declares nor mounts."""
+    taken = {volume.name for volume in pod.volumes}
+    taken.update(mount.volume for container in pod.containers for mount in container.mounts)
+    name, number = VOLUME, 2
+    while name in taken:
+        name, number = f"{VOLUME}-{number}", number + 1
+    return name
+
+
+def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tuple[int, list[Advice]]:
+    """Bytes of the volume, and what people should know about them."""
+    limits = [container.memory_limit for container in containers if container.memory_limit is not None]
+    if pod.memory_limit is not None:
+        limits.append(pod.memory_limit)
+    where = f"{pod.spec_path}.volumes"
+    if not limits:
+        size = settings.size or WITHOUT_LIMIT
+        found = f"{DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a limit"
+        return size, [Advice(where, found, "Set resources.limits.memory")]
+    smallest = min(limits)
+    if settings.size is None:
+        return max(int(smallest * settings.memory_fraction), 1), []
+    if settings.size <= smallest:
+        return settings.size, []
+    found = (
+        f"{DIRECTORY} gets {format_bytes(smallest)} instead of {format_bytes(settings.size)}, the smallest memory limit"
+    )
+    return smallest, [Advice(where, found, f"Raise resources.limits.memory to {format_bytes(settings.size)} or more")]
+
+
+RULE = Rule(
+    key="sharedMemory",
+    promise="Containers with several GPUs get a memory-backed /dev/shm.",
+    settings=Settings,
+    mutate=mutate,
+)

@@ -1,0 +1,112 @@
+"""Nobody gets a GPU without asking for one: NVIDIA_VISIBLE_DEVICES, device files and privileges are watched."""
+
+import posixpath
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+from pydantic import Field
+
+from webhook.model.accelerators import Vendor
+from webhook.model.container import Container
+from webhook.model.edits import AddEnv
+from webhook.model.pod import Pod
+from webhook.rules.rule import Facts, InjectionSettings, Rule, Violation
+
+VARIABLE = "NVIDIA_VISIBLE_DEVICES"
+HARMLESS = frozenset({"", "void", "none"})
+"""Values with which the container toolkit gives no device (its cmd/nvidia-container-runtime and docs)."""
+DEVICE_PATHS = ("/dev/nvidia*", "/dev/dri", "/dev/dri/*", "/dev/kfd")
+
+
+class Settings(InjectionSettings):
+    """Settings of `visibleDevices`."""
+
+    runtime_classes: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=("nvidia", "nvidia-cdi", "nvidia-legacy"), strict=False
+    )
+    """Globs of the RuntimeClass names under which the container toolkit runs; with one of them a privileged container
+    sees every GPU of its node."""
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:  # noqa: ARG001  # the contract
+    """Set `void` in the containers of an NVIDIA pod that ask for no GPU and do not set the variable themselves."""
+    if not pod.asks_for(Vendor.NVIDIA) or pod.has_passthrough:
+        return
+    for container in pod.lasting_containers():
+        if not _may_get_gpus(container) and not container.sets_env(VARIABLE):
+            yield AddEnv(container, VARIABLE, "void")
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse containers that set the variable to get at GPUs, and pods without GPUs that reach for device files."""
+    for container in pod.containers:
+        yield from _variable(container)
+    if pod.gpus or any(_may_get_gpus(container) for container in pod.containers):
+        return
+    for volume in pod.volumes:
+        if volume.host_path and _is_device(volume.host_path):
+            yield Violation(
+                f"{pod.spec_path}.volumes[{volume.name}].hostPath",
+                f"mounts {volume.host_path} in a pod that asks for no GPU",
+                "GPU device files come with a GPU in resources.limits",
+                "Ask for a GPU, or remove the volume",
+            )
+    if pod.runtime_class and any(fnmatchcase(pod.runtime_class, glob) for glob in settings.runtime_classes):
+        for container in pod.containers:
+            if container.is_privileged:
+                yield Violation(
+                    f"{container.path}.securityContext.privileged",
+                    f"is privileged under runtimeClassName {pod.runtime_class} and asks for no GPU",
+                    "such a container sees every GPU of its node",
+                    "Ask for a GPU, or drop privileged or runtimeClassName",
+                )
+
+
+def _variable(container: Container) -> Iterator[Violation]:
+    entries = [value for name, value in container.env if name == VARIABLE]
+    if not entries:
+        return
+    where = f"{container.path}.env[{VARIABLE}]"
+    if container.gpu_count:
+        yield Violation(
+            where,
+            f"is {_spell(entries[-1])} in a container that asks for GPUs",
+            "the device plugin sets it, and a value in the pod beats the plugin's",
+            "Remove the variable",
+        )
+        return
+    exposing = [value for value in entries if value not in HARMLESS]
+    if exposing:
+        yield Violation(
+            where,
+            f"is {_spell(exposing[-1])} in a container that asks for no GPU",
+            "it may only be void, none or empty there",
+            "Ask for a GPU in resources.limits, or set it to void",
+        )
+
+
+def _spell(value: str | None) -> str:
+    if value is None:
+        return "set by valueFrom"
+    shown = value if len(value) <= 60 else value[:57] + "..."
+    return f'"{shown}"'
+
+
+def _may_get_gpus(container: Container) -> bool:
+    """Whether the container asks for a GPU, or for something that another component may still turn into one."""
+    return bool(container.gpu_count) or container.has_claims or container.asks_gpu_attributes
+
+
+def _is_device(path: str) -> bool:
+    plain = posixpath.normpath("/" + path.lstrip("/"))
+    return any(fnmatchcase(plain, pattern) for pattern in DEVICE_PATHS)
+
+
+RULE = Rule(
+    key="visibleDevices",
+    promise="Nobody gets a GPU without asking for one.",
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+)
