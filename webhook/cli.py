@@ -64,7 +64,7 @@ def main() -> None:
     show_default=True,
     help="Least level that is logged.",
 )
-def serve(  # noqa: PLR0913  # one parameter for each option
+def serve(
     policies: Path,
     inventory: Path | None,
     kubeconfig: Path | None,
@@ -234,7 +234,7 @@ def _load_inventory(path: Path) -> "FactsSource":
 
 def _facts(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
     """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
-    from webhook.cluster.snapshot import Snapshot
+    from webhook.cluster.snapshot import EMPTY
     from webhook.cluster.source import StaticFacts
 
     if inventory is not None and kubeconfig is not None:
@@ -242,7 +242,7 @@ def _facts(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
     if inventory is not None:
         return _load_inventory(inventory)
     if kubeconfig is None:
-        return StaticFacts(Snapshot())
+        return StaticFacts(EMPTY, "no source of facts")
     from webhook.cluster.api_server import ClusterConfigError
     from webhook.cluster.live import LiveFacts
 

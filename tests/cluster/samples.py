@@ -9,7 +9,7 @@ from webhook.model.pod import Pod, pod_from_raw
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 
-def node(  # noqa: PLR0913  # every part of a node that placement depends on, each by name
+def node(  # every part of a node that placement depends on, each by name
     name: str,
     *,
     labels: Mapping[str, str] | None = None,

@@ -86,11 +86,11 @@ def test_node_selector_and_required_affinity_must_both_match():
 
 
 def test_a_pod_that_asks_for_nothing_may_go_anywhere():
-    assert 3 == counted(THREE, pod())
+    assert counted(THREE, pod()) == 3
 
 
 def test_where_no_nodes_are_known_there_are_no_candidates():
-    assert () == Snapshot.of().candidates(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}]))
+    assert Snapshot.of().candidates(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}])) == ()
 
 
 TAINTED = Snapshot.of(
@@ -157,7 +157,7 @@ def test_a_node_needs_every_gpu_resource_that_the_pod_asks_for():
     assert {"whole", "sliced", "allocatable"} == names(snapshot, pod(gpus={"nvidia.com/gpu": 9}))
     assert {"sliced"} == names(snapshot, pod(gpus={"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 1}))
     assert set() == names(snapshot, pod(gpus={"amd.com/gpu": 1}))
-    assert 4 == counted(snapshot, pod(gpus={"nvidia.com/gpu": 0}))
+    assert counted(snapshot, pod(gpus={"nvidia.com/gpu": 0})) == 4
 
 
 def test_the_runtime_class_that_a_pod_names_selects_and_tolerates_for_it():
@@ -198,11 +198,11 @@ def test_runtime_classes_are_known_by_name():
     facts: Facts = Snapshot.of((), [runtime_class("nvidia")])
     found = facts.runtime_class("nvidia")
     assert found is not None
-    assert "nvidia-handler" == found.handler
+    assert found.handler == "nvidia-handler"
     assert facts.runtime_class("kata") is None
 
 
 def test_answers_stay_right_when_more_questions_come_than_are_remembered():
     snapshot = Snapshot.of([node(f"n{number}") for number in range(200)])
     for _ in range(2):
-        assert all(1 == counted(snapshot, pod(nodeName=f"n{number}")) for number in range(200))
+        assert all(counted(snapshot, pod(nodeName=f"n{number}")) == 1 for number in range(200))

@@ -57,7 +57,7 @@ def test_news_that_rules_cannot_see_gives_the_same_snapshot(change):
 def test_a_changed_node_is_seen_and_the_earlier_snapshot_stays_as_it_was():
     before = Snapshot.of([node("a", labels={"zone": "a"}), node("b", labels={"zone": "a"})])
     asking = pod(nodeSelector={"zone": "a"})
-    assert 2 == counted(before, asking)
+    assert counted(before, asking) == 2
     after = before.with_node(node("a", labels={"zone": "b"}))
     assert {"b"} == names(after, asking)
     assert {"a", "b"} == names(before, asking)
@@ -76,13 +76,13 @@ def test_gpu_resources_that_a_node_once_had_are_remembered_while_the_device_plug
     without_gpus(without)
     for later in (snapshot.with_node(without), snapshot.with_nodes([without])):
         relabelled = later.with_node(without | {"metadata": {**without["metadata"], "labels": {"rack": "1"}}})
-        assert 1 == counted(relabelled, GPU_POD)
+        assert counted(relabelled, GPU_POD) == 1
 
 
 def test_nothing_is_remembered_of_another_machine_with_the_same_name():
     replaced = gpu_node("a", uid="uid-2")
     without_gpus(replaced)
-    assert 0 == counted(Snapshot.of([gpu_node("a")]).with_node(replaced), GPU_POD)
+    assert counted(Snapshot.of([gpu_node("a")]).with_node(replaced), GPU_POD) == 0
 
 
 def test_a_change_of_runtime_classes_keeps_the_nodes_and_what_is_known_about_them():
@@ -117,4 +117,4 @@ def test_threads_that_ask_a_new_snapshot_at_the_same_moment_get_the_same_answer(
         thread.start()
     for thread in threads:
         thread.join(timeout=10)
-    assert [1] * 8 == answers
+    assert answers == [1] * 8

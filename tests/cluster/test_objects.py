@@ -72,13 +72,13 @@ def test_no_node_and_no_runtime_class_is_too_strange(nodes, runtime_classes):
 def test_an_object_without_a_name_is_left_out_and_counted(raw):
     assert node_from_raw(raw) is None
     assert runtime_class_from_raw(raw) is None
-    assert 1 == Snapshot.of([raw]).unreadable
+    assert Snapshot.of([raw]).unreadable == 1
 
 
 def test_label_values_that_a_hand_written_file_leaves_unquoted_are_read_as_text():
     node = node_from_raw({"metadata": {"name": "a", "labels": {"n": 7, "b": True, "nothing": None, 8: "x", "map": {}}}})
     assert node is not None
-    assert ["7", "true", "", "x", None] == [node.label(key) for key in ("n", "b", "nothing", "8", "map")]
+    assert [node.label(key) for key in ("n", "b", "nothing", "8", "map")] == ["7", "true", "", "x", None]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_runtime_handlers_are_unknown_unless_they_are_published(published, expec
 def test_the_first_form_of_runtime_classes_is_read_too():
     found = runtime_class_from_raw({"metadata": {"name": "nvidia"}, "spec": {"runtimeHandler": "nvidia-legacy"}})
     assert found is not None
-    assert "nvidia-legacy" == found.handler
+    assert found.handler == "nvidia-legacy"
 
 
 def test_nodes_share_what_they_have_in_common():

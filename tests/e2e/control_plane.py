@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from certs.authority import issue, new_authority
+from tests.e2e.control_plane_flags import AUDIT_POLICY, CONTROLLERS, api_server, client, etcd
 from tests.e2e.daemon import Daemon
 
 BINARIES = Path(os.environ.get("KUBEBUILDER_ASSETS", "/usr/local/kubebuilder/bin"))
@@ -37,28 +38,6 @@ _USERS = f"""\
 {TENANT_TOKEN},tenant,tenant,
 {NODE_TOKEN},system:node:n1,n1,system:nodes
 """
-
-_AUDIT_POLICY = """\
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-  - level: None
-    verbs: [get, list, watch]
-  - level: Request
-    resources:
-      - {group: "", resources: [pods, pods/ephemeralcontainers, pods/resize]}
-  - level: Metadata
-    resources:
-      - {group: apps}
-      - {group: batch}
-  - level: None
-"""
-
-_CONTROLLERS = (
-    "cronjob,daemonset,deployment,disruption,garbagecollector,job,namespace,replicaset,replicationcontroller,"
-    "resourcequota,statefulset"
-)
 
 
 class KubectlError(AssertionError):
@@ -113,26 +92,9 @@ class ControlPlane:
 
     def start_apiserver(self) -> None:
         """Start the API server on the same port and the same data."""
-        arguments = [
-            "--allow-privileged=true",
-            "--anonymous-auth=true",
-            f"--audit-log-path={self.audit_log}",
-            f"--audit-policy-file={self.directory / 'audit-policy.yaml'}",
-            "--authorization-mode=RBAC",
-            "--bind-address=127.0.0.1",
-            f"--cert-dir={self.directory}",
-            "--disable-admission-plugins=ServiceAccount",
-            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
-            f"--secure-port={self._port}",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={self.directory / 'tls.crt'}",
-            f"--service-account-signing-key-file={self.directory / 'tls.key'}",
-            "--service-cluster-ip-range=10.0.0.0/24",
-            f"--tls-cert-file={self.directory / 'tls.crt'}",
-            f"--tls-private-key-file={self.directory / 'tls.key'}",
-            f"--token-auth-file={self.directory / 'users.csv'}",
-        ]
-        self._run("kube-apiserver", arguments).wait_until(self._serves, seconds=60)
+        self._run("kube-apiserver", api_server(self.directory, self._port, self._etcd_port)).wait_until(
+            self._serves, seconds=60
+        )
 
     def stop_apiserver(self) -> None:
         """End the API server; etcd and the controllers keep running."""
@@ -147,7 +109,7 @@ class ControlPlane:
     def start_controller_manager(self) -> None:
         """Start the controllers that turn workloads into pods, once."""
         if "kube-controller-manager" not in self._daemons:
-            self._start_component("kube-controller-manager", f"--controllers={_CONTROLLERS}")
+            self._start_component("kube-controller-manager", f"--controllers={CONTROLLERS}")
 
     def start_scheduler(self) -> None:
         """Start the scheduler, once."""
@@ -237,7 +199,7 @@ class ControlPlane:
         return file
 
     def audit_events(self) -> list[dict[str, Any]]:
-        """Everything written to the audit log so far: writes to pods with their request, to workloads without.
+        """Everything written to the audit log so far: writes to pods and workloads, without their bodies.
 
         An event can reach the file a moment after its answer reached the client.
         """
@@ -274,34 +236,15 @@ class ControlPlane:
         return self._daemons[name]
 
     def _start_etcd(self) -> None:
-        client, peer = (f"http://127.0.0.1:{port}" for port in (self._etcd_port, self._peer_port))
-        arguments = [
-            f"--advertise-client-urls={client}",
-            f"--data-dir={self.directory / 'etcd'}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            f"--listen-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            "--unsafe-no-fsync",
-        ]
-        self._run("etcd", arguments).wait_until(lambda: _healthy(f"{client}/health"), seconds=30)
+        url = f"http://127.0.0.1:{self._etcd_port}"
+        flags = etcd(self.directory, self._etcd_port, self._peer_port)
+        self._run("etcd", flags).wait_until(lambda: _healthy(f"{url}/health"), seconds=30)
 
     def _start_component(self, name: str, *arguments: str) -> None:
         """Start a client of the API server that reports its own health over TLS."""
         (port,) = _free_ports(1)
-        flags = [
-            f"--authentication-kubeconfig={self.kubeconfig}",
-            f"--authorization-kubeconfig={self.kubeconfig}",
-            "--bind-address=127.0.0.1",
-            f"--kubeconfig={self.kubeconfig}",
-            "--leader-elect=false",
-            f"--secure-port={port}",
-        ]
-        if self.version < (1, 23):
-            flags.append("--port=0")
-        self._run(name, [*flags, *arguments]).wait_until(
-            lambda: _healthy(f"https://127.0.0.1:{port}/healthz"), seconds=30
-        )
+        flags = [*client(self.kubeconfig, port, self.version), *arguments]
+        self._run(name, flags).wait_until(lambda: _healthy(f"https://127.0.0.1:{port}/healthz"), seconds=30)
 
     def _write_files(self) -> None:
         now = datetime.now(UTC)
@@ -311,7 +254,7 @@ class ControlPlane:
         (self.directory / "tls.crt").write_bytes(serving.certificate_pem)
         (self.directory / "tls.key").write_bytes(serving.key_pem)
         (self.directory / "users.csv").write_text(_USERS)
-        (self.directory / "audit-policy.yaml").write_text(_AUDIT_POLICY)
+        (self.directory / "audit-policy.yaml").write_text(AUDIT_POLICY)
 
 
 def _free_ports(count: int) -> list[int]:
@@ -326,6 +269,6 @@ def _healthy(url: str) -> bool:
     unverified = ssl._create_unverified_context()  # noqa: S323  # a health check of a process we started
     try:
         with urllib.request.urlopen(url, timeout=5, context=unverified) as answer:  # noqa: S310  # loopback only
-            return answer.status == 200
+            return bool(answer.status == 200)
     except OSError:
         return False

@@ -126,7 +126,7 @@ def _answer(service: Service, phase: str, decide: Phase) -> Response:
         decision = decide(review, facts)
     except ShapeError as error:
         decision = phases.malformed(error)
-    except Exception:
+    except Exception:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
         _LOG.exception("a bug: no decision for request %s, failurePolicy decides", review.uid)
         service.metrics.error("bug")
         return _text("no decision because of a bug in gpu-policy; its log says more\n", 500)

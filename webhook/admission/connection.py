@@ -9,6 +9,7 @@ import contextlib
 import math
 import socket
 import ssl
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.admission.framing import RequestReader
@@ -18,6 +19,14 @@ _RECORD = 16_384
 
 _READS_PER_TURN = 16
 """Records read from one connection before the others get their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to send, and whether the connection ends with it."""
+
+    data: bytes
+    last: bool
 
 
 class Closed(Exception):  # noqa: N818  it is how connections end, not an error
@@ -89,9 +98,14 @@ class Connection:
                 self.sock.send(reader.take_interim())
         return False
 
-    def send(self, data: bytes = b"") -> None:
-        """Send this after what is still unsent."""
-        self.unsent += data
+    def take(self, answer: Answer) -> None:
+        """Get ready to send the answer of the application."""
+        self.busy = self.receiving = False
+        self.closing = answer.last
+        self.unsent += answer.data
+
+    def send(self) -> None:
+        """Send what is unsent."""
         while self.unsent:
             sent = self.sock.send(self.unsent)
             self.unsent = self.unsent[sent:]

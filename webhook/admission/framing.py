@@ -36,6 +36,20 @@ class Refusal(Exception):  # noqa: N818  it is an answer
         self.message = message
 
 
+class _NotReceived(io.RawIOBase):
+    """The body that is too large; an application that reads it instead of saying no fails."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, _buffer: Any) -> int:
+        raise OSError(f"the body is over the limit of {self._limit} bytes and was not received")
+
+
 @dataclass(slots=True)
 class Budget:
     """Bytes that large, still incomplete bodies may occupy together."""
@@ -109,7 +123,7 @@ class RequestReader:
                 raw = request.body.read()
             except NoMoreData as error:
                 raise Refusal("400 Bad Request", "the chunked body is malformed") from error
-        request.body = io.BytesIO(raw)
+        request.body = _NotReceived(self._max_body) if self.unread else io.BytesIO(raw)
         return request
 
     def take_interim(self) -> bytes:

@@ -19,7 +19,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "gpu_policy_requests",
-            "Admission reviews answered, by phase (mutate, validate), operation and result (allowed, patched, refused).",
+            "Admission reviews answered, by phase (mutate, validate), operation and result (allowed, patched, "
+            "refused).",
             ["phase", "operation", "result"],
             registry=self.registry,
         )
@@ -60,6 +61,7 @@ class Metrics:
         self._reload_failures = Counter(
             "gpu_policy_policy_reload_failures", "Policy reloads that were refused.", registry=self.registry
         )
+        self._failures_seen = 0
         self._latency_of = {phase: self._latency.labels(phase) for phase in ("mutate", "validate")}
 
     def watch_facts(self, age: Callable[[], float], reachable: Callable[[], bool]) -> None:
@@ -80,8 +82,8 @@ class Metrics:
         self._policy_info.clear()
         self._policy_info.labels(content_hash).set(1)
         self._reload_ok.set(is_current)
-        seen = self._reload_failures._value.get()  # noqa: SLF001  # the client offers no other way to read a counter
-        self._reload_failures.inc(max(0, failures - seen))
+        self._reload_failures.inc(max(0, failures - self._failures_seen))
+        self._failures_seen = failures
 
     def count(self, phase: str, operation: str, result: str, outcome: Outcome | None, seconds: float) -> None:
         """Count one answer; `seconds` is what it took."""

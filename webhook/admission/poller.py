@@ -9,48 +9,21 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gunicorn.http.errors import ParseException
 
-from webhook.admission.connection import Closed, Connection
+from webhook.admission.connection import Answer, Closed, Connection
 from webhook.admission.framing import Refusal, RequestReader
+from webhook.admission.limits import Limits
+from webhook.admission.listeners import Listeners
 
 log = logging.getLogger("gpu_policy.server")
 
 _TURN_SECONDS = 1.0
 _EVENTS_PER_TURN = 64
-_ACCEPTS_PER_TURN = 64
 _COMPLAINT_SECONDS = 10.0
 _MUTED = select.EPOLLONESHOT  # errors are reported whatever is asked for, but then only once
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a client may take; times in seconds, kept to within one second."""
-
-    connections: int = 2000
-    """Open at the same time; more wait in the listener's backlog."""
-    handshake: float = 5.0
-    """From the connection to the end of the TLS handshake."""
-    request: float = 10.0
-    """From the first byte of a request to its last."""
-    idle: float = 120.0
-    """Between requests. The API server keeps idle connections for 90 s, and whoever closes first risks a reset."""
-    answer: float = 10.0
-    """For taking the answer."""
-    goodbye: float = 2.0
-    """For ending the connection after an answer that came before the end of the request, and for a last request on an
-    idle connection of a server that stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What to send, and whether the connection ends with it."""
-
-    data: bytes
-    last: bool
 
 
 class Host(Protocol):
@@ -81,13 +54,12 @@ class Poller:
     def __init__(self, listeners: Iterable[socket.socket], limits: Limits, host: Host) -> None:
         self._limits = limits
         self._host = host
-        self._listeners = {listener.fileno(): listener for listener in listeners}
         self._connections: dict[int, Connection] = {}
         self._late: deque[tuple[Connection, Answer]] = deque()
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake_fd, select.EPOLLIN)
-        self._accepting = False
+        self._listeners = Listeners(listeners, self._epoll)
         self._next_sweep = 0.0
         self._next_complaint = 0.0
         self._finish_asked = False
@@ -103,19 +75,21 @@ class Poller:
         Return whether the thread still has the baton.
         """
         while self._late:
-            if not self._answer_late(*self._late.popleft()):
+            connection, answer = self._late.popleft()
+            connection.take(answer)
+            connection.deadline = time.monotonic() + self._limits.answer
+            if not self._advance(connection):
                 return False
         now = time.monotonic()
         if now >= self._next_sweep or self._finish_asked:
             self._next_sweep = now + _TURN_SECONDS
             self._sweep(now)
         for fd, _ in self._epoll.poll(_TURN_SECONDS, _EVENTS_PER_TURN):
-            connection = self._connections.get(fd)
-            if connection is not None:
-                if not self._advance(connection):
+            if fd in self._connections:
+                if not self._advance(self._connections[fd]):
                     return False
             elif fd in self._listeners:
-                self._accept(self._listeners[fd])
+                self._listeners.accept(fd, self._room(), self._admit)
             elif fd == self._wake_fd:
                 os.eventfd_read(fd)
         return True
@@ -158,6 +132,7 @@ class Poller:
             connection.deadline = time.monotonic() + self._idle_seconds()
         if connection.unsent:
             connection.send()
+            connection.deadline = time.monotonic() + self._idle_seconds()
         while not connection.closing:
             request = self._next_request(connection)
             if request is None:
@@ -193,18 +168,11 @@ class Poller:
         self._say(connection, self._host.refuse(connection.peer, error))
 
     def _say(self, connection: Connection, answer: Answer) -> None:
-        connection.busy = connection.receiving = False
-        connection.closing = answer.last
-        connection.deadline = time.monotonic() + self._limits.answer
-        connection.send(answer.data)
-        connection.deadline = time.monotonic() + self._idle_seconds()
-
-    def _answer_late(self, connection: Connection, answer: Answer) -> bool:
-        connection.busy = connection.receiving = False
-        connection.closing = answer.last
-        connection.deadline = time.monotonic() + self._limits.answer
-        connection.unsent = answer.data
-        return self._advance(connection)
+        now = time.monotonic()
+        connection.deadline = now + self._limits.answer
+        connection.take(answer)
+        connection.send()
+        connection.deadline = now + self._idle_seconds()
 
     def _idle_seconds(self) -> float:
         return self._limits.goodbye if self.finishing else self._limits.idle
@@ -224,27 +192,14 @@ class Poller:
 
     def _complain(self, connection: Connection, error: OSError) -> None:
         """Log why a handshake failed, now and then: most often the caBundle does not belong to the certificate."""
+        if connection.secured or not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError):
+            return  # clients may go when they please
         now = time.monotonic()
-        if not connection.secured and isinstance(error, ssl.SSLError) and now >= self._next_complaint:
+        if now >= self._next_complaint:
             self._next_complaint = now + _COMPLAINT_SECONDS
             log.warning("TLS handshake with %s failed: %s", connection.peer, error)
 
     # All connections
-
-    def _accept(self, listener: socket.socket) -> None:
-        for _ in range(_ACCEPTS_PER_TURN):
-            if len(self._connections) >= self._limits.connections:
-                self._listen(wanted=False)
-                return
-            try:
-                sock, peer = listener.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:  # out of descriptors or memory: again after the next sweep
-                log.error("cannot accept connections: %s", error)  # noqa: TRY400  no bug, no traceback
-                self._listen(wanted=False)
-                return
-            self._admit(sock, peer)
 
     def _admit(self, sock: socket.socket, peer: Any) -> None:
         try:
@@ -257,16 +212,6 @@ class Poller:
         self._connections[connection.fd] = connection
         self._epoll.register(connection.fd, select.EPOLLIN)
 
-    def _listen(self, *, wanted: bool) -> None:
-        if wanted == self._accepting:
-            return
-        self._accepting = wanted
-        for fd in self._listeners:
-            if wanted:
-                self._epoll.register(fd, select.EPOLLIN)
-            else:
-                self._epoll.unregister(fd)
-
     def _sweep(self, now: float) -> None:
         self._host.tick()
         if self._finish_asked:
@@ -274,7 +219,10 @@ class Poller:
         for connection in list(self._connections.values()):
             if connection.deadline <= now:
                 self._expire(connection, now)
-        self._listen(wanted=len(self._connections) < self._limits.connections)
+        self._listeners.watch(wanted=self._room() > 0)
+
+    def _room(self) -> int:
+        return self._limits.connections - len(self._connections)
 
     def _expire(self, connection: Connection, now: float) -> None:
         if not connection.secured or connection.unsent or connection.draining:
@@ -294,13 +242,8 @@ class Poller:
         self._finish_asked = False
         if self.finishing:
             return
-        for listener in self._listeners.values():  # whoever is connected already is answered
-            self._accept(listener)
+        self._listeners.close(self._room(), self._admit)
         self.finishing = True
-        self._listen(wanted=False)
-        for listener in self._listeners.values():
-            listener.close()
-        self._listeners.clear()
         for connection in self._connections.values():
             if not connection.busy:
                 connection.deadline = min(connection.deadline, now + self._limits.goodbye)

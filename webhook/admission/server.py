@@ -42,6 +42,8 @@ class ServerSettings:
     key_file: Path
     client_ca_file: Path | None = None
     """When set, only clients with a certificate of this authority are served."""
+    certificate_check_seconds: float = 5.0
+    """How often the files are looked at for a new certificate."""
     threads: int = 4
     """So many requests may wait for something at the same time; computing is done by one at a time."""
     drain_seconds: float = 0.0
@@ -52,6 +54,10 @@ class ServerSettings:
     """Larger bodies are not received: the application sees the Content-Length, no body; chunked ones get 413."""
     keepalive_seconds: float = 120.0
     """Longer than the 90 s after which the API server closes an idle connection."""
+    handshake_seconds: float = 5.0
+    """From the connection to the end of the TLS handshake."""
+    request_seconds: float = 10.0
+    """From the first byte of a request to its last; the API server waits for 30 s at most, 5 s as we register it."""
     max_connections: int = 2000
     """Open at the same time, each with one file descriptor; more wait in the backlog."""
 

@@ -8,6 +8,7 @@ waits for a client at all: connections wait in a poller until a whole request ha
 import contextlib
 import logging
 import os
+import resource
 import select
 import threading
 import time
@@ -18,9 +19,10 @@ from gunicorn.http import wsgi
 from gunicorn.workers.base import Worker
 
 from webhook.admission.baton import Baton, Call
-from webhook.admission.connection import Connection
+from webhook.admission.connection import Answer, Connection
 from webhook.admission.framing import Budget, Refusal, RequestReader
-from webhook.admission.poller import Answer, Limits, Poller
+from webhook.admission.limits import Limits
+from webhook.admission.poller import Poller
 from webhook.admission.tls import CertificateKeeper
 
 log = logging.getLogger("gpu_policy.server")
@@ -32,6 +34,9 @@ _QUIET_TICKS = 20
 """So often nothing is being answered before the watch goes to sleep."""
 
 _LARGE_BODIES_AT_ONCE = 8
+"""Bodies of the largest size that may be half received at the same time, which bounds the memory they take."""
+
+_OTHER_DESCRIPTORS = 100
 
 
 class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
@@ -44,7 +49,12 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     def load_wsgi(self) -> None:
         """Make everything that can fail for good; what fails here ends the server instead of being tried again."""
         self._settings = settings = self.app.settings
-        self._certificates = CertificateKeeper(settings.cert_file, settings.key_file, settings.client_ca_file)
+        self._certificates = CertificateKeeper(
+            settings.cert_file,
+            settings.key_file,
+            settings.client_ca_file,
+            check_seconds=settings.certificate_check_seconds,
+        )
         super().load_wsgi()
 
     def run(self) -> None:
@@ -54,7 +64,12 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._server_address = self.sockets[0].getsockname()
         for listener in self.sockets:
             listener.setblocking(False)
-        limits = Limits(connections=settings.max_connections, idle=settings.keepalive_seconds)
+        limits = Limits(
+            connections=_affordable(settings.max_connections),
+            handshake=settings.handshake_seconds,
+            request=settings.request_seconds,
+            idle=settings.keepalive_seconds,
+        )
         self._poller = Poller([listener.sock for listener in self.sockets], limits, self)
         self._baton = Baton()
         self._watch_sleeps = False
@@ -88,7 +103,9 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
                 self._baton.take_from(call)
             quiet = quiet + 1 if call is seen else 0
             seen = call
-            self._watch_sleeps = quiet >= _QUIET_TICKS and self._baton.call is None
+            self._watch_sleeps = quiet >= _QUIET_TICKS
+            if self._baton.call is not None:  # after the flag, or a call that begins just now would wake nobody
+                self._watch_sleeps = False
             self._sleep(1.0 if self._watch_sleeps else _PATIENCE_SECONDS)
 
     def _sleep(self, seconds: float) -> None:
@@ -171,6 +188,11 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             output = _Output()
             self.handle_error(request, output, peer, error)
             return Answer(output.bytes(), last=True)
+
+
+def _affordable(connections: int) -> int:
+    """Return as many connections as the process may have file descriptors for, leaving some for everything else."""
+    return max(1, min(connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OTHER_DESCRIPTORS))
 
 
 def _past(deadline: float) -> bool:

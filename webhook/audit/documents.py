@@ -4,25 +4,18 @@ Files are read as kubectl reads them (YAML or JSON, several documents, `kind: Li
 silently drop something: duplicate keys and Pods of the wrong apiVersion are errors.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-import yaml
+from webhook.audit.loading import UnreadableError, load
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-MAX_DEPTH = 200
-MAX_VALUES = 5_000_000
-"""Most values in one document once its aliases are expanded."""
 
-_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*")
-_CONFLICT = re.compile(r"^(<<<<<<<|=======|>>>>>>>)", re.MULTILINE)
-_TEMPLATE = re.compile(r"\{\{|\$\{\{|<%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +126,8 @@ _NO_OBJECT = "no Kubernetes object"
 
 def _read_document(chunk: str, source: str, number: int, line: int) -> Iterator[Document | DocumentError]:
     try:
-        value = _load(chunk)
-    except _UnreadableError as error:
+        value = load(chunk)
+    except UnreadableError as error:
         yield DocumentError(source, number, line + error.line, error.message)
         return
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or "apiVersion" not in value:
@@ -156,125 +149,3 @@ def _objects(document: Document) -> Iterator[Document | DocumentError]:
         yield document.error(f"apiVersion: found {document.api_version!r}, but a Pod's is 'v1'")
     else:
         yield document
-
-
-class _UnreadableError(Exception):
-    """A text that is neither YAML nor JSON; `line` counts from 0 within the text."""
-
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
-        self.message = message
-
-
-def _load(chunk: str) -> Any:
-    if chunk.lstrip().startswith("{") and not _TEMPLATE.search(chunk):
-        return _load_json(chunk)
-    conflict = _CONFLICT.search(chunk)
-    if conflict is not None:
-        line = chunk.count("\n", 0, conflict.start())
-        raise _UnreadableError(line, "a git conflict marker; resolve the conflict")
-    try:
-        _check_size(chunk)
-        return yaml.load(chunk, Loader=_Loader)  # noqa: S506  # a safe loader, made stricter
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line if mark is not None else 0
-        hint = "; render the template first" if _TEMPLATE.search(chunk) else ""
-        raise _UnreadableError(line, f"not valid YAML: {error.problem}{hint}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _UnreadableError(0, f"not valid YAML: {error}") from None
-
-
-def _load_json(chunk: str) -> Any:
-    try:
-        return json.loads(chunk, object_pairs_hook=_unique)
-    except json.JSONDecodeError:
-        return yaml.load(chunk, Loader=_Loader) if _is_flow_yaml(chunk) else _json_error(chunk)  # noqa: S506  # as above
-    except RecursionError:
-        raise _UnreadableError(0, "nested too deeply") from None
-
-
-def _is_flow_yaml(chunk: str) -> bool:
-    """Whether a text in braces is YAML in flow style rather than broken JSON."""
-    try:
-        _check_size(chunk)
-        yaml.load(chunk, Loader=_Loader)  # noqa: S506  # as above
-    except (yaml.YAMLError, ValueError, RecursionError, _UnreadableError):
-        return False
-    return True
-
-
-def _json_error(chunk: str) -> Any:
-    try:
-        return json.loads(chunk)
-    except json.JSONDecodeError as error:
-        raise _UnreadableError(error.lineno - 1, f"not valid JSON: {error.msg}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for key, item in pairs:
-        if key in value:
-            raise _UnreadableError(0, f"the key {key!r} stands twice in one map; keep one of the two")
-        value[key] = item
-    return value
-
-
-def _check_size(chunk: str) -> None:
-    """Refuse nesting that would exhaust the stack and aliases that would exhaust the memory, by events alone."""
-    totals: dict[str, int] = {}
-    open_: list[tuple[str | None, int]] = []
-    count = 0
-    for event in yaml.parse(chunk, Loader=_BASE):
-        line = event.start_mark.line
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in totals:
-                raise _UnreadableError(line, f"the alias *{event.anchor} stands for nothing, or contains itself")
-            count += totals[event.anchor]
-        elif isinstance(event, yaml.CollectionStartEvent):
-            count += 1
-            open_.append((event.anchor, count))
-            if len(open_) > MAX_DEPTH:
-                raise _UnreadableError(line, f"nested deeper than {MAX_DEPTH} levels")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = open_.pop()
-            if anchor is not None:
-                totals[anchor] = count - before + 1
-        elif isinstance(event, yaml.ScalarEvent):
-            count += 1
-            if event.anchor is not None:
-                totals[event.anchor] = 1
-        if count > MAX_VALUES:
-            raise _UnreadableError(line, f"more than {MAX_VALUES} values once aliases are expanded")
-
-
-class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
-    """YAML as manifests use it: text keys, no duplicates, and a date stays the text that was written."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in _BASE.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002  # the base class's signature
-        """A map whose keys are texts, each once."""
-        seen: dict[str, int] = {}
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a text", key.start_mark)
-            if key.tag == "tag:yaml.org,2002:merge":
-                continue
-            if key.value in seen:
-                message = f"the key {key.value!r} is already set in line {seen[key.value] + 1} of the document"
-                raise yaml.constructor.ConstructorError(None, None, message, key.start_mark)
-            seen[key.value] = key.start_mark.line
-        self.flatten_mapping(node)
-        return {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
-
-    def construct_yaml_map(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
-        """A map; constructed at once, since aliases to open maps are refused before."""
-        yield self.construct_mapping(node)
-
-
-_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_yaml_map)

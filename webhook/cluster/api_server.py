@@ -58,7 +58,7 @@ class ApiServer:
         """
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
 
-        response = self._request(path, query, seconds)
+        response = self._request(path, query, seconds, self._login())
         try:
             body = response.read()
         except (HTTPError, OSError) as error:
@@ -75,26 +75,28 @@ class ApiServer:
 
         Raises RefusedError and UnreachableError.
         """
-        return Stream(self._request(path, query, seconds), seconds)
+        return Stream(self._request(path, query, seconds, self._login()), seconds)
 
     def is_reachable(self) -> bool:
-        """Whether the API server answers HTTP at all."""
+        """Whether the API server answers HTTP at all, be it with a refusal."""
         try:
-            self._request("/version", {}, PROBE_SECONDS).close()
+            self._request("/version", {}, PROBE_SECONDS, {}).close()
         except RefusedError:
             return True
         except UnreachableError:
             return False
         return True
 
-    def _request(self, path: str, query: Mapping[str, str], seconds: float) -> Any:
+    def _login(self) -> dict[str, str]:
+        """The headers that say who asks. Tokens that were replaced on disk are read anew, at most once a minute."""
+        logins = self._configuration.auth_settings().values()
+        return {login["key"]: login["value"] for login in logins if login["in"] == "header" and login["value"]}
+
+    def _request(self, path: str, query: Mapping[str, str], seconds: float, login: Mapping[str, str]) -> Any:
         from urllib3 import Timeout  # noqa: PLC0415  # loaded with the client only, as below
         from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415  # loaded with the client only, as below
 
-        headers = {"accept": "application/json", "user-agent": "gpu-policy-webhook"}
-        for login in self._configuration.auth_settings().values():
-            if login["in"] == "header" and login["value"]:
-                headers[login["key"]] = login["value"]
+        headers = {"accept": "application/json", "user-agent": "gpu-policy-webhook", **login}
         url = self._configuration.host.rstrip("/") + path + ("?" + urlencode(query) if query else "")
         timeout = Timeout(connect=CONNECT_SECONDS, read=seconds)
         try:
@@ -140,7 +142,8 @@ class ApiServer:
         except (config.ConfigException, OSError, YAMLError, ValueError, TypeError, KeyError, AttributeError) as error:
             place = "not in a cluster" if self._kubeconfig is None else f"kubeconfig {self._kubeconfig}"
             remedy = "name a kubeconfig file" if self._kubeconfig is None else "name one that kubectl accepts"
-            raise ClusterConfigError(f"{place}: {str(error).rstrip('.')}; {remedy}") from error
+            fault = " ".join(str(error).split()).rstrip(".")
+            raise ClusterConfigError(f"{place}: {fault}; {remedy}") from error
 
     def _log_in_again(self) -> None:
         try:

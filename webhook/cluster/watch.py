@@ -47,7 +47,7 @@ class Resource:
     change: Callable[[str, Mapping[str, Any]], None]
     optional: bool = False
     page: int = 100
-    """Objects in one answer to a list. Nodes are large, and a page is in memory as a whole."""
+    """Objects in one answer to a list. A page is in memory as a whole, and 500 nodes would take some 40 MiB."""
 
 
 @dataclass(frozen=True, slots=True)

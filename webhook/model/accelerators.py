@@ -46,7 +46,7 @@ GPU_PATTERNS: tuple[tuple[Vendor, Share, str], ...] = (
     (Vendor.AMD, Share.SLICE, r"amd\.com/[sdqc]px_nps[0-9]+"),
     (Vendor.INTEL, Share.WHOLE, r"gpu\.intel\.com/(i915|xe)"),
 )
-"""Every name that is a GPU, as regular expressions that RE2 and Python read alike; the API server's CEL uses them too."""
+"""Every name that is a GPU, as regular expressions that RE2 and Python read alike; the CEL in deploy/ has them too."""
 
 _COMPILED = tuple((vendor, share, re.compile(pattern)) for vendor, share, pattern in GPU_PATTERNS)
 
@@ -55,7 +55,10 @@ _ATTRIBUTES = frozenset(
 )
 
 
-@lru_cache(maxsize=1024)
+_LONGEST_NAME = 253 + 1 + 63
+"""Most characters of a resource name: a DNS subdomain, a slash and a name. Longer ones are not worth remembering."""
+
+
 def accelerator(resource: str) -> Accelerator | None:
     """The GPU behind a resource name, or None for anything else, look-alikes such as nvidia.com/gpumem included.
 
@@ -64,6 +67,11 @@ def accelerator(resource: str) -> Accelerator | None:
     >>> accelerator("nvidia.com/rdma-vf") is None
     True
     """
+    return _known(resource) if len(resource) <= _LONGEST_NAME else None
+
+
+@lru_cache(maxsize=1024)
+def _known(resource: str) -> Accelerator | None:
     for vendor, share, pattern in _COMPILED:
         if pattern.fullmatch(resource):
             return Accelerator(resource, vendor, share)

@@ -38,7 +38,7 @@ class GpuRequest:
         """GPUs (or slices) this asks for: the limit, else the request; nonsense and negative amounts are 0."""
         amount = self.limit if self.limit is not None else self.request
         if amount.__class__ is int:
-            return amount if amount > 0 else 0  # type: ignore[operator,return-value]  # an int by its class
+            return max(amount, 0)
         return max(ceil(amount), 0) if amount is not None else 0
 
 
@@ -51,9 +51,9 @@ class Mount:
     sub_path: str = ""
 
     def is_at(self, directory: str) -> bool:
-        """Whether the mount point is `directory`, however it is spelled."""
+        """Whether the mount point is `directory`, however it is spelled; the kubelet reads a relative path from /."""
         return self.path == directory or (
-            "shm" in self.path and posixpath.normpath("/" + self.path.lstrip("/")) == directory
+            directory.rpartition("/")[2] in self.path and posixpath.normpath("/" + self.path.lstrip("/")) == directory
         )
 
 
@@ -163,4 +163,4 @@ def _memory(value: object) -> int | None:
         amount = parse_quantity(value)
     except QuantityError:
         return None
-    return int(amount) if amount > 0 else None
+    return ceil(amount) if amount > 0 else None

@@ -44,7 +44,8 @@ class Draft:
         for missing in reversed(full[depth + 1 :]):
             value = {missing: value}
         parent[full[depth]] = value
-        self.patch.append({"op": "add", "path": _pointer(full[: depth + 1]), "value": value})
+        operation = "add" if isinstance(parent, dict) else "replace"  # add to a list would insert before its null
+        self.patch.append({"op": operation, "path": _pointer(full[: depth + 1]), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
         """Append to a list, making it where it is missing or empty."""
@@ -73,7 +74,9 @@ class Draft:
 
 def _pointer(path: Path) -> str:
     return "".join(
-        f"/{part.replace('~', '~0').replace('/', '~1')}" if isinstance(part, str) and ("/" in part or "~" in part) else f"/{part}"
+        f"/{part.replace('~', '~0').replace('/', '~1')}"
+        if isinstance(part, str) and ("/" in part or "~" in part)
+        else f"/{part}"
         for part in path
     )
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 from webhook.model.accelerators import Accelerator, Share, Vendor, accelerator
 from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Expression, Term
-from webhook.model.shape import listed, mapping, text
+from webhook.model.shape import ShapeError, listed, mapping, text
 from webhook.model.tolerations import Toleration, toleration_from_raw
 
 
@@ -92,9 +93,10 @@ def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
 
     Raises ShapeError, which names the place, where a part has a type that the API server would refuse.
     """
-    pod = mapping(raw, spec_path.removesuffix("spec").removesuffix(".") or "object")
+    above = spec_path.removesuffix("spec")
+    pod = mapping(raw, above.removesuffix(".") or "object")
     spec = mapping(pod.get("spec"), spec_path)
-    metadata = mapping(pod.get("metadata"), "metadata")
+    metadata = mapping(pod.get("metadata"), f"{above}metadata")
     runtime_class = spec.get("runtimeClassName")
     return Pod(
         spec_path=spec_path,
@@ -113,7 +115,7 @@ def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
         runtime_class=None if runtime_class is None else text(runtime_class, f"{spec_path}.runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
         memory_limit=_pod_memory_limit(spec, spec_path),
-        annotations=mapping(metadata.get("annotations"), "metadata.annotations"),
+        annotations=mapping(metadata.get("annotations"), f"{above}metadata.annotations"),
     )
 
 
@@ -128,12 +130,24 @@ def _placement(spec: Mapping[str, Any], path: str) -> dict[str, Any]:
     node_affinity = mapping(affinity.get("nodeAffinity"), f"{path}.affinity.nodeAffinity")
     return {
         "tolerations": tuple(
-            toleration_from_raw(mapping(toleration, f"{path}.tolerations[{index}]"))
+            _toleration(toleration, f"{path}.tolerations[{index}]")
             for index, toleration in enumerate(listed(spec.get("tolerations"), f"{path}.tolerations"))
         ),
         "required": _required(node_affinity, f"{path}.affinity.nodeAffinity"),
         "preferred": _preferred(node_affinity, f"{path}.affinity.nodeAffinity"),
     }
+
+
+def _toleration(raw: object, path: str) -> Toleration:
+    toleration = mapping(raw, path)
+    for part in ("key", "operator", "value", "effect"):
+        value = toleration.get(part)
+        if value is not None and value.__class__ is not str:
+            text(value, f"{path}.{part}")
+    seconds = toleration.get("tolerationSeconds")
+    if seconds is not None and seconds.__class__ is not int:
+        raise ShapeError(f"{path}.tolerationSeconds", seconds, "a whole number")
+    return toleration_from_raw(toleration)
 
 
 def _volumes(raw: object, path: str) -> tuple[Volume, ...]:
@@ -200,4 +214,4 @@ def _pod_memory_limit(spec: Mapping[str, Any], path: str) -> int | None:
         amount = parse_quantity(mapping(resources.get("limits"), f"{path}.resources.limits").get("memory"))
     except QuantityError:
         return None
-    return int(amount) if amount > 0 else None
+    return ceil(amount) if amount > 0 else None

@@ -7,13 +7,21 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
+from webhook.model.shape import spelled
+
 Number = int | Fraction
 """An exact amount: an int where it is whole, else a Fraction."""
 
 _LARGEST = 2**63 - 1
-"""Kubernetes caps larger amounts here instead of refusing them."""
+"""Kubernetes caps larger binary amounts here instead of refusing them; larger decimal ones are capped alike."""
 
-_SYNTAX = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]{1,4})")
+_MAX_LENGTH = 256
+"""Most characters that are read as a quantity, so that neither the grammar nor the cache costs more than a little."""
+
+_MAX_EXPONENT = 300
+"""Largest exponent that is computed: with at most 256 digits, all beyond it is capped, or rounds to one nano."""
+
+_SYNTAX = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)")
 
 _SCALES: dict[str, Fraction] = {
     "n": Fraction(1, 10**9),
@@ -39,22 +47,30 @@ def parse_quantity(value: object) -> Number:
     >>> parse_quantity("16Gi"), parse_quantity("1e0"), parse_quantity(None)
     (17179869184, 1, 0)
 
-    Raises QuantityError for anything the API server would refuse, booleans and containers included.
+    Raises QuantityError for anything the API server would refuse, booleans and containers included, and for what the
+    grammar does not know although the API server takes it for 0, such as "m".
     """
-    if value.__class__ is str:
-        return _parse_text(value)  # type: ignore[arg-type]  # narrowed by its class, which is cheaper than isinstance
     if value is None:
         return 0
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return _parse_text(repr(value))
-    raise QuantityError(f"{value!r} is not a quantity; write a number such as 1, 500m or 16Gi")
+    text = value if isinstance(value, str) else _spelled_number(value)
+    if len(text) > _MAX_LENGTH:
+        raise _not_a_quantity(text)
+    return _parse_text(text)
+
+
+def _spelled_number(value: object) -> str:
+    """A JSON number as JSON spells it. A huge integer would take its time and is no quantity anyway."""
+    is_number = isinstance(value, float) or (isinstance(value, int) and value.bit_length() <= 3 * _MAX_LENGTH)
+    if isinstance(value, bool) or not is_number:
+        raise _not_a_quantity(value)
+    return repr(value)
 
 
 @lru_cache(maxsize=4096)
 def _parse_text(text: str) -> Number:
-    match = _SYNTAX.fullmatch(text.strip())
-    if match is None or len(text) > 128:
-        raise QuantityError(f"{text[:60]!r} is not a quantity; write a number such as 1, 500m or 16Gi")
+    match = _SYNTAX.fullmatch(text.strip(" "))
+    if match is None:
+        raise _not_a_quantity(text)
     sign, digits, suffix = match.groups()
     scale = _SCALES.get(suffix)
     amount = Fraction(digits.removesuffix("."))
@@ -62,10 +78,14 @@ def _parse_text(text: str) -> Number:
         amount *= scale
     elif amount:
         exponent = int(suffix[1:])
-        amount = amount * Fraction(10) ** exponent if abs(exponent) <= 100 else _out_of_range(exponent)
+        amount = amount * Fraction(10) ** exponent if abs(exponent) <= _MAX_EXPONENT else _out_of_range(exponent)
     amount = _to_nano(min(amount, Fraction(_LARGEST)))
     signed = -amount if sign == "-" else amount
     return int(signed) if signed.denominator == 1 else signed
+
+
+def _not_a_quantity(value: object) -> QuantityError:
+    return QuantityError(f"{spelled(value)} is not a quantity")
 
 
 def _out_of_range(exponent: int) -> Fraction:

@@ -60,8 +60,13 @@ class Expression:
                 return self._compares(value)
         return False
 
+    @property
+    def bound(self) -> int | None:
+        """The integer that Gt and Lt compare with; None where there is none, and then they match nothing."""
+        return as_integer(self.values[0]) if len(self.values) == 1 else None
+
     def _compares(self, value: str | None) -> bool:
-        bound = as_integer(self.values[0]) if len(self.values) == 1 else None
+        bound = self.bound
         number = as_integer(value)
         if bound is None or number is None:
             return False
@@ -93,6 +98,8 @@ def implies(stated: Iterable[Expression], wanted: Expression) -> bool:
     possible = _possible_values(same_key)
     if possible is not None:
         return bool(possible) and all(wanted.accepts(value) for value in possible)
+    if wanted.operator == Operator.NOT_IN:
+        return all(any(not expression.accepts(value) for expression in same_key) for value in wanted.values)
     return any(_covers(expression, wanted) for expression in same_key)
 
 
@@ -109,14 +116,11 @@ def contradicts(stated: Iterable[Expression], wanted: Expression) -> tuple[Expre
     possible = _possible_values(together)
     if possible is not None:
         return () if possible else same_key
-    operators = {expression.operator for expression in together}
-    if Operator.DOES_NOT_EXIST in operators and operators & {Operator.EXISTS, Operator.GT, Operator.LT}:
-        return same_key
     return same_key if _empty_range(together) else ()
 
 
 def _possible_values(expressions: Iterable[Expression]) -> set[str | None] | None:
-    """The label values that satisfy all expressions, None standing for no label, where they can be listed; else None."""
+    """The label values that satisfy all expressions, None standing for no label; None where they cannot be listed."""
     expressions = tuple(expressions)
     listed = next((e.values for e in expressions if e.operator == Operator.IN), None)
     if listed is not None:
@@ -135,26 +139,27 @@ def _covers(stated: Expression, wanted: Expression) -> bool:
     match wanted.operator, stated.operator:
         case Operator.EXISTS, (Operator.GT | Operator.LT):
             return True
-        case Operator.NOT_IN, Operator.NOT_IN:
-            return set(wanted.values) <= set(stated.values)
-        case Operator.NOT_IN, (Operator.GT | Operator.LT):
-            return not any(stated.accepts(value) for value in wanted.values)
         case (Operator.GT, Operator.GT) | (Operator.LT, Operator.LT):
-            bound = as_integer(stated.values[0]) if len(stated.values) == 1 else None
-            return bound is not None and (wanted.accepts(str(bound)) or (bound,) == (as_integer(wanted.values[0]),))
+            bound, edge = stated.bound, wanted.bound
+            return bound is not None and edge is not None and (wanted.accepts(str(bound)) or bound == edge)
     return False
 
 
 def _empty_range(expressions: Iterable[Expression]) -> bool:
     """Whether the Gt and Lt bounds leave no integer between them."""
-    lower = [as_integer(e.values[0]) for e in expressions if e.operator == Operator.GT and len(e.values) == 1]
-    upper = [as_integer(e.values[0]) for e in expressions if e.operator == Operator.LT and len(e.values) == 1]
+    expressions = tuple(expressions)
+    lower = [expression.bound for expression in expressions if expression.operator == Operator.GT]
+    upper = [expression.bound for expression in expressions if expression.operator == Operator.LT]
     return any(low is not None and high is not None and high - low <= 1 for low in lower for high in upper)
+
+
+_LONGEST_NUMBER = 256
+"""Most characters that are read as a number. Label values have at most 63, and leading zeros are legal."""
 
 
 def as_integer(text: str | None) -> int | None:
     """A label value as Kubernetes' integer comparison reads it (strconv.ParseInt, 64 bits), or None."""
-    if text is None or len(text) > 20 or not text.isascii() or "_" in text or text != text.strip():
+    if text is None or len(text) > _LONGEST_NUMBER or not text.isascii() or "_" in text or text != text.strip():
         return None
     try:
         number = int(text)

@@ -1,7 +1,8 @@
 """Reads a directory of policy files in one consistent moment, and tells cheaply whether it has changed since.
 
 A mounted ConfigMap is a directory of symlinks into `..data`, itself a symlink that the kubelet swaps at once; so all
-files are read through one resolution of `..data`. The same holds for several ConfigMaps projected into one volume.
+files are read through one resolution of `..data`. The same holds for several ConfigMaps projected into one volume, and
+for a directory that is itself reached through a symlink, as git-sync does it.
 """
 
 import hashlib
@@ -40,10 +41,16 @@ def read_directory(directory: Path) -> Contents:
     What cannot be read and what is no policy file although it looks like one is listed in `faults`. Raises PolicyErrors
     for a directory that is missing or holds no policy file at all.
     """
-    for _ in range(_ATTEMPTS):
-        data = _data_target(directory)
-        contents = _read(directory)
-        if data == _data_target(directory):
+    for attempt in range(_ATTEMPTS):
+        root = _root(directory)
+        try:
+            contents = _read(directory, root)
+        except OSError as error:
+            if attempt + 1 < _ATTEMPTS and root != _root(directory):
+                continue
+            message = f"cannot be read as a directory of policies: {error.strerror}"
+            raise PolicyErrors([PolicyError(str(directory), 0, "", message)]) from None
+        if root == _root(directory):
             break
     if not contents.files and not contents.faults:
         message = f"holds no policy file; write {RESERVED_FILES[0]} or <namespace>.yaml"
@@ -56,10 +63,11 @@ def fingerprint(directory: Path, now: Callable[[], float] = time.time) -> Finger
 
     `now` gives seconds since the epoch, to be compared with the files' time stamps.
     """
-    marks: list[object] = [_data_target(directory)]
+    root = _root(directory)
+    marks: list[object] = [root]
     newest = 0.0
     try:
-        entries = sorted(_entries(directory))
+        entries = sorted(_entries(root))
     except OSError as error:
         return (error.errno,)
     for name, path in entries:
@@ -73,38 +81,49 @@ def fingerprint(directory: Path, now: Callable[[], float] = time.time) -> Finger
     return tuple(marks) if abs(now() - newest) > SETTLED else None
 
 
-def _data_target(directory: Path) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A directory with its symlinks resolved, and the directory that `..data` in it leads to, if there is one."""
+
+    directory: Path
+    data: Path | None
+
+
+def _root(directory: Path) -> _Root:
+    """Where to read; whatever replaces the files at once changes it."""
+    resolved = Path(os.path.realpath(directory))
     try:
-        return os.readlink(directory / DATA)
+        return _Root(resolved, resolved / os.readlink(resolved / DATA))
     except OSError:
-        return None
+        return _Root(resolved, None)
 
 
-def _entries(directory: Path) -> Iterator[tuple[str, Path]]:
-    """Names in the directory and where to read them: through `..data` resolved once, where there is one."""
-    target = _data_target(directory)
-    if target is not None:
-        data = (directory / target).resolve()
-        yield from ((name, data / name) for name in os.listdir(data) if _looks_like_a_policy(name))
-    for entry in os.scandir(directory):
-        mounted = target is not None and entry.is_symlink() and os.readlink(entry.path).startswith(DATA + "/")
-        if not mounted and _looks_like_a_policy(entry.name):
-            yield entry.name, Path(entry.path)
+def _entries(root: _Root) -> Iterator[tuple[str, Path]]:
+    """Names of policy files and where to read them. Raises OSError for a directory that cannot be listed."""
+    if root.data is not None:
+        yield from ((name, root.data / name) for name in os.listdir(root.data) if _looks_like_a_policy(name))
+    with os.scandir(root.directory) as entries:
+        for entry in entries:
+            if _looks_like_a_policy(entry.name) and not (root.data is not None and _leads_into_data(entry)):
+                yield entry.name, Path(entry.path)
+
+
+def _leads_into_data(entry: os.DirEntry[str]) -> bool:
+    """Whether the entry is a link that the kubelet made, or one that it has just removed."""
+    try:
+        return entry.is_symlink() and os.readlink(entry.path).startswith(DATA + "/")
+    except FileNotFoundError:
+        return True
 
 
 def _looks_like_a_policy(name: str) -> bool:
     return not name.startswith(".") and name.lower().endswith((".yaml", ".yml"))
 
 
-def _read(directory: Path) -> Contents:
+def _read(directory: Path, root: _Root) -> Contents:
     faults = Faults()
     files: list[tuple[str, bytes]] = []
-    try:
-        entries = sorted(_entries(directory))
-    except OSError as error:
-        message = f"cannot be read as a directory of policies: {error.strerror}"
-        raise PolicyErrors([PolicyError(str(directory), 0, "", message)]) from None
-    for name, path in entries:
+    for name, path in sorted(_entries(root)):
         fault = _name_fault(name)
         if not fault:
             try:

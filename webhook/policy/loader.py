@@ -51,7 +51,7 @@ def build(contents: Contents, rules: Sequence[Rule] = RULES, previous: PolicySet
         if source is not None:
             claims.add(source, binder.bind(source))
     faults.raise_if_any()
-    return PolicySet(binder.default, claims.policies, notices)
+    return PolicySet.of(binder.default, claims.policies, notices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ could claim a namespace at the same rank, so the order of files never decides.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -69,35 +70,53 @@ NO_POLICY = Policy(DEFAULT_FILE.removesuffix(".yaml"), (), content_hash({}), ())
 """What holds where no file says anything: no rules."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PolicySet:
-    """All policies, immutable. `claims` gives, for each pattern of namespaces, the policy that it leads to."""
+    """All policies of all namespaces; `hash` is the hex SHA-256 of everything in them that can change a verdict."""
 
-    __slots__ = ("_exact", "_globs", "_resolve", "default", "has_default", "hash", "notices", "policies")
+    default: Policy
+    """What holds where no other policy does; without rules where there is no default file."""
+    has_default: bool
+    policies: tuple[Policy, ...]
+    """Every policy once: the default, then the others by name."""
+    notices: tuple[str, ...]
+    """What people should know although nothing is wrong."""
+    hash: str
+    _exact: Mapping[str, Policy]
+    _resolve: Callable[[str], Policy]
 
-    def __init__(self, default: Policy | None, claims: Mapping[str, Policy], notices: Sequence[str] = ()) -> None:
-        self.default: Policy = default or NO_POLICY
-        self.has_default: bool = default is not None
-        self.notices: tuple[str, ...] = tuple(notices)
-        """What people should know although nothing is wrong."""
+    @classmethod
+    def of(cls, default: Policy | None, claims: Mapping[str, Policy], notices: Sequence[str] = ()) -> "PolicySet":
+        """The set in which each name or glob in `claims` leads to a policy, and every other namespace to `default`."""
+        fallback = default or NO_POLICY
         named = {policy.name: policy for policy in claims.values()}
-        self.policies: tuple[Policy, ...] = (self.default, *(named[name] for name in sorted(named)))
-        """Every policy once: the default, then the others by name."""
-        content = [self.has_default, self.default.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
-        self.hash: str = content_hash(content)
-        """Hex SHA-256 of everything that can change a verdict."""
+        content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
         globs = sorted((pattern for pattern in claims if is_glob(pattern)), key=lambda glob: (-len(glob), glob))
-        self._globs = tuple((matcher(glob), claims[glob]) for glob in globs)
-        self._exact = {pattern: policy for pattern, policy in claims.items() if not is_glob(pattern)}
-        self._resolve: Callable[[str], Policy] = lru_cache(maxsize=REMEMBERED)(self._first_match)
+        return cls(
+            default=fallback,
+            has_default=default is not None,
+            policies=(fallback, *(named[name] for name in sorted(named))),
+            notices=tuple(notices),
+            hash=content_hash(content),
+            _exact={pattern: policy for pattern, policy in claims.items() if not is_glob(pattern)},
+            _resolve=_resolver(tuple((matcher(glob), claims[glob]) for glob in globs), fallback),
+        )
 
     def for_namespace(self, name: str) -> Policy:
         """The policy of a namespace: one look-up, however many policies there are, once its globs were resolved."""
-        return self._exact.get(name) or (self._resolve(name) if self._globs else self.default)
+        return self._exact.get(name) or self._resolve(name)
 
     @property
     def short_hash(self) -> str:
         """The first 12 characters of the hash."""
         return self.hash[:12]
 
-    def _first_match(self, name: str) -> Policy:
-        return next((policy for pattern, policy in self._globs if pattern.fullmatch(name)), self.default)
+
+def _resolver(globs: tuple[tuple[re.Pattern[str], Policy], ...], fallback: Policy) -> Callable[[str], Policy]:
+    """What finds the policy of a namespace that no file names, by the first glob that matches, and remembers it."""
+
+    @lru_cache(maxsize=REMEMBERED)
+    def resolve(name: str) -> Policy:
+        return next((policy for glob, policy in globs if glob.fullmatch(name)), fallback)
+
+    return resolve

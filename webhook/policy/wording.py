@@ -101,8 +101,9 @@ def _about_key(error: ErrorDetails, schema: Schema, path: KeyPath) -> str:
     if error["type"] == "missing":
         return f"missing; write {describe(part_at(schema, path))}"
     if error["loc"][-1:] == ("[key]",):
-        pattern = error.get("ctx", {}).get("pattern")
-        return "not allowed as a key here" + (f"; keys match {pattern}" if pattern else "")
+        context = error.get("ctx", {})
+        reason = context.get("error") or (f"keys match {context['pattern']}" if "pattern" in context else "")
+        return "not allowed as a key here" + (f"; {reason}" if reason else "")
     return ""
 
 
@@ -112,7 +113,8 @@ def _about_value(error: ErrorDetails, place: Schema, path: KeyPath, node: Node) 
     if "enum" in place or "const" in place:
         return _not_a_choice(node, place, str(path[-1]) if path else "")
     if kind == "value_error" and "error" in context:
-        return str(context["error"])
+        told = str(context["error"])
+        return f"{told}; write {describe(place)}" if "examples" in place and ";" not in told else told
     if kind.startswith(("greater_than", "less_than")):
         return f"{node.text} is out of range; write {describe(place)}"
     return f"{found(node)}; {_remedy(kind, place, node, context)}"
@@ -126,7 +128,7 @@ def _remedy(kind: str, place: Schema, node: Node, context: Mapping[str, object])
     if place.get("type") in ("integer", "number") and _is_number(node.value):
         return "remove the quotes"
     if node.value == "":
-        return f"write {describe(place)} that is not empty"
+        return f"write {describe(place)}, not an empty one"
     return f"write {describe(place)}"
 
 
@@ -157,7 +159,8 @@ def _not_a_choice(node: Node, place: Schema, key: str) -> str:
             return f"{_shown(node.value)} is not a mode; modes are {MODES}" + _hint(node.value, choices)
         return f"{found(node)}; modes are words: {MODES}"
     if isinstance(node.value, str):
-        return f"{_shown(node.value)} is not allowed; write {describe(place)}{_hint(node.value, choices)}"
+        hint = _hint(node.value, choices) if len(choices) > 1 else ""
+        return f"{_shown(node.value)} is not allowed; write {describe(place)}{hint}"
     return f"{found(node)}; write {describe(place)}"
 
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from webhook.model.accelerators import Share
+from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container, GpuRequest
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
-from webhook.model.quantity import Number
+from webhook.model.shape import spelled
 from webhook.rules.rule import Facts, InjectionSettings, Rule, Violation
 
 
@@ -42,7 +42,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
     for container in pod.lasting_containers():
         for request in container.gpu_requests:
             if _is_requests_only(request) and _flaw(request) is None:
-                yield AddGpuLimit(container, request.resource, str(request.written[0]))
+                yield AddGpuLimit(container, request.resource, _written(request, 0))
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
@@ -63,9 +63,17 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
         if flaw is not None:
             found, allowed, remedy = flaw
             yield Violation(where, found, allowed, remedy, fails_validation=True)
+        elif request.limit is None and request.request == 0:
+            yield Violation(
+                where,
+                f"{request.resource} is {_written(request, 0)} in requests but missing in limits",
+                "Kubernetes refuses that even for none",
+                f"Remove {request.resource} from requests",
+                fails_validation=True,
+            )
         elif _is_requests_only(request):
             if settings.requests_only is RequestsOnly.DENY:
-                amount = request.written[0]
+                amount = _written(request, 0)
                 yield Violation(
                     where,
                     f"{request.resource} is {amount} in requests but missing in limits",
@@ -76,11 +84,17 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
         elif request.request is not None and request.request != request.limit:
             yield Violation(
                 where,
-                f"{request.resource} is {request.written[0]} in requests and {request.written[1]} in limits",
+                f"{request.resource} is {_written(request, 0)} in requests and {_written(request, 1)} in limits",
                 "GPUs cannot be overcommitted, so both must be equal",
                 f"Keep resources.limits and remove {request.resource} from requests",
                 fails_validation=True,
             )
+
+
+def _written(request: GpuRequest, part: int) -> str:
+    """The amount as the user wrote it, without quotes."""
+    written = request.written[part]
+    return written.strip() if isinstance(written, str) else spelled(written)
 
 
 def _is_requests_only(request: GpuRequest) -> bool:
@@ -92,32 +106,26 @@ def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
     name = request.resource
     if request.fault:
         return f"{name} {request.fault}", "GPUs are counted in whole numbers", "Write a whole number such as 1"
-    for part, amount, written in zip(
-        ("requests", "limits"), (request.request, request.limit), request.written, strict=True
-    ):
-        if amount is None:
+    for index, (part, amount) in enumerate((("requests", request.request), ("limits", request.limit))):
+        if amount is None or (amount >= 0 and isinstance(amount, int)):
             continue
+        written = _written(request, index)
         if amount < 0:
             return (
                 f"{name} is {written} in {part}, a negative number",
                 "GPUs are counted in whole numbers from 0",
                 "Write a whole number such as 1",
             )
-        if not _is_whole(amount):
-            return (
-                f"{name} is {written} in {part}, a fraction of a GPU",
-                "GPUs are allocated whole",
-                f"Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of {name}",
-            )
+        return (
+            f"{name} is {written} in {part}, a fraction of a GPU",
+            "GPUs are allocated whole",
+            f"Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of {name}",
+        )
     return None
 
 
-def _is_whole(amount: Number) -> bool:
-    return isinstance(amount, int)
-
-
 def _mixture(container: Container) -> Iterator[Violation]:
-    asked = [request for request in container.gpu_requests if request.count]
+    asked = [r for r in container.gpu_requests if r.count and r.accelerator.vendor is Vendor.NVIDIA]
     slices = [request.resource for request in asked if request.accelerator.share is Share.SLICE]
     whole = [request.resource for request in asked if request.accelerator.share in (Share.WHOLE, Share.SHARED)]
     if slices and whole:
@@ -132,7 +140,12 @@ def _mixture(container: Container) -> Iterator[Violation]:
 def _too_many(where: str, found: int, allowed: int, what: str) -> Violation:
     gpus = "GPU" if found == 1 else "GPUs"
     if allowed == 0:
-        return Violation(where, f"asks for {found} {gpus}", f"the policy allows none for a {what}", "Remove them")
+        return Violation(
+            where,
+            f"asks for {found} {gpus}",
+            f"the policy allows none for a {what}",
+            f"Remove {'it' if found == 1 else 'them'}",
+        )
     return Violation(
         where,
         f"asks for {found} {gpus}",

@@ -3,13 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
 from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule
 
-EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
+
+def _is_ours_to_set(name: str) -> str:
+    if name == "NVIDIA_VISIBLE_DEVICES":
+        raise ValueError("a value in the pod beats the device plugin's and shows other GPUs; remove it")
+    return name
+
+
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$"), AfterValidator(_is_ours_to_set)]
 
 
 class Settings(InjectionSettings):
@@ -31,10 +38,11 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
             continue
         missing = [name for name in sorted(settings.env) if not container.sets_env(name)]
         if missing and container.has_env_from and not settings.also_with_env_from:
+            them = "it" if len(missing) == 1 else "them"
             yield Advice(
                 f"{container.path}.envFrom",
-                f"{', '.join(missing)} not injected, because envFrom may set {'it' if len(missing) == 1 else 'them'}",
-                "Set them in env, or ask for alsoWithEnvFrom",
+                f"{', '.join(missing)} not injected, because envFrom may set {them}",
+                f"Set {them} in env, or ask the platform team for alsoWithEnvFrom",
             )
             continue
         for name in missing:

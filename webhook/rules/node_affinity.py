@@ -1,6 +1,6 @@
 """GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression, Term, contradicts, implies
-from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
+from webhook.rules.rule import Facts, IfMissing, InjectionSettings, LabelKey, LabelValue, Rule, Stage, Violation
 
 
 class NodeExpression(BaseModel):
@@ -24,11 +24,11 @@ class NodeExpression(BaseModel):
         use_attribute_docstrings=True,
     )
 
-    key: Annotated[str, Field(min_length=1)]
+    key: LabelKey
     """Node label key, such as `nvidia.com/gpu.present`."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     """Operator of a node selector requirement."""
-    values: tuple[str, ...] = Field(default=(), strict=False)
+    values: tuple[LabelValue, ...] = Field(default=(), strict=False)
     """Label values: one or more for `In` and `NotIn`, one integer for `Gt` and `Lt`, none for the others."""
 
     @model_validator(mode="after")
@@ -38,7 +38,7 @@ class NodeExpression(BaseModel):
                 raise ValueError(f"operator {self.operator} needs values, a list of label values")
             case "Exists" | "DoesNotExist" if self.values:
                 raise ValueError(f"operator {self.operator} takes no values; remove them")
-            case "Gt" | "Lt" if len(self.values) != 1 or not self.values[0].lstrip("-").isdecimal():
+            case "Gt" | "Lt" if self.expression.bound is None:
                 raise ValueError(f"operator {self.operator} needs one value, an integer in quotes")
         return self
 
@@ -69,15 +69,24 @@ class Settings(InjectionSettings):
     """What becomes of a pod that arrives at validation without a required expression, because another webhook undid
     it: `refuse` or `warn`. A missing preference only warns."""
 
+    @model_validator(mode="after")
+    def _leaves_nodes(self) -> "Settings":
+        required = [entry.expression for entry in self.required]
+        for index, wanted in enumerate(required):
+            if stated := contradicts(required[:index], wanted):
+                raise ValueError(f"required: no node satisfies {' and '.join(map(str, (*stated, wanted)))}; drop one")
+        return self
+
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:  # noqa: ARG001  # the contract
     """AND the required expressions into every term, and add the preferences that the pod does not state."""
     if not pod.gpus:
         return
     selector = _selector(pod)
+    excluded = _excluded(pod, settings)
     for entry in settings.required:
         wanted = entry.expression
-        if implies(selector, wanted) or _conflict(pod, wanted):
+        if wanted in excluded or implies(selector, wanted):
             continue
         if pod.required is None:
             yield RequireNodes(wanted, None)
@@ -95,16 +104,13 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod whose own placement leaves no node that satisfies a required expression."""
     if not pod.gpus:
         return
-    for entry in settings.required:
-        conflict = _conflict(pod, entry.expression)
-        if conflict:
-            place, stated = conflict
-            yield Violation(
-                f"{pod.spec_path}.{place}",
-                f"asks for {' and '.join(map(str, stated))}",
-                f"the policy requires {entry.expression}",
-                f"Change or remove {stated[0].key} in {place.rpartition('.')[2]}",
-            )
+    for wanted, (place, stated) in _excluded(pod, settings).items():
+        yield Violation(
+            f"{pod.spec_path}.{place}",
+            f"asks for {' and '.join(map(str, stated))}",
+            f"the policy requires {wanted}",
+            f"Change or remove {wanted.key} in {place.rpartition('.')[2]}",
+        )
 
 
 def _selector(pod: Pod) -> tuple[Expression, ...]:
@@ -123,16 +129,28 @@ def _implied_by_all(pod: Pod, wanted: Expression) -> bool:
     )
 
 
-def _conflict(pod: Pod, wanted: Expression) -> tuple[str, tuple[Expression, ...]] | None:
-    """Where the pod leaves no room for `wanted`, and the expressions that do; None while one alternative has room."""
+def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, tuple[Expression, ...]]]:
+    """The required expressions that the pod excludes, with the place and what stands there.
+
+    Terms are alternatives: nothing is excluded while one of them has room for all that is required.
+    """
     selector = _selector(pod)
-    if stated := contradicts(selector, wanted):
-        return "nodeSelector", stated
-    conflicts = [contradicts((*selector, *term.expressions), wanted) for term in _living(pod)]
+    required = [entry.expression for entry in settings.required]
+    excluded = {wanted: ("nodeSelector", stated) for wanted in required if (stated := contradicts(selector, wanted))}
+    conflicts = [
+        {
+            wanted: stated
+            for wanted in required
+            if wanted not in excluded and (stated := contradicts((*selector, *term.expressions), wanted))
+        }
+        for term in _living(pod)
+    ]
     if conflicts and all(conflicts):
-        stated = tuple(dict.fromkeys(expression for conflict in conflicts for expression in conflict))
-        return "affinity.nodeAffinity", stated
-    return None
+        for conflict in conflicts:
+            for wanted, stated in conflict.items():
+                _, so_far = excluded.get(wanted, ("", ()))
+                excluded[wanted] = ("affinity.nodeAffinity", tuple(dict.fromkeys((*so_far, *stated))))
+    return excluded
 
 
 RULE = Rule(

@@ -5,18 +5,20 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, ClassVar, Protocol
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from webhook.model.edits import Edit
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.shape import spelled
 
 
 class Mode(StrEnum):
@@ -79,27 +81,66 @@ class Facts(Protocol):
 
         Taken into account: nodeName, nodeSelector, required node affinity (expressions and fields), taints against
         tolerations, and that the node has (or once had) capacity of every GPU resource the pod asks for. Transient
-        taints (`node.kubernetes.io/*`), cordons and free capacity are not.
+        taints (`node.kubernetes.io/*`), cordons and free capacity are not. What the RuntimeClass that the pod names
+        adds to it (node selector and tolerations) counts as if it stood in the pod.
         """
         ...
 
 
 def _read_bytes(value: object) -> object:
-    if not isinstance(value, str):
+    if not isinstance(value, str | int) or isinstance(value, bool):
         return value
     try:
         size = parse_quantity(value)
     except QuantityError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(f"{error}; write a size such as 16Gi") from None
     if not isinstance(size, int) or size <= 0:
-        raise ValueError(f"{value!r} is not a whole positive number of bytes; write a size such as 16Gi")
+        raise ValueError(f"{spelled(value)} is not a whole positive number of bytes; write a size such as 16Gi")
     return size
 
 
+def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
+    """A check of a name that ends in every pod: one that the API server refuses would break all of them."""
+    pattern = re.compile(fits)
+
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value) or len(value.rpartition("/")[2]) > most:
+            raise ValueError(f"{spelled(value)} is not {what}")
+        return value
+
+    return check
+
+
 ByteSize = Annotated[
-    int, BeforeValidator(_read_bytes), WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1})
+    int,
+    Field(gt=0),
+    BeforeValidator(_read_bytes),
+    WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1}),
 ]
 """A size in bytes, written in policies as a Kubernetes quantity in quotes or not, such as 16Gi."""
+
+_WORD = "[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_DOMAIN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+
+LabelKey = Annotated[
+    str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
+]
+"""A key of a node label that the API server takes."""
+
+TaintKey = Annotated[
+    str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
+]
+"""A key of a taint that the API server takes; empty for every taint."""
+
+LabelValue = Annotated[
+    str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
+]
+"""A value of a node label or taint that the API server takes; may be empty."""
+
+ObjectName = Annotated[
+    str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
+]
+"""A name of an object that the API server takes."""
 
 
 class RuleSettings(BaseModel):

@@ -1,15 +1,19 @@
 """NVIDIA pods run under the RuntimeClass of the container toolkit, but only where that cannot break them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
-from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule
+from webhook.rules.rule import Advice, Facts, InjectionSettings, ObjectName, Rule
+
+TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
+ELSEWHERE = "Change nodeSelector or affinity, or set runtimeClassName"
 
 
 class WhenMissing(StrEnum):
@@ -22,40 +26,55 @@ class WhenMissing(StrEnum):
 class Settings(InjectionSettings):
     """Settings of `runtimeClass`."""
 
-    name: Annotated[str, Field(min_length=1)] = "nvidia"
+    name: ObjectName = "nvidia"
     """Name of the RuntimeClass object. It is set only if the pod names none and the object exists, because Kubernetes
     refuses a pod with a RuntimeClass that does not."""
     when_missing: Annotated[
         WhenMissing, BeforeValidator(lambda value: WhenMissing(value) if isinstance(value, str) else value)
     ] = WhenMissing.SILENT
-    """`warn` tells the user when the object, or its handler on a node the pod could land on, is missing; `silent` does
-    not: clusters whose default runtime is already nvidia have none."""
+    """`warn` tells the user when the object, or its handler on a node the pod could land on, is missing, or when the
+    object's own node selector would leave the pod no node; `silent` does not: clusters whose default runtime is already
+    nvidia have none."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeClass | Advice]:
-    """Set the RuntimeClass if the cluster has it and every node the pod could land on has its handler."""
+    """Set the RuntimeClass if the cluster has it and the pod can still start under it."""
     if pod.runtime_class is not None or pod.has_passthrough or not pod.asks_for(Vendor.NVIDIA):
         return
-    where = f"{pod.spec_path}.runtimeClassName"
-    runtime_class = facts.runtime_class(settings.name)
-    lacking = 0
-    if runtime_class is not None:
-        lacking = sum(
-            nodes.count
-            for nodes in facts.candidates(pod)
-            if nodes.runtime_handlers is not None and runtime_class.handler not in nodes.runtime_handlers
-        )
-        if not lacking:
-            yield SetRuntimeClass(settings.name)
-            return
-    if settings.when_missing is WhenMissing.WARN:
-        found = (
-            f"not set, because {lacking} of the nodes the pod could land on {'lacks' if lacking == 1 else 'lack'} "
-            f"the runtime handler {runtime_class.handler}"
-            if runtime_class is not None
-            else f"not set, because the cluster has no RuntimeClass {settings.name}"
-        )
-        yield Advice(where, found, "Install the NVIDIA container toolkit, or tell the platform team")
+    obstacle = _obstacle(pod, settings.name, facts)
+    if obstacle is None:
+        yield SetRuntimeClass(settings.name)
+    elif settings.when_missing is WhenMissing.WARN:
+        found, remedy = obstacle
+        yield Advice(f"{pod.spec_path}.runtimeClassName", f"not set, because {found}", remedy)
+
+
+def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
+    """Why the RuntimeClass would break the pod, and what to do about it; None where it would not."""
+    runtime_class = facts.runtime_class(name)
+    if runtime_class is None:
+        return f"the cluster has no RuntimeClass {name}", TOOLKIT
+    for wanted in runtime_class.node_selector:
+        value = pod.node_selector.get(wanted.key)
+        if value is not None and not wanted.accepts(value):
+            return f"it selects nodes by {wanted} and nodeSelector asks for {value}", ELSEWHERE
+    nodes = facts.candidates(pod)
+    if runtime_class.node_selector or runtime_class.tolerations:
+        possible, nodes = nodes, facts.candidates(replace(pod, runtime_class=name))
+        if possible and not nodes:
+            return "it selects none of the nodes the pod could land on", ELSEWHERE
+    lacking = sum(
+        alike.count
+        for alike in nodes
+        if alike.runtime_handlers is not None and runtime_class.handler not in alike.runtime_handlers
+    )
+    if not lacking:
+        return None
+    verb = "lacks" if lacking == 1 else "lack"
+    return (
+        f"{lacking} of the nodes the pod could land on {verb} the runtime handler {runtime_class.handler}",
+        TOOLKIT,
+    )
 
 
 RULE = Rule(

@@ -25,7 +25,7 @@ class Settings(InjectionSettings):
     size: ByteSize | None = None
     """Size limit of the volume in bytes, such as `16Gi`; never more than the smallest memory limit among the
     containers. Excludes `memoryFraction`."""
-    memory_fraction: Annotated[float, Field(gt=0, le=1, strict=False)] = 0.5
+    memory_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Part of the smallest memory limit among the containers, above 0 and at most 1; `8Gi` where none has a limit.
     Excludes `size`."""
     exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"size", "memoryFraction"}),)
@@ -78,7 +78,7 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
         return size, [Advice(where, found, "Set resources.limits.memory")]
     smallest = min(limits)
     if settings.size is None:
-        return max(int(smallest * settings.memory_fraction), 1), []
+        return min(max(int(smallest * settings.memory_fraction), 1), smallest), []
     if settings.size <= smallest:
         return settings.size, []
     found = (

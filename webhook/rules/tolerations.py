@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
 from webhook.model.tolerations import Toleration
-from webhook.rules.rule import Facts, InjectionSettings, Rule, Stage
+from webhook.rules.rule import Facts, InjectionSettings, LabelValue, Rule, Stage, TaintKey
 
 
 class TolerationSettings(BaseModel):
@@ -25,11 +25,11 @@ class TolerationSettings(BaseModel):
         use_attribute_docstrings=True,
     )
 
-    key: str = ""
+    key: TaintKey = ""
     """Taint key; may be left out only with operator `Exists`, which then tolerates every taint."""
     operator: Literal["Exists", "Equal"] = "Equal"
     """`Exists` tolerates any value, `Equal` only `value`."""
-    value: str = ""
+    value: LabelValue = ""
     """Taint value for operator `Equal`."""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
     """Taint effect; empty tolerates all of them."""

@@ -11,12 +11,14 @@ from webhook.model.accelerators import Vendor
 from webhook.model.container import Container
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
+from webhook.model.shape import spelled
 from webhook.rules.rule import Facts, InjectionSettings, Rule, Violation
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 HARMLESS = frozenset({"", "void", "none"})
 """Values with which the container toolkit gives no device (its cmd/nvidia-container-runtime and docs)."""
-DEVICE_PATHS = ("/dev/nvidia*", "/dev/dri", "/dev/dri/*", "/dev/kfd")
+DEVICE_PATHS = ("*/dev/nvidia*", "*/dev/dri", "*/dev/dri/*", "*/dev/kfd")
+"""Host paths of GPU device files, also behind another name of the root such as /proc/1/root."""
 
 
 class Settings(InjectionSettings):
@@ -68,7 +70,7 @@ def _variable(container: Container) -> Iterator[Violation]:
     if not entries:
         return
     where = f"{container.path}.env[{VARIABLE}]"
-    if container.gpu_count:
+    if any(request.count and request.accelerator.vendor is Vendor.NVIDIA for request in container.gpu_requests):
         yield Violation(
             where,
             f"is {_spell(entries[-1])} in a container that asks for GPUs",
@@ -80,17 +82,14 @@ def _variable(container: Container) -> Iterator[Violation]:
     if exposing:
         yield Violation(
             where,
-            f"is {_spell(exposing[-1])} in a container that asks for no GPU",
+            f"is {_spell(exposing[-1])} in a container without NVIDIA GPUs in its limits",
             "it may only be void, none or empty there",
             "Ask for a GPU in resources.limits, or set it to void",
         )
 
 
 def _spell(value: str | None) -> str:
-    if value is None:
-        return "set by valueFrom"
-    shown = value if len(value) <= 60 else value[:57] + "..."
-    return f'"{shown}"'
+    return "set by valueFrom" if value is None else spelled(value)
 
 
 def _may_get_gpus(container: Container) -> bool:

@@ -1,0 +1,78 @@
+"""A process that serves a small application with the real server; started by the tests of the server.
+
+Usage: python served.py '{"port": 8443, "cert_file": ..., ...}'; the keys are those of ServerSettings.
+"""
+
+import json
+import logging
+import sys
+import threading
+import time
+from pathlib import Path
+
+from webhook.admission.server import ServerSettings, serve
+
+
+class Echo:
+    """Answers with the body it got, or does what its path says."""
+
+    def __init__(self):
+        self.readiness = b"ready"
+        self.working = 0
+        self.most = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, environ, start_response):
+        path = environ["PATH_INFO"]
+        if int(environ.get("CONTENT_LENGTH") or 0) > LIMIT and path != "/careless":
+            return answer(start_response, "413 Content Too Large", b"the limit says no")
+        return answer(start_response, "200 OK", getattr(self, path.strip("/"), self.echo)(environ))
+
+    def echo(self, environ):
+        return environ["wsgi.input"].read()
+
+    def readyz(self, environ):
+        return self.readiness
+
+    def bug(self, environ):
+        raise RuntimeError("a bug")
+
+    def large(self, environ):
+        return b"x" * 4_000_000
+
+    def sleep(self, environ):
+        """Sleep, and answer with the largest number of requests that slept at the same time."""
+        with self.lock:
+            self.working += 1
+            self.most = max(self.most, self.working)
+        if environ["QUERY_STRING"] == "announced":
+            environ["webhook.may_block"]()
+        time.sleep(0.5)
+        with self.lock:
+            self.working -= 1
+        return str(self.most).encode()
+
+    def drain(self):
+        self.readiness = b"draining"
+
+    def close(self):
+        logging.getLogger("served").info("the application is closed")
+
+
+def answer(start_response, status, body):
+    start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def broken():
+    raise RuntimeError("no policies here")
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    arguments = json.loads(sys.argv[1])
+    factory = broken if arguments.pop("broken", False) else Echo
+    files = {name: Path(value) for name, value in arguments.items() if name.endswith("_file")}
+    settings = ServerSettings(**{"host": "127.0.0.1", **arguments, **files})
+    LIMIT = settings.max_body_bytes
+    serve(settings, factory)

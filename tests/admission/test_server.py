@@ -1,0 +1,170 @@
+"""The server starts or says why not, gives up on clients that take too long, and stops without losing a request."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from tests.admission.serving import PATIENCE, Server, request, serving, wait_for
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("impatient")
+    with serving(directory, handshake_seconds=1, request_seconds=1, keepalive_seconds=3, max_connections=8) as server:
+        yield server
+
+
+@pytest.fixture
+def server(impatient):
+    yield impatient
+    impatient.connections.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"POST /echo HTTP/1.1\r\nHo", id="head"),
+        pytest.param(request(body=b"x" * 6000)[:-1], id="body"),
+        pytest.param(b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", id="chunked body"),
+    ],
+)
+def test_a_request_that_does_not_arrive_in_time_is_told_so_and_ended(server, sent):
+    client = server.tls().send(sent)
+    assert 408 == client.answer()[0]
+    assert client.ended()
+
+
+def test_a_request_that_trickles_in_gains_no_time_by_it(server):
+    client = server.tls()
+    started = time.monotonic()
+    with pytest.raises(OSError):  # noqa: PT011  a broken pipe or a reset, depending on what is under way
+        for byte in b"x" * 600:
+            client.send(bytes([byte]))
+            time.sleep(0.05)
+    assert time.monotonic() - started < 20
+
+
+def test_a_handshake_that_does_not_end_is_ended(server):
+    assert server.tcp().recv(1) == b""
+
+
+def test_an_idle_connection_is_ended_cleanly(server):
+    client = server.tls()
+    assert 200 == client.ask()[0]
+    assert client.ended()
+
+
+def test_connections_over_the_cap_wait_until_one_ends(server):
+    held = [server.tls() for _ in range(8)]
+    last = server.tcp()  # in the backlog
+    held[0].sock.close()
+    client = server.tls_over(last)
+    assert 200 == client.ask()[0]
+
+
+class Load:
+    """Clients that send requests until they are told that the connection ends, and then come again."""
+
+    def __init__(self, server, clients):
+        self.server = server
+        self.answered = 0
+        self.lost = []
+        self.threads = [threading.Thread(target=self._run) for _ in range(clients)]
+        for thread in self.threads:
+            thread.start()
+
+    def _run(self):
+        while True:
+            try:
+                sock = self.server.tcp()
+            except ConnectionRefusedError:
+                return
+            try:
+                self._ask(self.server.tls_over(sock))
+            except OSError as error:
+                self.lost.append(error)
+                return
+
+    def _ask(self, client):
+        with client.sock:
+            while True:
+                status, headers, _ = client.ask("/echo", b"x" * 5000)
+                assert status == 200
+                self.answered += 1
+                if headers["connection"] == "close":
+                    return
+
+    def wait(self):
+        for thread in self.threads:
+            thread.join(PATIENCE)
+
+
+def test_stopping_under_load_answers_every_request_that_was_sent(tmp_path):
+    with serving(tmp_path) as server:
+        load = Load(server, clients=8)
+        slow = server.tls().send(request("/sleep"))
+        idle = server.tls()
+        wait_for(lambda: load.answered > 100)
+        server.terminate()
+        load.wait()
+        assert (200, "close") == (lambda answer: (answer[0], answer[1]["connection"]))(slow.answer())
+        assert idle.ended()
+        assert [] == load.lost
+        assert 0 == server.process.wait(PATIENCE)
+        assert "the application is closed" in server.log
+
+
+def test_draining_turns_unready_first_and_serves_on_new_connections_too(tmp_path):
+    with serving(tmp_path, drain_seconds=1) as server:
+        kept = server.tls()
+        assert b"ready" == kept.ask("/readyz")[2]
+        server.terminate()
+        wait_for(lambda: kept.ask("/readyz")[2] == b"draining")
+        assert 200 == server.tls().ask()[0]
+        assert kept.ended()
+        with pytest.raises(ConnectionRefusedError):
+            server.tcp()
+        assert 0 == server.process.wait(PATIENCE)
+
+
+def test_a_request_may_still_begin_on_an_idle_connection_when_the_server_stops(tmp_path):
+    with serving(tmp_path) as server:
+        idle = server.tls()
+        server.terminate()
+        wait_for(lambda: not _listens(server))
+        status, headers, _ = idle.ask()
+        assert (200, "close") == (status, headers["connection"])
+        assert idle.ended()
+
+
+def test_a_client_that_never_finishes_does_not_keep_the_server_from_stopping(tmp_path):
+    with serving(tmp_path, graceful_seconds=1) as server:
+        server.tls().send(request(body=b"x" * 6000)[:-1])
+        before = time.monotonic()
+        server.terminate()
+        assert 0 == server.process.wait(PATIENCE)
+        assert time.monotonic() - before < 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        pytest.param({"broken": True}, "no policies here", id="the application cannot be made"),
+        pytest.param({"key_file": "/dev/null"}, "SSLError", id="the key cannot be used"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why_and_ends_at_once(tmp_path, fault, reason):
+    server = Server(tmp_path, **fault)
+    assert 3 == server.process.wait(PATIENCE)
+    assert reason in server.log
+    assert 1 == server.log.count("Booting worker")
+
+
+def _listens(server):
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,144 @@
+"""The certificate is replaced by replacing its files, under connections that go on, and never by something unusable."""
+
+import os
+import ssl
+
+import pytest
+
+from tests.admission.serving import make_certificate, serving, trusting
+from webhook.admission.tls import CertificateKeeper
+
+
+def keeper_of(directory, **options):
+    return CertificateKeeper(*make_certificate(directory), check_seconds=0, **options)
+
+
+def handshake(server_context, client_context):
+    """Shake hands in memory; return the certificate that the client saw."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (client, server):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return client.getpeercert()
+
+
+def test_files_that_do_not_change_keep_the_context(tmp_path):
+    keeper = keeper_of(tmp_path)
+    assert keeper.context() is keeper.context()
+
+
+def test_files_are_looked_at_only_so_often(tmp_path):
+    keeper = CertificateKeeper(*make_certificate(tmp_path), check_seconds=3600)
+    context = keeper.context()
+    make_certificate(tmp_path)
+    assert context is keeper.context()
+
+
+def test_replaced_files_are_served(tmp_path):
+    keeper = keeper_of(tmp_path)
+    cert_file, _ = make_certificate(tmp_path)
+    assert handshake(keeper.context(), trusting(cert_file))
+    assert keeper.error is None
+
+
+def test_the_symlink_swap_of_a_mounted_secret_is_noticed(tmp_path):
+    """The kubelet renames a link to a new directory over the old one; the paths of the files never change."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    make_certificate(tmp_path / "old")
+    new, _ = make_certificate(tmp_path / "new")
+    (tmp_path / "..data").symlink_to("old")
+    keeper = CertificateKeeper(tmp_path / "..data/server.crt", tmp_path / "..data/server.key", check_seconds=0)
+    keeper.context()
+    (tmp_path / "..tmp").symlink_to("new")
+    os.replace(tmp_path / "..tmp", tmp_path / "..data")  # noqa: PTH105  what the kubelet does
+    assert handshake(keeper.context(), trusting(new))
+
+
+def garble_certificate(cert_file, key_file):
+    cert_file.write_text("garbage")
+
+
+def garble_key(cert_file, key_file):
+    key_file.write_text("garbage")
+
+
+def mismatch_key(cert_file, key_file):
+    _, other = make_certificate(key_file.parent, "other")
+    key_file.write_bytes(other.read_bytes())
+
+
+def remove_key(cert_file, key_file):
+    key_file.unlink()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(garble_certificate, id="garbage for a certificate"),
+        pytest.param(garble_key, id="garbage for a key"),
+        pytest.param(mismatch_key, id="the key of another certificate"),
+        pytest.param(remove_key, id="no key"),
+    ],
+)
+def test_files_that_cannot_be_used_keep_the_old_certificate_until_they_can(tmp_path, caplog, spoil):
+    cert_file, key_file = make_certificate(tmp_path)
+    old = trusting(cert_file)
+    keeper = CertificateKeeper(cert_file, key_file, check_seconds=0)
+    spoil(cert_file, key_file)
+    for _ in range(3):
+        assert handshake(keeper.context(), old)
+    assert keeper.error
+    assert 1 == len(caplog.records), "said once, not every time"
+    make_certificate(tmp_path)
+    assert handshake(keeper.context(), trusting(cert_file))
+    assert keeper.error is None
+
+
+def test_an_encrypted_key_is_an_error_and_not_a_question_on_the_terminal(tmp_path):
+    cert_file, key_file = make_certificate(tmp_path, password=b"secret")
+    with pytest.raises(ValueError, match="encrypted"):
+        CertificateKeeper(cert_file, key_file)
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [
+        pytest.param(ssl.TLSVersion.TLSv1_2, True, id="1.2"),
+        pytest.param(ssl.TLSVersion.TLSv1_3, True, id="1.3"),
+    ],
+)
+def test_tls_versions_from_1_2_are_spoken(tmp_path, version, fits):
+    keeper = keeper_of(tmp_path)
+    client = trusting(tmp_path / "server.crt")
+    client.minimum_version = client.maximum_version = version
+    assert handshake(keeper.context(), client)
+    assert ssl.TLSVersion.TLSv1_2 == keeper.context().minimum_version
+
+
+def test_a_client_certificate_is_demanded_when_an_authority_is_configured(tmp_path):
+    ours = make_certificate(tmp_path, "client")
+    theirs = make_certificate(tmp_path, "stranger")
+    keeper = keeper_of(tmp_path, client_ca_file=ours[0])
+    cert_file = tmp_path / "server.crt"
+    assert handshake(keeper.context(), trusting(cert_file, *ours))
+    with pytest.raises(ssl.SSLError):
+        handshake(keeper.context(), trusting(cert_file))
+    with pytest.raises(ssl.SSLError):
+        handshake(keeper.context(), trusting(cert_file, *theirs))
+
+
+def test_a_running_server_takes_the_new_certificate_and_keeps_its_connections(tmp_path):
+    with serving(tmp_path, certificate_check_seconds=0) as server:
+        kept = server.tls()
+        assert 200 == kept.ask()[0]
+        make_certificate(tmp_path)
+        assert 200 == server.tls(trusting(server.cert_file)).ask()[0]
+        with pytest.raises(ssl.SSLCertVerificationError):
+            server.tls()
+        assert 200 == kept.ask()[0]

@@ -1,0 +1,252 @@
+"""No client, however idle, slow or wrong, keeps the server from answering the others."""
+
+import contextlib
+import socket
+import ssl
+import struct
+import time
+
+import pytest
+
+from tests.admission.serving import request, serving, wait_for
+
+SOON = 2.0
+"""Seconds within which others must be answered whatever is held; in truth it takes milliseconds."""
+LIMIT = 200_000
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with serving(tmp_path_factory.mktemp("served"), max_body_bytes=LIMIT) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared):
+    yield shared
+    shared.connections.close()
+
+
+def idle_tls(server):
+    server.tls()
+
+
+def idle_tcp(server):
+    server.tcp()
+
+
+def half_handshake(server):
+    """Send the first half of a ClientHello."""
+    outgoing = ssl.MemoryBIO()
+    hello = server.trust.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1")
+    with pytest.raises(ssl.SSLWantReadError):
+        hello.do_handshake()
+    server.tcp().sendall(outgoing.read()[:100])
+
+
+def slow_head(server):
+    server.tls().send(b"POST /echo HTTP/1.1\r\nHost: ")
+
+
+def slow_body(server):
+    server.tls().send(request(body=b"x" * 6000)[:-1])
+
+
+def slow_chunks(server):
+    server.tls().send(b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel")
+
+
+def waiting_for_continue(server):
+    head = request(body=b"x" * 6000, expect="100-continue").partition(b"\r\n\r\n")[0]
+    server.tls().send(head + b"\r\n\r\n")
+
+
+def answer_not_taken(server):
+    server.tls().send(request("/large"))
+
+
+def used_and_kept(server):
+    server.tls().ask(body=b"hello")
+
+
+@pytest.mark.parametrize(
+    ("hold", "count"),
+    [
+        pytest.param(idle_tls, 200, id="200 idle TLS connections"),
+        pytest.param(idle_tcp, 64, id="64 idle TCP connections"),
+        pytest.param(half_handshake, 200, id="200 half-done handshakes"),
+        pytest.param(slow_head, 32, id="32 half-sent heads"),
+        pytest.param(slow_body, 32, id="32 half-sent bodies"),
+        pytest.param(slow_chunks, 32, id="32 half-sent chunked bodies"),
+        pytest.param(waiting_for_continue, 32, id="32 bodies announced and not sent"),
+        pytest.param(answer_not_taken, 16, id="16 answers not taken"),
+        pytest.param(used_and_kept, 64, id="64 connections kept alive"),
+    ],
+)
+def test_whatever_other_clients_hold_the_next_one_is_answered(server, hold, count, record_property):
+    for _ in range(count):
+        hold(server)
+    waited = max(server.seconds_to_answer() for _ in range(3))
+    record_property("milliseconds", round(waited * 1000, 1))
+    assert waited < SOON
+
+
+def test_many_requests_use_one_connection(server):
+    client = server.tls()
+    answers = [client.ask(body=b"%d" % number) for number in range(20)]
+    assert [(200, b"%d" % number) for number in range(20)] == [(status, body) for status, _, body in answers]
+    assert "keep-alive" == answers[-1][1]["connection"]
+
+
+def test_requests_sent_ahead_are_answered_in_order(server):
+    client = server.tls().send(b"".join(request(body=b"%d" % number) for number in range(20)))
+    assert [b"%d" % number for number in range(20)] == [client.answer()[2] for _ in range(20)]
+
+
+def test_a_request_behind_one_that_takes_long_is_answered_after_it(server):
+    client = server.tls().send(request("/sleep"))
+    time.sleep(0.1)
+    client.send(request(body=b"second"))
+    assert client.answer()[2].isdigit()
+    assert b"second" == client.answer()[2]
+
+
+def test_a_client_that_half_closes_after_its_request_is_answered(server):
+    client = server.tls().send(request("/sleep"))
+    client.sock.shutdown(socket.SHUT_WR)
+    raw = client.sock.recv(65536)  # shutdown() leaves Python's socket without TLS; that something arrives is enough
+    assert raw
+
+
+CHUNKED = b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", id="two chunks"),
+        pytest.param(b"B;a=b\r\nhello world\r\n0\r\n\r\n", id="extension"),
+        pytest.param(b"B\r\nhello world\r\n0\r\nX-Sum: 1\r\n\r\n", id="trailer"),
+        pytest.param(b"005\r\nhello\r\n06\r\n world\r\n000\r\n\r\n", id="leading zeros"),
+    ],
+)
+@pytest.mark.parametrize("step", [pytest.param(1, id="bytewise"), pytest.param(1000, id="at once")])
+def test_a_chunked_body_arrives_whole_and_the_next_request_too(server, body, step):
+    client = server.tls()
+    message = CHUNKED + body + request(body=b"next")
+    for start in range(0, len(message), step):
+        client.send(message[start : start + step])
+    assert (200, b"hello world") == client.answer()[::2]
+    assert (200, b"next") == client.answer()[::2]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(CHUNKED + b"xyz\r\n", id="a size that is no number"),
+        pytest.param(CHUNKED + b"5\r\nhelloXX0\r\n\r\n", id="a chunk that is longer than it says"),
+        pytest.param(CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n", id="a size in Python's spelling"),
+        pytest.param(b"nonsense\r\n\r\n", id="no HTTP"),
+        pytest.param(b"POST /echo HTTP/1.1\r\nContent-Length: five\r\n\r\n", id="a length that is no number"),
+        pytest.param(request().replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"), id="two lengths"),
+    ],
+)
+def test_what_is_no_request_gets_400_and_the_connection_ends_cleanly(server, message):
+    client = server.tls().send(message + b"more")
+    assert 400 == client.answer()[0]
+    assert client.ended()
+
+
+def test_a_client_may_wait_for_100_continue_before_it_sends_the_body(server):
+    client = server.tls()
+    head, _, body = request(body=b"x" * 100_000, expect="100-continue").partition(b"\r\n\r\n")
+    client.send(head + b"\r\n\r\n")
+    assert 100 == client.answer()[0]
+    client.send(body)
+    assert (200, b"x" * 100_000) == client.answer()[::2]
+
+
+def test_a_body_at_the_limit_is_received(server):
+    assert (200, b"x" * LIMIT) == server.tls().ask(body=b"x" * LIMIT)[::2]
+
+
+def test_the_application_refuses_a_length_over_the_limit_before_the_body_is_sent(server):
+    client = server.tls().send(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
+    assert (413, b"the limit says no") == client.answer()[::2]
+    assert client.ended()
+
+
+@pytest.mark.parametrize(
+    "framed",
+    [
+        pytest.param(lambda body: request(body=body), id="length"),
+        pytest.param(lambda body: CHUNKED + b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n", id="one chunk"),
+        pytest.param(lambda body: CHUNKED + b"1\r\nx\r\n" * (len(body) // 6), id="endless small chunks"),
+    ],
+)
+def test_the_refusal_of_a_large_body_is_readable_after_all_of_it_was_sent(server, framed):
+    client = server.tls().send(framed(b"x" * (LIMIT + 5_000_000)))
+    status, _, body = client.answer()
+    assert 413 == status
+    assert b"limit" in body
+    assert client.ended()
+
+
+def test_an_application_that_reads_a_body_over_the_limit_fails_instead_of_seeing_an_empty_one(server):
+    assert 500 == server.tls().ask("/careless", body=b"x" * (LIMIT + 1))[0]
+
+
+def test_a_head_that_never_ends_is_refused(server):
+    client = server.tls().send(b"POST /echo HTTP/1.1\r\n" + b"X-Long: x\r\n" * 7_000)
+    assert 431 == client.answer()[0]
+
+
+def test_a_request_may_arrive_byte_by_byte(server):
+    client = server.tls()
+    for byte in request(body=b"hello"):
+        client.send(bytes([byte]))
+    assert (200, b"hello") == client.answer()[::2]
+
+
+def test_a_bug_in_the_application_is_a_500_and_the_server_goes_on(server):
+    assert 500 == server.tls().ask("/bug")[0]
+    assert 200 == server.tls().ask()[0]
+
+
+def test_a_large_answer_is_taken_in_the_pace_of_the_client(server):
+    client = server.tls().send(request("/large"))
+    time.sleep(0.2)
+    assert (200, b"x" * 4_000_000) == client.answer()[::2]
+    assert 200 == client.ask()[0]
+
+
+@pytest.mark.parametrize("path", [pytest.param("/sleep", id="unannounced"), pytest.param("/sleep?announced", id="announced")])
+def test_requests_that_wait_for_something_do_not_hold_up_the_others(server, path):
+    sleepers = [server.tls().send(request(path)) for _ in range(3)]
+    before = time.monotonic()
+    assert 200 == server.tls().ask()[0]
+    assert time.monotonic() - before < 0.4, "answered only when a sleeper had slept"
+    assert 3 == max(int(client.answer()[2]) for client in sleepers)
+
+
+def test_a_client_that_goes_away_while_its_request_is_answered_harms_nobody(server):
+    client = server.tls().send(request("/sleep"))
+    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with a reset
+    client.sock.close()
+    assert 200 == server.tls().ask()[0]
+    assert 200 == server.tls().ask("/sleep")[0]
+    assert "dropping the connection" not in server.log
+
+
+def test_plain_http_on_the_tls_port_is_refused_and_logged(server):
+    sock = server.tcp()
+    sock.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+    with contextlib.suppress(ConnectionResetError):
+        assert not sock.recv(100).startswith(b"HTTP")
+    assert 200 == server.tls().ask()[0]
+    wait_for(lambda: "HTTP_REQUEST" in server.log)
+
+
+def test_only_http_1_1_is_offered(server):
+    server.trust.set_alpn_protocols(["h2", "http/1.1"])
+    assert server.tls().sock.selected_alpn_protocol() in {None, "http/1.1"}

@@ -1,0 +1,172 @@
+"""An API server of a few lines, for faults that a real one cannot be provoked into; plain HTTP on the loopback."""
+
+import json
+import socket
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Empty, Queue
+from threading import Event, Thread
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import yaml
+
+NODES = "/api/v1/nodes"
+RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+class Request(BaseHTTPRequestHandler):
+    """One request, answered as the server is told to."""
+
+    protocol_version = "HTTP/1.1"
+    server: "FakeApiServer"
+
+    def do_GET(self) -> None:
+        """Answer with what stands in for the path, else as an API server does."""
+        url = urlsplit(self.path)
+        query = dict(parse_qsl(url.query))
+        self.server.seen.append((url.path, query))
+        answer = self.server.instead_of_watch.get(url.path) if "watch" in query else None
+        (answer or self.server.instead.get(url.path) or self.server.answer)(self, url.path, query)
+
+    def send(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
+        """A whole answer; bytes as they are, anything else as JSON."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def begin_stream(self) -> None:
+        """The head of an answer that goes on."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def go_on(self, content: bytes) -> None:
+        """A part of such an answer; an empty one ends it."""
+        self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
+
+    def log_message(self, *arguments: object) -> None:
+        """Say nothing."""
+
+
+Answer = Callable[[Request, str, dict[str, str]], None]
+
+
+class FakeApiServer(ThreadingHTTPServer):
+    """Lists and watches of nodes and runtime classes. `seen` holds path and query of every request."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Request)
+        self.objects: dict[str, list[dict[str, Any]]] = {NODES: [], RUNTIME_CLASSES: []}
+        self.instead: dict[str, Answer] = {}
+        """What stands in for a path, for lists and watches."""
+        self.instead_of_watch: dict[str, Answer] = {}
+        self.seen: list[tuple[str, dict[str, str]]] = []
+        self.closing = Event()
+        self._events: dict[str, list[Queue[bytes]]] = defaultdict(list)
+        self._sockets: list[socket.socket] = []
+        Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def kubeconfig(self, directory: Path, token: str = "secret-token") -> Path:  # noqa: S107  # of no worth to anybody
+        """A kubeconfig file that leads here."""
+        cluster = {"name": "fake", "cluster": {"server": f"http://127.0.0.1:{self.server_port}"}}
+        context = {"name": "fake", "context": {"cluster": "fake", "user": "fake"}}
+        user = {"name": "fake", "user": {"token": token}}
+        config = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "fake"}
+        file = directory / "kubeconfig"
+        file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **config}))
+        return file
+
+    def answer(self, request: Request, path: str, query: dict[str, str]) -> None:
+        """What an API server would answer."""
+        if path not in self.objects:
+            request.send(200, {"major": "1"})
+        elif "watch" not in query:
+            start, limit = int(query.get("continue", "0")), int(query["limit"])
+            rest = {"continue": str(start + limit)} if start + limit < len(self.objects[path]) else {}
+            items = self.objects[path][start : start + limit]
+            request.send(200, {"kind": "List", "metadata": {"resourceVersion": "100", **rest}, "items": items})
+        else:
+            events: Queue[bytes] = Queue()
+            self._events[path].append(events)
+            request.begin_stream()
+            while not self.closing.is_set():
+                with suppress(Empty):
+                    content = events.get(timeout=0.05)
+                    request.go_on(content)
+                    if not content:
+                        return
+
+    def tell(self, path: str, content: bytes) -> None:
+        """Send these bytes to whoever watches; none at all end the watches."""
+        for events in self._events[path]:
+            events.put(content)
+
+    def tell_event(self, path: str, kind: str, found: Mapping[str, Any], version: str) -> None:
+        """Send an event."""
+        metadata = {**found.get("metadata", {}), "resourceVersion": version}
+        self.tell(path, json.dumps({"type": kind, "object": {**found, "metadata": metadata}}).encode() + b"\n")
+
+    def watches(self, path: str) -> list[dict[str, str]]:
+        """The queries of the watches so far."""
+        return [query for asked, query in list(self.seen) if asked == path and "watch" in query]
+
+    def lists(self, path: str) -> list[dict[str, str]]:
+        """The queries of the lists so far."""
+        return [query for asked, query in list(self.seen) if asked == path and "watch" not in query]
+
+    def vanish(self) -> None:
+        """Stop listening and break off every connection."""
+        self.closing.set()
+        self.shutdown()
+        self.server_close()
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Break off every connection in the middle of whatever it is at."""
+        for connection in self._sockets:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        self._sockets.append(connection)
+        return connection, address
+
+    def handle_error(self, *arguments: object) -> None:
+        """Clients go away; that is what they are tested for."""
+
+
+@contextmanager
+def fake_api_server() -> Iterator[FakeApiServer]:
+    """A server that is gone afterwards."""
+    server = FakeApiServer()
+    try:
+        yield server
+    finally:
+        if not server.closing.is_set():
+            server.vanish()
+
+
+def always(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Answer:
+    """The same answer to everything."""
+    return lambda request, _path, _query: request.send(status, body, headers)
+
+
+def first(*answers: Answer, then: Answer) -> Answer:
+    """One answer after the other, and the last for ever."""
+    left = list(answers)
+
+    def answer(request: Request, path: str, query: dict[str, str]) -> None:
+        (left.pop(0) if left else then)(request, path, query)
+
+    return answer

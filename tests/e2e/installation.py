@@ -1,0 +1,108 @@
+"""The webhook as its own process, registered with a real API server by the configurations of deploy/."""
+
+import base64
+import http.client
+import shutil
+import socket
+import ssl
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from certs.files import ensure_files
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.daemon import Daemon
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMESPACE = SERVICE = "gpu-policy"
+HOST = f"{SERVICE}.{NAMESPACE}.svc"
+ANNOTATION = "gpupolicy.dev/injected"
+COMMAND = [sys.executable, "-m", "webhook"]
+
+
+class Installation:
+    """One replica. `policies` is a directory that tests may edit; `url` is where the server answers."""
+
+    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+        self.plane = plane
+        self.policies = directory / "policies"
+        self.directory = directory
+        shutil.copytree(ROOT / "policies", self.policies)
+        names = [HOST, "localhost", "127.0.0.1"]
+        self.files = ensure_files(directory / "certs", names)
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port: int = probe.getsockname()[1]
+        self.url = f"https://127.0.0.1:{self.port}"
+        self._tls = ssl.create_default_context(cafile=str(self.files.ca_file))
+        self._daemon: Daemon | None = None
+
+    def start(self, *extra: str) -> None:
+        """Start the server with the facts of the real cluster and return when it is ready."""
+        arguments = [
+            f"--policies={self.policies}",
+            f"--kubeconfig={self.plane.kubeconfig}",
+            f"--cert={self.files.cert_file}",
+            f"--key={self.files.key_file}",
+            "--host=127.0.0.1",
+            f"--port={self.port}",
+            *extra,
+        ]
+        log = self.directory / "webhook.log"
+        self._daemon = Daemon([*COMMAND, "serve", *arguments], log=log)
+        self._daemon.wait_until(self.is_ready, seconds=30)
+
+    def stop(self) -> None:
+        """End the server as Kubernetes does, with SIGTERM."""
+        if self._daemon is not None:
+            self._daemon.stop(grace=20)
+            self._daemon = None
+
+    def is_ready(self) -> bool:
+        """Whether /readyz answers 200."""
+        try:
+            return self.get("/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and text of one page of the server."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self._tls)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def configurations(self) -> list[dict[str, Any]]:
+        """The webhook configurations of deploy/ for this server's version, pointing at this process."""
+        variant = "webhooks.yaml" if self.plane.version >= (1, 28) else "webhooks-before-1.28.yaml"
+        text = (ROOT / "deploy" / "registration" / variant).read_text()
+        bundle = base64.b64encode(self.files.ca_file.read_bytes()).decode()
+        documents = list(yaml.safe_load_all(text.replace("${CA_BUNDLE}", bundle)))
+        for document in documents:
+            for webhook in document["webhooks"]:
+                webhook["clientConfig"]["service"]["port"] = self.port
+        return documents
+
+    def register(self) -> None:
+        """Apply both configurations and wait until the API server uses them."""
+        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(self.configurations()))
+
+    def annotates(self, pod: dict[str, Any]) -> bool:
+        """Whether the API server already asks the webhook: a dry run of creating `pod` shows its annotation."""
+        status, answer = self.plane.raw("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
+        return status == 201 and ANNOTATION in answer["metadata"].get("annotations", {})
+
+    def unregister(self, *kinds: str) -> None:
+        """Delete configurations by kind; both without arguments."""
+        for kind in kinds or ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+            self.plane.kubectl("delete", kind, "gpu-policy", "--ignore-not-found")
+
+    def write_policy(self, name: str, text: str) -> None:
+        """Write a policy file as an editor does, in one step."""
+        staged = self.directory / "staged.yaml"
+        staged.write_text(f"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\n{text}")
+        staged.replace(self.policies / f"{name}.yaml")

@@ -1,0 +1,142 @@
+"""Pods and workloads that matchConditions have to tell apart."""
+
+from typing import Any
+
+import pytest
+
+Raw = dict[str, Any]
+
+GPU = "nvidia.com/gpu"
+RUNTIME = "conditions-runtime"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+PRIVILEGED = {"privileged": True}
+
+
+def container(name: str = "main", **fields: Any) -> Raw:
+    return {"name": name, "image": "registry.example/app:1", **fields}
+
+
+def asking(resource: str, amount: str = "1", name: str = "main", **fields: Any) -> Raw:
+    return container(name, resources={"limits": {resource: amount}}, **fields)
+
+
+def spec(*containers: Raw, **fields: Any) -> Raw:
+    return {"containers": list(containers) or [container()], "restartPolicy": "Never", **fields}
+
+
+def host_path(path: str) -> Raw:
+    return spec(volumes=[{"name": "v", "hostPath": {"path": path}}])
+
+
+def claiming(*, in_container: bool) -> Raw:
+    claims = [{"name": "gpu", "resourceClaimName": "one"}]
+    resources = {"claims": [{"name": "gpu"}]} if in_container else {}
+    return spec(container(resources=resources), resourceClaims=claims)
+
+
+LEGS = [container(f"c{number}", env=[{"name": f"E{n}", "value": "x" * 40} for n in range(50)]) for number in range(99)]
+MANY = {f"example.com/device-number-{number}": "1" for number in range(10)}
+HUNGRY = [container(f"c{number}", resources={"limits": MANY}) for number in range(100)]
+REQUESTS_ONLY = container(resources={"requests": {GPU: "1"}})
+
+MATCHED = [
+    pytest.param(spec(asking(GPU)), id="GPU in limits"),
+    pytest.param(spec(container(), asking(GPU, name="second")), id="GPU in the second container"),
+    pytest.param(spec(initContainers=[asking(GPU, name="init")]), id="GPU in an init container only"),
+    pytest.param(spec(initContainers=[asking(GPU, name="s", restartPolicy="Always")]), id="GPU in a sidecar only"),
+    pytest.param(spec(asking("nvidia.com/gpu.shared")), id="shared"),
+    pytest.param(spec(asking("nvidia.com/mig-1g.5gb")), id="MIG slice"),
+    pytest.param(spec(asking("nvidia.com/mig-1c.3g.20gb.me")), id="MIG compute instance"),
+    pytest.param(spec(asking("nvidia.com/pgpu")), id="passthrough"),
+    pytest.param(spec(asking("nvidia.com/GRID_T4-16Q")), id="vGPU"),
+    pytest.param(spec(asking("amd.com/gpu")), id="AMD"),
+    pytest.param(spec(asking("amd.com/cpx_nps4")), id="AMD partition"),
+    pytest.param(spec(asking("gpu.intel.com/i915")), id="Intel i915"),
+    pytest.param(spec(asking("gpu.intel.com/xe")), id="Intel xe"),
+    pytest.param(spec(asking(GPU, "0")), id="none of a GPU"),
+    pytest.param(claiming(in_container=False), id="claim of the pod"),
+    pytest.param(claiming(in_container=True), id="claim of a container"),
+    pytest.param(spec(container(env=[{"name": VISIBLE, "value": "all"}])), id="variable"),
+    pytest.param(
+        spec(container(env=[{"name": VISIBLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}])),
+        id="variable from a field",
+    ),
+    pytest.param(
+        spec(initContainers=[container("init", env=[{"name": "A"}, {"name": VISIBLE}])]), id="variable without a value"
+    ),
+    pytest.param(host_path("/dev/nvidia0"), id="device file"),
+    pytest.param(host_path("/dev/dri"), id="folder of device files"),
+    pytest.param(host_path("/dev/kfd"), id="device file of AMD"),
+    pytest.param(host_path("//dev//nvidiactl"), id="device file with doubled slashes"),
+    pytest.param(
+        spec(container(securityContext=PRIVILEGED), runtimeClassName=RUNTIME), id="privileged under a runtime class"
+    ),
+    pytest.param(
+        spec(initContainers=[container("i", securityContext=PRIVILEGED)], runtimeClassName=RUNTIME),
+        id="privileged init container under a runtime class",
+    ),
+    pytest.param(spec(*LEGS, asking(GPU, name="last")), id="GPU in the last of 100 containers with 50 variables each"),
+]
+
+KEPT_AWAY = [
+    pytest.param(spec(), id="nothing asked for"),
+    pytest.param(spec(asking("cpu")), id="cpu"),
+    pytest.param(spec(asking("nvidia.com/gpumem", "1000")), id="memory of a share"),
+    pytest.param(spec(asking("nvidia.com/gpucores", "30")), id="cores of a share"),
+    pytest.param(spec(asking("nvidia.com/rdma-vf")), id="network card"),
+    pytest.param(spec(asking("nvidia.com/gpu-10gb")), id="memory slice"),
+    pytest.param(spec(asking("xnvidia.com/gpu")), id="longer name in front"),
+    pytest.param(spec(asking("nvidiaxcom/gpu")), id="dot is a dot"),
+    pytest.param(spec(asking("example.com/amd.com-gpu")), id="GPU name inside another"),
+    pytest.param(spec(container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "all"}])), id="another variable"),
+    pytest.param(spec(container(envFrom=[{"configMapRef": {"name": "any"}}])), id="variables from elsewhere"),
+    pytest.param(host_path("/var/log"), id="another host path"),
+    pytest.param(spec(volumes=[{"name": "v", "emptyDir": {}}]), id="another volume"),
+    pytest.param(spec(container(securityContext=PRIVILEGED)), id="privileged without a runtime class"),
+    pytest.param(
+        spec(container(securityContext={"runAsNonRoot": True}), runtimeClassName=RUNTIME),
+        id="runtime class without privileges",
+    ),
+    pytest.param(spec(*LEGS), id="99 containers with 50 variables each"),
+    pytest.param(spec(container(resources={"limits": None, "requests": {}})), id="limits are null"),
+    pytest.param(spec(volumes=None, initContainers=None, ephemeralContainers=None), id="lists are null"),
+    pytest.param(spec(*HUNGRY), id="100 containers with 10 other extended resources each"),
+]
+
+INVALID = [
+    pytest.param({}, id="no spec"),
+    pytest.param({"containers": None}, id="containers are null"),
+    pytest.param({"containers": []}, id="no containers"),
+    pytest.param({"containers": [None]}, id="a container is null"),
+    pytest.param({"containers": [{"name": "a", "resources": None, "env": None}]}, id="fields are null"),
+    pytest.param(spec(container(env=[{}])), id="a variable without a name"),
+    pytest.param(spec(volumes=[{"name": "v", "hostPath": {}}]), id="a host path without a path"),
+]
+
+
+def pod(pod_spec: Raw, name: str = "pod") -> Raw:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": pod_spec}
+
+
+def workload(group: str, kind: str, pod_spec: Raw) -> Raw:
+    """A valid object of a workload kind around a pod spec."""
+    restarts = "Never" if kind in {"Job", "CronJob"} else "Always"
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": {**pod_spec, "restartPolicy": restarts}}
+    selector = {"selector": {"matchLabels": labels}}
+    bodies: dict[str, Raw] = {
+        "Deployment": {"spec": {**selector, "template": template}},
+        "ReplicaSet": {"spec": {**selector, "template": template}},
+        "DaemonSet": {"spec": {**selector, "template": template}},
+        "StatefulSet": {"spec": {**selector, "serviceName": "a", "template": template}},
+        "Job": {"spec": {"template": template}},
+        "CronJob": {"spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": template}}}},
+        "ReplicationController": {"spec": {"selector": labels, "template": template}},
+        "PodTemplate": {"template": template},
+    }
+    version = f"{group}/v1" if group else "v1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": f"some-{kind.lower()}"}, **bodies[kind]}
+
+
+def named(body: Raw, name: str) -> Raw:
+    return {**body, "metadata": {"name": name}}

@@ -1,0 +1,84 @@
+"""Manifests as people write them, and the policies of the namespaces they go to (by the prefix of their names)."""
+
+from typing import Any
+
+POLICIES = {
+    "enforced": """\
+spec:
+  namespaces: ["enforced-*"]
+  rules:
+    nodeAffinity:
+      required: [{key: example.com/pool, operator: In, values: [gpu]}]
+    sharedMemory: {size: 1Gi}
+    ncclEnv: {env: {NCCL_SOCKET_IFNAME: eth0}}
+    visibleDevices: {mode: enforce}
+""",
+    "repaired": """\
+spec:
+  namespaces: ["repaired-*"]
+  rules:
+    gpuLimits: {requestsOnly: repair}
+""",
+    "warned": """\
+spec:
+  namespaces: ["warned-*"]
+  rules:
+    tolerations: {mode: warn}
+    nodeAffinity: {mode: warn}
+    runtimeClass: {mode: warn}
+    sharedMemory: {mode: warn}
+    ncclEnv: {mode: warn}
+    gpuLimits: {mode: warn, maxPerPod: 1}
+    visibleDevices: {mode: warn}
+""",
+    "audited": """\
+spec:
+  namespaces: ["audited-*"]
+  rules:
+    tolerations: {mode: audit}
+    nodeAffinity: {mode: audit}
+    runtimeClass: {mode: audit}
+    sharedMemory: {mode: audit}
+    ncclEnv: {mode: audit}
+    gpuLimits: {mode: audit, maxPerPod: 1}
+    visibleDevices: {mode: audit}
+""",
+    "unrestricted": """\
+spec:
+  namespaces: ["unrestricted-*"]
+  rules:
+    gpuLimits: {mode: disabled}
+    visibleDevices: {mode: disabled}
+""",
+}
+
+
+def gpu_pod(name: str, gpus: int = 2, **spec: Any) -> dict[str, Any]:
+    """A pod with one container that asks for GPUs in limits, and nothing else."""
+    return pod(name, {"limits": {"memory": "4Gi", "nvidia.com/gpu": str(gpus)}}, **spec)
+
+
+def pod(name: str, resources: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    """A pod with one container that has these resources."""
+    container = {"name": "main", "image": "registry.example/trainer:1", "resources": resources}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+def deployment(name: str, template: dict[str, Any]) -> dict[str, Any]:
+    """A Deployment of one replica whose template is that of the pod."""
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": template["spec"]},
+        },
+    }
+
+
+def job(name: str, template: dict[str, Any]) -> dict[str, Any]:
+    """A Job whose template is that of the pod."""
+    spec = {**template["spec"], "restartPolicy": "Never"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": {"spec": spec}}}

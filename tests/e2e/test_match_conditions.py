@@ -1,0 +1,241 @@
+"""matchConditions, judged by a real API server: what reaches the webhook, what is kept away, and that nothing errs.
+
+The webhooks registered here answer to nobody: a request that matches fails with "failed calling webhook", one that is
+kept away succeeds, and an error in a condition is answered with 403.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.match_condition_cases import (
+    GPU,
+    INVALID,
+    KEPT_AWAY,
+    MATCHED,
+    REQUESTS_ONLY,
+    RUNTIME,
+    VISIBLE,
+    Raw,
+    asking,
+    container,
+    named,
+    pod,
+    spec,
+    workload,
+)
+from webhook.admission.conditions import match_conditions
+from webhook.model.accelerators import GPU_PATTERNS
+from webhook.model.workload import TEMPLATES
+
+PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]
+REGISTRATION = Path(__file__).parents[2] / "deploy" / "registration" / "webhooks.yaml"
+CALLED = "failed calling webhook"
+NAMESPACES = {"mutate": "conditions-mutate", "validate": "conditions-validate"}
+
+
+def registrations() -> list[Raw]:
+    """The shipped configurations, each for one namespace and with nobody to answer."""
+    found = list(yaml.safe_load_all(REGISTRATION.read_text()))
+    for configuration in found:
+        (entry,) = configuration["webhooks"]
+        phase = entry["name"].partition(".")[0]
+        configuration["metadata"]["name"] = NAMESPACES[phase]
+        conditions = match_conditions(PATTERNS, visible_devices=True, templates=phase == "mutate")
+        entry["matchConditions"] = [condition.raw() for condition in conditions]
+        entry["clientConfig"] = {"url": "https://127.0.0.1:9/"}
+        entry["timeoutSeconds"] = 1
+        entry["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACES[phase]}}
+    return found
+
+
+def path_to(body: Raw, phase: str, name: str = "") -> str:
+    root = "/api/v1" if "/" not in body["apiVersion"] else f"/apis/{body['apiVersion']}"
+    return f"{root}/namespaces/{NAMESPACES[phase]}/{body['kind'].lower()}s{name and '/'}{name}"
+
+
+@pytest.fixture(scope="module")
+def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The API server with objects to update in both namespaces, and then both webhooks."""
+    if control_plane.version < (1, 28):
+        pytest.skip(f"matchConditions came with Kubernetes 1.28; this is {control_plane.version}")
+    runtime = {"metadata": {"name": RUNTIME}, "handler": "any"}
+    assert control_plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime)[0] == 201
+    for phase, namespace in NAMESPACES.items():
+        control_plane.namespace(namespace)
+        gpu = container(resources={"limits": {GPU: "1", "cpu": "1"}})
+        for name, one in (("gpu", spec(gpu)), ("plain", spec(asking("cpu")))):
+            body = pod(one, name)
+            assert control_plane.raw("POST", path_to(body, phase), body)[0] == 201
+    for group, kind in TEMPLATES:
+        body = workload(group, kind, spec(asking(GPU)))
+        assert control_plane.raw("POST", path_to(body, "mutate"), body)[0] == 201
+    root = "/apis/admissionregistration.k8s.io/v1/"
+    for configuration in registrations():
+        resources = root + configuration["kind"].lower() + "s"
+        status, answer = control_plane.raw("POST", resources, configuration)
+        assert status == 201, answer
+    try:
+        gpu_pod = pod(spec(asking(GPU)))
+        eventually(lambda: all(CALLED in create(control_plane, gpu_pod, phase) for phase in NAMESPACES))
+        yield control_plane
+    finally:
+        control_plane.raw("DELETE", f"/apis/node.k8s.io/v1/runtimeclasses/{RUNTIME}")
+        for configuration in registrations():
+            name = configuration["metadata"]["name"]
+            control_plane.raw("DELETE", f"{root}{configuration['kind'].lower()}s/{name}")
+
+
+def create(server: ControlPlane, body: Raw, phase: str) -> str:
+    """Create without a trace; answers the error, an empty text when there is none."""
+    status, answer = server.raw("POST", path_to(body, phase) + "?dryRun=All", body)
+    return "" if status == 201 else str(answer["message"])
+
+
+def patch(server: ControlPlane, target: str, change: Any, kind: str = "merge") -> str:
+    """The same for an update."""
+    media_type = f"application/{kind}-patch+json"
+    status, answer = server.raw("PATCH", f"{target}?dryRun=All", change, content_type=media_type)
+    return "" if status == 200 else str(answer["message"])
+
+
+@pytest.mark.parametrize("phase", NAMESPACES)
+@pytest.mark.parametrize("pod_spec", MATCHED)
+def test_a_pod_that_may_concern_a_rule_is_sent(server: ControlPlane, pod_spec: Raw, phase: str) -> None:
+    assert CALLED in create(server, pod(pod_spec), phase)
+
+
+@pytest.mark.parametrize("phase", NAMESPACES)
+@pytest.mark.parametrize("pod_spec", KEPT_AWAY)
+def test_a_pod_that_concerns_no_rule_is_kept_away(server: ControlPlane, pod_spec: Raw, phase: str) -> None:
+    assert create(server, pod(pod_spec), phase) == ""
+
+
+def test_a_gpu_in_requests_only_is_sent_before_validation_refuses_it(server: ControlPlane) -> None:
+    assert CALLED in create(server, pod(spec(REQUESTS_ONLY)), "mutate")
+    assert "Limit must be set for non overcommitable resources" in create(server, pod(spec(REQUESTS_ONLY)), "validate")
+
+
+@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES])
+@pytest.mark.parametrize(
+    "asks",
+    [pytest.param(asking(GPU), id="limits"), pytest.param(REQUESTS_ONLY, id="requests only")],
+)
+def test_a_workload_whose_template_asks_for_gpus_is_sent(
+    server: ControlPlane, group: str, kind: str, asks: Raw
+) -> None:
+    assert CALLED in create(server, named(workload(group, kind, spec(asks)), "new"), "mutate")
+
+
+@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES])
+def test_a_workload_whose_template_asks_for_none_is_kept_away(server: ControlPlane, group: str, kind: str) -> None:
+    assert create(server, named(workload(group, kind, spec()), "new"), "mutate") == ""
+
+
+@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES])
+def test_an_update_of_a_workload_is_sent_only_when_its_template_changes(
+    server: ControlPlane, group: str, kind: str
+) -> None:
+    body = workload(group, kind, spec(asking(GPU)))
+    target = path_to(body, "mutate", body["metadata"]["name"])
+    assert patch(server, target, {"metadata": {"labels": {"new": "label"}}}) == ""
+    keys = "/".join(TEMPLATES[group, kind])
+    image = [{"op": "replace", "path": f"/{keys}/spec/containers/0/image", "value": "registry.example/app:2"}]
+    assert CALLED in patch(server, target, image, "json")
+
+
+def test_scaling_a_gpu_deployment_needs_no_answer(server: ControlPlane) -> None:
+    body = workload("apps", "Deployment", spec())
+    target = path_to(body, "mutate", body["metadata"]["name"])
+    assert patch(server, target, {"spec": {"replicas": 5}}) == ""
+    assert patch(server, f"{target}/scale", {"spec": {"replicas": 5}}) == ""
+
+
+LABEL = {"metadata": {"labels": {"new": "label"}}}
+IMAGE = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:2"}]}}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sent"),
+    [
+        pytest.param("gpu", LABEL, False, id="label of a GPU pod"),
+        pytest.param("gpu", IMAGE, True, id="image of a GPU pod"),
+        pytest.param("plain", IMAGE, False, id="image of another pod"),
+        pytest.param("plain", {"spec": {"activeDeadlineSeconds": 60}}, False, id="deadline of another pod"),
+    ],
+)
+def test_an_update_is_sent_only_when_the_spec_of_a_gpu_pod_changes(
+    server: ControlPlane, name: str, change: Raw, sent: bool
+) -> None:
+    answer = patch(server, path_to(pod({}), "validate", name), change, "strategic-merge")
+    assert CALLED in answer if sent else answer == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "debugger", "sent"),
+    [
+        pytest.param("gpu", container("debug"), True, id="into a GPU pod"),
+        pytest.param("plain", container("debug"), False, id="into another pod"),
+        pytest.param(
+            "plain", container("debug", env=[{"name": VISIBLE, "value": "all"}]), True, id="with the variable"
+        ),
+    ],
+)
+def test_an_ephemeral_container_is_sent_when_it_or_its_pod_concerns_a_rule(
+    server: ControlPlane, name: str, debugger: Raw, sent: bool
+) -> None:
+    target = path_to(pod({}), "validate", name) + "/ephemeralcontainers"
+    answer = patch(server, target, {"spec": {"ephemeralContainers": [debugger]}}, "strategic-merge")
+    assert CALLED in answer if sent else answer == ""
+
+
+@pytest.mark.parametrize(("name", "sent"), [pytest.param("gpu", True), pytest.param("plain", False)])
+def test_a_resize_is_sent_for_gpu_pods(server: ControlPlane, name: str, sent: bool) -> None:
+    if server.version < (1, 33):
+        pytest.skip(f"pods/resize is on since Kubernetes 1.33; this is {server.version}")
+    resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
+    change = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
+    answer = patch(server, path_to(pod({}), "validate", name) + "/resize", change, "strategic-merge")
+    assert CALLED in answer if sent else answer == ""
+
+
+def test_a_gpu_pod_can_be_deleted_and_lose_its_finalizer_without_an_answer(server: ControlPlane) -> None:
+    target = path_to(pod({}), "validate", "gpu")
+    assert patch(server, target, {"metadata": {"finalizers": ["example.com/hold"]}}) == ""
+    assert server.raw("DELETE", f"{target}?dryRun=All")[0] == 200
+
+
+@pytest.mark.parametrize("phase", NAMESPACES)
+@pytest.mark.parametrize("pod_spec", INVALID)
+def test_no_condition_errs_over_a_pod_that_is_not_even_valid(server: ControlPlane, pod_spec: Any, phase: str) -> None:
+    """An error in a condition is answered with 403; these pods are the business of decoding and validation."""
+    status, answer = server.raw("POST", path_to(pod({}), phase) + "?dryRun=All", pod(pod_spec))
+    assert status in {400, 422}, answer
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param(("ReplicationController", {"spec": {"selector": {"app": "a"}}}), id="controller"),
+        pytest.param(("ReplicationController", {}), id="controller without a spec"),
+        pytest.param(("PodTemplate", {}), id="PodTemplate"),
+        pytest.param(("PodTemplate", {"template": None}), id="PodTemplate with null"),
+    ],
+)
+def test_no_condition_errs_over_a_workload_without_a_template(server: ControlPlane, missing: tuple[str, Raw]) -> None:
+    kind, rest = missing
+    body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "empty"}, **rest}
+    status, answer = server.raw("POST", path_to(body, "mutate") + "?dryRun=All", body)
+    assert status == 422, answer
+
+
+@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES if key[0]])
+def test_no_condition_errs_over_a_workload_without_a_spec(server: ControlPlane, group: str, kind: str) -> None:
+    body = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "empty"}}
+    status, answer = server.raw("POST", path_to(body, "mutate") + "?dryRun=All", body)
+    assert status == 422, answer

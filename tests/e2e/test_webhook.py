@@ -1,0 +1,382 @@
+"""What people see who run `kubectl apply` while the webhook is registered with a real API server."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.control_plane import NODE_TOKEN, TENANT_TOKEN, ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.installation import ANNOTATION, Installation
+from tests.e2e.objects import deployment, gpu_pod, job, pod
+from webhook.audit.documents import read_all
+from webhook.audit.simulate import review
+from webhook.cluster.snapshot import EMPTY
+from webhook.policy.loader import load
+
+REQUESTS_ONLY = {"requests": {"nvidia.com/gpu": 2}}
+EXPLANATION = "nvidia.com/gpu is 2 in requests but missing in limits"
+
+Namespaces = Callable[[str], str]
+
+
+def apply(plane: ControlPlane, namespace: str, manifest: dict[str, Any], *flags: str) -> tuple[int, str]:
+    """`kubectl apply`: its exit status and everything it printed."""
+    done = plane.kubectl("apply", "-f", "-", *flags, input=json.dumps(manifest), namespace=namespace, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def get(plane: ControlPlane, namespace: str, name: str, kind: str = "pods") -> dict[str, Any]:
+    """An object as it is stored."""
+    status, stored = plane.raw("GET", f"/api/v1/namespaces/{namespace}/{kind}/{name}")
+    assert status == 200, stored
+    assert isinstance(stored, dict)
+    return stored
+
+
+def pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
+    """All pods of a namespace."""
+    return list(plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"])
+
+
+@pytest.fixture
+def runtime_class(webhook: Installation) -> Any:
+    """A RuntimeClass nvidia, known to the webhook."""
+    plane = webhook.plane
+    body = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
+    assert plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", body)[0] == 201
+    probe = gpu_pod("probe")
+
+    def is_injected() -> bool:
+        spec = plane.raw("POST", "/api/v1/namespaces/default/pods?dryRun=All", probe)[1]["spec"]
+        return spec.get("runtimeClassName") == "nvidia"
+
+    eventually(is_injected)
+    yield
+    plane.raw("DELETE", "/apis/node.k8s.io/v1/runtimeclasses/nvidia")
+    eventually(lambda: not is_injected())
+
+
+def test_a_bare_gpu_pod_gets_all_five_injections_and_a_second_apply_changes_nothing(
+    webhook: Installation, make_namespace: Namespaces, runtime_class: None
+) -> None:
+    """Toleration, node affinity, runtime class, /dev/shm and NCCL are added once."""
+    namespace = make_namespace("enforced")
+    status, said = apply(webhook.plane, namespace, gpu_pod("bare"))
+    assert status == 0, said
+    spec = get(webhook.plane, namespace, "bare")["spec"]
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    expression = {"key": "example.com/pool", "operator": "In", "values": ["gpu"]}
+    assert required == {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    assert spec["runtimeClassName"] == "nvidia"
+    shm = {"name": "gpu-policy-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}
+    assert shm in spec["volumes"]
+    container = spec["containers"][0]
+    assert {"name": "gpu-policy-shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
+    assert {"name": "NCCL_SOCKET_IFNAME", "value": "eth0"} in container["env"]
+    assert {"name": "NCCL_DEBUG", "value": "WARN"} in container["env"]
+
+    status, said = apply(webhook.plane, namespace, gpu_pod("bare"))
+    assert (status, said.strip()) == (0, "pod/bare unchanged")
+    assert get(webhook.plane, namespace, "bare")["spec"] == spec
+
+
+def test_server_side_apply_twice_gives_the_same_pod(webhook: Installation, make_namespace: Namespaces) -> None:
+    """Nothing is injected a second time when the fields are owned by an apply manager."""
+    namespace = make_namespace("enforced")
+    for _ in range(2):
+        status, said = apply(webhook.plane, namespace, gpu_pod("bare"), "--server-side")
+        assert status == 0, said
+    spec = get(webhook.plane, namespace, "bare")["spec"]
+    assert [t["key"] for t in spec["tolerations"]].count("nvidia.com/gpu") == 1
+    assert len(spec["containers"][0]["volumeMounts"]) == 1
+
+
+def test_a_server_side_dry_run_shows_the_completed_pod_and_leaves_nothing(
+    webhook: Installation, make_namespace: Namespaces
+) -> None:
+    """`kubectl apply --dry-run=server` passes through the webhook without a trace."""
+    namespace = make_namespace("enforced")
+    status, said = apply(webhook.plane, namespace, gpu_pod("dry"), "--dry-run=server", "-o", "json")
+    assert status == 0, said
+    assert ANNOTATION in json.JSONDecoder().raw_decode(said)[0]["metadata"]["annotations"]
+    assert pods(webhook.plane, namespace) == []
+
+
+def test_a_pod_without_gpus_is_not_touched(webhook: Installation, make_namespace: Namespaces) -> None:
+    """The stored pod has no trace of the webhook."""
+    namespace = make_namespace("enforced")
+    assert apply(webhook.plane, namespace, pod("web", {"limits": {"cpu": "1"}}))[0] == 0
+    stored = get(webhook.plane, namespace, "web")
+    assert ANNOTATION not in stored["metadata"]["annotations"]
+    assert "affinity" not in stored["spec"]
+    assert "volumes" not in stored["spec"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "field"),
+    [
+        pytest.param(pod("a", REQUESTS_ONLY), "spec.containers[main]", id="Pod"),
+        pytest.param(deployment("a", pod("a", REQUESTS_ONLY)), "spec.template.spec.containers[main]", id="Deployment"),
+        pytest.param(job("a", pod("a", REQUESTS_ONLY)), "spec.template.spec.containers[main]", id="Job"),
+    ],
+)
+def test_gpus_in_requests_only_are_explained(
+    webhook: Installation, make_namespace: Namespaces, manifest: dict[str, Any], field: str
+) -> None:
+    """Our explanation comes before the API server's, and names the place and the remedy."""
+    status, said = apply(webhook.plane, make_namespace("enforced"), manifest)
+    assert status == 1
+    assert f"{field}.resources: {EXPLANATION}" in said
+    assert "Move the 2 to resources.limits" in said
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(pod("a", REQUESTS_ONLY), id="Pod"),
+        pytest.param(deployment("a", pod("a", REQUESTS_ONLY)), id="Deployment"),
+        pytest.param(job("a", pod("a", REQUESTS_ONLY)), id="Job"),
+    ],
+)
+def test_gpus_in_requests_only_are_repaired_where_the_policy_says_so(
+    webhook: Installation, make_namespace: Namespaces, manifest: dict[str, Any]
+) -> None:
+    """The same number is added to limits, and nothing else in a template."""
+    namespace = make_namespace("repaired")
+    status, said = apply(webhook.plane, namespace, manifest, "-o", "json")
+    assert status == 0, said
+    stored, _ = json.JSONDecoder().raw_decode(said)
+    spec = stored["spec"]["template"]["spec"] if "template" in stored["spec"] else stored["spec"]
+    assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    assert ("tolerations" in spec and len(spec["tolerations"]) > 0) == (manifest["kind"] == "Pod")
+
+
+@pytest.mark.parametrize("make", [pytest.param(deployment, id="Deployment"), pytest.param(job, id="Job")])
+def test_pods_of_workloads_are_completed_when_controllers_create_them(
+    webhook: Installation, cluster: ControlPlane, make_namespace: Namespaces, make: Callable[..., dict[str, Any]]
+) -> None:
+    """A ReplicaSet's and a Job's pods come without a name and are completed all the same; the template is not."""
+    namespace = make_namespace("enforced")
+    status, said = apply(cluster, namespace, make("workers", gpu_pod("workers")))
+    assert status == 0, said
+    made = eventually(lambda: pods(cluster, namespace))
+    assert made[0]["metadata"]["annotations"][ANNOTATION].startswith("tolerations,nodeAffinity")
+    assert made[0]["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/dev/shm"
+
+
+def test_violations_are_refused_all_at_once(webhook: Installation, make_namespace: Namespaces) -> None:
+    """One refusal names the contradiction, the maximum and the variable."""
+    manifest = gpu_pod("wrong", gpus=9, nodeSelector={"example.com/pool": "cpu"})
+    manifest["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    status, said = apply(webhook.plane, make_namespace("enforced"), manifest)
+    assert status == 1
+    assert "3 violations" in said
+    assert "asks for 9 GPUs; the policy allows at most 8 per pod. Ask for 8 or fewer." in said
+    assert "example.com/pool In [cpu]; the policy requires example.com/pool In [gpu]" in said
+    assert 'NVIDIA_VISIBLE_DEVICES]: is "all" in a container that asks for GPUs' in said
+
+
+def test_mode_warn_changes_nothing_and_says_everything(webhook: Installation, make_namespace: Namespaces) -> None:
+    """Each finding is a warning that kubectl prints; the pod is stored as it was written."""
+    namespace = make_namespace("warned")
+    status, said = apply(webhook.plane, namespace, gpu_pod("lax"))
+    assert status == 0, said
+    assert "Warning: tolerations: spec: would add toleration nvidia.com/gpu Exists:NoSchedule." in said
+    assert "Warning: sharedMemory: spec: would add memory volume" in said
+    assert "Warning: gpuLimits: spec: asks for 2 GPUs; the policy allows at most 1 per pod. Ask for 1 or fewer." in said
+    stored = get(webhook.plane, namespace, "lax")
+    assert ANNOTATION not in stored["metadata"]["annotations"]
+    assert "volumes" not in stored["spec"]
+
+
+def test_mode_audit_is_silent_and_recorded(webhook: Installation, make_namespace: Namespaces) -> None:
+    """The user sees nothing; the API server's audit log and our metrics have it."""
+    namespace = make_namespace("audited")
+    status, said = apply(webhook.plane, namespace, gpu_pod("quiet"))
+    assert (status, said.strip()) == (0, "pod/quiet created")
+    assert "volumes" not in get(webhook.plane, namespace, "quiet")["spec"]
+
+    def audited() -> dict[str, str] | None:
+        for event in webhook.plane.audit_events():
+            if event["objectRef"].get("namespace") == namespace and event["verb"] == "create":
+                annotations: dict[str, str] = event.get("annotations", {})
+                return annotations
+        return None
+
+    annotations = eventually(audited)
+    assert annotations["validate.gpupolicy.dev/policy"] == "audited"
+    assert "asks for 2 GPUs" in annotations["validate.gpupolicy.dev/audited"]
+    assert "would add toleration" in annotations["mutate.gpupolicy.dev/audited"]
+    assert 'gpu_policy_findings_total{kind="violation",mode="audit",rule="gpuLimits"}' in webhook.get("/metrics")[1]
+
+
+def test_without_the_mutating_configuration_the_safety_net_refuses_or_warns(
+    webhook: Installation, make_namespace: Namespaces
+) -> None:
+    """A pod that missed its required node affinity is refused; other missing injections are warnings."""
+    webhook.unregister("mutatingwebhookconfiguration")
+    namespace = make_namespace("enforced")
+    status, said = eventually(lambda: _refused(webhook.plane, namespace, gpu_pod("missed")))
+    assert "denied the request: nodeAffinity: spec: required node affinity example.com/pool In [gpu]" in said
+    assert "should have been injected and is missing" in said
+
+    status, said = apply(webhook.plane, make_namespace("default"), gpu_pod("missed"))
+    assert status == 0, said
+    assert "Warning: tolerations: spec: toleration nvidia.com/gpu Exists:NoSchedule should have been injected" in said
+
+
+def _refused(plane: ControlPlane, namespace: str, manifest: dict[str, Any]) -> tuple[int, str] | None:
+    status, said = apply(plane, namespace, manifest, "--dry-run=server")
+    return (status, said) if status else None
+
+
+def test_an_edited_policy_holds_within_seconds_and_a_broken_one_never(
+    webhook: Installation, make_namespace: Namespaces
+) -> None:
+    """The set is swapped whole; a file with a mistake keeps the last good set and shows in /readyz."""
+    namespace = make_namespace("edited")
+    assert apply(webhook.plane, namespace, gpu_pod("two"), "--dry-run=server")[0] == 0
+    webhook.write_policy(namespace, "spec: {rules: {gpuLimits: {maxPerPod: 1}}}\n")
+    started = time.monotonic()
+    _, said = eventually(lambda: _refused(webhook.plane, namespace, gpu_pod("two")), seconds=10)
+    assert "at most 1 per pod" in said
+    assert time.monotonic() - started < 10
+
+    webhook.write_policy(namespace, "spec: {rules: {gpuLimits: {maxPerPot: 8}}}\n")
+    status, page = eventually(lambda: (r := webhook.get("/readyz"))[1].find("REFUSED") > 0 and r)
+    assert status == 200
+    assert "maxPerPot" in page
+    assert _refused(webhook.plane, namespace, gpu_pod("two"))
+    (webhook.policies / f"{namespace}.yaml").unlink()
+    eventually(lambda: not _refused(webhook.plane, namespace, gpu_pod("two")), seconds=10)
+
+
+def test_a_missing_runtime_class_is_not_injected(webhook: Installation, make_namespace: Namespaces) -> None:
+    """A pod with a RuntimeClass that does not exist would be refused by Kubernetes."""
+    namespace = make_namespace("enforced")
+    assert apply(webhook.plane, namespace, gpu_pod("plain"))[0] == 0
+    assert "runtimeClassName" not in get(webhook.plane, namespace, "plain")["spec"]
+
+
+def test_A6_A14_a_terminating_pod_loses_its_finalizer_although_the_policy_now_forbids_it(
+    webhook: Installation, make_namespace: Namespaces
+) -> None:
+    """Updates that bring no new violation pass, or pods would hang in Terminating."""
+    plane = webhook.plane
+    namespace = make_namespace("finalized")
+    manifest = gpu_pod("held")
+    manifest["metadata"]["finalizers"] = ["example.com/held"]
+    assert apply(plane, namespace, manifest)[0] == 0
+    webhook.write_policy(namespace, "spec: {rules: {gpuLimits: {maxPerPod: 0}, visibleDevices: {mode: enforce}}}\n")
+    eventually(lambda: _refused(plane, namespace, gpu_pod("other")), seconds=10)
+    path = f"/api/v1/namespaces/{namespace}/pods/held"
+    assert plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")[0] == 200
+    assert get(plane, namespace, "held")["metadata"]["deletionTimestamp"]
+    status, answer = plane.raw("PATCH", path, {"metadata": {"labels": {"a": "b"}}})
+    assert status == 200, answer
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "registry.example/trainer:2"}]
+    status, answer = plane.raw("PATCH", path, image, content_type="application/json-patch+json")
+    assert status == 200, answer
+    status, answer = plane.raw("PATCH", path, {"metadata": {"finalizers": None}})
+    assert status == 200, answer
+    eventually(lambda: plane.raw("GET", path)[0] == 404)
+    (webhook.policies / f"{namespace}.yaml").unlink()
+
+
+def test_A12_an_ephemeral_container_cannot_reach_for_gpus(webhook: Installation, make_namespace: Namespaces) -> None:
+    """`kubectl debug` is matched: a debug container that asks to see every GPU is refused, a harmless one is not."""
+    plane = webhook.plane
+    if plane.version < (1, 25):
+        pytest.skip(f"ephemeral containers need Kubernetes 1.25, this is {plane.version[0]}.{plane.version[1]}")
+    namespace = make_namespace("enforced")
+    assert apply(plane, namespace, gpu_pod("busy"))[0] == 0
+    path = f"/api/v1/namespaces/{namespace}/pods/busy/ephemeralcontainers"
+    container: dict[str, Any] = {"name": "debug", "image": "registry.example/debug:1"}
+    container["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    strategic = "application/strategic-merge-patch+json"
+    status, answer = plane.raw("PATCH", path, {"spec": {"ephemeralContainers": [container]}}, content_type=strategic)
+    assert status == 403
+    assert "spec.ephemeralContainers[debug].env[NVIDIA_VISIBLE_DEVICES]" in answer["message"]
+    del container["env"]
+    status, answer = plane.raw("PATCH", path, {"spec": {"ephemeralContainers": [container]}}, content_type=strategic)
+    assert status == 200, answer
+
+
+def test_A13_a_resize_passes_where_it_brings_no_new_violation(
+    webhook: Installation, make_namespace: Namespaces
+) -> None:
+    """GPU counts never change in a resize, so it stays silent even where the policy has become stricter."""
+    plane = webhook.plane
+    if plane.version < (1, 33):
+        pytest.skip(f"pods/resize needs Kubernetes 1.33, this is {plane.version[0]}.{plane.version[1]}")
+    namespace = make_namespace("enforced")
+    manifest = pod("grow", {"limits": {"cpu": "1", "memory": "4Gi", "nvidia.com/gpu": 2}})
+    assert apply(plane, namespace, manifest)[0] == 0
+    resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
+    body = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
+    status, answer = plane.raw(
+        "PATCH",
+        f"/api/v1/namespaces/{namespace}/pods/grow/resize",
+        body,
+        content_type="application/strategic-merge-patch+json",
+    )
+    assert status == 200, answer
+
+
+def test_A34_only_nodes_have_mirror_pods(webhook: Installation, make_namespace: Namespaces) -> None:
+    """The annotation of a mirror pod exempts nobody but the kubelets."""
+    plane = webhook.plane
+    namespace = make_namespace("enforced")
+    plane.kubectl("create", "role", "creator", "--verb=create", "--resource=pods", namespace=namespace)
+    users = ["--user=tenant", "--user=system:node:n1"]
+    plane.kubectl("create", "rolebinding", "creators", "--role=creator", *users, namespace=namespace)
+    manifest = gpu_pod("static", gpus=9, nodeName="n1")
+    manifest["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "abc"}
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    status, answer = eventually(lambda: _authorized(plane.raw("POST", path, manifest, TENANT_TOKEN)))
+    assert status == 403
+    assert "asks for 9 GPUs" in answer["message"]
+    status, answer = eventually(lambda: _authorized(plane.raw("POST", path, manifest, NODE_TOKEN)))
+    assert status == 201, answer
+
+
+def _authorized(answered: tuple[int, Any]) -> tuple[int, Any] | None:
+    """The answer once the role binding is known to the authorizer."""
+    return None if answered[0] == 403 and "cannot create resource" in answered[1]["message"] else answered
+
+
+def test_A19_the_excluded_namespaces_need_no_webhook(webhook: Installation) -> None:
+    """A pod in the webhook's own namespace is created while the webhook is down."""
+    webhook.stop()
+    try:
+        status, answer = webhook.plane.raw(
+            "POST", "/api/v1/namespaces/gpu-policy/pods?dryRun=All", gpu_pod("own", gpus=9)
+        )
+        assert status == 201, answer
+    finally:
+        webhook.start()
+
+
+@pytest.mark.parametrize(
+    "file", sorted((Path(__file__).parents[2] / "examples").glob("[0-9]*.yaml")), ids=lambda file: file.stem
+)
+def test_review_agrees_with_the_api_server_on_the_examples(
+    webhook: Installation, make_namespace: Namespaces, runtime_class: None, file: Path
+) -> None:
+    """What `gpu-policy review` calls refused is refused by the API server, and nothing else is."""
+    manifest = yaml.safe_load(file.read_text())
+    namespace = manifest["metadata"]["namespace"]
+    if webhook.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
+        webhook.plane.namespace(namespace)
+    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", load(webhook.policies), EMPTY).items
+    status, said = apply(webhook.plane, namespace, manifest, "--dry-run=server")
+    assert (status == 0) == item.is_allowed, said
+    for violation in item.violations:
+        assert violation.message in said

@@ -1,0 +1,139 @@
+"""Reading a directory in one consistent moment, and noticing changes."""
+
+import os
+import threading
+import time
+from itertools import pairwise
+
+from webhook.policy.directory import SETTLED, fingerprint, read_directory
+
+
+def later() -> float:
+    return time.time() + 10 * SETTLED
+
+
+def test_the_fingerprint_of_untouched_files_stays(policies) -> None:
+    policies.policy("a")
+    first = fingerprint(policies.path, later)
+    assert first is not None
+    assert first == fingerprint(policies.path, later)
+
+
+def test_while_a_change_is_young_there_is_no_fingerprint_because_another_could_look_alike(policies) -> None:
+    policies.policy("a")
+    assert fingerprint(policies.path) is None
+
+
+def test_the_fingerprint_follows_every_kind_of_change(policies) -> None:
+    policies.policy("a")
+    seen = [fingerprint(policies.path, later)]
+    policies.policy("b")
+    seen.append(fingerprint(policies.path, later))
+    policies.policy("b", "gpuLimits: {mode: warn}")
+    seen.append(fingerprint(policies.path, later))
+    policies.write("new", (policies.path / "b.yaml").read_bytes())
+    os.replace(policies.path / "new", policies.path / "b.yaml")
+    seen.append(fingerprint(policies.path, later))
+    (policies.path / "b.yaml").unlink()
+    seen.append(fingerprint(policies.path, later))
+    (policies.path / "gone.yaml").symlink_to("nowhere")
+    seen.append(fingerprint(policies.path, later))
+    (policies.path / "a.yaml").rename(policies.path / "c.yaml")
+    seen.append(fingerprint(policies.path, later))
+    assert all(before != after for before, after in pairwise(seen))
+
+
+def test_the_fingerprint_of_a_missing_directory_differs_from_that_of_any_other(policies, tmp_path) -> None:
+    policies.policy("a")
+    assert fingerprint(tmp_path / "missing", later) != fingerprint(policies.path, later)
+
+
+def test_the_digest_follows_names_and_contents_only(policies) -> None:
+    policies.policy("a")
+    first = read_directory(policies.path).digest
+    os.utime(policies.path / "a.yaml", (1, 1))
+    assert first == read_directory(policies.path).digest
+    policies.policy("a", "gpuLimits: {mode: warn}")
+    assert first != read_directory(policies.path).digest
+
+
+def mount(directory, version, files) -> None:
+    """Write files as the kubelet does: into a new directory, to which `..data` is then swapped at once."""
+    data = directory / f"..{version}"
+    data.mkdir()
+    for file, text in files.items():
+        (data / file).write_text(text)
+    (directory / "..data_tmp").symlink_to(data.name)
+    old = os.readlink(directory / "..data") if (directory / "..data").is_symlink() else None
+    os.replace(directory / "..data_tmp", directory / "..data")
+    for file in files:
+        if not (directory / file).is_symlink():
+            (directory / file).symlink_to(f"..data/{file}")
+    for entry in list(directory.iterdir()):
+        if not entry.name.startswith("..") and entry.name not in files:
+            entry.unlink()
+    if old is not None:
+        for file in (directory / old).iterdir():
+            file.unlink()
+        (directory / old).rmdir()
+
+
+def test_a_mounted_configmap_is_read_once_and_a_swap_changes_the_fingerprint(policies) -> None:
+    mount(policies.path, "v1", {"a.yaml": "1", "b.yaml": "2"})
+    first = fingerprint(policies.path, later)
+    assert read_directory(policies.path).files == (("a.yaml", b"1"), ("b.yaml", b"2"))
+    mount(policies.path, "v2", {"b.yaml": "2", "c.yaml": "3"})
+    assert first != fingerprint(policies.path, later)
+    contents = read_directory(policies.path)
+    assert contents.files == (("b.yaml", b"2"), ("c.yaml", b"3"))
+    assert contents.faults == ()
+
+
+def test_links_the_kubelet_has_not_removed_yet_are_no_fault(policies) -> None:
+    mount(policies.path, "v1", {"a.yaml": "1"})
+    (policies.path / "old.yaml").symlink_to("..data/old.yaml")
+    contents = read_directory(policies.path)
+    assert (contents.files, contents.faults) == ((("a.yaml", b"1"),), ())
+
+
+def test_a_file_beside_a_mounted_configmap_is_read_too(policies) -> None:
+    mount(policies.path, "v1", {"a.yaml": "1"})
+    policies.write("b.yaml", "2")
+    assert read_directory(policies.path).files == (("a.yaml", b"1"), ("b.yaml", b"2"))
+
+
+def test_a_directory_reached_through_a_link_is_read_and_its_swap_is_noticed(policies, tmp_path) -> None:
+    policies.policy("a")
+    link = tmp_path / "current"
+    link.symlink_to("policies")
+    first = fingerprint(link, later)
+    (tmp_path / "next").mkdir()
+    (tmp_path / "next" / "b.yaml").write_text("2")
+    (tmp_path / "swap").symlink_to("next")
+    os.replace(tmp_path / "swap", link)
+    assert first != fingerprint(link, later)
+    assert read_directory(link).files == (("b.yaml", b"2"),)
+
+
+def test_reading_while_the_kubelet_swaps_never_mixes_two_versions(policies) -> None:
+    versions = 60
+    mount(policies.path, "0", {f"{name}.yaml": "0" for name in "abcd"})
+    seen: set[str] = set()
+    done = threading.Event()
+
+    def swap() -> None:
+        for version in range(1, versions):
+            mount(policies.path, str(version), {f"{name}.yaml": str(version) for name in "abcd"})
+            time.sleep(0.002)
+        done.set()
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    while not done.is_set():
+        contents = read_directory(policies.path)
+        assert contents.faults == ()
+        assert len(contents.files) == 4
+        (version,) = {source.decode() for _, source in contents.files}
+        seen.add(version)
+    swapper.join()
+    assert len(seen) > 1

@@ -1,0 +1,482 @@
+"""Directory -> set of policies: what is accepted, and every error with file, line and key."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import AfterValidator, Field, model_validator
+
+from webhook.policy.directory import Contents
+from webhook.policy.errors import PolicyErrors
+from webhook.policy.loader import build, load
+from webhook.rules import RULES
+from webhook.rules.rule import Mode, Rule, RuleSettings
+
+DEFAULT = """
+sharedMemory: {mode: enforce, memoryFraction: 0.25}
+gpuLimits: {mode: enforce, maxPerPod: 8}
+ncclEnv:
+  mode: warn
+  env: {NCCL_DEBUG: WARN, NCCL_SOCKET_IFNAME: eth0}
+tolerations:
+  mode: enforce
+  add:
+  - {key: nvidia.com/gpu, operator: Exists}
+"""
+
+
+def rule(policy, key):
+    return next(bound for bound in policy.rules if bound.rule.key == key)
+
+
+def test_a_namespace_without_a_file_gets_the_default_itself(policies) -> None:
+    policies.policy("_default", DEFAULT)
+    loaded = policies.load()
+    policy = loaded.for_namespace("anything")
+    assert policy is loaded.default
+    assert (policy.name, policy.files) == ("_default", ("_default.yaml",))
+    assert [bound.rule.key for bound in policy.rules] == ["tolerations", "sharedMemory", "ncclEnv", "gpuLimits"]
+
+
+def test_a_file_is_merged_over_the_default_and_says_where_each_rule_comes_from(policies) -> None:
+    policies.policy("_default", DEFAULT)
+    policies.policy(
+        "team-vision",
+        """
+        sharedMemory: {size: 16Gi}
+        ncclEnv: {env: {NCCL_DEBUG: INFO}}
+        tolerations: {add: [{key: spot, operator: Exists}]}
+        """,
+    )
+    policy = policies.load().for_namespace("team-vision")
+    assert policy.files == ("_default.yaml", "team-vision.yaml")
+    memory = rule(policy, "sharedMemory")
+    assert (memory.mode, memory.settings.size, memory.origin) == (Mode.ENFORCE, 16 * 1024**3, "team-vision.yaml")
+    assert rule(policy, "ncclEnv").settings.env == {"NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0"}
+    assert [entry.key for entry in rule(policy, "tolerations").settings.add] == ["spot"]
+    limits = rule(policy, "gpuLimits")
+    assert (limits.settings.max_per_pod, limits.origin) == (8, "_default.yaml")
+
+
+def test_a_disabled_rule_and_one_that_no_file_names_are_left_out(policies) -> None:
+    policies.policy("_default", "gpuLimits: {mode: enforce}")
+    policies.policy("team-a", "gpuLimits: {mode: disabled}")
+    assert policies.load().for_namespace("team-a").rules == ()
+
+
+def test_without_a_default_only_named_namespaces_have_rules_and_a_notice_says_so(policies) -> None:
+    policies.policy("team-a", "gpuLimits: {mode: enforce}")
+    loaded = policies.load()
+    (notice,) = loaded.notices
+    assert notice.endswith("no such file, so namespaces without a file of their own have no rules")
+    assert loaded.for_namespace("team-a").files == ("team-a.yaml",)
+    assert (loaded.for_namespace("other").rules, loaded.for_namespace("other").files) == ((), ())
+
+
+def test_other_files_are_ignored(policies) -> None:
+    policies.policy("_default")
+    policies.write("README.md", "# Policies")
+    policies.write(".hidden.yaml", "not: a policy")
+    (policies.path / "examples").mkdir()
+    (policies.path / "examples" / "bad.yaml").write_text("bad")
+    assert [policy.name for policy in policies.load().policies] == ["_default"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        pytest.param(
+            "sharedMemory: {mode: enforce, sise: 16Gi}",
+            "sharedMemory.sise: unknown key; known keys are ifMissing, memoryFraction, minGpus, mode, size; "
+            "did you mean size?",
+            id="unknown key",
+        ),
+        pytest.param(
+            "sharedMemory: {mode: enforce, min_gpus: 2}",
+            "sharedMemory.min_gpus: unknown key; known keys are ifMissing, memoryFraction, minGpus, mode, size; "
+            "did you mean minGpus?",
+            id="a key as the code spells it",
+        ),
+        pytest.param(
+            "sharedmemory: {mode: enforce}",
+            "sharedmemory: unknown rule; known rules are "
+            + ", ".join(sorted(rule.key for rule in RULES))
+            + "; did you mean sharedMemory?",
+            id="unknown rule",
+        ),
+        pytest.param(
+            "gpuLimits: {mode: off}",
+            "gpuLimits.mode: off is a boolean in YAML; modes are words: enforce, warn, audit, disabled",
+            id="off",
+        ),
+        pytest.param(
+            "gpuLimits: {mode: enforced}",
+            'gpuLimits.mode: "enforced" is not a mode; modes are enforce, warn, audit, disabled; did you mean enforce?',
+            id="no such mode",
+        ),
+        pytest.param(
+            "gpuLimits: {maxPerPod: 8}",
+            "gpuLimits.mode: missing, here and in _default.yaml; write one of enforce, warn, audit, disabled",
+            id="no mode at all",
+        ),
+        pytest.param(
+            "ncclEnv: {mode: warn, env: {NCCL_IB_DISABLE: 1}}",
+            "ncclEnv.env.NCCL_IB_DISABLE: 1 is a number; put it in quotes",
+            id="a number for a text",
+        ),
+        pytest.param(
+            "ncclEnv: {mode: warn, env: {NCCL_IB_DISABLE: yes}}",
+            "ncclEnv.env.NCCL_IB_DISABLE: yes is a boolean in YAML; put it in quotes",
+            id="a boolean for a text",
+        ),
+        pytest.param(
+            'ncclEnv: {mode: warn, minGpus: "2"}',
+            'ncclEnv.minGpus: "2" is a text; remove the quotes',
+            id="a text for a number",
+        ),
+        pytest.param(
+            "ncclEnv: {mode: warn, minGpus: many}",
+            'ncclEnv.minGpus: "many" is a text; write a whole number of at least 1',
+            id="a word for a number",
+        ),
+        pytest.param(
+            "ncclEnv: {mode: warn, minGpus: 0}",
+            "ncclEnv.minGpus: 0 is out of range; write a whole number of at least 1",
+            id="too small",
+        ),
+        pytest.param(
+            "sharedMemory: {mode: warn, memoryFraction: 1.5}",
+            "sharedMemory.memoryFraction: 1.5 is out of range; write a number above 0 and at most 1",
+            id="too large",
+        ),
+        pytest.param(
+            "nodeAffinity: {mode: warn, preferred: [{key: a, operator: Exists, weight: 101}]}",
+            "nodeAffinity.preferred[0].weight: 101 is out of range; write a whole number from 1 to 100",
+            id="outside a range",
+        ),
+        pytest.param(
+            "gpuLimits: {mode: warn, maxPerPod: 1.5}",
+            "gpuLimits.maxPerPod: 1.5 is a number; write a whole number of at least 0",
+            id="a fraction for a whole number",
+        ),
+        pytest.param(
+            "sharedMemory: {mode: warn, size: [16Gi]}",
+            "sharedMemory.size: found a list; write a text such as 16Gi",
+            id="a list for a size",
+        ),
+        pytest.param(
+            "tolerations: {mode: warn, add: {key: a}}",
+            "tolerations.add: found a map; write a list of maps",
+            id="a map for a list",
+        ),
+        pytest.param(
+            "tolerations: {mode: warn, add: [a]}",
+            'tolerations.add[0]: "a" is a text; write a map',
+            id="a text for a map",
+        ),
+        pytest.param(
+            "nodeAffinity: {mode: warn, required: [{operator: Exists}]}",
+            "nodeAffinity.required[0].key: missing; write a text",
+            id="missing key",
+        ),
+        pytest.param(
+            "nodeAffinity: {mode: warn, required: [{key: a, operator: in, values: [b]}]}",
+            'nodeAffinity.required[0].operator: "in" is not allowed; write one of In, NotIn, Exists, DoesNotExist, '
+            "Gt, Lt; did you mean In?",
+            id="not a choice",
+        ),
+        pytest.param(
+            "gpuLimits: {mode: warn, requestsOnly: no}",
+            "gpuLimits.requestsOnly: no is a boolean in YAML; write one of deny, repair",
+            id="a boolean for a choice",
+        ),
+        pytest.param(
+            'ncclEnv: {mode: warn, env: {"A B": x}}',
+            "ncclEnv.env.A B: not allowed as a key here; keys match ^[A-Za-z_][A-Za-z0-9_.-]*$",
+            id="not a name",
+        ),
+        pytest.param(
+            "sharedMemory: {mode: warn, size: 1Gi, memoryFraction: 0.5}",
+            "sharedMemory.memoryFraction: excludes size; keep one of them",
+            id="keys that exclude each other",
+        ),
+        pytest.param(
+            "gpuLimits:",
+            "gpuLimits: is empty; write {mode: disabled} to switch the rule off, {} to inherit all of it, or remove "
+            "the line to inherit it from _default.yaml",
+            id="an empty rule",
+        ),
+        pytest.param(
+            "gpuLimits: {mode: warn, maxPerPod: ~}",
+            "gpuLimits.maxPerPod: is empty; write a value, or remove the line to inherit it from _default.yaml",
+            id="an empty key",
+        ),
+        pytest.param(
+            "gpuLimits: enforce",
+            'gpuLimits: "enforce" is a text; write a map such as {mode: enforce}',
+            id="a rule that is no map",
+        ),
+    ],
+)
+def test_a_faulty_setting_is_told_with_line_key_fault_and_remedy(policies, rules, expected) -> None:
+    policies.policy("team-a", rules)
+    assert [f"team-a.yaml:6: spec.rules.{expected}"] == policies.errors()
+
+
+def _not_odd(value: int) -> int:
+    if value % 2:
+        raise ValueError(f"{value} is odd; write an even number")
+    return value
+
+
+def _word(value: str) -> str:
+    if " " in value:
+        raise ValueError(f'"{value}" is not a word')
+    return value
+
+
+class Sample(RuleSettings):
+    """Settings with checks of their own."""
+
+    even: Annotated[int, AfterValidator(_not_odd)] = 2
+    """An even number."""
+    word: Annotated[str, AfterValidator(_word), Field(min_length=1, pattern="^[a-z ]*$", examples=["bee"])] = "a"
+    """A word."""
+    words: dict[Annotated[str, AfterValidator(_word)], str] = Field(default_factory=dict)
+    """Texts by word."""
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> "Sample":
+        if self.word == "two" and self.even != 2:
+            raise ValueError("word two needs even: 2")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param("even: 3", ".even: 3 is odd; write an even number", id="a remedy of its own"),
+        pytest.param("word: a b", '.word: "a b" is not a word; write a text such as bee', id="no remedy of its own"),
+        pytest.param('word: ""', '.word: "" is a text; write a text such as bee, not an empty one', id="empty text"),
+        pytest.param("word: A", '.word: "A" is a text; write one that matches ^[a-z ]*$', id="pattern"),
+        pytest.param("words: {a b: c}", '.words.a b: not allowed as a key here; "a b" is not a word', id="key"),
+        pytest.param("{even: 4, word: two}", ": word two needs even: 2", id="a combination"),
+    ],
+)
+def test_what_a_rule_checks_itself_is_told_in_its_words(policies, settings, expected) -> None:
+    body = settings if settings.startswith("{") else f"{{{settings}}}"
+    policies.policy("_default", "sample: {mode: warn}")
+    policies.policy("team-a", f"sample: {body}")
+    with pytest.raises(PolicyErrors) as caught:
+        load(policies.path, [Rule("sample", "A sample.", Sample)])
+    assert [f"{policies.path}/team-a.yaml:6: spec.rules.sample{expected}"] == str(caught.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "apiVersion: v1\nkind: GPUPolicy\nmetadata: {name: a}\nspec: {rules: {}}\n",
+            ['a.yaml:1: apiVersion: "v1" is not allowed; write gpupolicy.dev/v1alpha1'],
+            id="apiVersion",
+        ),
+        pytest.param(
+            "apiVersion: gpupolicy.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\nspec: {rules: {}}\n",
+            ['a.yaml:2: kind: "Policy" is not allowed; write GPUPolicy'],
+            id="kind",
+        ),
+        pytest.param(
+            "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: b}\nspec: {rules: {}}\n",
+            ['a.yaml:3: metadata.name: "b" is not the name of the file; write a, or rename the file to b.yaml'],
+            id="another name",
+        ),
+        pytest.param(
+            "kind: GPUPolicy\nmetadata:\nspec: {rule: {}}\n",
+            [
+                "a.yaml:1: apiVersion: missing; write gpupolicy.dev/v1alpha1",
+                "a.yaml:2: metadata: is empty; write a value, or remove the line",
+                "a.yaml:3: spec.rule: unknown key; known keys are namespaces, rules; did you mean rules?",
+                "a.yaml:3: spec.rules: missing; write a map",
+            ],
+            id="parts missing",
+        ),
+        pytest.param(
+            "- a\n", ["a.yaml:1: not a map; a policy file starts with apiVersion, kind, metadata and spec"], id="a list"
+        ),
+    ],
+)
+def test_a_faulty_head_is_told(policies, text, expected) -> None:
+    policies.write("a.yaml", text)
+    assert expected == policies.errors()
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "expected"),
+    [
+        pytest.param(
+            "[]", ": names no namespace; write one, or remove the key for the namespace of the file's name", id="none"
+        ),
+        pytest.param(
+            '["[ab]*"]',
+            '[0]: "[ab]*" cannot be a namespace; names have up to 63 lower-case letters, digits and inner dashes, and '
+            "the only wildcards are * and ?",
+            id="a character class",
+        ),
+        pytest.param("[5]", "[0]: 5 is a number; put it in quotes", id="a number"),
+        pytest.param("team-a", ': "team-a" is a text; write a list of texts', id="a text"),
+    ],
+)
+def test_faulty_namespaces_are_told(policies, namespaces, expected) -> None:
+    policies.policy("a", namespaces=namespaces)
+    assert [f"a.yaml:5: spec.namespaces{expected}"] == policies.errors()
+
+
+def test_the_default_may_not_choose_namespaces(policies) -> None:
+    policies.policy("_default", namespaces="[a]")
+    assert policies.errors() == [
+        "_default.yaml:5: spec.namespaces: _default.yaml applies to every namespace; remove the key"
+    ]
+
+
+def test_a_file_whose_name_cannot_be_a_namespace_is_refused(policies) -> None:
+    policies.policy("Team_A")
+    (error,) = policies.errors()
+    assert error.startswith('Team_A.yaml:3: metadata.name: "Team_A" cannot be a namespace')
+
+
+def test_a_fault_in_merged_settings_is_blamed_on_the_file_that_wrote_it(policies) -> None:
+    policies.policy("_default", "gpuLimits: {mode: enforce}\nncclEnv:\n  mode: warn\n  minGpus: 0\n")
+    policies.policy("team-a", "ncclEnv: {env: {A: b}}\ngpuLimits:\n  mode: enforce\n  maxPerPod: x\n")
+    assert policies.errors() == [
+        "_default.yaml:9: spec.rules.ncclEnv.minGpus: 0 is out of range; write a whole number of at least 1",
+        'team-a.yaml:9: spec.rules.gpuLimits.maxPerPod: "x" is a text; write a whole number of at least 0',
+    ]
+
+
+def test_all_errors_of_all_files_come_at_once_sorted_by_file_and_line(policies) -> None:
+    policies.policy("b", "gpuLimits: {mode: off, maxPerPod: -1}\nnope: {}\n")
+    policies.write("a.yaml", "x: [\n")
+    policies.write("_quota.yaml", "")
+    policies.write("c.yml", "")
+    policies.policy("_default", "tolerations: {}")
+    errors = policies.errors()
+    assert [error.split(": ")[0] for error in errors] == [
+        "_default.yaml:6",
+        "_quota.yaml",
+        "a.yaml:2",
+        "b.yaml:6",
+        "b.yaml:6",
+        "b.yaml:7",
+        "c.yml",
+    ]
+
+
+def test_a_broken_default_does_not_add_noise_to_files_that_inherit_from_it(policies) -> None:
+    policies.write("_default.yaml", "x: [\n")
+    policies.policy("team-a", "gpuLimits: {maxPerPod: 8}")
+    assert [error.split(":")[0] for error in policies.errors()] == ["_default.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (
+            "_quota.yaml",
+            "names that start with an underscore are reserved; known ones are _default.yaml. Rename or remove it",
+        ),
+        ("team-a.yml", "policy files end in .yaml; rename it to team-a.yaml"),
+        ("team-a.YAML", "policy files end in .yaml; rename it to team-a.yaml"),
+    ],
+)
+def test_a_file_that_looks_like_a_policy_is_never_ignored(policies, file, expected) -> None:
+    policies.policy("_default")
+    policies.write(file, "")
+    assert [f"{file}: {expected}"] == policies.errors()
+
+
+def test_a_file_name_that_is_not_utf8_is_an_error_that_can_be_printed(policies) -> None:
+    policies.policy("_default")
+    (policies.path / b"t\xffm.yaml".decode("utf-8", "surrogateescape")).write_text("")
+    (error,) = policies.errors()
+    assert error.encode() == b"t\\udcffm.yaml: the file's name is not UTF-8; rename it"
+
+
+def test_what_cannot_be_read_is_an_error(policies) -> None:
+    policies.policy("_default")
+    (policies.path / "gone.yaml").symlink_to("nowhere")
+    (policies.path / "loop.yaml").symlink_to("loop.yaml")
+    (policies.path / "map.yaml").mkdir()
+    assert policies.errors() == [
+        "gone.yaml: cannot be read: No such file or directory",
+        "loop.yaml: cannot be read: Too many levels of symbolic links",
+        "map.yaml: cannot be read: not a file",
+    ]
+
+
+def test_a_directory_without_policies_is_an_error(policies) -> None:
+    policies.write("README.md", "")
+    with pytest.raises(PolicyErrors, match=r"holds no policy file; write _default.yaml or <namespace>.yaml"):
+        policies.load()
+
+
+def test_a_missing_directory_is_an_error(tmp_path) -> None:
+    with pytest.raises(PolicyErrors, match="cannot be read as a directory of policies: No such file or directory"):
+        load(tmp_path / "missing")
+
+
+def test_a_file_is_an_error_where_a_directory_is_expected(tmp_path) -> None:
+    (tmp_path / "file.yaml").write_text("")
+    with pytest.raises(PolicyErrors, match="cannot be read as a directory of policies: Not a directory"):
+        load(tmp_path / "file.yaml")
+
+
+VALID = (
+    b"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: a}\nspec:\n  namespaces: [a, 'b-*']\n"
+    b"  rules:\n    gpuLimits: {mode: enforce, maxPerPod: 8}\n    ncclEnv: {mode: warn, env: {A: b}}\n"
+    b"    nodeAffinity: {mode: audit, required: [{key: a, operator: In, values: [b]}]}\n"
+)
+snippets = st.sampled_from(
+    [
+        b"&a ",
+        b"*a",
+        b"<<: ",
+        b"null",
+        b"-1",
+        b"1e999",
+        b"[",
+        b"]",
+        b"{",
+        b"}",
+        b"off",
+        b"\n",
+        b"  ",
+        b"- ",
+        b"? ",
+        b"!!int ",
+    ]
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A valid policy with a few pieces cut out or put in."""
+    text = VALID
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        text = text[:start] + draw(snippets | st.binary(max_size=4)) + text[end:]
+    return text
+
+
+@settings(max_examples=300, deadline=None)
+@given(damaged() | st.binary(max_size=100), st.sampled_from(["a.yaml", "_default.yaml"]))
+def test_whatever_a_file_holds_the_only_exception_is_policy_errors(source: bytes, file: str) -> None:
+    contents = Contents(Path("policies"), ((file, source), ("z.yaml", VALID.replace(b"a}", b"z}"))), (), "")
+    try:
+        build(contents)
+        errors = ()
+    except PolicyErrors as caught:
+        errors = caught.errors
+    assert all(error.path.startswith("policies/") and "Input should" not in error.message for error in errors)

@@ -1,0 +1,60 @@
+"""The JSON Schema for editors says what the loader does."""
+
+import json
+
+from webhook.policy.schema import part_at, policy_schema, policy_schema_text
+from webhook.rules import RULES
+
+
+def walk(part):
+    yield part
+    for value in part.values() if isinstance(part, dict) else part:
+        if isinstance(value, dict | list):
+            yield from walk(value)
+
+
+def test_the_schema_is_plain_json_in_draft_07_without_references_titles_or_nulls() -> None:
+    schema = json.loads(policy_schema_text())
+    assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
+    parts = [part for part in walk(schema) if isinstance(part, dict)]
+    assert not any("$ref" in part or "$defs" in part for part in parts)
+    assert not any(part.get("type") == "null" or part.get("default", "") is None for part in parts)
+
+
+def test_every_map_with_known_keys_allows_no_others() -> None:
+    maps = [part for part in walk(policy_schema()) if isinstance(part, dict) and part.get("type") == "object"]
+    assert len(maps) > len(RULES)
+    assert all(part["additionalProperties"] is False for part in maps if "properties" in part)
+
+
+def test_every_rule_is_optional_and_requires_nothing_because_files_inherit() -> None:
+    rules = part_at(policy_schema(), ("spec", "rules"))
+    assert list(rules["properties"]) == [rule.key for rule in RULES]
+    assert "required" not in rules
+    assert not any("required" in part for part in rules["properties"].values())
+
+
+def test_modes_and_versions_are_choices() -> None:
+    schema = policy_schema()
+    assert schema["required"] == ["apiVersion", "kind", "metadata", "spec"]
+    assert part_at(schema, ("apiVersion",))["const"] == "gpupolicy.dev/v1alpha1"
+    assert part_at(schema, ("spec", "rules", "gpuLimits", "mode"))["enum"] == ["enforce", "warn", "audit", "disabled"]
+
+
+def test_keys_that_exclude_each_other_cannot_both_be_set() -> None:
+    memory = part_at(policy_schema(), ("spec", "rules", "sharedMemory"))
+    assert memory["allOf"] == [{"not": {"required": ["memoryFraction", "size"]}}]
+
+
+def test_descriptions_and_defaults_reach_the_editor() -> None:
+    schema = policy_schema()
+    minimum = part_at(schema, ("spec", "rules", "sharedMemory", "minGpus"))
+    assert minimum["description"] == "GPUs in one container from which it gets the volume."
+    assert (minimum["minimum"], minimum["default"]) == (1, 2)
+    assert part_at(schema, ("spec", "rules", "tolerations", "add", 0, "key"))["type"] == "string"
+
+
+def test_names_of_variables_are_checked_in_the_editor_too() -> None:
+    env = part_at(policy_schema(), ("spec", "rules", "ncclEnv", "env"))
+    assert list(env["patternProperties"]) == ["^[A-Za-z_][A-Za-z0-9_.-]*$"]
+    assert env["additionalProperties"] is False

@@ -1,0 +1,60 @@
+"""What holds in a namespace, for people."""
+
+import yaml
+
+from webhook.policy.show import effective_policy, explain
+
+DEFAULT = """
+tolerations: {mode: enforce}
+sharedMemory: {mode: enforce, memoryFraction: 0.25}
+gpuLimits: {mode: enforce, maxPerPod: 8}
+"""
+OWN = """
+sharedMemory: {size: 16Gi}
+gpuLimits: {mode: disabled}
+ncclEnv: {mode: warn, env: {NCCL_DEBUG: "", X: "1"}}
+"""
+
+
+def test_each_rule_says_which_file_had_the_last_word(policies) -> None:
+    policies.policy("_default", DEFAULT)
+    policies.policy("vision", OWN, '["vision-*"]')
+    loaded = policies.load()
+    text = explain(loaded, "vision-1")
+    lines = text.splitlines()
+    short = loaded.for_namespace("vision-1").short_hash
+    assert lines[0] == f"# namespace vision-1: policy vision ({short}), vision.yaml over _default.yaml"
+    assert "    # from vision.yaml\n    sharedMemory:\n      mode: enforce\n      ifMissing: warn" in text
+    assert "    # from _default.yaml\n    tolerations:" in text
+    assert "    # disabled, or named in no file\n    gpuLimits:\n      mode: disabled" in text
+
+
+def test_sizes_and_empty_values_are_shown_as_people_write_them(policies) -> None:
+    policies.policy("_default", DEFAULT)
+    policies.policy("a", OWN)
+    rules = yaml.safe_load(explain(policies.load(), "a"))["spec"]["rules"]
+    assert rules["sharedMemory"] == {"mode": "enforce", "ifMissing": "warn", "minGpus": 2, "size": "16Gi"}
+    assert rules["ncclEnv"]["env"] == {"NCCL_DEBUG": "", "X": "1"}
+    assert rules["tolerations"]["add"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule", "resources": ["nvidia.com/*"]}
+    ]
+
+
+def test_what_is_shown_is_a_policy_file_that_says_the_same(policies) -> None:
+    policies.policy("_default", DEFAULT)
+    policies.policy("a", OWN)
+    before = policies.load()
+    text = explain(before, "a")
+    policies.write("a.yaml", text)
+    after = policies.load()
+    assert effective_policy(after, "a") == effective_policy(before, "a")
+    assert [(bound.rule.key, bound.mode, bound.settings.model_dump()) for bound in after.for_namespace("a").rules] == [
+        (bound.rule.key, bound.mode, bound.settings.model_dump()) for bound in before.for_namespace("a").rules
+    ]
+
+
+def test_a_namespace_without_any_policy_is_shown_as_such(policies) -> None:
+    policies.policy("a", "gpuLimits: {mode: warn}")
+    text = explain(policies.load(), "other")
+    assert text.splitlines()[0].endswith(", no file")
+    assert all(rule == {"mode": "disabled"} for rule in yaml.safe_load(text)["spec"]["rules"].values())

@@ -1,0 +1,250 @@
+"""Hot reload: the whole set is swapped, or the last good one kept."""
+
+import logging
+import threading
+import time
+
+import pytest
+
+from webhook.policy.errors import PolicyErrors
+from webhook.policy.store import HELD_SECONDS, MOST_HELD, PolicyStore
+
+LIMIT = "gpuLimits: {{mode: enforce, maxPerPod: {}}}"
+
+
+class Clock:
+    """Seconds that pass only when told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def most(policy_set, namespace="anything") -> int:
+    return policy_set.for_namespace(namespace).rules[0].settings.max_per_pod
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(policies, clock) -> PolicyStore:
+    policies.policy("_default", LIMIT.format(1))
+    return PolicyStore(policies.path, clock=clock)
+
+
+@pytest.mark.parametrize("text", [None, "x: ["], ids=["empty directory", "bad file"])
+def test_starting_with_nothing_usable_is_an_error(policies, text) -> None:
+    if text is not None:
+        policies.write("_default.yaml", text)
+    with pytest.raises(PolicyErrors):
+        PolicyStore(policies.path)
+
+
+def test_a_change_is_noticed_at_the_next_check(store, policies, clock) -> None:
+    policies.policy("_default", LIMIT.format(2))
+    clock.now += 5
+    assert store.check()
+    assert most(store.current) == 2
+    assert (store.status.reloads, store.status.loaded_at_monotonic) == (1, clock.now)
+    assert (store.status.hash, store.status.last_ok) == (store.current.hash, True)
+    assert not store.check()
+
+
+def test_a_change_within_one_tick_of_the_file_system_is_noticed(store, policies) -> None:
+    for number in range(2, 10):
+        policies.policy("_default", LIMIT.format(number))
+        store.check()
+        assert most(store.current) == number
+
+
+def test_the_same_policies_written_differently_are_no_new_set(store, policies) -> None:
+    before = store.current.hash
+    policies.policy("_default", "# said anew\ngpuLimits: {maxPerPod: 1, mode: enforce}")
+    assert not store.check()
+    assert (store.current.hash, store.status.reloads, store.recent()) == (before, 0, ())
+
+
+def test_a_bad_file_keeps_the_last_good_set_and_is_logged_once(store, policies, caplog) -> None:
+    before = store.current
+    policies.policy("_default", "gpuLimits: {mode: off}")
+    with caplog.at_level(logging.INFO, "gpu_policy.policy"):
+        assert not store.check()
+        assert not store.check()
+    assert store.current is before
+    assert (store.status.last_ok, store.status.failures, store.status.reloads) == (False, 1, 0)
+    assert "off is a boolean in YAML" in store.status.last_error
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert f"those of {before.short_hash} stay in use" in record.getMessage()
+
+
+def test_one_bad_file_keeps_the_good_change_of_another_back(store, policies) -> None:
+    policies.policy("_default", LIMIT.format(2))
+    policies.write("team-a.yaml", "x: [")
+    store.check()
+    assert most(store.current) == 1
+    policies.policy("team-a", LIMIT.format(3))
+    assert store.check()
+    assert (most(store.current), most(store.current, "team-a")) == (2, 3)
+    assert (store.status.last_ok, store.status.last_error) == (True, "")
+
+
+def test_mending_a_file_back_to_what_is_in_use_ends_the_error_without_a_new_set(store, policies) -> None:
+    policies.write("_default.yaml", "x: [")
+    store.check()
+    policies.policy("_default", LIMIT.format(1))
+    assert not store.check()
+    assert (store.status.last_ok, store.status.last_error, store.status.reloads) == (True, "", 0)
+
+
+def test_losing_the_default_is_refused_because_it_would_allow_everything(store, policies) -> None:
+    policies.policy("team-a", LIMIT.format(2))
+    store.check()
+    (policies.path / "_default.yaml").unlink()
+    assert not store.check()
+    assert most(store.current) == 1
+    assert "_default.yaml: the file is gone; restore it" in store.status.last_error
+    policies.policy("_default", LIMIT.format(3))
+    assert store.check()
+    assert most(store.current) == 3
+
+
+def test_an_emptied_or_removed_directory_keeps_the_last_good_set(store, policies) -> None:
+    (policies.path / "_default.yaml").unlink()
+    assert not store.check()
+    assert "holds no policy file" in store.status.last_error
+    policies.path.rmdir()
+    assert not store.check()
+    assert "No such file or directory" in store.status.last_error
+    assert store.status.failures == 2
+    assert most(store.current) == 1
+
+
+def test_starting_without_a_default_is_said_and_adding_one_later_is_a_reload(policies, caplog) -> None:
+    policies.policy("team-a", LIMIT.format(2))
+    with caplog.at_level(logging.WARNING, "gpu_policy.policy"):
+        store = PolicyStore(policies.path)
+    assert "namespaces without a file of their own have no rules" in caplog.text
+    policies.policy("_default", LIMIT.format(1))
+    assert store.check()
+    assert most(store.current) == 1
+
+
+def test_policies_that_did_not_change_are_shared_with_the_replaced_set(store, policies) -> None:
+    policies.policy("team-a", LIMIT.format(2))
+    store.check()
+    before = store.current
+    policies.policy("team-b", LIMIT.format(3))
+    store.check()
+    assert before is not store.current
+    assert before.for_namespace("team-a") is store.current.for_namespace("team-a")
+    assert before.default is store.current.default
+
+
+def test_replaced_sets_are_recent_for_three_minutes_the_last_one_first(store, policies, clock) -> None:
+    assert store.recent() == ()
+    for number in (2, 3):
+        clock.now += 100
+        policies.policy("_default", LIMIT.format(number))
+        store.check()
+    assert [most(each) for each in store.recent()] == [2, 1]
+    clock.now += HELD_SECONDS - 100
+    assert [most(each) for each in store.recent()] == [2, 1]
+    clock.now += 1
+    assert [most(each) for each in store.recent()] == [2]
+    clock.now += 100
+    assert store.recent() == ()
+
+
+def test_going_to_and_fro_between_two_sets_holds_each_once(store, policies) -> None:
+    for number in (2, 1) * 50:
+        policies.policy("_default", LIMIT.format(number))
+        store.check()
+    assert (most(store.current), [most(each) for each in store.recent()]) == (1, [2])
+
+
+def test_only_so_many_replaced_sets_are_held(store, policies) -> None:
+    for number in range(2, MOST_HELD + 10):
+        policies.policy("_default", LIMIT.format(number))
+        store.check()
+    newest = MOST_HELD + 8
+    assert [most(each) for each in store.recent()] == list(range(newest, newest - MOST_HELD, -1))
+
+
+def test_the_listener_hears_of_good_and_bad_reloads(policies) -> None:
+    policies.policy("_default", LIMIT.format(1))
+    heard = []
+    store = PolicyStore(policies.path, listener=heard.append)
+    policies.write("_default.yaml", "x: [")
+    store.check()
+    policies.policy("_default", LIMIT.format(2))
+    store.check()
+    assert [(status.last_ok, status.failures, status.reloads) for status in heard] == [(False, 1, 0), (True, 1, 1)]
+
+
+def wait_for(condition) -> bool:
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_watching_reloads_by_itself_until_closed(store, policies) -> None:
+    store.watch(0.01)
+    policies.policy("_default", LIMIT.format(2))
+    assert wait_for(lambda: most(store.current) == 2)
+    store.close()
+    policies.policy("_default", LIMIT.format(3))
+    assert not any(thread.name == "policy-watch" for thread in threading.enumerate())
+    assert most(store.current) == 2
+
+
+def test_watching_goes_on_after_an_unforeseen_fault(policies, caplog) -> None:
+    policies.policy("_default", LIMIT.format(1))
+    heard = []
+
+    def listener(status) -> None:
+        heard.append(status)
+        if len(heard) == 1:
+            raise RuntimeError("unforeseen")
+
+    store = PolicyStore(policies.path, listener=listener)
+    store.watch(0.01)
+    policies.policy("_default", LIMIT.format(2))
+    assert wait_for(lambda: len(heard) == 1)
+    policies.policy("_default", LIMIT.format(3))
+    assert wait_for(lambda: most(store.current) == 3)
+    store.close()
+    assert "checking the policies" in caplog.text
+
+
+def test_readers_see_whole_sets_while_reloads_go_on(store, policies) -> None:
+    """Default and team always change together; no reader may see one without the other."""
+    policies.policy("team-a", LIMIT.format(1))
+    store.check()
+    done = threading.Event()
+    torn: list[tuple[int, int]] = []
+
+    def read() -> None:
+        while not done.is_set():
+            current = store.current
+            pair = (most(current), most(current, "team-a"))
+            if pair[0] != pair[1]:
+                torn.append(pair)
+            time.sleep(0)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(2, 22):
+        policies.policy("_default", LIMIT.format(number))
+        policies.policy("team-a", LIMIT.format(number))
+        store.check()
+    done.set()
+    reader.join()
+    assert torn == []
+    assert store.status.reloads == 21

@@ -1,0 +1,216 @@
+"""Generated pods, as people write them and as they should not, for property tests of everything that reads a pod."""
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+checked = settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+"""Decorator for property tests: the same examples on every machine, without a clock."""
+
+GPU_NAMES = (
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "nvidia.com/mig-1g.10gb",
+    "nvidia.com/pgpu",
+    "amd.com/gpu",
+    "gpu.intel.com/i915",
+)
+LOOK_ALIKES = ("nvidia.com/rdma-vf", "nvidia.com/gpumem", "nvidia.com/gpu-10gb", "habana.ai/gaudi", "cpu", "memory")
+LABEL_KEYS = ("zone", "nvidia.com/gpu.present", "odd~key", "gpu.memory")
+LABEL_VALUES = ("a", "b", "true", "5", "7")
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+PATHS = ("/data", "/dev/shm", "/dev/shm/", "//dev/shm", "dev/shm", "/dev/shm/sub", "/dev")
+VARIABLES = ("NCCL_DEBUG", "NCCL_IB_HCA", "NVIDIA_VISIBLE_DEVICES", "HOME")
+NODE_AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERENCES = "preferredDuringSchedulingIgnoredDuringExecution"
+
+_some = st.sampled_from
+
+
+def json_values(max_leaves: int = 12) -> st.SearchStrategy[Any]:
+    """Any JSON value."""
+    keys = _some(("spec", "containers", "name", "limits", "a/b~c")) | st.text(max_size=4)
+    leaves = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=6)
+    return st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+        max_leaves=max_leaves,
+    )
+
+
+def _maybe(strategy: st.SearchStrategy[Any], *absent: Any) -> st.SearchStrategy[Any]:
+    """The value, or one of the ways to say nothing."""
+    return st.one_of(strategy, _some(absent or (None,)))
+
+
+def _map(**parts: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A map in which every key may be missing."""
+    return st.fixed_dictionaries({}, optional=parts)
+
+
+def amounts() -> st.SearchStrategy[Any]:
+    """GPU quantities that the API server accepts."""
+    return _some((0, 1, 2, 8, "1", "2", "4", "1e0", "2000m", "0", None))
+
+
+@st.composite
+def resources(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
+    """Resources that the API server accepts: GPUs equal in both parts or in limits only."""
+    limits: dict[str, Any] = {}
+    requests: dict[str, Any] = {}
+    for name in draw(st.lists(_some(GPU_NAMES), max_size=2, unique=True)) if with_gpus else ():
+        limits[name] = draw(amounts())
+        if draw(st.booleans()):
+            requests[name] = limits[name]
+    if draw(st.booleans()):
+        limits["memory"] = draw(_some(("8Gi", "100Mi", "1e9", 1000, "0.5", "128Gi")))
+    if draw(st.booleans()):
+        requests["cpu"] = "1"
+    parts = {"limits": limits or draw(_some(({}, None))), "requests": requests or draw(_some(({}, None)))}
+    return {key: value for key, value in parts.items() if value or draw(st.booleans())}
+
+
+@st.composite
+def containers(draw: st.DrawFn, name: str, *, with_gpus: bool = True, volumes: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A container that the API server accepts; its mounts name declared volumes only."""
+    container: dict[str, Any] = {"name": name, "image": "registry.example.com/train:1"}
+    if draw(st.booleans()) or with_gpus:
+        container["resources"] = draw(resources(with_gpus=with_gpus))
+    value = _map(value=_some(("all", "void", "none", "", "WARN")))
+    source = st.just({"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})
+    names = draw(st.lists(_some(VARIABLES), max_size=3))
+    env = [{"name": variable, **draw(value | source)} for variable in names]
+    if env or draw(st.booleans()):
+        container["env"] = env or draw(_some((None, [])))
+    paths = draw(st.lists(_some(PATHS), max_size=2, unique=True)) if volumes else []
+    mounts = [{"name": draw(_some(volumes)), "mountPath": path} for path in paths]
+    if mounts or draw(st.booleans()):
+        container["volumeMounts"] = mounts or draw(_some((None, [])))
+    if draw(st.booleans()):
+        container["envFrom"] = draw(_some((None, [], [{"configMapRef": {"name": "settings"}}])))
+    if draw(st.booleans()):
+        container["securityContext"] = draw(_some((None, {}, {"privileged": True})))
+    return container
+
+
+def expressions() -> st.SearchStrategy[dict[str, Any]]:
+    """Node selector requirements that the API server accepts."""
+    return st.one_of(
+        st.fixed_dictionaries(
+            {
+                "key": _some(LABEL_KEYS),
+                "operator": _some(("In", "NotIn")),
+                "values": st.lists(_some(LABEL_VALUES), min_size=1, max_size=2),
+            }
+        ),
+        st.fixed_dictionaries({"key": _some(LABEL_KEYS), "operator": _some(("Exists", "DoesNotExist"))}),
+        st.fixed_dictionaries(
+            {"key": _some(LABEL_KEYS), "operator": _some(("Gt", "Lt")), "values": _some((["5"], ["7"], ["100"]))}
+        ),
+    )
+
+
+def terms() -> st.SearchStrategy[dict[str, Any] | None]:
+    """Node selector terms, the ones that match nothing included."""
+    fields = _some(([{"key": "metadata.name", "operator": "In", "values": ["n1"]}], None))
+    return _maybe(_map(matchExpressions=_maybe(st.lists(expressions(), max_size=2)), matchFields=fields))
+
+
+def affinities() -> st.SearchStrategy[Any]:
+    """Affinities that the API server accepts."""
+    preference = st.fixed_dictionaries({"weight": st.integers(1, 100), "preference": terms()})
+    selector = st.fixed_dictionaries({"nodeSelectorTerms": st.lists(terms(), min_size=1, max_size=3)})
+    node_affinity = st.fixed_dictionaries(
+        {}, optional={NODE_AFFINITY: _maybe(selector), PREFERENCES: _maybe(st.lists(preference, max_size=2))}
+    )
+    return _maybe(_map(nodeAffinity=_maybe(node_affinity), podAntiAffinity=st.just({})))
+
+
+def tolerations() -> st.SearchStrategy[dict[str, Any]]:
+    """Tolerations that the API server accepts."""
+    keys = _some(("nvidia.com/gpu", "sku", "a/b"))
+    effects = _some(("", "NoSchedule", "PreferNoSchedule", "NoExecute"))
+    return st.one_of(
+        st.fixed_dictionaries({"operator": st.just("Exists")}, optional={"key": keys, "effect": effects}),
+        st.fixed_dictionaries({"key": keys}, optional={"value": _some(("", "gpu")), "effect": effects}),
+        st.fixed_dictionaries(
+            {
+                "key": keys,
+                "operator": st.just("Exists"),
+                "effect": st.just("NoExecute"),
+                "tolerationSeconds": _some((0, 300)),
+            }
+        ),
+    )
+
+
+def _volume(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    sources = (
+        {"emptyDir": {"medium": "Memory"}},
+        {"emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+        {"emptyDir": {}},
+        {"hostPath": {"path": "/dev/nvidia0"}},
+        {"hostPath": {"path": "/dev/shm"}},
+        {"persistentVolumeClaim": {"claimName": "data"}},
+    )
+    return _some(sources).map(lambda source: {"name": name, **source})
+
+
+@st.composite
+def pods(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
+    """Pods that the API server accepts, in many spellings; without GPUs where `with_gpus` is False."""
+    names = tuple(draw(st.lists(_some(("data", "dshm", "gpu-policy-shm")), max_size=3, unique=True)))
+    counter = iter(range(20))
+
+    def some_containers(least: int) -> list[dict[str, Any]]:
+        count = draw(st.integers(least, 2))
+        return [
+            draw(containers(f"c{next(counter)}", with_gpus=with_gpus, volumes=names)) for _ in range(count)
+        ]
+
+    spec: dict[str, Any] = {"containers": some_containers(1)}
+    if init := some_containers(0):
+        spec["initContainers"] = [
+            {**container, **draw(_some(({}, {"restartPolicy": "Always"})))} for container in init
+        ]
+    if names or draw(st.booleans()):
+        spec["volumes"] = [draw(_volume(name)) for name in names] or None
+    optional = _map(
+        tolerations=_maybe(st.lists(tolerations(), max_size=2)),
+        affinity=affinities(),
+        nodeSelector=_maybe(st.dictionaries(_some(LABEL_KEYS), _some(LABEL_VALUES), max_size=2)),
+        runtimeClassName=_some((None, "nvidia", "kata")),
+        hostIPC=st.booleans(),
+        nodeName=_some(("", "n1")),
+    )
+    metadata = _maybe(_map(name=st.just("p"), annotations=_maybe(st.just({"a/b~c": "d"}))))
+    # A copy, so that no two parts of the pod are one object.
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": draw(metadata), "spec": {**spec, **draw(optional)}}
+    result: dict[str, Any] = json.loads(json.dumps(pod))
+    return result
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of everything in a JSON value, itself included."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, child in children for place in _places(child, (*path, key)))]
+
+
+@st.composite
+def broken_pods(draw: st.DrawFn) -> Any:
+    """Pods of which one to three parts were replaced by any JSON."""
+    box: dict[str, Any] = {"pod": draw(pods())}
+    for _ in range(draw(st.integers(1, 3))):
+        *above, last = draw(_some(_places(box)[1:]))
+        parent: Any = box
+        for key in above:
+            parent = parent[key]
+        parent[last] = draw(json_values(4))
+    return box["pod"]

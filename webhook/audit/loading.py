@@ -1,0 +1,221 @@
+"""One manifest from text, without what makes YAML dangerous or quietly loses what somebody wrote."""
+
+import json
+import re
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any, ClassVar
+
+import yaml
+
+MAX_DEPTH = 200
+MAX_VALUES = 5_000_000
+"""Most values in one document once its aliases are expanded."""
+
+_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CONFLICT = re.compile(r"^(<<<<<<<|=======|>>>>>>>)", re.MULTILINE)
+_TEMPLATE = re.compile(r"\{\{|<%")
+_HALF_OF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
+_TAG = "tag:yaml.org,2002:"
+
+
+class UnreadableError(Exception):
+    """A text that is neither YAML nor JSON; `line` counts from 0 within the text."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.message = message
+
+
+def load(chunk: str) -> Any:
+    """The value of one YAML or JSON document; raises UnreadableError with the line that is wrong."""
+    conflict = _CONFLICT.search(chunk)
+    if conflict is not None:
+        raise UnreadableError(chunk.count("\n", 0, conflict.start()), "a git conflict marker; resolve the conflict")
+    if chunk.lstrip().startswith("{"):
+        try:
+            return _load_json(chunk)
+        except json.JSONDecodeError as error:
+            return _load_braces(chunk, error)
+    return _load_yaml(chunk)
+
+
+def _load_json(chunk: str) -> Any:
+    try:
+        value = json.loads(chunk, object_pairs_hook=_unique, parse_constant=_no_number)
+        _check_depth(value)
+        if _HALF_OF_A_PAIR.search(chunk):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError:
+        raise
+    except _DuplicateKeyError as error:
+        _load_yaml(chunk)  # knows the line
+        raise UnreadableError(0, str(error)) from None
+    except RecursionError:
+        raise UnreadableError(0, f"nested deeper than {MAX_DEPTH} levels") from None
+    except UnicodeEncodeError:
+        raise UnreadableError(0, "not valid JSON: an escape \\ud800 to \\udfff without its other half") from None
+    except ValueError as error:
+        raise UnreadableError(0, f"not valid JSON: {error}") from None
+    return value
+
+
+def _load_braces(chunk: str, error: json.JSONDecodeError) -> Any:
+    """The value of a text in braces that is no JSON: YAML in flow style, a template, or simply broken."""
+    try:
+        return _load_yaml(chunk)
+    except UnreadableError as yaml_error:
+        if _TEMPLATE.search(chunk):
+            raise yaml_error from None
+        raise UnreadableError(error.lineno - 1, f"not valid JSON: {error.msg}") from None
+
+
+def _load_yaml(chunk: str) -> Any:
+    try:
+        _check_size(chunk)
+        return yaml.load(chunk, Loader=_Loader)  # noqa: S506  # a safe loader, made stricter
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        hint = "; render the template first" if _TEMPLATE.search(chunk) else ""
+        raise UnreadableError(mark.line if mark is not None else 0, f"not valid YAML: {error.problem}{hint}") from None
+    except yaml.reader.ReaderError as error:
+        found = f"not valid YAML: the character U+{ord(error.character):04X} is not allowed"
+        raise UnreadableError(chunk.count("\n", 0, chunk.find(error.character)), found) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UnreadableError(0, f"not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def _check_depth(value: Any) -> None:
+    """Refuse JSON that is nested more deeply than YAML may be; raises UnreadableError."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            part
+            for parent in level
+            if isinstance(parent, (dict, list))
+            for part in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return
+    raise RecursionError
+
+
+def _no_number(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a number in JSON")
+
+
+class _DuplicateKeyError(ValueError):
+    """A key that stands twice in one map of a JSON text."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:
+            raise _DuplicateKeyError(f"the key {key!r} stands twice in one map; keep one of the two")
+        value[key] = item
+    return value
+
+
+class _Size:
+    """Counts what a document will become, by its events alone: how deep, and how many values once expanded."""
+
+    def __init__(self) -> None:
+        self._values = 0
+        self._anchored: dict[str, int] = {}
+        self._open: list[tuple[str | None, int]] = []
+
+    def add(self, event: yaml.Event, line: int) -> None:
+        """Count one event of `line`; raises UnreadableError at the first that goes too far."""
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self._anchored:
+                raise UnreadableError(line, f"the alias *{event.anchor} stands for nothing, or contains itself")
+            self._values += self._anchored[event.anchor]
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._open.append((event.anchor, self._values))
+            self._values += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = self._open.pop()
+            if anchor is not None:
+                self._anchored[anchor] = self._values - before
+        elif isinstance(event, yaml.ScalarEvent):
+            self._values += 1
+            if event.anchor is not None:
+                self._anchored[event.anchor] = 1
+        if len(self._open) > MAX_DEPTH:
+            raise UnreadableError(line, f"nested deeper than {MAX_DEPTH} levels")
+        if self._values > MAX_VALUES:
+            raise UnreadableError(line, f"more than {MAX_VALUES} values once aliases are expanded")
+
+
+def _check_size(chunk: str) -> None:
+    """Refuse nesting that would exhaust the stack and aliases that would exhaust the memory."""
+    size = _Size()
+    for event in yaml.parse(chunk, Loader=_BASE):
+        size.add(event, event.start_mark.line)
+
+
+class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
+    """YAML as manifests use it: what JSON knows, text keys, no duplicates; a date or 12:30 stays what was written."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
+        for first, resolvers in _BASE.yaml_implicit_resolvers.items()
+    }
+    yaml_constructors: ClassVar[dict[Any, Any]] = {
+        tag: constructor
+        for tag, constructor in _BASE.yaml_constructors.items()
+        if tag is None or tag in {_TAG + name for name in ("null", "bool", "int", "float", "str", "seq")}
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002  # the base class's signature
+        """A map whose keys are texts, each once."""
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _error("a key must be a text", key)
+            if key.tag == f"{_TAG}merge":
+                continue
+            if key.value in seen:
+                raise _error(f"the key {key.value!r} is already set in line {seen[key.value] + 1} of the document", key)
+            seen[key.value] = key.start_mark.line
+        self.flatten_mapping(node)
+        return {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
+
+    def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
+        """A map; constructed at once, since aliases to open maps are refused before."""
+        if not isinstance(node, yaml.MappingNode):
+            raise _error("tagged as a map, but is none", node)
+        yield self.construct_mapping(node)
+
+    def construct_number(self, node: yaml.ScalarNode) -> Any:
+        """A number; 12:30, which YAML 1.1 takes for one of base 60, stays a text, as kubectl reads it."""
+        text = str(self.construct_scalar(node))
+        if ":" in text:
+            return text
+        is_int = node.tag == f"{_TAG}int"
+        try:
+            value = self.construct_yaml_int(node) if is_int else self.construct_yaml_float(node)
+        except (ValueError, IndexError):
+            raise _error(f"{text[:60]!r} cannot be read as a number", node) from None
+        if not isfinite(value):
+            raise _error(f"{text} is not a number in JSON; put it in quotes", node)
+        return value
+
+    def construct_bool(self, node: yaml.ScalarNode) -> Any:
+        """A boolean."""
+        try:
+            return self.construct_yaml_bool(node)
+        except KeyError:
+            raise _error(f"{str(node.value)[:60]!r} is not a boolean", node) from None
+
+
+def _error(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+_Loader.add_constructor(f"{_TAG}map", _Loader.construct_map)
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_number)
+_Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
+_Loader.add_constructor(f"{_TAG}bool", _Loader.construct_bool)
