@@ -38,7 +38,7 @@ _MEND = (
 )
 
 
-class CertificateFilesError(Exception):
+class CertificateFilesError(CertificateError):
     """Files that must not be overwritten, or cannot be read or written; the message names the file and the remedy."""
 
 

@@ -8,13 +8,11 @@ from tests.e2e.control_plane import ControlPlane
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that use the control plane as e2e and keep them on one xdist worker, so that one is started."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that use the control plane as e2e."""
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
-            if config.pluginmanager.hasplugin("xdist"):
-                item.add_marker(pytest.mark.xdist_group("control-plane"))
 
 
 @pytest.fixture(scope="session")

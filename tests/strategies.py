@@ -14,6 +14,9 @@ checked = settings(
 )
 """Decorator for property tests: the same examples on every machine, without a clock."""
 
+checked_on_pods = settings(checked, max_examples=80)
+"""The same for tests that generate whole pods, which takes milliseconds each."""
+
 GPU_NAMES = (
     "nvidia.com/gpu",
     "nvidia.com/gpu.shared",

@@ -124,16 +124,15 @@ def review(
 
     Exit status: 0 all allowed, 1 something refused, 2 unusable input or policy.
     """
-    from webhook.audit import as_diff, as_json, as_text
+    from webhook.audit import as_diff, as_json, as_text, simulate
     from webhook.audit.documents import read_all
-    from webhook.audit.simulate import review
 
     policy_set = _load_policies(policies)
     source = _facts(inventory, kubeconfig)
     facts = source.facts
     if facts is None:
         _fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
-    reviewed = review(list(read_all(paths, sys.stdin)), namespace, policy_set, facts)
+    reviewed = simulate.review(list(read_all(paths, sys.stdin.buffer)), namespace, policy_set, facts)
     source.close()
     if output == "json":
         click.echo(as_json.render(reviewed), nl=False)

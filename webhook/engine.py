@@ -7,7 +7,7 @@ validators about the final pod and notices injections that got lost on the way.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from webhook.model.edits import AddGpuLimit, Annotate, Draft, Edit, apply
+from webhook.model.edits import AddGpuLimit, Annotate, Draft, Edit
 from webhook.model.pod import Pod, placed, pod_from_raw
 from webhook.model.workload import template_of
 from webhook.outcome import Finding, Kind, Outcome
@@ -21,7 +21,7 @@ ANNOTATION = "gpupolicy.dev/injected"
 def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Outcome:
     """The mutating phase: inject what the enforced rules inject, and say what the others would.
 
-    A pod that the API server will refuse on its own never reaches the validating phase, so it is judged here; any
+    A pod that the API server will refuse on its own never reaches the validating phase, so it is judged here too; any
     other is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw)
@@ -31,10 +31,10 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Outcome:
     injected = _ask_mutators(placement, pod, facts, draft, findings)
     if injected:
         pod = placed(pod, draft.object)
-    violations = tuple(_violations(pod, policy, facts))
-    if any(violation.fails_validation for violation in violations):
-        findings.extend(violations)
     injected += _ask_mutators(completion, pod, facts, draft, findings)
+    violations = tuple(_violations(pod, policy, facts))
+    if any(finding.fails_validation for finding in (*findings, *violations)):
+        findings.extend(violations)
     if any(finding.refuses for finding in findings):
         return Outcome(policy, raw, tuple(findings))
     if injected and ANNOTATION not in pod.annotations:
@@ -76,27 +76,40 @@ def check_template(
 ) -> Outcome:
     """Judge the pod template that stands at `path` of a workload, which is never completed, only repaired.
 
-    The only edit is a missing GPU limit, where the policy repairs those. Raises ShapeError for a malformed template.
+    The only edit is a missing GPU limit, where the policy repairs those. On UPDATE (`old` is given) report only what is
+    new. Raises ShapeError for a malformed template.
     """
-    template = _template_pod(raw, path)
-    edits: list[Edit] = []
-    injected: list[str] = []
-    for stage in policy.mutators:
-        for bound in stage:
-            repairs = [e for e in bound.rule.mutate(template, bound.settings, facts) if isinstance(e, AddGpuLimit)]  # type: ignore[misc]  # mutators only hold rules that mutate
-            if repairs and bound.mode is Mode.ENFORCE:
-                edits.extend(repairs)
-                injected.append(bound.rule.key)
-    draft = apply(raw, edits, path)
-    findings = tuple(_violations(_template_pod(draft.object, path), policy, facts))
+    draft = Draft(raw, path)
+    findings: list[Finding] = []
+    injected = _repair(_template_pod(raw, path), policy, facts, draft, findings)
+    findings.extend(_violations(_template_pod(draft.object, path), policy, facts))
     if old is not None and findings:
-        known = set(_violations(_template_pod(old, path), policy, facts))
-        findings = tuple(finding for finding in findings if finding not in known)
-    return Outcome(policy, draft.object, findings, tuple(draft.patch), tuple(injected))
+        before = _template_pod(old, path)
+        known = list(_violations(before, policy, facts))
+        _repair(before, policy, facts, Draft(old, path), known)
+        findings = [finding for finding in findings if finding not in known]
+    if any(finding.refuses for finding in findings):
+        return Outcome(policy, raw, tuple(findings))
+    return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))
 
 
 def _template_pod(raw: Mapping[str, Any], path: tuple[str, ...]) -> Pod:
     return pod_from_raw(template_of(raw, path), ".".join((*path, "spec")))
+
+
+def _repair(template: Pod, policy: Policy, facts: Facts, draft: Draft, findings: list[Finding]) -> list[str]:
+    """Write missing GPU limits where the mode is enforce, say so where it is not; the keys of the rules that wrote."""
+    injected: list[str] = []
+    for stage in policy.mutators:
+        for bound in stage:
+            repairs = [edit for edit in _edits(bound, template, facts) if isinstance(edit, AddGpuLimit)]
+            if repairs and bound.mode is Mode.ENFORCE:
+                injected.append(bound.rule.key)
+                for edit in repairs:
+                    edit.write(draft)
+            elif repairs:
+                findings.append(_would_add(bound, template, repairs))
+    return injected
 
 
 def _ask_mutators(
@@ -116,11 +129,17 @@ def _ask_mutators(
             edits.extend(wanted)
             injected.append(bound.rule.key)
         elif wanted:
-            message = f"would add {_list(wanted)}"
-            findings.append(Finding(bound.rule.key, bound.mode, Kind.INJECTION, pod.spec_path, message))
+            findings.append(_would_add(bound, pod, wanted))
     for edit in edits:
         edit.write(draft)
     return injected
+
+
+def _would_add(bound: BoundRule, pod: Pod, wanted: Sequence[Edit]) -> Finding:
+    """What a rule that is not enforced would have injected; without a missing limit the API server refuses the pod."""
+    is_needed = any(isinstance(edit, AddGpuLimit) for edit in wanted)
+    message = f"would add {_list(wanted)}"
+    return Finding(bound.rule.key, bound.mode, Kind.INJECTION, pod.spec_path, message, fails_validation=is_needed)
 
 
 def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
@@ -155,7 +174,7 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
         for bound in stage:
             if bound.mode is not Mode.ENFORCE:
                 continue
-            lost = _lost(bound, pod, facts)
+            lost = _edits(bound, pod, facts)
             if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
                 continue
             if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
@@ -171,7 +190,8 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
             )
 
 
-def _lost(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
+def _edits(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
+    """What a rule would inject, whatever its mode."""
     values = bound.rule.mutate(pod, bound.settings, facts)  # type: ignore[misc]  # mutators only hold rules that mutate
     return [value for value in values if not isinstance(value, Advice)]
 
@@ -180,7 +200,7 @@ def _lost_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
     for stage in policy.mutators:
         for bound in stage:
             if bound.rule.key == key and bound.mode is Mode.ENFORCE:
-                return bool(_lost(bound, pod, facts))
+                return bool(_edits(bound, pod, facts))
     return False
 
 

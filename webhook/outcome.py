@@ -12,6 +12,15 @@ LONGEST_WARNING = 256
 """Characters of one warning; the API server cuts what is longer."""
 
 
+MOST_VIOLATIONS = 100
+"""Violations that one refusal spells out; a pod can be made to have thousands."""
+
+
+def printable(text: str) -> str:
+    """`text` on one line and without control characters, which a manifest can hold and a terminal would obey."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
 class Kind(StrEnum):
     """What a finding is about."""
 
@@ -35,8 +44,11 @@ class Finding:
     fails_validation: bool = False
 
     def __str__(self) -> str:
-        remedy = f". {self.remedy}." if self.remedy else "."
-        return f"{self.rule}: {self.field}: {self.message}{remedy}"
+        return printable(f"{self.rule}: {self.field}: {self.message}{self._tail}")
+
+    @property
+    def _tail(self) -> str:
+        return f". {self.remedy}." if self.remedy else "."
 
     @property
     def warns(self) -> bool:
@@ -46,7 +58,7 @@ class Finding:
     @property
     def warning(self) -> str:
         """The finding as one warning: plain ASCII, at most 256 characters, cut before the remedy, which stands last."""
-        text, tail = f"{self.rule}: {self.field}: {self.message}", f". {self.remedy}." if self.remedy else "."
+        text, tail = f"{self.rule}: {self.field}: {self.message}", self._tail
         if len(tail) > LONGEST_WARNING // 2:
             tail = tail[: LONGEST_WARNING // 2 - 3] + "..."
         if len(text) + len(tail) > LONGEST_WARNING:
@@ -75,13 +87,16 @@ class Outcome:
 
     @property
     def refusal(self) -> str:
-        """Everything that refuses the pod in one message; empty where it is allowed."""
+        """Everything that refuses the pod in one message, up to 100 violations; empty where it is allowed."""
         refusals = self.refusals
         if len(refusals) < 2:
             return "".join(map(str, refusals))
-        return f"{len(refusals)} violations:\n" + "\n".join(f"- {finding}" for finding in refusals)
+        lines = [f"{len(refusals)} violations:", *(f"- {finding}" for finding in refusals[:MOST_VIOLATIONS])]
+        if len(refusals) > MOST_VIOLATIONS:
+            lines.append(f"- and {len(refusals) - MOST_VIOLATIONS} more")
+        return "\n".join(lines)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One text for each finding that warns."""
-        return tuple(finding.warning for finding in self.findings if finding.warns)
+        """One text for each finding that warns, none of them twice."""
+        return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))

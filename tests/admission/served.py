@@ -31,13 +31,13 @@ class Echo:
     def echo(self, environ):
         return environ["wsgi.input"].read()
 
-    def readyz(self, environ):
+    def readyz(self, _environ):
         return self.readiness
 
-    def bug(self, environ):
+    def bug(self, _environ):
         raise RuntimeError("a bug")
 
-    def large(self, environ):
+    def large(self, _environ):
         return b"x" * 4_000_000
 
     def sleep(self, environ):

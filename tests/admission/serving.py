@@ -38,9 +38,7 @@ def make_certificate(directory, name="server", password=None):
     cert_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
     cert_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
-    key_file.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
-    )
+    key_file.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
     return cert_file, key_file
 
 
@@ -128,6 +126,7 @@ class Server:
 
     def tcp(self, timeout=PATIENCE):
         sock = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as Go does
         return self.connections.enter_context(sock)
 
     def tls(self, context=None):

@@ -56,7 +56,7 @@ def test_the_symlink_swap_of_a_mounted_secret_is_noticed(tmp_path):
     keeper = CertificateKeeper(tmp_path / "..data/server.crt", tmp_path / "..data/server.key", check_seconds=0)
     keeper.context()
     (tmp_path / "..tmp").symlink_to("new")
-    os.replace(tmp_path / "..tmp", tmp_path / "..data")  # noqa: PTH105  what the kubelet does
+    os.replace(tmp_path / "..tmp", tmp_path / "..data")
     assert handshake(keeper.context(), trusting(new))
 
 
@@ -94,7 +94,7 @@ def test_files_that_cannot_be_used_keep_the_old_certificate_until_they_can(tmp_p
     for _ in range(3):
         assert handshake(keeper.context(), old)
     assert keeper.error
-    assert 1 == len(caplog.records), "said once, not every time"
+    assert len(caplog.records) == 1, "said once, not every time"
     make_certificate(tmp_path)
     assert handshake(keeper.context(), trusting(cert_file))
     assert keeper.error is None
@@ -136,9 +136,9 @@ def test_a_client_certificate_is_demanded_when_an_authority_is_configured(tmp_pa
 def test_a_running_server_takes_the_new_certificate_and_keeps_its_connections(tmp_path):
     with serving(tmp_path, certificate_check_seconds=0) as server:
         kept = server.tls()
-        assert 200 == kept.ask()[0]
+        assert kept.ask()[0] == 200
         make_certificate(tmp_path)
-        assert 200 == server.tls(trusting(server.cert_file)).ask()[0]
+        assert server.tls(trusting(server.cert_file)).ask()[0] == 200
         with pytest.raises(ssl.SSLCertVerificationError):
             server.tls()
-        assert 200 == kept.ask()[0]
+        assert kept.ask()[0] == 200

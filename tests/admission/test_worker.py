@@ -83,11 +83,11 @@ def used_and_kept(server):
         pytest.param(used_and_kept, 64, id="64 connections kept alive"),
     ],
 )
-def test_whatever_other_clients_hold_the_next_one_is_answered(server, hold, count, record_property):
+def test_whatever_other_clients_hold_the_next_one_is_answered(server, hold, count):
     for _ in range(count):
         hold(server)
     waited = max(server.seconds_to_answer() for _ in range(3))
-    record_property("milliseconds", round(waited * 1000, 1))
+    print(f"answered within {waited * 1000:.0f} ms")  # shown by pytest -rP
     assert waited < SOON
 
 
@@ -95,7 +95,7 @@ def test_many_requests_use_one_connection(server):
     client = server.tls()
     answers = [client.ask(body=b"%d" % number) for number in range(20)]
     assert [(200, b"%d" % number) for number in range(20)] == [(status, body) for status, _, body in answers]
-    assert "keep-alive" == answers[-1][1]["connection"]
+    assert answers[-1][1]["connection"] == "keep-alive"
 
 
 def test_requests_sent_ahead_are_answered_in_order(server):
@@ -108,7 +108,7 @@ def test_a_request_behind_one_that_takes_long_is_answered_after_it(server):
     time.sleep(0.1)
     client.send(request(body=b"second"))
     assert client.answer()[2].isdigit()
-    assert b"second" == client.answer()[2]
+    assert client.answer()[2] == b"second"
 
 
 def test_a_client_that_half_closes_after_its_request_is_answered(server):
@@ -136,8 +136,8 @@ def test_a_chunked_body_arrives_whole_and_the_next_request_too(server, body, ste
     message = CHUNKED + body + request(body=b"next")
     for start in range(0, len(message), step):
         client.send(message[start : start + step])
-    assert (200, b"hello world") == client.answer()[::2]
-    assert (200, b"next") == client.answer()[::2]
+    assert client.answer()[::2] == (200, b"hello world")
+    assert client.answer()[::2] == (200, b"next")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_chunked_body_arrives_whole_and_the_next_request_too(server, body, ste
 )
 def test_what_is_no_request_gets_400_and_the_connection_ends_cleanly(server, message):
     client = server.tls().send(message + b"more")
-    assert 400 == client.answer()[0]
+    assert client.answer()[0] == 400
     assert client.ended()
 
 
@@ -161,18 +161,18 @@ def test_a_client_may_wait_for_100_continue_before_it_sends_the_body(server):
     client = server.tls()
     head, _, body = request(body=b"x" * 100_000, expect="100-continue").partition(b"\r\n\r\n")
     client.send(head + b"\r\n\r\n")
-    assert 100 == client.answer()[0]
+    assert client.answer()[0] == 100
     client.send(body)
-    assert (200, b"x" * 100_000) == client.answer()[::2]
+    assert client.answer()[::2] == (200, b"x" * 100_000)
 
 
 def test_a_body_at_the_limit_is_received(server):
-    assert (200, b"x" * LIMIT) == server.tls().ask(body=b"x" * LIMIT)[::2]
+    assert server.tls().ask(body=b"x" * LIMIT)[::2] == (200, b"x" * LIMIT)
 
 
 def test_the_application_refuses_a_length_over_the_limit_before_the_body_is_sent(server):
     client = server.tls().send(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
-    assert (413, b"the limit says no") == client.answer()[::2]
+    assert client.answer()[::2] == (413, b"the limit says no")
     assert client.ended()
 
 
@@ -187,54 +187,65 @@ def test_the_application_refuses_a_length_over_the_limit_before_the_body_is_sent
 def test_the_refusal_of_a_large_body_is_readable_after_all_of_it_was_sent(server, framed):
     client = server.tls().send(framed(b"x" * (LIMIT + 5_000_000)))
     status, _, body = client.answer()
-    assert 413 == status
+    assert status == 413
     assert b"limit" in body
     assert client.ended()
 
 
 def test_an_application_that_reads_a_body_over_the_limit_fails_instead_of_seeing_an_empty_one(server):
-    assert 500 == server.tls().ask("/careless", body=b"x" * (LIMIT + 1))[0]
+    assert server.tls().ask("/careless", body=b"x" * (LIMIT + 1))[0] == 500
+
+
+def test_large_bodies_that_never_arrive_use_limited_memory_and_small_requests_get_in(server):
+    head, _, body = request(body=b"x" * LIMIT).partition(b"\r\n\r\n")
+    held = [server.tls().send(head + b"\r\n\r\n" + body[:-1]) for _ in range(8)]
+    wait_for(lambda: server.tls().ask(body=body)[0] == 503)
+    assert server.tls().ask(body=b"x" * 60_000)[0] == 200
+    assert held[0].send(body[-1:]).answer()[0] == 200
+    assert server.tls().ask(body=body)[0] == 200
 
 
 def test_a_head_that_never_ends_is_refused(server):
     client = server.tls().send(b"POST /echo HTTP/1.1\r\n" + b"X-Long: x\r\n" * 7_000)
-    assert 431 == client.answer()[0]
+    assert client.answer()[0] == 431
 
 
 def test_a_request_may_arrive_byte_by_byte(server):
     client = server.tls()
     for byte in request(body=b"hello"):
         client.send(bytes([byte]))
-    assert (200, b"hello") == client.answer()[::2]
+    assert client.answer()[::2] == (200, b"hello")
 
 
 def test_a_bug_in_the_application_is_a_500_and_the_server_goes_on(server):
-    assert 500 == server.tls().ask("/bug")[0]
-    assert 200 == server.tls().ask()[0]
+    assert server.tls().ask("/bug")[0] == 500
+    assert server.tls().ask()[0] == 200
 
 
 def test_a_large_answer_is_taken_in_the_pace_of_the_client(server):
     client = server.tls().send(request("/large"))
     time.sleep(0.2)
-    assert (200, b"x" * 4_000_000) == client.answer()[::2]
-    assert 200 == client.ask()[0]
+    assert client.answer()[::2] == (200, b"x" * 4_000_000)
+    assert client.ask()[0] == 200
 
 
-@pytest.mark.parametrize("path", [pytest.param("/sleep", id="unannounced"), pytest.param("/sleep?announced", id="announced")])
+@pytest.mark.parametrize(
+    "path", [pytest.param("/sleep", id="unannounced"), pytest.param("/sleep?announced", id="announced")]
+)
 def test_requests_that_wait_for_something_do_not_hold_up_the_others(server, path):
     sleepers = [server.tls().send(request(path)) for _ in range(3)]
     before = time.monotonic()
-    assert 200 == server.tls().ask()[0]
+    assert server.tls().ask()[0] == 200
     assert time.monotonic() - before < 0.4, "answered only when a sleeper had slept"
-    assert 3 == max(int(client.answer()[2]) for client in sleepers)
+    assert max(int(client.answer()[2]) for client in sleepers) == 3
 
 
 def test_a_client_that_goes_away_while_its_request_is_answered_harms_nobody(server):
     client = server.tls().send(request("/sleep"))
     client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with a reset
     client.sock.close()
-    assert 200 == server.tls().ask()[0]
-    assert 200 == server.tls().ask("/sleep")[0]
+    assert server.tls().ask()[0] == 200
+    assert server.tls().ask("/sleep")[0] == 200
     assert "dropping the connection" not in server.log
 
 
@@ -243,7 +254,7 @@ def test_plain_http_on_the_tls_port_is_refused_and_logged(server):
     sock.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
     with contextlib.suppress(ConnectionResetError):
         assert not sock.recv(100).startswith(b"HTTP")
-    assert 200 == server.tls().ask()[0]
+    assert server.tls().ask()[0] == 200
     wait_for(lambda: "HTTP_REQUEST" in server.log)
 
 

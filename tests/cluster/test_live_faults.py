@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from threading import enumerate as enumerate_threads
 from typing import Any
 
 import pytest
@@ -263,6 +265,51 @@ def test_a_server_that_answers_while_the_watch_fails_makes_the_facts_stale_after
         eventually(lambda: facts.status(clock.now).age_seconds == 0.0)
 
 
+def test_after_a_silence_the_age_counts_from_the_last_word(server, tmp_path):
+    clock = Clock()
+
+    def silence(request: Request, path: str, query: dict[str, str]) -> None:
+        request.begin_stream()
+        clock.now += 100
+        server.closing.wait(30)
+
+    server.instead_of_watch[NODES] = first(silence, then=always(500, STATUS))
+    server.instead[NODES] = first(server.answer, then=always(500, STATUS))
+    timing = Timing(watch=(0.2, 0.2), margin=0.2, first_retry=0.02, last_retry=0.1)
+    with following(server, tmp_path, timing=timing, clock=clock) as facts:
+        eventually(lambda: watched(facts))
+        clock.now += 50
+        eventually(lambda: "nodes: the API server answered 500" in facts.status(clock.now).detail)
+        assert facts.status(clock.now).age_seconds >= 50
+
+
+def test_runtime_classes_that_were_known_are_kept_when_the_server_forgets_the_api(server, tmp_path):
+    with following(server, tmp_path) as facts:
+        eventually(lambda: watched(facts))
+        server.instead[RUNTIME_CLASSES] = always(404, b"404 page not found")
+        server.tell(RUNTIME_CLASSES, EXPIRED_EVENT)
+        eventually(lambda: "runtimeclasses: the API server answered 404" in facts.status(0).detail)
+        assert facts.facts is not None
+        assert facts.facts.runtime_class("nvidia") is not None
+
+
+def test_runtime_classes_that_arrive_during_a_long_list_of_nodes_are_kept(server, tmp_path):
+    arrived = Event()
+
+    def wait(request: Request, path: str, query: dict[str, str]) -> None:
+        arrived.wait(10)
+        server.answer(request, path, query)
+
+    server.objects[NODES] = [node(f"n{number}") for number in range(150)]
+    server.instead[NODES] = first(server.answer, then=wait)
+    with following(server, tmp_path) as facts:
+        eventually(lambda: len(server.lists(NODES)) == 2 and "runtimeclasses: followed" in facts.status(0).detail)
+        arrived.set()
+        found = eventually(lambda: facts.facts)
+        assert found.runtime_class("nvidia") is not None
+        assert len(found.nodes) == 150
+
+
 def test_a_server_that_is_away_leaves_the_last_known_facts_in_force(server, tmp_path):
     clock = Clock()
     with following(server, tmp_path, clock=clock) as facts:
@@ -352,7 +399,7 @@ def hang(server: FakeApiServer) -> Answer:
     return lambda _request, _path, _query: server.closing.wait(30) and None
 
 
-@pytest.mark.parametrize("during", ["a watch", "a list", "a pause"])
+@pytest.mark.parametrize("during", ["a watch", "a pause", "a list"])
 def test_closing_takes_less_than_two_seconds(server, tmp_path, during):
     if during == "a list":
         server.instead[NODES] = hang(server)
@@ -365,6 +412,8 @@ def test_closing_takes_less_than_two_seconds(server, tmp_path, during):
         began = time.monotonic()
         facts.close()
         assert time.monotonic() - began < 2
+        if during != "a list":  # which cannot be interrupted; its thread ends with the answer, or with the process
+            assert not [thread for thread in enumerate_threads() if thread.name == "watch-nodes"]
 
 
 BROKEN: dict[str, Any] = {

@@ -14,10 +14,13 @@ import yaml
 from certs.files import ensure_files
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.daemon import Daemon
+from tests.e2e.objects import gpu_pod, pod
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = SERVICE = "gpu-policy"
 HOST = f"{SERVICE}.{NAMESPACE}.svc"
+REFUSED_EARLY = pod("early", {"requests": {"nvidia.com/gpu": "1"}})
+REFUSED_LATE = gpu_pod("late", gpus=100)
 ANNOTATION = "gpupolicy.dev/injected"
 COMMAND = [sys.executable, "-m", "webhook"]
 
@@ -91,10 +94,10 @@ class Installation:
         """Apply both configurations and wait until the API server uses them."""
         self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(self.configurations()))
 
-    def annotates(self, pod: dict[str, Any]) -> bool:
-        """Whether the API server already asks the webhook: a dry run of creating `pod` shows its annotation."""
-        status, answer = self.plane.raw("POST", "/api/v1/namespaces/default/pods?dryRun=All", pod)
-        return status == 201 and ANNOTATION in answer["metadata"].get("annotations", {})
+    def is_asked(self) -> bool:
+        """Whether the API server already asks both phases: dry runs that each of them refuses are refused."""
+        path = "/api/v1/namespaces/judged-probe/pods?dryRun=All"
+        return all(self.plane.raw("POST", path, probe)[0] == 403 for probe in (REFUSED_EARLY, REFUSED_LATE))
 
     def unregister(self, *kinds: str) -> None:
         """Delete configurations by kind; both without arguments."""

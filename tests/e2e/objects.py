@@ -2,7 +2,22 @@
 
 from typing import Any
 
+JUDGED = """\
+    tolerations: {mode: disabled}
+    nodeAffinity: {mode: disabled}
+    runtimeClass: {mode: disabled}
+    sharedMemory: {mode: disabled}
+    ncclEnv: {mode: disabled}
+"""
+"""Rules of a policy that injects nothing."""
+
 POLICIES = {
+    "judged": f"""\
+spec:
+  namespaces: ["judged-*"]
+  rules:
+    visibleDevices: {{mode: enforce}}
+{JUDGED}""",
     "enforced": """\
 spec:
   namespaces: ["enforced-*"]
@@ -42,13 +57,6 @@ spec:
     ncclEnv: {mode: audit}
     gpuLimits: {mode: audit, maxPerPod: 1}
     visibleDevices: {mode: audit}
-""",
-    "unrestricted": """\
-spec:
-  namespaces: ["unrestricted-*"]
-  rules:
-    gpuLimits: {mode: disabled}
-    visibleDevices: {mode: disabled}
 """,
 }
 

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +18,28 @@ from webhook.model.workload import TEMPLATES
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 FILES = sorted(DEPLOY.rglob("*.yaml"))
+REGISTRATIONS = sorted((DEPLOY / "registration").glob("*.yaml"))
 NEWER_THAN_OLDEST = {"policy/v1 PodDisruptionBudget": (1, 21)}
 """Kinds that servers do not know before a version."""
-SERVICE_ACCOUNT = "system:serviceaccount:gpu-policy:gpu-policy"
+ELSEWHERE = "gpu-policy-manifests"
+"""Stands for the namespace gpu-policy on the server, so that tests which install the webhook find it untouched."""
+SERVICE_ACCOUNT = f"system:serviceaccount:{ELSEWHERE}:gpu-policy"
 
 
 def documents(file: Path, bundle: str = "Q0E=") -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(file.read_text().replace("${CA_BUNDLE}", bundle)))
+
+
+def elsewhere(file: Path) -> list[dict[str, Any]]:
+    found = documents(file)
+    for document in found:
+        metadata = document["metadata"]
+        if document["kind"] == "Namespace":
+            metadata["name"] = metadata["labels"]["kubernetes.io/metadata.name"] = ELSEWHERE
+        for place in (metadata, *document.get("subjects", [])):
+            if "namespace" in place:
+                place["namespace"] = ELSEWHERE
+    return found
 
 
 def relative(file: Path) -> str:
@@ -32,16 +48,18 @@ def relative(file: Path) -> str:
 
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The API server with the namespace and the rights of the webhook, which stay."""
-    control_plane.kubectl("apply", "-f", str(DEPLOY / "00-namespace.yaml"), "-f", str(DEPLOY / "10-rbac.yaml"))
+    """The API server with the namespace and the rights of the webhook."""
+    rights = yaml.safe_dump_all(elsewhere(DEPLOY / "10-rbac.yaml"))
+    namespace = yaml.safe_dump_all(elsewhere(DEPLOY / "00-namespace.yaml"))
+    control_plane.kubectl("apply", "-f", "-", input=f"{namespace}---\n{rights}")
     yield control_plane
-    control_plane.kubectl("delete", "-f", str(DEPLOY / "10-rbac.yaml"))
+    control_plane.kubectl("delete", "-f", "-", input=rights)
 
 
 @pytest.mark.parametrize("file", FILES, ids=relative)
 def test_every_manifest_is_accepted_without_a_warning(server: ControlPlane, file: Path) -> None:
     """Validation on refuses unknown fields; where only a kind is too new for the server, that kind is named."""
-    for document in documents(file):
+    for document in elsewhere(file):
         kind = f"{document['apiVersion']} {document['kind']}"
         if server.version < (since := NEWER_THAN_OLDEST.get(kind, (1, 0))):
             pytest.skip(f"{kind} came with Kubernetes {since}; this is {server.version}")
@@ -68,16 +86,26 @@ def test_a_registration_without_its_bundle_is_refused(server: ControlPlane) -> N
     assert "base64" in done.stderr
 
 
-def test_the_bundle_is_filled_in_by_the_command_that_the_files_name(tmp_path: Path) -> None:
-    ensure_files(tmp_path / "certificates", ["gpu-policy.gpu-policy.svc"])
-    for name in ("webhooks.yaml", "webhooks-before-1.28.yaml"):
-        file = DEPLOY / "registration" / name
-        (command,) = re.findall(r"^#   (sed .*) \|", file.read_text(), flags=re.MULTILINE)
-        command = command.replace("THIS_FILE", str(file))
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
-        certificate = (tmp_path / "certificates" / "ca.crt").read_bytes()
-        for document in yaml.safe_load_all(done.stdout):
-            assert base64.b64decode(document["webhooks"][0]["clientConfig"]["caBundle"]) == certificate
+def fill_in(file: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command that the head of a registration names, up to kubectl, in a folder that holds certificates."""
+    (command,) = re.findall(r"^#   (CA_BUNDLE=.* &&)\n#   (sed .*) \|", file.read_text(), flags=re.MULTILINE)
+    script = " ".join(command).replace("THIS_FILE", str(file))
+    return subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl command here")
+@pytest.mark.parametrize("file", REGISTRATIONS, ids=relative)
+def test_the_bundle_is_filled_in_by_the_command_that_the_file_names(file: Path, tmp_path: Path) -> None:
+    result = ensure_files(tmp_path / "certificates", ["gpu-policy.gpu-policy.svc"])
+    for document in yaml.safe_load_all(fill_in(file, tmp_path).stdout):
+        bundle = document["webhooks"][0]["clientConfig"]["caBundle"]
+        assert base64.b64decode(bundle) == result.ca_file.read_bytes()
+
+
+@pytest.mark.parametrize("file", REGISTRATIONS, ids=relative)
+def test_nothing_is_registered_without_certificates(file: Path, tmp_path: Path) -> None:
+    """An empty bundle would be accepted, and then every GPU pod refused."""
+    assert fill_in(file, tmp_path).stdout == ""
 
 
 @pytest.mark.parametrize(

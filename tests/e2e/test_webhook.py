@@ -13,7 +13,7 @@ import yaml
 from tests.e2e.control_plane import NODE_TOKEN, TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import ANNOTATION, Installation
-from tests.e2e.objects import deployment, gpu_pod, job, pod
+from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
 from webhook.audit.documents import read_all
 from webhook.audit.simulate import review
 from webhook.cluster.snapshot import EMPTY
@@ -45,16 +45,16 @@ def pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def runtime_class(webhook: Installation) -> Any:
+def runtime_class(completing: Installation) -> Any:
     """A RuntimeClass nvidia, known to the webhook."""
-    plane = webhook.plane
+    plane = completing.plane
     body = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
     assert plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", body)[0] == 201
     probe = gpu_pod("probe")
 
     def is_injected() -> bool:
-        spec = plane.raw("POST", "/api/v1/namespaces/default/pods?dryRun=All", probe)[1]["spec"]
-        return spec.get("runtimeClassName") == "nvidia"
+        answer = plane.raw("POST", "/api/v1/namespaces/default/pods?dryRun=All", probe)[1]
+        return answer.get("spec", {}).get("runtimeClassName") == "nvidia"
 
     eventually(is_injected)
     yield
@@ -63,13 +63,13 @@ def runtime_class(webhook: Installation) -> Any:
 
 
 def test_a_bare_gpu_pod_gets_all_five_injections_and_a_second_apply_changes_nothing(
-    webhook: Installation, make_namespace: Namespaces, runtime_class: None
+    completing: Installation, make_namespace: Namespaces, runtime_class: None
 ) -> None:
     """Toleration, node affinity, runtime class, /dev/shm and NCCL are added once."""
     namespace = make_namespace("enforced")
-    status, said = apply(webhook.plane, namespace, gpu_pod("bare"))
+    status, said = apply(completing.plane, namespace, gpu_pod("bare"))
     assert status == 0, said
-    spec = get(webhook.plane, namespace, "bare")["spec"]
+    spec = get(completing.plane, namespace, "bare")["spec"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
     required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     expression = {"key": "example.com/pool", "operator": "In", "values": ["gpu"]}
@@ -82,36 +82,36 @@ def test_a_bare_gpu_pod_gets_all_five_injections_and_a_second_apply_changes_noth
     assert {"name": "NCCL_SOCKET_IFNAME", "value": "eth0"} in container["env"]
     assert {"name": "NCCL_DEBUG", "value": "WARN"} in container["env"]
 
-    status, said = apply(webhook.plane, namespace, gpu_pod("bare"))
+    status, said = apply(completing.plane, namespace, gpu_pod("bare"))
     assert (status, said.strip()) == (0, "pod/bare unchanged")
-    assert get(webhook.plane, namespace, "bare")["spec"] == spec
+    assert get(completing.plane, namespace, "bare")["spec"] == spec
 
 
-def test_server_side_apply_twice_gives_the_same_pod(webhook: Installation, make_namespace: Namespaces) -> None:
+def test_server_side_apply_twice_gives_the_same_pod(completing: Installation, make_namespace: Namespaces) -> None:
     """Nothing is injected a second time when the fields are owned by an apply manager."""
     namespace = make_namespace("enforced")
     for _ in range(2):
-        status, said = apply(webhook.plane, namespace, gpu_pod("bare"), "--server-side")
+        status, said = apply(completing.plane, namespace, gpu_pod("bare"), "--server-side")
         assert status == 0, said
-    spec = get(webhook.plane, namespace, "bare")["spec"]
+    spec = get(completing.plane, namespace, "bare")["spec"]
     assert [t["key"] for t in spec["tolerations"]].count("nvidia.com/gpu") == 1
     assert len(spec["containers"][0]["volumeMounts"]) == 1
 
 
 def test_a_server_side_dry_run_shows_the_completed_pod_and_leaves_nothing(
-    webhook: Installation, make_namespace: Namespaces
+    completing: Installation, make_namespace: Namespaces
 ) -> None:
     """`kubectl apply --dry-run=server` passes through the webhook without a trace."""
     namespace = make_namespace("enforced")
-    status, said = apply(webhook.plane, namespace, gpu_pod("dry"), "--dry-run=server", "-o", "json")
+    status, said = apply(completing.plane, namespace, gpu_pod("dry"), "--dry-run=server", "-o", "json")
     assert status == 0, said
     assert ANNOTATION in json.JSONDecoder().raw_decode(said)[0]["metadata"]["annotations"]
-    assert pods(webhook.plane, namespace) == []
+    assert pods(completing.plane, namespace) == []
 
 
 def test_a_pod_without_gpus_is_not_touched(webhook: Installation, make_namespace: Namespaces) -> None:
     """The stored pod has no trace of the webhook."""
-    namespace = make_namespace("enforced")
+    namespace = make_namespace("judged")
     assert apply(webhook.plane, namespace, pod("web", {"limits": {"cpu": "1"}}))[0] == 0
     stored = get(webhook.plane, namespace, "web")
     assert ANNOTATION not in stored["metadata"]["annotations"]
@@ -131,7 +131,7 @@ def test_gpus_in_requests_only_are_explained(
     webhook: Installation, make_namespace: Namespaces, manifest: dict[str, Any], field: str
 ) -> None:
     """Our explanation comes before the API server's, and names the place and the remedy."""
-    status, said = apply(webhook.plane, make_namespace("enforced"), manifest)
+    status, said = apply(webhook.plane, make_namespace("judged"), manifest)
     assert status == 1
     assert f"{field}.resources: {EXPLANATION}" in said
     assert "Move the 2 to resources.limits" in said
@@ -146,11 +146,11 @@ def test_gpus_in_requests_only_are_explained(
     ],
 )
 def test_gpus_in_requests_only_are_repaired_where_the_policy_says_so(
-    webhook: Installation, make_namespace: Namespaces, manifest: dict[str, Any]
+    completing: Installation, make_namespace: Namespaces, manifest: dict[str, Any]
 ) -> None:
     """The same number is added to limits, and nothing else in a template."""
     namespace = make_namespace("repaired")
-    status, said = apply(webhook.plane, namespace, manifest, "-o", "json")
+    status, said = apply(completing.plane, namespace, manifest, "-o", "json")
     assert status == 0, said
     stored, _ = json.JSONDecoder().raw_decode(said)
     spec = stored["spec"]["template"]["spec"] if "template" in stored["spec"] else stored["spec"]
@@ -160,7 +160,7 @@ def test_gpus_in_requests_only_are_repaired_where_the_policy_says_so(
 
 @pytest.mark.parametrize("make", [pytest.param(deployment, id="Deployment"), pytest.param(job, id="Job")])
 def test_pods_of_workloads_are_completed_when_controllers_create_them(
-    webhook: Installation, cluster: ControlPlane, make_namespace: Namespaces, make: Callable[..., dict[str, Any]]
+    completing: Installation, cluster: ControlPlane, make_namespace: Namespaces, make: Callable[..., dict[str, Any]]
 ) -> None:
     """A ReplicaSet's and a Job's pods come without a name and are completed all the same; the template is not."""
     namespace = make_namespace("enforced")
@@ -171,11 +171,11 @@ def test_pods_of_workloads_are_completed_when_controllers_create_them(
     assert made[0]["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/dev/shm"
 
 
-def test_violations_are_refused_all_at_once(webhook: Installation, make_namespace: Namespaces) -> None:
+def test_violations_are_refused_all_at_once(completing: Installation, make_namespace: Namespaces) -> None:
     """One refusal names the contradiction, the maximum and the variable."""
     manifest = gpu_pod("wrong", gpus=9, nodeSelector={"example.com/pool": "cpu"})
     manifest["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
-    status, said = apply(webhook.plane, make_namespace("enforced"), manifest)
+    status, said = apply(completing.plane, make_namespace("enforced"), manifest)
     assert status == 1
     assert "3 violations" in said
     assert "asks for 9 GPUs; the policy allows at most 8 per pod. Ask for 8 or fewer." in said
@@ -218,16 +218,16 @@ def test_mode_audit_is_silent_and_recorded(webhook: Installation, make_namespace
 
 
 def test_without_the_mutating_configuration_the_safety_net_refuses_or_warns(
-    webhook: Installation, make_namespace: Namespaces
+    completing: Installation, make_namespace: Namespaces
 ) -> None:
     """A pod that missed its required node affinity is refused; other missing injections are warnings."""
-    webhook.unregister("mutatingwebhookconfiguration")
+    completing.unregister("mutatingwebhookconfiguration")
     namespace = make_namespace("enforced")
-    status, said = eventually(lambda: _refused(webhook.plane, namespace, gpu_pod("missed")))
+    status, said = eventually(lambda: _refused(completing.plane, namespace, gpu_pod("missed")))
     assert "denied the request: nodeAffinity: spec: required node affinity example.com/pool In [gpu]" in said
     assert "should have been injected and is missing" in said
 
-    status, said = apply(webhook.plane, make_namespace("default"), gpu_pod("missed"))
+    status, said = apply(completing.plane, make_namespace("default"), gpu_pod("missed"))
     assert status == 0, said
     assert "Warning: tolerations: spec: toleration nvidia.com/gpu Exists:NoSchedule should have been injected" in said
 
@@ -241,9 +241,9 @@ def test_an_edited_policy_holds_within_seconds_and_a_broken_one_never(
     webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """The set is swapped whole; a file with a mistake keeps the last good set and shows in /readyz."""
-    namespace = make_namespace("edited")
+    namespace = make_namespace("judged")
     assert apply(webhook.plane, namespace, gpu_pod("two"), "--dry-run=server")[0] == 0
-    webhook.write_policy(namespace, "spec: {rules: {gpuLimits: {maxPerPod: 1}}}\n")
+    webhook.write_policy(namespace, f"spec:\n  rules:\n    gpuLimits: {{maxPerPod: 1}}\n{JUDGED}")
     started = time.monotonic()
     _, said = eventually(lambda: _refused(webhook.plane, namespace, gpu_pod("two")), seconds=10)
     assert "at most 1 per pod" in said
@@ -258,11 +258,11 @@ def test_an_edited_policy_holds_within_seconds_and_a_broken_one_never(
     eventually(lambda: not _refused(webhook.plane, namespace, gpu_pod("two")), seconds=10)
 
 
-def test_a_missing_runtime_class_is_not_injected(webhook: Installation, make_namespace: Namespaces) -> None:
+def test_a_missing_runtime_class_is_not_injected(completing: Installation, make_namespace: Namespaces) -> None:
     """A pod with a RuntimeClass that does not exist would be refused by Kubernetes."""
     namespace = make_namespace("enforced")
-    assert apply(webhook.plane, namespace, gpu_pod("plain"))[0] == 0
-    assert "runtimeClassName" not in get(webhook.plane, namespace, "plain")["spec"]
+    assert apply(completing.plane, namespace, gpu_pod("plain"))[0] == 0
+    assert "runtimeClassName" not in get(completing.plane, namespace, "plain")["spec"]
 
 
 def test_A6_A14_a_terminating_pod_loses_its_finalizer_although_the_policy_now_forbids_it(
@@ -270,11 +270,11 @@ def test_A6_A14_a_terminating_pod_loses_its_finalizer_although_the_policy_now_fo
 ) -> None:
     """Updates that bring no new violation pass, or pods would hang in Terminating."""
     plane = webhook.plane
-    namespace = make_namespace("finalized")
+    namespace = make_namespace("judged")
     manifest = gpu_pod("held")
     manifest["metadata"]["finalizers"] = ["example.com/held"]
     assert apply(plane, namespace, manifest)[0] == 0
-    webhook.write_policy(namespace, "spec: {rules: {gpuLimits: {maxPerPod: 0}, visibleDevices: {mode: enforce}}}\n")
+    webhook.write_policy(namespace, f"spec:\n  rules:\n    gpuLimits: {{maxPerPod: 0}}\n{JUDGED}")
     eventually(lambda: _refused(plane, namespace, gpu_pod("other")), seconds=10)
     path = f"/api/v1/namespaces/{namespace}/pods/held"
     assert plane.raw("DELETE", f"{path}?gracePeriodSeconds=0")[0] == 200
@@ -295,7 +295,7 @@ def test_A12_an_ephemeral_container_cannot_reach_for_gpus(webhook: Installation,
     plane = webhook.plane
     if plane.version < (1, 25):
         pytest.skip(f"ephemeral containers need Kubernetes 1.25, this is {plane.version[0]}.{plane.version[1]}")
-    namespace = make_namespace("enforced")
+    namespace = make_namespace("judged")
     assert apply(plane, namespace, gpu_pod("busy"))[0] == 0
     path = f"/api/v1/namespaces/{namespace}/pods/busy/ephemeralcontainers"
     container: dict[str, Any] = {"name": "debug", "image": "registry.example/debug:1"}
@@ -316,7 +316,7 @@ def test_A13_a_resize_passes_where_it_brings_no_new_violation(
     plane = webhook.plane
     if plane.version < (1, 33):
         pytest.skip(f"pods/resize needs Kubernetes 1.33, this is {plane.version[0]}.{plane.version[1]}")
-    namespace = make_namespace("enforced")
+    namespace = make_namespace("judged")
     manifest = pod("grow", {"limits": {"cpu": "1", "memory": "4Gi", "nvidia.com/gpu": 2}})
     assert apply(plane, namespace, manifest)[0] == 0
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
@@ -333,7 +333,7 @@ def test_A13_a_resize_passes_where_it_brings_no_new_violation(
 def test_A34_only_nodes_have_mirror_pods(webhook: Installation, make_namespace: Namespaces) -> None:
     """The annotation of a mirror pod exempts nobody but the kubelets."""
     plane = webhook.plane
-    namespace = make_namespace("enforced")
+    namespace = make_namespace("judged")
     plane.kubectl("create", "role", "creator", "--verb=create", "--resource=pods", namespace=namespace)
     users = ["--user=tenant", "--user=system:node:n1"]
     plane.kubectl("create", "rolebinding", "creators", "--role=creator", *users, namespace=namespace)
@@ -368,15 +368,15 @@ def test_A19_the_excluded_namespaces_need_no_webhook(webhook: Installation) -> N
     "file", sorted((Path(__file__).parents[2] / "examples").glob("[0-9]*.yaml")), ids=lambda file: file.stem
 )
 def test_review_agrees_with_the_api_server_on_the_examples(
-    webhook: Installation, make_namespace: Namespaces, runtime_class: None, file: Path
+    completing: Installation, make_namespace: Namespaces, runtime_class: None, file: Path
 ) -> None:
     """What `gpu-policy review` calls refused is refused by the API server, and nothing else is."""
     manifest = yaml.safe_load(file.read_text())
     namespace = manifest["metadata"]["namespace"]
-    if webhook.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
-        webhook.plane.namespace(namespace)
-    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", load(webhook.policies), EMPTY).items
-    status, said = apply(webhook.plane, namespace, manifest, "--dry-run=server")
+    if completing.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
+        completing.plane.namespace(namespace)
+    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", load(completing.policies), EMPTY).items
+    status, said = apply(completing.plane, namespace, manifest, "--dry-run=server")
     assert (status == 0) == item.is_allowed, said
     for violation in item.violations:
         assert violation.message in said

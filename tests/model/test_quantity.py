@@ -103,8 +103,8 @@ def test_every_spelling_that_the_api_server_accepts_is_read_exactly(written, amo
         pytest.param(".", '"."', id="a point alone"),
         pytest.param("+", '"+"', id="a sign alone"),
         pytest.param(True, "true", id="a boolean"),
-        pytest.param(float("nan"), "nan", id="a float that is no number"),
-        pytest.param(float("inf"), "inf", id="an infinite float"),
+        pytest.param(float("nan"), '"nan"', id="a float that is no number"),
+        pytest.param(float("inf"), '"inf"', id="an infinite float"),
         pytest.param([], "a list", id="a list"),
         pytest.param({"a": 1}, "a map", id="a map"),
     ],
@@ -112,8 +112,7 @@ def test_every_spelling_that_the_api_server_accepts_is_read_exactly(written, amo
 def test_nonsense_is_refused_in_words(written, shown):
     with pytest.raises(QuantityError) as refused:
         parse_quantity(written)
-    expected = {"nan": "a number", "inf": "a number"}.get(shown, shown)
-    assert str(refused.value) == f"{expected} is not a quantity"
+    assert str(refused.value) == f"{shown} is not a quantity"
 
 
 @pytest.mark.parametrize(

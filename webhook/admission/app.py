@@ -3,9 +3,9 @@
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
 
 from flask import Flask, Request, Response, request
+from werkzeug.exceptions import HTTPException
 
 from webhook.admission import logs, phases
 from webhook.admission.metrics import CONTENT_TYPE, Metrics
@@ -20,6 +20,7 @@ from webhook.rules.rule import Facts
 LARGEST_BODY = 7 * 1024**2
 """Bytes of a request; the API server takes objects of about 3 MiB, and an UPDATE carries two of them."""
 
+_SERVED = "POST /mutate, POST /validate, GET /livez, GET /readyz and GET /metrics are served"
 _LOG = logging.getLogger("gpu_policy.admission")
 
 Phase = Callable[[Review, Facts], Decision]
@@ -99,10 +100,14 @@ def create_app(service: Service) -> Flask:
     def metrics() -> Response:
         return Response(service.metrics.page(), content_type=CONTENT_TYPE)
 
-    @app.errorhandler(413)
-    def too_large(_: Any) -> Response:
+    @app.errorhandler(HTTPException)
+    def refused(error: HTTPException) -> Response:
         service.metrics.error("bad_request")
-        return _text(f"body: larger than {LARGEST_BODY} bytes; the API server sends less\n", 413)
+        if error.code == 413:
+            return _text(f"body: larger than {LARGEST_BODY} bytes; the API server sends less\n", 413)
+        answer = _text(f"{request.method} {request.path}: {error.name}; {_SERVED}\n", error.code or 500)
+        answer.headers.extend((name, value) for name, value in error.get_headers() if name == "Allow")
+        return answer
 
     return app
 
@@ -123,18 +128,24 @@ def _answer(service: Service, phase: str, decide: Phase) -> Response:
         service.metrics.error("bad_request")
         return _text(f"{error}\n", 400)
     try:
-        decision = decide(review, facts)
-    except ShapeError as error:
-        decision = phases.malformed(error)
-    except Exception:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
-        _LOG.exception("a bug: no decision for request %s, failurePolicy decides", review.uid)
+        decision = _decision(decide, review, facts)
+        body = render(review.uid, decision.answer)
+    except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
+        message = f"a bug: no decision for request {review.uid}, failurePolicy decides"
+        _LOG.error(message, extra={"fields": logs.whereabouts(error)})
         service.metrics.error("bug")
         return _text("no decision because of a bug in gpu-policy; its log says more\n", 500)
-    body = render(review.uid, decision.answer)
     seconds = time.perf_counter() - started
     service.metrics.count(phase, _operation(review), decision.result, decision.outcome, seconds)
     logs.log_decision(phase, review, decision, seconds)
     return Response(body, content_type="application/json")
+
+
+def _decision(decide: Phase, review: Review, facts: Facts) -> Decision:
+    try:
+        return decide(review, facts)
+    except ShapeError as error:
+        return phases.malformed(error)
 
 
 def _body(incoming: Request) -> bytes:

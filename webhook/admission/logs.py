@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,10 @@ from webhook.admission.phases import Decision
 from webhook.admission.review import Request
 
 DECISIONS = logging.getLogger("gpu_policy.decision")
+MOST_FINDINGS = 50
+"""Findings that one line names; a pod can be made to have thousands."""
+MOST_CHARACTERS = 200
+"""Of the place that a finding names, which holds container names."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -41,6 +46,15 @@ def configure(level: str) -> None:
     logging.getLogger("kubernetes").setLevel(logging.WARNING)
 
 
+def whereabouts(error: BaseException) -> dict[str, Any]:
+    """Where an error arose, without its text, which could quote what a pod says."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return {
+        "exception": type(error).__name__,
+        "stack": [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames],
+    }
+
+
 def log_decision(phase: str, request: Request, decision: Decision, seconds: float) -> None:
     """One line for one decision: who asked for what and which rules spoke, but nothing of what the pod says."""
     if not DECISIONS.isEnabledFor(logging.INFO):
@@ -62,7 +76,7 @@ def log_decision(phase: str, request: Request, decision: Decision, seconds: floa
         fields["hash"] = outcome.policy.hash
         fields["injected"] = outcome.injected
         fields["findings"] = [
-            {"rule": f.rule, "mode": f.mode, "kind": f.kind, "field": f.field, "refuses": f.refuses}
-            for f in outcome.findings
+            {"rule": f.rule, "mode": f.mode, "kind": f.kind, "field": f.field[:MOST_CHARACTERS], "refuses": f.refuses}
+            for f in outcome.findings[:MOST_FINDINGS]
         ]
     DECISIONS.info("refused" if not decision.answer.is_allowed else "allowed", extra={"fields": fields})

@@ -1,7 +1,7 @@
 """What to ask the engine for each kind of request, and how its outcome becomes an answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook import engine
@@ -50,7 +50,7 @@ def mutate(request: Request, policies: PolicySet, facts: Facts) -> Decision:
     outcome = engine.check_template(request.object, path, policy, facts, old=request.old_object)
     if any(finding.fails_validation for finding in outcome.findings):
         return _decide(outcome)
-    return _decide(Outcome(policy, outcome.object, (), outcome.patch, outcome.injected))
+    return _decide(replace(outcome, findings=()))  # its pods are judged when they come
 
 
 def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:

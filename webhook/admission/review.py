@@ -7,7 +7,11 @@ from typing import Any
 
 import orjson
 
+from webhook.model.shape import spelled
+
 API_VERSION = "admission.k8s.io/v1"
+
+_EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a text"}
 
 
 class BadRequestError(ValueError):
@@ -49,17 +53,17 @@ def parse(body: bytes) -> Request:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BadRequestError(f"the body is not JSON ({error}); send an AdmissionReview of {API_VERSION}") from None
-    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
-        found = review.get("kind") if isinstance(review, dict) else type(review).__name__
-        raise BadRequestError(f"kind: found {found!r}, expected 'AdmissionReview'")
-    if review.get("apiVersion") != API_VERSION:
-        raise BadRequestError(f"apiVersion: found {review.get('apiVersion')!r}, expected {API_VERSION!r}")
-    request = _part(review, "request", dict)
+    if not isinstance(review, dict):
+        raise BadRequestError(f"the body is {spelled(review)}; send an AdmissionReview of {API_VERSION}")
+    for key, expected in (("kind", "AdmissionReview"), ("apiVersion", API_VERSION)):
+        if review.get(key) != expected:
+            raise BadRequestError(f"{key}: found {spelled(review.get(key))}, expected {spelled(expected)}")
+    request = _part(review, "request", dict, "")
     if not request:
         raise BadRequestError("request: missing; an AdmissionReview without a request cannot be answered")
     kind = _part(request, "kind", dict)
     user = _part(request, "userInfo", dict)
-    group, version = _part(kind, "group", str), _part(kind, "version", str)
+    group, version = _part(kind, "group", str, "request.kind."), _part(kind, "version", str, "request.kind.")
     uid = _part(request, "uid", str)
     if not uid:
         raise BadRequestError("request.uid: missing or empty; the answer must repeat it")
@@ -69,22 +73,22 @@ def parse(body: bytes) -> Request:
         namespace=_part(request, "namespace", str),
         name=_part(request, "name", str),
         api_version=f"{group}/{version}" if group else version,
-        kind=_part(kind, "kind", str),
+        kind=_part(kind, "kind", str, "request.kind."),
         subresource=_part(request, "subResource", str),
-        user_groups=_part(user, "groups", list),
+        user_groups=_part(user, "groups", list, "request.userInfo."),
         is_dry_run=request.get("dryRun") is True,
         object=_part(request, "object", dict) or None,
         old_object=_part(request, "oldObject", dict) or None,
     )
 
 
-def _part(parent: Mapping[str, Any], key: str, kind: type) -> Any:
+def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.") -> Any:
     value = parent.get(key)
     if value.__class__ is kind:
         return value
     if value is None:
         return kind()
-    raise BadRequestError(f"request.{key}: found {type(value).__name__}, expected {kind.__name__}")
+    raise BadRequestError(f"{path}{key}: found {spelled(value)}, expected {_EXPECTED[kind]}")
 
 
 def render(uid: str, answer: Answer) -> bytes:

@@ -176,9 +176,9 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             response, environ = wsgi.create(request, output, peer, self._server_address, self.cfg)
             environ["wsgi.multithread"] = True
             environ["webhook.may_block"] = partial(self._baton.take_from, call)
-            if self._poller.finishing:
-                response.force_close()
             body = self.wsgi(environ, response.start_response)
+            if self._poller.finishing:  # perhaps only since the call
+                response.force_close()
             with contextlib.closing(body) if hasattr(body, "close") else contextlib.nullcontext():
                 for part in body:
                     response.write(part)

@@ -1,8 +1,7 @@
 """The review as JSON, for programs. The shape is a contract; its version is in `apiVersion`."""
 
+import json
 from typing import Any
-
-import orjson
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.simulate import Item, ReviewList
@@ -18,7 +17,7 @@ def render(reviewed: ReviewList) -> str:
         "items": [_item(item) for item in reviewed.items],
         "errors": [_error(error) for error in reviewed.errors],
     }
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str).decode()
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _item(item: Item) -> dict[str, Any]:

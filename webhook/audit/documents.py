@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from webhook.audit.loading import UnreadableError, load
+from webhook.model.workload import template_path
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -55,11 +56,11 @@ class Document:
         return DocumentError(self.source, self.number, self.line, message)
 
 
-def read_all(paths: Iterable[str], stdin: TextIO) -> Iterator[Document | DocumentError]:
+def read_all(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Document | DocumentError]:
     """Every document of the files, of the directories (recursively, sorted by name) and of standard input (`-`)."""
     for path in paths:
         if path == "-":
-            yield from read_text(stdin.read(), "-")
+            yield from _read_bytes(stdin.read(), "-")
         elif Path(path).is_dir():
             yield from _read_directory(Path(path))
         else:
@@ -82,14 +83,21 @@ def _read_directory(directory: Path) -> Iterator[Document | DocumentError]:
 
 def _read_file(file: Path) -> Iterator[Document | DocumentError]:
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        content = file.read_bytes()
     except OSError as error:
         yield DocumentError(str(file), 0, None, f"cannot be read: {error.strerror}")
-        return
+    else:
+        yield from _read_bytes(content, str(file))
+
+
+def _read_bytes(content: bytes, source: str) -> Iterator[Document | DocumentError]:
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        yield DocumentError(str(file), 0, None, f"not UTF-8 at byte {error.start}; save the file in UTF-8")
-        return
-    yield from read_text(text, str(file))
+        line = content.count(b"\n", 0, error.start) + 1
+        yield DocumentError(source, 0, line, f"not UTF-8 at byte {error.start}; save the file in UTF-8")
+    else:
+        yield from read_text(text, source)
 
 
 def read_text(text: str, source: str) -> Iterator[Document | DocumentError]:
@@ -130,22 +138,30 @@ def _read_document(chunk: str, source: str, number: int, line: int) -> Iterator[
     except UnreadableError as error:
         yield DocumentError(source, number, line + error.line, error.message)
         return
-    if not isinstance(value, dict) or not isinstance(value.get("kind"), str) or "apiVersion" not in value:
+    if not _is_object(value):
         yield DocumentError(source, number, line, f"{_NO_OBJECT}: a map with apiVersion and kind is expected")
         return
     yield from _objects(Document(source, number, line, value))
 
 
 def _objects(document: Document) -> Iterator[Document | DocumentError]:
-    """The object itself, or the items of a List."""
+    """The object itself, or the items of a List; those of a PodList need not say that they are Pods."""
     items = document.object.get("items")
-    if document.kind.endswith("List") and isinstance(items, list):
+    kind = document.kind.removesuffix("List")
+    holds_pods = kind != document.kind and template_path(document.api_version, kind) is not None
+    if isinstance(items, list) and (holds_pods or document.kind == "List"):
+        head = {"apiVersion": document.api_version, "kind": kind} if holds_pods else {}
         for index, item in enumerate(items):
-            if isinstance(item, dict) and isinstance(item.get("kind"), str):
-                yield from _objects(Document(document.source, document.number, document.line, item))
+            whole = {**head, **item} if isinstance(item, dict) else item
+            if _is_object(whole):
+                yield from _objects(Document(document.source, document.number, document.line, whole))
             else:
                 yield document.error(f"items[{index}]: {_NO_OBJECT}: a map with apiVersion and kind is expected")
     elif document.kind == "Pod" and document.api_version != "v1":
         yield document.error(f"apiVersion: found {document.api_version!r}, but a Pod's is 'v1'")
     else:
         yield document
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("kind"), str) and "apiVersion" in value

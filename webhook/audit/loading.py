@@ -43,7 +43,7 @@ def load(chunk: str) -> Any:
 
 def _load_json(chunk: str) -> Any:
     try:
-        value = json.loads(chunk, object_pairs_hook=_unique, parse_constant=_no_number)
+        value = json.loads(chunk, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
         _check_depth(value)
         if _HALF_OF_A_PAIR.search(chunk):
             json.dumps(value, ensure_ascii=False).encode()
@@ -80,8 +80,8 @@ def _load_yaml(chunk: str) -> Any:
         hint = "; render the template first" if _TEMPLATE.search(chunk) else ""
         raise UnreadableError(mark.line if mark is not None else 0, f"not valid YAML: {error.problem}{hint}") from None
     except yaml.reader.ReaderError as error:
-        found = f"not valid YAML: the character U+{ord(error.character):04X} is not allowed"
-        raise UnreadableError(chunk.count("\n", 0, chunk.find(error.character)), found) from None
+        found = f"not valid YAML: the character U+{error.character:04X} is not allowed"
+        raise UnreadableError(chunk.count("\n", 0, chunk.find(chr(error.character))), found) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UnreadableError(0, f"not valid YAML: {' '.join(str(error).split())}") from None
 
@@ -101,8 +101,10 @@ def _check_depth(value: Any) -> None:
     raise RecursionError
 
 
-def _no_number(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number in JSON")
+def _finite(text: str) -> float:
+    if not isfinite(number := float(text)):
+        raise ValueError(f"{text[:60]} is not a number in JSON")
+    return number
 
 
 class _DuplicateKeyError(ValueError):
@@ -153,7 +155,7 @@ def _check_size(chunk: str) -> None:
     """Refuse nesting that would exhaust the stack and aliases that would exhaust the memory."""
     size = _Size()
     for event in yaml.parse(chunk, Loader=_BASE):
-        size.add(event, event.start_mark.line)
+        size.add(event, event.start_mark.line if event.start_mark is not None else 0)
 
 
 class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
@@ -199,7 +201,7 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
             value = self.construct_yaml_int(node) if is_int else self.construct_yaml_float(node)
         except (ValueError, IndexError):
             raise _error(f"{text[:60]!r} cannot be read as a number", node) from None
-        if not isfinite(value):
+        if isinstance(value, float) and not isfinite(value):
             raise _error(f"{text} is not a number in JSON; put it in quotes", node)
         return value
 

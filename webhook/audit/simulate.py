@@ -8,7 +8,7 @@ from webhook import engine
 from webhook.audit.documents import Document, DocumentError
 from webhook.model.shape import ShapeError
 from webhook.model.workload import template_path
-from webhook.outcome import Finding, Kind
+from webhook.outcome import Finding, Kind, printable
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.rule import Facts
 
@@ -28,11 +28,8 @@ class Item:
     @property
     def title(self) -> str:
         """What people call the object: kind, namespace and name."""
-        return (
-            f"{self.document.kind} {self.namespace}/{self.name}"
-            if self.namespace
-            else f"{self.document.kind} {self.name}"
-        )
+        place = f"{self.namespace}/" if self.namespace else ""
+        return printable(f"{self.document.kind} {place}{self.name}")
 
     @property
     def is_allowed(self) -> bool:
@@ -47,7 +44,7 @@ class Item:
     @property
     def warnings(self) -> Sequence[str]:
         """What a user would be told by kubectl."""
-        return tuple(finding.warning for finding in self.findings if finding.warns)
+        return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))
 
 
 @dataclass(frozen=True, slots=True)

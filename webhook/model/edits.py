@@ -91,7 +91,7 @@ class AddToleration:
     def __str__(self) -> str:
         t = self.toleration
         value = f"={t.value}" if t.operator == "Equal" else f" {t.operator}"
-        return f"toleration {t.key}{value}{':' + t.effect if t.effect else ''}"
+        return f"toleration {(t.key + value).strip()}{':' + t.effect if t.effect else ''}"
 
     def write(self, draft: Draft) -> None:
         """Write it."""

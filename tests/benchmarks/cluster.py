@@ -1,0 +1,74 @@
+"""Policies and nodes in any number, for measurements."""
+
+from pathlib import Path
+from typing import Any
+
+DEFAULT = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: _default}
+spec:
+  rules:
+    tolerations: {mode: enforce}
+    nodeAffinity:
+      mode: enforce
+      required: [{key: example.com/pool, operator: In, values: [gpu]}]
+      preferred: [{key: nvidia.com/gpu.present, operator: In, values: ["true"], weight: 10}]
+    runtimeClass: {mode: enforce}
+    sharedMemory: {mode: enforce}
+    ncclEnv: {mode: enforce, env: {NCCL_DEBUG: WARN, NCCL_IB_DISABLE: "1"}}
+    gpuLimits: {mode: enforce, maxPerPod: 8}
+    visibleDevices: {mode: enforce}
+"""
+
+
+def write_policies(directory: Path, count: int) -> None:
+    """A default that enforces every rule, and `count` namespaces with a file of their own."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "_default.yaml").write_text(DEFAULT)
+    for number in range(count):
+        (directory / f"team-{number}.yaml").write_text(
+            "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\n"
+            f"metadata: {{name: team-{number}}}\n"
+            f"spec: {{rules: {{gpuLimits: {{maxPerPod: {number % 8 + 1}}}}}}}\n"
+        )
+
+
+def nodes(count: int) -> list[dict[str, Any]]:
+    """A RuntimeClass and `count` GPU nodes as GPU Feature Discovery labels them, of four products."""
+    runtime_class = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "nvidia"},
+        "handler": "nvidia",
+    }
+    return [runtime_class, *(_node(number) for number in range(count))]
+
+
+PRODUCTS = ("NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4", "Tesla-T4")
+
+
+def _node(number: int) -> dict[str, Any]:
+    name = f"gpu-{number}"
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/zone": f"zone-{number % 3}",
+        "example.com/pool": "gpu" if number % 2 else "other",
+        "nvidia.com/gpu.present": "true",
+        "nvidia.com/gpu.product": PRODUCTS[number % 4],
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/cuda.driver-version.full": f"{550 + number % 4 * 10}.54.15",
+        **{f"feature.node.kubernetes.io/cpu-feature-{feature}": "true" for feature in range(50)},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": f"uid-{number}", "labels": labels},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+        "status": {
+            "capacity": {"cpu": "96", "memory": "1000Gi", "nvidia.com/gpu": "8"},
+            "runtimeHandlers": [{"name": ""}, {"name": "runc"}, {"name": "nvidia"}],
+        },
+    }

@@ -1,0 +1,126 @@
+"""The GPUs that the scheduler reserves for a pod, against its own code read line by line."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import GPU_NAMES, LOOK_ALIKES, checked_on_pods, pods
+from webhook.model.accelerators import Vendor
+from webhook.model.pod import pod_from_raw
+
+
+def container(count, *, resource="nvidia.com/gpu", sidecar=False):
+    amount = {resource: count}
+    raw = {"name": "c", "resources": {"limits": amount, "requests": amount}}
+    return {**raw, "restartPolicy": "Always"} if sidecar else raw
+
+
+def pod(init, apps):
+    return pod_from_raw({"spec": {"initContainers": init, "containers": apps}})
+
+
+@pytest.mark.parametrize(
+    ("init", "apps", "expected"),
+    [
+        pytest.param([], [container(1)], 1, id="one container"),
+        pytest.param([], [container(1), container(2)], 3, id="containers add up"),
+        pytest.param([container(2)], [container(1)], 2, id="an init container runs before and alone"),
+        pytest.param([container(2), container(3)], [container(1)], 3, id="init containers run one after the other"),
+        pytest.param([container(2), container(1, sidecar=True)], [container(1)], 2, id="init 2, sidecar 1, app 1"),
+        pytest.param([container(1, sidecar=True), container(2)], [container(1)], 3, id="sidecar 1, init 2, app 1"),
+        pytest.param([container(1, sidecar=True)], [container(0)], 1, id="a sidecar alone"),
+        pytest.param([container(1, sidecar=True)] * 2, [container(1)], 3, id="sidecars add up"),
+        pytest.param([], [container(0)], 0, id="zero is none"),
+        pytest.param([], [container(None)], 0, id="null is none"),
+        pytest.param([], [container("0")], 0, id="zero in quotes is none"),
+        pytest.param([], [container("$GPUS")], 0, id="nonsense is none"),
+        pytest.param([], [container(-1), container(1)], 1, id="a negative number takes nothing away"),
+        pytest.param([], [container("1000m")], 1, id="a thousand milli is one"),
+        pytest.param([], [container("0.5")], 1, id="a part of a GPU is one"),
+    ],
+)
+def test_the_scheduler_reserves_the_peak_of_what_runs_together(init, apps, expected):
+    found = pod(init, apps)
+    assert found.gpu_count == expected
+    assert dict(found.gpus) == ({"nvidia.com/gpu": expected} if expected else {})
+
+
+def test_each_resource_has_its_own_peak():
+    init = [container(3, resource="nvidia.com/mig-1g.10gb")]
+    apps = [container(2), container(1, resource="nvidia.com/mig-1g.10gb")]
+    assert dict(pod(init, apps).gpus) == {"nvidia.com/mig-1g.10gb": 3, "nvidia.com/gpu": 2}
+    assert pod(init, apps).gpu_count == 5
+
+
+def test_only_init_containers_can_be_sidecars():
+    assert pod([], [container(1, sidecar=True), container(2)]).gpu_count == 3
+
+
+def test_ephemeral_containers_reserve_nothing():
+    raw = {"spec": {"containers": [container(1)], "ephemeralContainers": [container(4)]}}
+    assert pod_from_raw(raw).gpu_count == 1
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param({"limits": {"nvidia.com/gpu": 2}}, 2, id="limits only"),
+        pytest.param({"requests": {"nvidia.com/gpu": 2}}, 2, id="requests only"),
+        pytest.param({"requests": None, "limits": {"nvidia.com/gpu": "2"}}, 2, id="requests null"),
+        pytest.param({"requests": {"nvidia.com/gpu": 2}, "limits": {"nvidia.com/gpu": 0}}, 0, id="limits win"),
+        pytest.param({"limits": {name: 5 for name in LOOK_ALIKES}}, 0, id="look-alikes"),
+        pytest.param({"limits": {name: 1 for name in GPU_NAMES}}, len(GPU_NAMES), id="all names together"),
+        pytest.param({"claims": [{"name": "gpu"}]}, 0, id="a claim carries no number"),
+        pytest.param(None, 0, id="null"),
+    ],
+)
+def test_gpus_are_read_from_limits_then_requests(resources, expected):
+    assert pod([], [{"name": "c", "resources": resources}]).gpu_count == expected
+
+
+@pytest.mark.parametrize(
+    ("resource", "nvidia", "passthrough"),
+    [
+        ("nvidia.com/gpu", True, False),
+        ("nvidia.com/gpu.shared", True, False),
+        ("nvidia.com/mig-1g.10gb", True, False),
+        ("nvidia.com/pgpu", False, True),
+        ("nvidia.com/GA102GL_A10", False, True),
+        ("amd.com/gpu", False, False),
+    ],
+)
+def test_a_gpu_that_goes_to_a_virtual_machine_is_not_used_by_containers(resource, nvidia, passthrough):
+    found = pod([], [container(1, resource=resource)])
+    assert found.asks_for(Vendor.NVIDIA) is nvidia
+    assert found.has_passthrough is passthrough
+
+
+def reserved_by_the_scheduler(raw, resource):
+    """k8s.io/component-helpers/resource: AggregateContainerRequests, statement by statement."""
+
+    def asked(entry):
+        resources = entry.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        amount = requests.get(resource, limits.get(resource))  # the API server has copied limits to requests
+        return int(float(str(amount or 0).replace("2000m", "2")))
+
+    requests = 0
+    for entry in raw["spec"].get("containers") or ():
+        requests += asked(entry)
+    restartable = init = 0
+    for entry in raw["spec"].get("initContainers") or ():
+        amount = asked(entry)
+        if entry.get("restartPolicy") == "Always":
+            requests += amount
+            restartable += amount
+            amount = restartable
+        else:
+            amount += restartable
+        init = max(init, amount)
+    return max(requests, init)
+
+
+@checked_on_pods
+@given(pods(), st.sampled_from(GPU_NAMES))
+def test_the_formula_is_the_schedulers(raw, resource):
+    assert pod_from_raw(raw).gpus.get(resource, 0) == reserved_by_the_scheduler(raw, resource)

@@ -1,0 +1,87 @@
+"""When one toleration makes another superfluous, against trying every taint."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import checked
+from webhook.model.tolerations import Taint, Toleration, toleration_from_raw
+
+TAINTS = [
+    Taint(*parts)
+    for parts in product(("k", "l", "z"), ("", "v", "w"), ("NoSchedule", "PreferNoSchedule", "NoExecute"))
+]
+TOLERATIONS = st.builds(
+    Toleration,
+    st.sampled_from(["", "k", "l"]),
+    st.sampled_from(["Equal", "Exists", "Near"]),
+    st.sampled_from(["", "v", "w"]),
+    st.sampled_from(["", "NoSchedule", "PreferNoSchedule", "NoExecute"]),
+    st.sampled_from([None, None, 0, 300]),
+)
+
+
+def tolerated(toleration):
+    return {taint for taint in TAINTS if toleration.tolerates(taint)}
+
+
+@checked
+@given(TOLERATIONS, TOLERATIONS)
+def test_what_covers_another_tolerates_all_it_does_for_at_least_as_long(one, other):
+    if one.covers(other):
+        assert tolerated(one) >= tolerated(other)
+        assert one.seconds is None or (other.seconds is not None and one.seconds >= other.seconds)
+
+
+VALID = TOLERATIONS.filter(
+    lambda t: t.operator != "Near" and (t.operator == "Exists" or t.key) and not (t.operator == "Exists" and t.value)
+)
+
+
+@checked
+@given(VALID, VALID)
+def test_nothing_that_covers_is_missed(one, other):
+    longer = one.seconds is None or (other.seconds is not None and one.seconds >= other.seconds)
+    assert one.covers(other) == (tolerated(one) >= tolerated(other) and longer)
+
+
+WANTED = Toleration("nvidia.com/gpu", "Exists", "", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("raw", "covers"),
+    [
+        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}, True, id="the same"),
+        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists"}, True, id="every effect"),
+        pytest.param({"operator": "Exists"}, True, id="every taint"),
+        pytest.param({"operator": "Exists", "effect": "NoSchedule"}, True, id="every taint of the effect"),
+        pytest.param({"operator": "Exists", "effect": "NoExecute"}, False, id="every taint of another effect"),
+        pytest.param({"key": "nvidia.com/gpu", "value": "present"}, False, id="one value only"),
+        pytest.param({"key": "nvidia.com/gpu"}, False, id="the empty value only"),
+        pytest.param({"key": "sku", "operator": "Exists"}, False, id="another key"),
+        pytest.param({"key": "nvidia.com/gpu", "operator": "Exists", "tolerationSeconds": 5}, False, id="for a while"),
+        pytest.param({"key": None, "operator": "Exists", "effect": None}, True, id="nulls"),
+        pytest.param({}, False, id="nothing"),
+    ],
+)
+def test_worked_examples_of_what_covers_the_default(raw, covers):
+    assert toleration_from_raw(raw).covers(WANTED) is covers
+
+
+@pytest.mark.parametrize(
+    ("toleration", "raw"),
+    [
+        (
+            Toleration("k", "Exists", "", "NoExecute", 300),
+            {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+        ),
+        (Toleration("k", "Equal", "v"), {"key": "k", "operator": "Equal", "value": "v"}),
+        (Toleration("", "Exists"), {"operator": "Exists"}),
+    ],
+    ids=["with seconds", "equal", "everything"],
+)
+def test_a_toleration_is_written_as_it_is_read(toleration, raw):
+    assert toleration.to_raw() == raw
+    assert toleration_from_raw(raw) == toleration

@@ -1,0 +1,160 @@
+"""Pods, policies, facts and admission requests as tests write them."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jsonpatch
+import orjson
+
+from webhook.admission.phases import Decision
+from webhook.admission.review import Request, parse
+from webhook.cluster.snapshot import Snapshot
+from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.rules import RULES
+
+NAMESPACE = "team"
+BY_KEY = {rule.key: rule for rule in RULES}
+NODES = [
+    {
+        "metadata": {"name": "gpu-0", "uid": "1", "labels": {"pool": "gpu", "nvidia.com/gpu.present": "true"}},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
+        "status": {"capacity": {"nvidia.com/gpu": "8"}},
+    }
+]
+RUNTIME_CLASS = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
+FACTS = Snapshot.of(NODES, [RUNTIME_CLASS])
+WITHOUT_RUNTIME_CLASS = Snapshot.of(NODES)
+
+INJECTING: Mapping[str, Mapping[str, Any]] = {
+    "tolerations": {},
+    "nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["gpu"]}]},
+    "runtimeClass": {},
+    "sharedMemory": {"size": "1Gi"},
+    "ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}},
+    "gpuLimits": {"requestsOnly": "repair"},
+    "visibleDevices": {},
+}
+"""Settings under which every rule has something to inject into `wanting_pod()`."""
+
+
+def pod(*gpus: int, spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    """A pod with one container for each number of GPUs, called c0, c1, ..., each with memory limits."""
+    containers = [container(f"c{index}", limits={"nvidia.com/gpu": count}) for index, count in enumerate(gpus)]
+    metadata = {"name": "trainer", "namespace": NAMESPACE, **metadata}
+    body = {"containers": containers, **(spec or {})}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+
+def container(
+    name: str, *, limits: Mapping[str, Any] | None = None, requests: Mapping[str, Any] | None = None, **other: Any
+) -> dict[str, Any]:
+    """A container of these amounts."""
+    resources: dict[str, Any] = {"limits": {"memory": "8Gi", **(limits or {})}}
+    if requests is not None:
+        resources["requests"] = dict(requests)
+    return {"name": name, "image": "registry.example.com/train:1", "resources": resources, **other}
+
+
+def requests_only(count: Any = 2) -> dict[str, Any]:
+    """A pod with GPUs in requests only."""
+    return pod(spec={"containers": [container("c0", requests={"nvidia.com/gpu": count})]})
+
+
+def wanting_pod() -> dict[str, Any]:
+    """A pod into which every rule of INJECTING injects: GPUs once in both parts, once in requests only, once none."""
+    two = {"nvidia.com/gpu": 2}
+    return pod(
+        spec={
+            "containers": [
+                container("both", requests=two, limits=two),
+                container("requests", requests=two),
+                container("none"),
+            ]
+        }
+    )
+
+
+def env(name: str, value: str) -> list[dict[str, str]]:
+    """The environment of one variable."""
+    return [{"name": name, "value": value}]
+
+
+WORKLOADS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "Deployment": ("apps/v1", ("spec", "template")),
+    "StatefulSet": ("apps/v1", ("spec", "template")),
+    "DaemonSet": ("apps/v1", ("spec", "template")),
+    "ReplicaSet": ("apps/v1", ("spec", "template")),
+    "Job": ("batch/v1", ("spec", "template")),
+    "CronJob": ("batch/v1", ("spec", "jobTemplate", "spec", "template")),
+    "ReplicationController": ("v1", ("spec", "template")),
+    "PodTemplate": ("v1", ("template",)),
+}
+
+
+def workload(kind: str, template: Mapping[str, Any]) -> dict[str, Any]:
+    """A workload of this kind with the spec of a pod."""
+    api_version, path = WORKLOADS[kind]
+    inner: dict[str, Any] = {"metadata": {"labels": {"app": "a"}}, "spec": template["spec"]}
+    for key in reversed(path):
+        inner = {key: inner}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w", "namespace": NAMESPACE}, **inner}
+
+
+def policy(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", name: str = "_default") -> Policy:
+    """A policy of these rules; `mode` is that of rules that name none."""
+    bound: list[BoundRule] = []
+    written = {key: {"mode": mode, **settings} for key, settings in rules.items()}
+    for rule in RULES:
+        if rule.key in written and written[rule.key]["mode"] != "disabled":
+            settings = rule.settings.model_validate_json(json.dumps(written[rule.key]), by_alias=True, by_name=False)
+            bound.append(BoundRule(rule, settings.mode, settings, f"{name}.yaml"))
+    return Policy(name, (f"{name}.yaml",), content_hash(written), tuple(bound))
+
+
+def policies(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce") -> PolicySet:
+    """The same policy for every namespace."""
+    return PolicySet.of(policy(rules, mode=mode), {})
+
+
+def review(
+    obj: Mapping[str, Any] | None,
+    operation: str = "CREATE",
+    *,
+    old: Mapping[str, Any] | None = None,
+    groups: Sequence[str] = ("system:authenticated",),
+    kind: tuple[str, str, str] | None = None,
+    **request: Any,
+) -> dict[str, Any]:
+    """The AdmissionReview of a request about `obj`; `kind` is group, version and kind where they are not those of obj."""
+    some = obj or old or {}
+    group, _, version = str(some.get("apiVersion", "v1")).rpartition("/")
+    group, version, name = kind or (group, version, str(some.get("kind", "Pod")))
+    parts = {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": {"group": group, "version": version, "kind": name},
+        "namespace": NAMESPACE,
+        "operation": operation,
+        "userInfo": {"username": "someone", "groups": list(groups)},
+        "object": obj,
+        "oldObject": old,
+        **request,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": parts}
+
+
+def request(*args: Any, **kwargs: Any) -> Request:
+    """The same as the webhook reads it."""
+    return parse(orjson.dumps(review(*args, **kwargs)))
+
+
+def patched(obj: Mapping[str, Any], decision: Decision) -> Any:
+    """The object as the API server makes it from an answer."""
+    assert decision.answer.is_allowed, decision.answer.message
+    return jsonpatch.apply_patch(obj, [dict(operation) for operation in decision.answer.patch])
+
+
+def patch_of(response: Mapping[str, Any]) -> Any:
+    """The JSON Patch in the response of an AdmissionReview."""
+    return json.loads(base64.b64decode(response.get("patch", "W10=")))

@@ -1,0 +1,127 @@
+"""Pods as tests of rules write them, and what a rule makes of them."""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jsonpatch
+
+from webhook.model.edits import Edit, apply
+from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.pod import Pod, pod_from_raw
+from webhook.rules.rule import Advice, Rule, RuleSettings, Violation
+
+NVIDIA = RuntimeClass("nvidia", "nvidia")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Facts as a test wants them; `selects` answers which nodes remain for a pod."""
+
+    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
+    nodes: Sequence[NodeClass] = ()
+    selects: Callable[[Pod], bool] = lambda _: True
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        return self.runtime_classes.get(name)
+
+    def candidates(self, pod: Pod) -> Sequence[NodeClass]:
+        return self.nodes if self.selects(pod) else ()
+
+
+NOTHING_KNOWN = Cluster()
+
+
+def container(name: str = "trainer", gpus: Any = None, resource: str = "nvidia.com/gpu", **parts: Any) -> dict[str, Any]:
+    """A container; `gpus` stands in limits and requests, as in every pod that the API server hands on."""
+    raw: dict[str, Any] = {"name": name, "image": "registry.example.com/train:1", **parts}
+    if gpus is not None:
+        amount = {resource: gpus}
+        raw["resources"] = {"limits": {**amount}, "requests": {**amount}, **parts.get("resources", {})}
+    return raw
+
+
+def pod(*containers: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
+    """A pod of these containers."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": list(containers), **spec},
+    }
+
+
+def terms(*terms: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A required node affinity of these terms."""
+    selector = {"nodeSelectorTerms": list(terms)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+
+
+def term(*expressions: tuple[str, str, list[str]]) -> dict[str, Any]:
+    """A node selector term."""
+    return {"matchExpressions": [expression(*parts) for parts in expressions]}
+
+
+def expression(key: str, operator: str, values: list[str]) -> dict[str, Any]:
+    """A node selector requirement."""
+    return {"key": key, "operator": operator, **({"values": values} if values else {})}
+
+
+def settings_of(rule: Rule, values: Mapping[str, Any]) -> RuleSettings:
+    """The settings of a rule in mode enforce, written as in a policy file."""
+    return rule.settings.model_validate({"mode": "enforce", **values})
+
+
+def asked(
+    rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any], facts: Cluster = NOTHING_KNOWN
+) -> tuple[list[Edit], list[str]]:
+    """What the mutator yields: edits, and advice as people read it."""
+    assert rule.mutate is not None
+    found = list(rule.mutate(pod_from_raw(raw), settings_of(rule, values), facts))
+    return (
+        [value for value in found if not isinstance(value, Advice)],
+        [str(value) for value in found if isinstance(value, Advice)],
+    )
+
+
+def mutated(
+    rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any] | None = None, facts: Cluster = NOTHING_KNOWN
+) -> dict[str, Any]:
+    """The pod after the mutator; checked to be complete, to be what the patch makes, and to leave the original alone."""
+    values = values or {}
+    before = copy.deepcopy(dict(raw))
+    draft = apply(raw, asked(rule, raw, values, facts)[0])
+    assert raw == before
+    assert jsonpatch.apply_patch(before, draft.patch) == draft.object
+    assert asked(rule, draft.object, values, facts)[0] == []
+    return draft.object
+
+
+def is_left_alone(
+    rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any] | None = None, facts: Cluster = NOTHING_KNOWN
+) -> bool:
+    """Whether the mutator changes nothing."""
+    return asked(rule, raw, values or {}, facts)[0] == []
+
+
+def advice(
+    rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any] | None = None, facts: Cluster = NOTHING_KNOWN
+) -> list[str]:
+    """What the mutator tells people."""
+    return asked(rule, raw, values or {}, facts)[1]
+
+
+def violations(
+    rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any] | None = None, facts: Cluster = NOTHING_KNOWN
+) -> list[Violation]:
+    """What the validator refuses."""
+    assert rule.validate is not None
+    found = list(rule.validate(pod_from_raw(raw), settings_of(rule, values or {}), facts))
+    assert all(isinstance(value, Violation) for value in found)
+    return [value for value in found if isinstance(value, Violation)]
+
+
+def messages(rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> list[str]:
+    """What the validator refuses, as people read it."""
+    return [str(violation) for violation in violations(rule, raw, values)]

@@ -1,0 +1,124 @@
+"""Containers with several GPUs get the NCCL environment of the platform, and never lose a variable of their own."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
+from webhook.rules.nccl_env import RULE
+
+SETTINGS = {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "mlx5"}}
+OURS = [{"name": "NCCL_DEBUG", "value": "WARN"}, {"name": "NCCL_IB_HCA", "value": "mlx5"}]
+FROM_CONFIG = [{"configMapRef": {"name": "nccl"}}]
+
+
+def env_of(raw, values=SETTINGS):
+    return mutated(RULE, raw, values)["spec"]["containers"][0].get("env")
+
+
+@pytest.mark.parametrize("env", [{}, {"env": None}, {"env": []}], ids=["absent", "null", "empty"])
+def test_a_container_with_two_gpus_gets_the_variables_by_name(env):
+    assert env_of(pod(container(gpus=2, **env))) == OURS
+
+
+def test_what_the_container_sets_stays_first_and_as_it_is():
+    own = [{"name": "HOME", "value": "/home"}]
+    assert env_of(pod(container(gpus=2, env=own))) == [*own, *OURS]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param({"value": "INFO"}, id="a value"),
+        pytest.param({"value": ""}, id="an empty value"),
+        pytest.param({}, id="no value"),
+        pytest.param({"value": None}, id="null"),
+        pytest.param({"value": 1}, id="a number"),
+        pytest.param({"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, id="valueFrom"),
+    ],
+)
+def test_a_name_that_the_container_sets_in_any_form_is_never_overridden(own):
+    mine = [{"name": "NCCL_DEBUG", **own}, {"name": "NCCL_DEBUG", "value": "twice"}]
+    assert env_of(pod(container(gpus=2, env=mine))) == [*mine, OURS[1]]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container(gpus=1)), id="one GPU"),
+        pytest.param(pod(container()), id="no GPU"),
+        pytest.param(pod(container("a", 1), container("b", 1)), id="one GPU in each of two"),
+        pytest.param(pod(container(gpus=1), ephemeralContainers=[container("debug", 2)]), id="an ephemeral container"),
+    ],
+)
+def test_containers_with_fewer_gpus_are_left_alone(raw):
+    assert is_left_alone(RULE, raw, SETTINGS)
+    assert advice(RULE, raw, SETTINGS) == []
+
+
+def test_only_the_containers_with_enough_gpus_get_them():
+    raw = pod(container("launcher"), container("worker", 4), initContainers=[container("check", 2)])
+    spec = mutated(RULE, raw, SETTINGS)["spec"]
+    assert spec["containers"] == [container("launcher"), {**container("worker", 4), "env": OURS}]
+    assert spec["initContainers"][0]["env"] == OURS
+
+
+@pytest.mark.parametrize(("least", "gpus", "left_alone"), [(1, 1, False), (8, 7, True), (8, 8, False)])
+def test_min_gpus_says_from_how_many_on(least, gpus, left_alone):
+    assert is_left_alone(RULE, pod(container(gpus=gpus)), {**SETTINGS, "minGpus": least}) is left_alone
+
+
+def test_without_variables_nothing_is_done():
+    raw = pod(container(gpus=2, envFrom=FROM_CONFIG))
+    assert is_left_alone(RULE, raw)
+    assert advice(RULE, raw) == []
+
+
+def test_a_container_with_env_from_is_left_alone_and_warned_about():
+    raw = pod(container(gpus=2, envFrom=FROM_CONFIG))
+    assert is_left_alone(RULE, raw, SETTINGS)
+    assert advice(RULE, raw, SETTINGS) == [
+        "spec.containers[trainer].envFrom: NCCL_DEBUG, NCCL_IB_HCA not injected, because envFrom may set them. "
+        "Set them in env, or ask the platform team for alsoWithEnvFrom."
+    ]
+
+
+def test_one_variable_is_spoken_of_in_the_singular():
+    raw = pod(container(gpus=2, envFrom=FROM_CONFIG, env=[OURS[0]]))
+    assert advice(RULE, raw, SETTINGS) == [
+        "spec.containers[trainer].envFrom: NCCL_IB_HCA not injected, because envFrom may set it. "
+        "Set it in env, or ask the platform team for alsoWithEnvFrom."
+    ]
+
+
+def test_a_container_with_env_from_that_sets_all_of_them_needs_no_warning():
+    assert advice(RULE, pod(container(gpus=2, envFrom=FROM_CONFIG, env=OURS)), SETTINGS) == []
+
+
+@pytest.mark.parametrize("nothing", [None, []], ids=["null", "empty"])
+def test_an_env_from_of_nothing_is_none(nothing):
+    assert env_of(pod(container(gpus=2, envFrom=nothing))) == OURS
+
+
+def test_the_policy_may_ask_for_it_with_env_from_too():
+    raw = pod(container(gpus=2, envFrom=FROM_CONFIG))
+    assert env_of(raw, {**SETTINGS, "alsoWithEnvFrom": True}) == OURS
+    assert advice(RULE, raw, {**SETTINGS, "alsoWithEnvFrom": True}) == []
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"NCCL DEBUG": "WARN"},
+        {"": "WARN"},
+        {"1A": "WARN"},
+        {"A=B": "WARN"},
+        {"A\n": "WARN"},
+        {"NCCL_IB_TIMEOUT": 22},
+        {"NCCL_DEBUG": None},
+        {"NVIDIA_VISIBLE_DEVICES": "all"},
+    ],
+    ids=str,
+)
+def test_variables_that_no_pod_may_get_are_refused_in_the_policy(env):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, {"env": env})

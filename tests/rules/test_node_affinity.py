@@ -1,0 +1,259 @@
+"""GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import (
+    container,
+    expression,
+    is_left_alone,
+    messages,
+    mutated,
+    pod,
+    settings_of,
+    term,
+    terms,
+    violations,
+)
+from webhook.rules.node_affinity import RULE
+
+PRESENT = expression("nvidia.com/gpu.present", "In", ["true"])
+ZONE = expression("zone", "In", ["a", "b"])
+ONE = {"required": [PRESENT]}
+BOTH = {"required": [PRESENT, ZONE]}
+FIELD = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+
+
+def gpu_pod(**spec):
+    return pod(container(gpus=1), **spec)
+
+
+def terms_after(raw, values=ONE):
+    affinity = mutated(RULE, raw, values)["spec"]["affinity"]
+    return affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="absent"),
+        pytest.param({"affinity": None}, id="affinity null"),
+        pytest.param({"affinity": {}}, id="affinity empty"),
+        pytest.param({"affinity": {"nodeAffinity": None}}, id="nodeAffinity null"),
+        pytest.param(
+            {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": None}}}, id="required null"
+        ),
+        pytest.param({"nodeSelector": {"pool": "gpu"}}, id="another node selector"),
+    ],
+)
+def test_several_expressions_for_a_pod_without_required_affinity_end_in_one_term(spec):
+    assert terms_after(gpu_pod(**spec), BOTH) == [{"matchExpressions": [PRESENT, ZONE]}]
+
+
+def test_required_expressions_are_anded_into_every_term_because_terms_are_ored():
+    first, second = term(("pool", "In", ["x"])), term(("pool", "In", ["y"]))
+    assert terms_after(gpu_pod(affinity=terms(first, second)), BOTH) == [
+        {"matchExpressions": [*first["matchExpressions"], PRESENT, ZONE]},
+        {"matchExpressions": [*second["matchExpressions"], PRESENT, ZONE]},
+    ]
+
+
+def test_a_term_of_fields_only_gets_them_too():
+    assert terms_after(gpu_pod(affinity=terms(FIELD))) == [{**FIELD, "matchExpressions": [PRESENT]}]
+
+
+@pytest.mark.parametrize("empty", [None, {}, {"matchExpressions": []}, {"matchExpressions": None, "matchFields": []}])
+def test_a_term_that_matches_nothing_is_not_made_to_match(empty):
+    other = term(("pool", "In", ["x"]))
+    after = terms_after(gpu_pod(affinity=terms(empty, other)))
+    assert after == [empty, {"matchExpressions": [*other["matchExpressions"], PRESENT]}]
+    assert is_left_alone(RULE, gpu_pod(affinity=terms(empty)), ONE)
+    assert violations(RULE, gpu_pod(affinity=terms(empty)), ONE) == []
+
+
+def test_a_selector_without_terms_is_left_for_the_api_server_to_refuse():
+    assert is_left_alone(RULE, gpu_pod(affinity=terms()), ONE)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {"zone": "a"}}, id="by the node selector"),
+        pytest.param({"affinity": terms(term(("zone", "In", ["b"])))}, id="by the only term"),
+        pytest.param(
+            {"affinity": terms(term(("zone", "In", ["b"])), term(("zone", "In", ["a"]), ("x", "Exists", [])))},
+            id="by every term",
+        ),
+        pytest.param(
+            {"nodeSelector": {"zone": "a"}, "affinity": terms(term(("pool", "Exists", [])))},
+            id="by the node selector beside another term",
+        ),
+        pytest.param({"affinity": terms(term(("zone", "NotIn", ["c"]), ("zone", "In", ["c", "a"])))}, id="together"),
+    ],
+)
+def test_what_is_implied_already_is_not_written_again(spec):
+    assert is_left_alone(RULE, gpu_pod(**spec), {"required": [ZONE]})
+
+
+def test_only_the_term_that_does_not_imply_it_gets_it():
+    states, silent = term(("zone", "In", ["a"])), term(("pool", "In", ["x"]))
+    assert terms_after(gpu_pod(affinity=terms(states, silent)), {"required": [ZONE]}) == [
+        states,
+        {"matchExpressions": [*silent["matchExpressions"], ZONE]},
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container()), id="no GPU"),
+        pytest.param(pod(container(gpus=0)), id="zero GPUs"),
+        pytest.param(pod(container(), nodeSelector={"zone": "z"}), id="no GPU and a contradiction"),
+    ],
+)
+def test_pods_without_gpus_run_where_they_like(raw):
+    values = {**BOTH, "preferred": [{**PRESENT, "weight": 5}]}
+    assert is_left_alone(RULE, raw, values)
+    assert violations(RULE, raw, values) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param(
+            {"nodeSelector": {"zone": "z"}},
+            "spec.nodeSelector: asks for zone In [z]; the policy requires zone In [a, b]. "
+            "Change or remove zone in nodeSelector.",
+            id="in the node selector",
+        ),
+        pytest.param(
+            {"affinity": terms(term(("zone", "NotIn", ["a", "b"]), ("zone", "In", ["a", "z"])))},
+            "spec.affinity.nodeAffinity: asks for zone NotIn [a, b] and zone In [a, z]; "
+            "the policy requires zone In [a, b]. Change or remove zone in nodeAffinity.",
+            id="in two expressions of a term",
+        ),
+        pytest.param(
+            {"affinity": terms(term(("zone", "In", ["y"])), term(("zone", "DoesNotExist", [])), {})},
+            "spec.affinity.nodeAffinity: asks for zone In [y] and zone DoesNotExist; "
+            "the policy requires zone In [a, b]. Change or remove zone in nodeAffinity.",
+            id="in every term",
+        ),
+    ],
+)
+def test_a_contradiction_prints_both_sides_and_nothing_is_injected(spec, message):
+    assert messages(RULE, gpu_pod(**spec), {"required": [ZONE]}) == [message]
+    assert is_left_alone(RULE, gpu_pod(**spec), {"required": [ZONE]})
+
+
+def test_a_contradiction_of_one_expression_keeps_no_other_from_being_injected():
+    raw = gpu_pod(nodeSelector={"zone": "z"})
+    assert terms_after(raw, BOTH) == [{"matchExpressions": [PRESENT]}]
+    assert len(messages(RULE, raw, BOTH)) == 1
+
+
+def test_one_alternative_with_room_is_enough():
+    raw = gpu_pod(affinity=terms(term(("zone", "In", ["z"])), term(("zone", "In", ["a"]))))
+    assert violations(RULE, raw, {"required": [ZONE]}) == []
+    assert terms_after(raw, {"required": [ZONE]})[0] == term(("zone", "In", ["z"]), ("zone", "In", ["a", "b"]))
+
+
+def test_alternatives_that_each_exclude_another_requirement_leave_no_node():
+    raw = gpu_pod(
+        affinity=terms(term(("zone", "In", ["z"])), term(("nvidia.com/gpu.present", "DoesNotExist", [])))
+    )
+    assert messages(RULE, raw, BOTH) == [
+        "spec.affinity.nodeAffinity: asks for zone In [z]; the policy requires zone In [a, b]. "
+        "Change or remove zone in nodeAffinity.",
+        "spec.affinity.nodeAffinity: asks for nvidia.com/gpu.present DoesNotExist; "
+        "the policy requires nvidia.com/gpu.present In [true]. Change or remove nvidia.com/gpu.present in nodeAffinity.",
+    ]
+    assert is_left_alone(RULE, raw, BOTH)
+
+
+def test_a_contradiction_is_seen_across_node_selector_and_terms():
+    required = {"required": [expression("memory", "Lt", ["10"])]}
+    raw = gpu_pod(affinity=terms(term(("memory", "Gt", ["9"]))))
+    assert messages(RULE, raw, required) == [
+        "spec.affinity.nodeAffinity: asks for memory Gt [9]; the policy requires memory Lt [10]. "
+        "Change or remove memory in nodeAffinity."
+    ]
+
+
+PREFER = {"preferred": [{**PRESENT, "weight": 10}]}
+WRITTEN = {"weight": 10, "preference": {"matchExpressions": [PRESENT]}}
+
+
+def preferences_after(raw, values=PREFER):
+    affinity = mutated(RULE, raw, values)["spec"]["affinity"]
+    return affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+
+
+def test_a_preference_is_added_beside_the_users():
+    own = {"weight": 1, "preference": term(("zone", "In", ["a"]))}
+    preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [own]}}
+    assert preferences_after(gpu_pod()) == [WRITTEN]
+    assert preferences_after(gpu_pod(affinity=preferred)) == [own, WRITTEN]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeSelector": {"nvidia.com/gpu.present": "true"}}, id="the node selector demands it"),
+        pytest.param({"affinity": terms({"matchExpressions": [PRESENT]})}, id="every term demands it"),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "preferredDuringSchedulingIgnoredDuringExecution": [
+                            {"weight": 99, "preference": {"matchExpressions": [PRESENT]}}
+                        ]
+                    }
+                }
+            },
+            id="the user prefers it with another weight",
+        ),
+    ],
+)
+def test_a_preference_that_the_pod_states_is_not_added(spec):
+    assert is_left_alone(RULE, gpu_pod(**spec), PREFER)
+
+
+def test_preferences_and_requirements_go_together():
+    spec = mutated(RULE, gpu_pod(), {"required": [ZONE], **PREFER})["spec"]
+    assert set(spec["affinity"]["nodeAffinity"]) == {
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "preferredDuringSchedulingIgnoredDuringExecution",
+    }
+
+
+def test_a_lost_requirement_refuses_by_default():
+    assert settings_of(RULE, {}).if_missing == "refuse"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"required": [expression("zone", "In", [])]},
+        {"required": [{**expression("zone", "Exists", []), "values": ["a"]}]},
+        {"required": [expression("zone", "Gt", ["a"])]},
+        {"required": [expression("zone", "Gt", ["--5"])]},
+        {"required": [expression("zone", "Gt", ["٥"])]},
+        {"required": [expression("zone", "Gt", ["1", "2"])]},
+        {"required": [expression("zone", "in", ["a"])]},
+        {"required": [expression("", "In", ["a"])]},
+        {"required": [expression("a b", "In", ["a"])]},
+        {"required": [expression("zone", "In", ["a b"])]},
+        {"required": [expression("zone", "In", ["x" * 64])]},
+        {"required": [expression("zone", "In", [True])]},
+        {"required": [ZONE, expression("zone", "In", ["c"])]},
+        {"required": [PRESENT, expression("nvidia.com/gpu.present", "DoesNotExist", [])]},
+        {"required": [{**ZONE, "weight": 1}]},
+        {"preferred": [{**ZONE, "weight": 0}]},
+        {"preferred": [{**ZONE, "weight": 101}]},
+        {"required": ZONE},
+    ],
+    ids=str,
+)
+def test_expressions_that_no_pod_could_carry_are_refused_in_the_policy(values):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, values)

@@ -1,0 +1,262 @@
+"""Containers with several GPUs get a memory-backed /dev/shm."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
+from webhook.model.quantity import parse_quantity
+from webhook.rules.shared_memory import RULE
+
+OURS = "gpu-policy-shm"
+AT_SHM = {"name": OURS, "mountPath": "/dev/shm"}
+
+
+def trainer(name="trainer", gpus=2, memory=None, **parts):
+    raw = container(name, gpus, **parts)
+    if memory is not None and gpus is not None:
+        raw["resources"]["limits"]["memory"] = memory
+    return raw
+
+
+def memory_volume(size, name=OURS):
+    return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+
+
+def test_a_container_with_two_gpus_gets_half_of_its_memory_limit():
+    spec = mutated(RULE, pod(trainer(memory="128Gi")))["spec"]
+    assert spec["volumes"] == [memory_volume("64Gi")]
+    assert spec["containers"][0]["volumeMounts"] == [AT_SHM]
+    assert advice(RULE, pod(trainer(memory="128Gi"))) == []
+
+
+def test_without_any_memory_limit_it_is_8gi_with_a_warning():
+    assert mutated(RULE, pod(trainer()))["spec"]["volumes"] == [memory_volume("8Gi")]
+    assert advice(RULE, pod(trainer())) == [
+        "spec.volumes: /dev/shm may take 8Gi of the node's memory, because no container has a limit. "
+        "Set resources.limits.memory."
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(trainer(gpus=1)), id="one GPU"),
+        pytest.param(pod(trainer(gpus=None)), id="no GPU"),
+        pytest.param(pod(trainer(gpus=0)), id="zero GPUs"),
+        pytest.param(pod(trainer("a", 1), trainer("b", 1)), id="two containers with one GPU each"),
+        pytest.param(pod(trainer(), hostIPC=True), id="hostIPC"),
+        pytest.param(
+            pod(trainer(volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}]), volumes=[memory_volume("1Gi", "dshm")]),
+            id="a volume of its own",
+        ),
+        pytest.param(
+            pod(
+                trainer(volumeMounts=[{"name": "host", "mountPath": "/dev/shm"}]),
+                volumes=[{"name": "host", "hostPath": {"path": "/dev/shm"}}],
+            ),
+            id="the node's /dev/shm",
+        ),
+        pytest.param(pod(trainer(volumeMounts=[{"name": "x", "mountPath": "/dev/shm/"}])), id="a slash at the end"),
+        pytest.param(pod(trainer(volumeMounts=[{"name": "x", "mountPath": "//dev/shm"}])), id="two slashes"),
+        pytest.param(pod(trainer(volumeMounts=[{"name": "x", "mountPath": "dev/shm"}])), id="no slash"),
+        pytest.param(
+            pod(trainer(volumeMounts=[{"name": "x", "mountPath": "/dev/shm", "subPath": "a"}])), id="a sub-path"
+        ),
+        pytest.param(pod(container(), ephemeralContainers=[trainer("debug")]), id="an ephemeral container"),
+        pytest.param(pod(trainer(resources={"limits": {"nvidia.com/gpumem": 2}})), id="attributes of one GPU"),
+    ],
+)
+def test_a_container_that_needs_none_or_has_one_is_left_alone(raw):
+    if "gpumem" in str(raw):
+        raw["spec"]["containers"][0]["resources"].pop("requests")
+    assert is_left_alone(RULE, raw)
+    assert advice(RULE, raw) == []
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"volumeMounts": [{"name": "x", "mountPath": "/dev/shm/sub"}]}, id="a mount below"),
+        pytest.param({"volumeMounts": [{"name": "x", "mountPath": "/dev"}]}, id="a mount above"),
+        pytest.param({"volumeMounts": None}, id="mounts null"),
+        pytest.param({"volumeMounts": []}, id="no mounts"),
+    ],
+)
+def test_a_mount_elsewhere_is_none_at_dev_shm(parts):
+    mounts = mutated(RULE, pod(trainer(**parts)))["spec"]["containers"][0]["volumeMounts"]
+    assert mounts == [*(parts["volumeMounts"] or []), AT_SHM]
+
+
+@pytest.mark.parametrize(
+    "resource", ["nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "amd.com/gpu", "gpu.intel.com/i915"]
+)
+def test_gpus_of_every_kind_count(resource):
+    assert not is_left_alone(RULE, pod(container(gpus=2, resource=resource)))
+
+
+def test_gpus_of_two_names_in_one_container_add_up():
+    raw = pod(container(resources={"limits": {"nvidia.com/mig-1g.10gb": 1, "nvidia.com/mig-2g.20gb": 1}}))
+    assert not is_left_alone(RULE, raw)
+
+
+def test_every_container_that_asks_for_enough_shares_one_volume():
+    raw = pod(
+        trainer("a", 2, "10Gi"),
+        trainer("b", 4, "4Gi"),
+        trainer("c", 1, "1Gi"),
+        container("d", resources={"limits": {"memory": "1Mi"}}),
+        initContainers=[trainer("warm", 2, "8Gi"), {**trainer("side", 2, "8Gi"), "restartPolicy": "Always"}],
+    )
+    spec = mutated(RULE, raw)["spec"]
+    assert spec["volumes"] == [memory_volume("2Gi")]
+    mounted = [c["name"] for c in spec["initContainers"] + spec["containers"] if "volumeMounts" in c]
+    assert mounted == ["warm", "side", "a", "b"]
+
+
+def test_a_container_without_limit_beside_one_with_a_limit_takes_its_part():
+    assert mutated(RULE, pod(trainer("a"), trainer("b", memory="4Gi")))["spec"]["volumes"] == [memory_volume("2Gi")]
+
+
+def test_the_limit_of_the_pod_counts():
+    raw = pod(trainer(memory="16Gi"), resources={"limits": {"memory": "6Gi"}})
+    assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("3Gi")]
+
+
+@pytest.mark.parametrize(
+    ("limit", "fraction", "size"),
+    [
+        ("8Gi", 1, "8Gi"),
+        ("8Gi", 0.25, "2Gi"),
+        (8589934592, 0.5, "4Gi"),
+        ("8G", 0.5, "4000000000"),
+        ("8e9", 0.5, "4000000000"),
+        ("0.5Gi", 0.5, "256Mi"),
+        ("1000000000m", 0.5, "500000"),
+        ("1", 0.5, "1"),
+        ("0.1", 1, "1"),
+        ("9223372036854775807", 1, "9223372036854775807"),
+        ("8Ei", 0.999999999999999999, "9223372036854775807"),
+    ],
+)
+def test_the_limit_is_read_in_every_spelling_and_never_exceeded(limit, fraction, size):
+    raw = pod(trainer(memory=limit))
+    (volume,) = mutated(RULE, raw, {"memoryFraction": fraction})["spec"]["volumes"]
+    assert volume == memory_volume(size)
+
+
+@pytest.mark.parametrize("limit", ["0", None, "$MEMORY", -1])
+def test_a_limit_that_is_none_is_no_limit(limit):
+    raw = pod(container(resources={"limits": {"nvidia.com/gpu": 2, "memory": limit}}))
+    assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("8Gi")]
+
+
+def test_a_size_within_the_limit_is_taken():
+    assert mutated(RULE, pod(trainer(memory="128Gi")), {"size": "16Gi"})["spec"]["volumes"] == [memory_volume("16Gi")]
+    assert advice(RULE, pod(trainer(memory="16Gi")), {"size": "16Gi"}) == []
+
+
+def test_a_size_above_the_smallest_limit_shrinks_to_it_with_a_warning():
+    raw = pod(trainer("a", memory="128Gi"), trainer("b", memory="4Gi"))
+    assert mutated(RULE, raw, {"size": "16Gi"})["spec"]["volumes"] == [memory_volume("4Gi")]
+    assert advice(RULE, raw, {"size": "16Gi"}) == [
+        "spec.volumes: /dev/shm gets 4Gi instead of 16Gi, the smallest memory limit. "
+        "Raise resources.limits.memory to 16Gi or more."
+    ]
+
+
+def test_a_size_without_any_limit_is_taken_with_a_warning():
+    assert mutated(RULE, pod(trainer()), {"size": "16Gi"})["spec"]["volumes"] == [memory_volume("16Gi")]
+    assert advice(RULE, pod(trainer()), {"size": "16Gi"}) == [
+        "spec.volumes: /dev/shm may take 16Gi of the node's memory, because no container has a limit. "
+        "Set resources.limits.memory."
+    ]
+
+
+@pytest.mark.parametrize(("least", "gpus", "left_alone"), [(1, 1, False), (4, 3, True), (4, 4, False)])
+def test_min_gpus_says_from_how_many_on(least, gpus, left_alone):
+    assert is_left_alone(RULE, pod(trainer(gpus=gpus)), {"minGpus": least}) is left_alone
+
+
+def test_a_memory_volume_that_a_sibling_mounts_there_is_reused_without_a_word():
+    raw = pod(
+        trainer("a", volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm/"}]),
+        trainer("b"),
+        volumes=[memory_volume("1Gi", "dshm")],
+    )
+    spec = mutated(RULE, raw)["spec"]
+    assert spec["volumes"] == raw["spec"]["volumes"]
+    assert spec["containers"][1]["volumeMounts"] == [{"name": "dshm", "mountPath": "/dev/shm"}]
+    assert advice(RULE, raw) == []
+
+
+@pytest.mark.parametrize(
+    ("volume", "mount"),
+    [
+        pytest.param({"emptyDir": {}}, {}, id="on disk"),
+        pytest.param({"hostPath": {"path": "/dev/shm"}}, {}, id="of the node"),
+        pytest.param({"emptyDir": {"medium": "Memory"}}, {"subPath": "a"}, id="a part of it"),
+        pytest.param({"emptyDir": {"medium": "Memory"}}, {"subPathExpr": "$(A)"}, id="a computed part of it"),
+        pytest.param({"emptyDir": {"medium": "Memory"}}, {"mountPath": "/cache"}, id="mounted elsewhere"),
+        pytest.param({"emptyDir": None}, {}, id="null"),
+    ],
+)
+def test_what_a_sibling_mounts_there_is_not_reused_unless_it_is_a_whole_memory_volume(volume, mount):
+    first = trainer("a", volumeMounts=[{"name": "v", "mountPath": "/dev/shm", **mount}])
+    spec = mutated(RULE, pod(first, trainer("b"), volumes=[{"name": "v", **volume}]))["spec"]
+    assert spec["containers"][1]["volumeMounts"] == [AT_SHM]
+    assert [v["name"] for v in spec["volumes"]] == ["v", OURS]
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        pytest.param(pod(trainer(), volumes=[{"name": OURS, "emptyDir": {}}]), f"{OURS}-2", id="declared"),
+        pytest.param(
+            pod(trainer(), volumes=[{"name": OURS}, {"name": f"{OURS}-2"}]), f"{OURS}-3", id="declared twice over"
+        ),
+        pytest.param(
+            pod(trainer(volumeMounts=[{"name": OURS, "mountPath": "/x"}])), f"{OURS}-2", id="mounted, not declared"
+        ),
+        pytest.param(pod(trainer(), volumes=None), OURS, id="volumes null"),
+    ],
+)
+def test_volume_names_never_collide(raw, name):
+    spec = mutated(RULE, raw)["spec"]
+    assert spec["volumes"][-1] == memory_volume("8Gi", name)
+    assert spec["containers"][0]["volumeMounts"][-1] == {"name": name, "mountPath": "/dev/shm"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"size": "0"},
+        {"size": 0},
+        {"size": -1},
+        {"size": "-1Gi"},
+        {"size": "0.5"},
+        {"size": "16GB"},
+        {"size": True},
+        {"size": 1.5},
+        {"memoryFraction": 0},
+        {"memoryFraction": 1.1},
+        {"memoryFraction": "0.5"},
+        {"memoryFraction": True},
+        {"memoryFraction": float("nan")},
+        {"minGpus": 0},
+        {"minGpus": "2"},
+        {"minGPUs": 2},
+    ],
+    ids=str,
+)
+def test_settings_without_sense_are_refused(values):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, values)
+
+
+@pytest.mark.parametrize("size", ["16Gi", 17179869184, "17179869184", "1.6e1Gi".replace("e1", "")], ids=str)
+def test_a_size_is_a_quantity_in_quotes_or_not(size):
+    assert settings_of(RULE, {"size": size}).size == parse_quantity(size)
+
+
+def test_size_and_fraction_exclude_each_other():
+    assert RULE.settings.exclusive == (frozenset({"size", "memoryFraction"}),)

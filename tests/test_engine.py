@@ -1,0 +1,294 @@
+"""Modes mean one thing everywhere; completing, judging and noticing what got lost."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.reviews import (
+    FACTS,
+    INJECTING,
+    WITHOUT_RUNTIME_CLASS,
+    container,
+    env,
+    pod,
+    policy,
+    requests_only,
+    wanting_pod,
+)
+from webhook import engine
+from webhook.model.shape import ShapeError
+from webhook.outcome import Kind, Outcome
+from webhook.policy.policy_set import Policy
+from webhook.rules import RULES
+
+REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
+MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
+MODES = ["enforce", "warn", "audit", "disabled"]
+
+VIOLATED = {
+    "nodeAffinity": (INJECTING["nodeAffinity"], pod(1, spec={"nodeSelector": {"pool": "cpu"}})),
+    "gpuLimits": ({"maxPerPod": 1}, pod(2)),
+    "visibleDevices": ({}, pod(spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})),
+}
+ADVISED = {
+    "runtimeClass": ({"whenMissing": "warn"}, pod(1)),
+    "sharedMemory": (
+        {},
+        pod(spec={"containers": [{"name": "c0", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}),
+    ),
+    "ncclEnv": (
+        INJECTING["ncclEnv"],
+        pod(spec={"containers": [container("c0", limits={"nvidia.com/gpu": 2}, envFrom=[{"secretRef": {}}])]}),
+    ),
+}
+
+
+def both_phases(raw: dict[str, Any], in_force: Policy, facts: Any = FACTS) -> tuple[Outcome, Outcome]:
+    completed = engine.complete(raw, in_force, facts)
+    return completed, engine.judge(completed.object, in_force, facts)
+
+
+def kinds(*outcomes: Outcome) -> list[Kind]:
+    return [finding.kind for outcome in outcomes for finding in outcome.findings]
+
+
+def test_every_rule_that_injects_stands_in_the_table_of_these_tests() -> None:
+    assert set(MUTATORS) == set(INJECTING)
+
+
+def test_every_rule_that_refuses_stands_in_the_table_of_these_tests() -> None:
+    assert {rule.key for rule in RULES if rule.validate is not None} == set(VIOLATED)
+
+
+@pytest.mark.parametrize("key", MUTATORS)
+def test_enforce_injects_and_says_nothing(key: str) -> None:
+    outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
+    assert (key,) == outcome.injected
+    assert outcome.patch
+    assert Kind.INJECTION not in kinds(outcome)
+
+
+@pytest.mark.parametrize("mode", ["warn", "audit", "disabled"])
+@pytest.mark.parametrize("key", MUTATORS)
+def test_no_other_mode_changes_anything(key: str, mode: str) -> None:
+    raw = wanting_pod()
+    before = copy.deepcopy(raw)
+    outcome = engine.complete(raw, policy({key: INJECTING[key]}, mode=mode), FACTS)
+    assert ((), (), before) == (outcome.patch, outcome.injected, outcome.object)
+
+
+@pytest.mark.parametrize("key", MUTATORS)
+def test_warn_says_what_would_be_injected(key: str) -> None:
+    outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="warn"), FACTS)
+    (said,) = [warning for warning in outcome.warnings if "would add" in warning]
+    assert said.startswith(f"{key}: spec: would add ")
+
+
+@pytest.mark.parametrize("key", MUTATORS)
+def test_audit_only_records_what_would_be_injected(key: str) -> None:
+    outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="audit"), FACTS)
+    assert () == outcome.warnings
+    assert Kind.INJECTION in kinds(outcome)
+
+
+@pytest.mark.parametrize("key", MUTATORS)
+def test_an_injection_that_is_not_enforced_is_never_missed(key: str) -> None:
+    for mode in ("warn", "audit", "disabled"):
+        assert Kind.MISSING not in kinds(engine.judge(wanting_pod(), policy({key: INJECTING[key]}, mode=mode), FACTS))
+
+
+@pytest.mark.parametrize(
+    ("mode", "refused", "warned", "recorded"),
+    [("enforce", 1, 0, 1), ("warn", 0, 1, 1), ("audit", 0, 0, 1), ("disabled", 0, 0, 0)],
+    ids=MODES,
+)
+@pytest.mark.parametrize("key", VIOLATED)
+def test_a_violation_is_refused_warned_about_or_recorded_by_the_mode(
+    key: str, mode: str, refused: int, warned: int, recorded: int
+) -> None:
+    settings, raw = VIOLATED[key]
+    completed, outcome = both_phases(raw, policy({key: settings}, mode=mode))
+    assert raw == completed.object
+    assert (refused, warned, recorded) == (len(outcome.refusals), len(outcome.warnings), len(outcome.findings))
+    assert {Kind.VIOLATION} == set(kinds(outcome)) or not recorded
+
+
+@pytest.mark.parametrize(
+    ("mode", "warned", "recorded"),
+    [("enforce", True, True), ("warn", True, True), ("audit", False, True), ("disabled", False, False)],
+    ids=MODES,
+)
+@pytest.mark.parametrize("key", ADVISED)
+def test_advice_never_refuses_and_is_said_or_recorded_by_the_mode(
+    key: str, mode: str, warned: bool, recorded: bool
+) -> None:
+    settings, raw = ADVISED[key]
+    outcome = engine.complete(raw, policy({key: settings}, mode=mode), WITHOUT_RUNTIME_CLASS)
+    advice = [finding for finding in outcome.findings if finding.kind is Kind.ADVICE]
+    assert (recorded, warned, ()) == (bool(advice), any(f.warns for f in advice), outcome.refusals)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("requests", "limits"),
+    [({"nvidia.com/gpu": 2}, {}), ({"nvidia.com/gpu": 2}, {"nvidia.com/gpu": 1}), (None, {"nvidia.com/gpu": "500m"})],
+    ids=["requests only", "unequal", "fraction"],
+)
+def test_what_the_api_server_would_refuse_is_explained_before_it_can(mode: str, requests: Any, limits: Any) -> None:
+    raw = pod(spec={"containers": [container("c0", requests=requests, limits=limits)]})
+    outcome = engine.complete(raw, policy({"gpuLimits": {}}, mode=mode), FACTS)
+    expected = {"enforce": (1, 0), "warn": (0, 1)}.get(mode, (0, 0))
+    assert expected == (len(outcome.refusals), len(outcome.warnings))
+    assert (mode != "disabled") == bool(outcome.findings)
+
+
+def test_such_a_pod_is_told_every_other_enforced_violation_at_once() -> None:
+    raw = requests_only()
+    raw["spec"]["nodeSelector"] = {"pool": "cpu"}
+    raw["spec"]["containers"][0]["env"] = env("NVIDIA_VISIBLE_DEVICES", "all")
+    rules = {"gpuLimits": {"maxPerPod": 1}, "visibleDevices": {}, **REQUIRED_POOL}
+    outcome = engine.complete(raw, policy(rules), FACTS)
+    assert ["nodeAffinity", "gpuLimits", "gpuLimits", "visibleDevices"] == [f.rule for f in outcome.refusals]
+    assert outcome.refusal.startswith("4 violations:\n- nodeAffinity: spec.nodeSelector: ")
+    assert (raw, ()) == (outcome.object, outcome.patch)
+
+
+def test_a_missing_limit_that_is_only_warned_about_refuses_for_the_other_rules() -> None:
+    """The API server is about to refuse it, so the validating phase, where the other rule speaks, is never reached."""
+    raw = requests_only()
+    raw["spec"]["containers"][0]["env"] = env("NVIDIA_VISIBLE_DEVICES", "all")
+    rules = {"gpuLimits": {"mode": "warn", "requestsOnly": "repair"}, "visibleDevices": {}}
+    outcome = engine.complete(raw, policy(rules), FACTS)
+    assert ["visibleDevices"] == [f.rule for f in outcome.refusals]
+    assert ("gpuLimits: spec: would add limit nvidia.com/gpu=2 in c0.",) == outcome.warnings
+
+
+def test_any_other_violation_waits_for_the_validating_phase() -> None:
+    completed, judged = both_phases(pod(2), policy({"gpuLimits": {"maxPerPod": 1}, "tolerations": {}}))
+    assert (("tolerations",), ()) == (completed.injected, completed.findings)
+    assert ["gpuLimits"] == [finding.rule for finding in judged.refusals]
+
+
+def test_a_repaired_pod_keeps_both_phases_quiet() -> None:
+    completed, judged = both_phases(requests_only("2"), policy({"gpuLimits": {"requestsOnly": "repair"}}))
+    resources = completed.object["spec"]["containers"][0]["resources"]
+    assert {"limits": {"memory": "8Gi", "nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "2"}} == resources
+    assert ((), ()) == (completed.findings, judged.findings)
+
+
+def test_rules_that_look_at_nodes_see_the_placement_that_was_injected() -> None:
+    """Without the injected toleration no node is a candidate, so nothing could lack the handler."""
+    node = {
+        "metadata": {"name": "n", "uid": "1"},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
+        "status": {"capacity": {"nvidia.com/gpu": "8"}, "runtimeHandlers": [{"name": "runc"}]},
+    }
+    facts = FACTS.with_nodes([node])
+    alone = engine.complete(pod(1), policy({"runtimeClass": {}}), facts)
+    together = engine.complete(pod(1), policy({"runtimeClass": {}, "tolerations": {}}), facts)
+    assert (("runtimeClass",), ("tolerations",)) == (alone.injected, together.injected)
+
+
+def test_the_annotation_names_the_rules_that_injected() -> None:
+    outcome = engine.complete(pod(2), policy(INJECTING), FACTS)
+    expected = "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
+    assert expected == outcome.object["metadata"]["annotations"][engine.ANNOTATION]
+
+
+def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> None:
+    raw = pod(2, annotations={engine.ANNOTATION: "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"})
+    completed = engine.complete(raw, policy(INJECTING), FACTS)
+    assert raw["metadata"]["annotations"] == completed.object["metadata"]["annotations"]
+    assert 5 == len(completed.injected)
+    assert "nodeAffinity" in [f.rule for f in engine.judge(raw, policy(INJECTING), FACTS).refusals]
+
+
+def test_completing_twice_changes_nothing_the_second_time() -> None:
+    once = engine.complete(wanting_pod(), policy(INJECTING), FACTS)
+    twice = engine.complete(once.object, policy(INJECTING), FACTS)
+    assert ((), (), once.object) == (twice.patch, twice.injected, twice.object)
+
+
+def test_a_pod_without_gpus_passes_untouched() -> None:
+    raw = pod(0)
+    completed, judged = both_phases(raw, policy(INJECTING))
+    assert (raw, (), (), ()) == (completed.object, completed.patch, completed.findings, judged.findings)
+
+
+@pytest.mark.parametrize("key", [key for key in MUTATORS if key != "gpuLimits"])
+@pytest.mark.parametrize("if_missing", ["refuse", "warn"])
+def test_an_enforced_injection_that_got_lost_is_refused_or_warned_about(key: str, if_missing: str) -> None:
+    in_force = policy({key: {**INJECTING[key], "ifMissing": if_missing}})
+    lost = engine.judge(wanting_pod(), in_force, FACTS)
+    expected = (1, 0) if if_missing == "refuse" else (0, 1)
+    missing = [finding for finding in lost.findings if finding.kind is Kind.MISSING]
+    assert expected == (sum(f.refuses for f in missing), sum(f.warns for f in missing))
+    completed = engine.complete(wanting_pod(), in_force, FACTS)
+    assert Kind.MISSING not in kinds(engine.judge(completed.object, in_force, FACTS))
+
+
+@pytest.mark.parametrize("key", [key for key in MUTATORS if key != "gpuLimits"])
+def test_without_a_word_in_the_policy_only_a_lost_node_affinity_refuses(key: str) -> None:
+    lost = engine.judge(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
+    (missing,) = [finding for finding in lost.findings if finding.kind is Kind.MISSING]
+    assert (key == "nodeAffinity") == missing.refuses
+
+
+def test_a_lost_preference_never_refuses() -> None:
+    preferred = [{"key": "pool", "operator": "Exists", "weight": 5}]
+    lost = engine.judge(pod(1), policy({"nodeAffinity": {"preferred": preferred}}), FACTS)
+    assert ([Kind.MISSING], ()) == (kinds(lost), lost.refusals)
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        pytest.param([{}], id="a policy without the rule"),
+        pytest.param([{"nodeAffinity": {**REQUIRED_POOL["nodeAffinity"], "mode": "warn"}}], id="not enforced"),
+        pytest.param([{"nodeAffinity": {}}], id="nothing required"),
+        pytest.param([REQUIRED_POOL, {}, REQUIRED_POOL], id="one of three"),
+    ],
+)
+def test_an_injection_is_not_missed_if_a_recent_policy_would_not_have_made_it(earlier: list[Any]) -> None:
+    past = [policy(rules) for rules in earlier]
+    assert [Kind.MISSING] == kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS))
+    assert [] == kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=past))
+
+
+def test_an_injection_is_missed_if_every_recent_policy_would_have_made_one() -> None:
+    other = {"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}}
+    outcome = engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=[policy(REQUIRED_POOL), policy(other)])
+    assert [Kind.MISSING] == kinds(outcome)
+
+
+def test_a_pod_completed_by_a_recent_policy_is_not_missed_under_a_newer_one() -> None:
+    past = policy({"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}})
+    completed = engine.complete(pod(1), past, FACTS)
+    assert [] == kinds(engine.judge(completed.object, policy(REQUIRED_POOL), FACTS, earlier=[past]))
+
+
+def test_a_runtime_class_that_the_cluster_lacks_is_not_missed() -> None:
+    in_force = policy({"runtimeClass": {"ifMissing": "refuse"}})
+    assert [Kind.MISSING] == kinds(engine.judge(pod(1), in_force, FACTS))
+    assert [] == kinds(engine.judge(pod(1), in_force, WITHOUT_RUNTIME_CLASS))
+
+
+def test_an_update_is_told_only_what_is_new() -> None:
+    in_force = policy({"gpuLimits": {"maxPerPod": 1}, "visibleDevices": {}, **REQUIRED_POOL})
+    old = pod(4, spec={"nodeSelector": {"pool": "cpu"}})
+    new = copy.deepcopy(old)
+    assert () == engine.judge(new, in_force, FACTS, old=old).findings
+    new["spec"]["ephemeralContainers"] = [{"name": "debug", "env": env("NVIDIA_VISIBLE_DEVICES", "all")}]
+    (finding,) = engine.judge(new, in_force, FACTS, old=old).refusals
+    assert "spec.ephemeralContainers[debug].env[NVIDIA_VISIBLE_DEVICES]" == finding.field
+
+
+def test_an_update_is_never_told_of_a_missing_injection() -> None:
+    assert () == engine.judge(pod(2), policy(INJECTING), FACTS, old=pod(2)).findings
+
+
+@pytest.mark.parametrize("phase", [engine.complete, engine.judge])
+def test_a_malformed_pod_is_an_error_that_names_the_place(phase: Any) -> None:
+    with pytest.raises(ShapeError, match=r"^spec.containers: found a map, expected a list$"):
+        phase(pod(spec={"containers": {}}), policy(INJECTING), FACTS)
