@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SOURCES := webhook certs examples tests
+SOURCES := webhook certs deploy examples tests
 JUNIT ?=
 
 .PHONY: demo test lint types contracts unit soak bench docs lock clean
@@ -27,7 +27,7 @@ contracts: $(READY)
 
 unit: $(READY)
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report= $(JUNIT)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report= $(JUNIT)
 	$(BIN)/coverage report --fail-under=92
 
 soak: $(READY) ## Storms: minutes of load and faults against real parts
@@ -41,6 +41,7 @@ bench: $(READY) ## Measure; docs/performance.md says what with
 docs: $(READY) ## Generate what is generated
 	$(BIN)/gpu-policy policy docs > docs/rules.md
 	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
+	$(BIN)/python -m deploy.generate
 
 lock: ## Resolve the dependencies anew
 	$(PYTHON) -m venv $(VENV)

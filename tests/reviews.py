@@ -127,7 +127,7 @@ def review(
     kind: tuple[str, str, str] | None = None,
     **request: Any,
 ) -> dict[str, Any]:
-    """The AdmissionReview of a request about `obj`; `kind` is group, version and kind where they are not those of obj."""
+    """The AdmissionReview of a request about `obj`; `kind` is (group, version, kind) where it is not that of obj."""
     some = obj or old or {}
     group, _, version = str(some.get("apiVersion", "v1")).rpartition("/")
     group, version, name = kind or (group, version, str(some.get("kind", "Pod")))

@@ -88,7 +88,7 @@ def test_warn_says_what_would_be_injected(key: str) -> None:
 @pytest.mark.parametrize("key", MUTATORS)
 def test_audit_only_records_what_would_be_injected(key: str) -> None:
     outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="audit"), FACTS)
-    assert () == outcome.warnings
+    assert outcome.warnings == ()
     assert Kind.INJECTION in kinds(outcome)
 
 
@@ -149,7 +149,7 @@ def test_such_a_pod_is_told_every_other_enforced_violation_at_once() -> None:
     raw["spec"]["containers"][0]["env"] = env("NVIDIA_VISIBLE_DEVICES", "all")
     rules = {"gpuLimits": {"maxPerPod": 1}, "visibleDevices": {}, **REQUIRED_POOL}
     outcome = engine.complete(raw, policy(rules), FACTS)
-    assert ["nodeAffinity", "gpuLimits", "gpuLimits", "visibleDevices"] == [f.rule for f in outcome.refusals]
+    assert [f.rule for f in outcome.refusals] == ["nodeAffinity", "gpuLimits", "gpuLimits", "visibleDevices"]
     assert outcome.refusal.startswith("4 violations:\n- nodeAffinity: spec.nodeSelector: ")
     assert (raw, ()) == (outcome.object, outcome.patch)
 
@@ -160,21 +160,21 @@ def test_a_missing_limit_that_is_only_warned_about_refuses_for_the_other_rules()
     raw["spec"]["containers"][0]["env"] = env("NVIDIA_VISIBLE_DEVICES", "all")
     rules = {"gpuLimits": {"mode": "warn", "requestsOnly": "repair"}, "visibleDevices": {}}
     outcome = engine.complete(raw, policy(rules), FACTS)
-    assert ["visibleDevices"] == [f.rule for f in outcome.refusals]
-    assert ("gpuLimits: spec: would add limit nvidia.com/gpu=2 in c0.",) == outcome.warnings
+    assert [f.rule for f in outcome.refusals] == ["visibleDevices"]
+    assert outcome.warnings == ("gpuLimits: spec: would add limit nvidia.com/gpu=2 in c0.",)
 
 
 def test_any_other_violation_waits_for_the_validating_phase() -> None:
     completed, judged = both_phases(pod(2), policy({"gpuLimits": {"maxPerPod": 1}, "tolerations": {}}))
-    assert (("tolerations",), ()) == (completed.injected, completed.findings)
-    assert ["gpuLimits"] == [finding.rule for finding in judged.refusals]
+    assert (completed.injected, completed.findings) == (("tolerations",), ())
+    assert [finding.rule for finding in judged.refusals] == ["gpuLimits"]
 
 
 def test_a_repaired_pod_keeps_both_phases_quiet() -> None:
     completed, judged = both_phases(requests_only("2"), policy({"gpuLimits": {"requestsOnly": "repair"}}))
     resources = completed.object["spec"]["containers"][0]["resources"]
-    assert {"limits": {"memory": "8Gi", "nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "2"}} == resources
-    assert ((), ()) == (completed.findings, judged.findings)
+    assert resources == {"limits": {"memory": "8Gi", "nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "2"}}
+    assert (completed.findings, judged.findings) == ((), ())
 
 
 def test_rules_that_look_at_nodes_see_the_placement_that_was_injected() -> None:
@@ -187,7 +187,7 @@ def test_rules_that_look_at_nodes_see_the_placement_that_was_injected() -> None:
     facts = FACTS.with_nodes([node])
     alone = engine.complete(pod(1), policy({"runtimeClass": {}}), facts)
     together = engine.complete(pod(1), policy({"runtimeClass": {}, "tolerations": {}}), facts)
-    assert (("runtimeClass",), ("tolerations",)) == (alone.injected, together.injected)
+    assert (alone.injected, together.injected) == (("runtimeClass",), ("tolerations",))
 
 
 def test_the_annotation_names_the_rules_that_injected() -> None:
@@ -200,7 +200,7 @@ def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> Non
     raw = pod(2, annotations={engine.ANNOTATION: "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"})
     completed = engine.complete(raw, policy(INJECTING), FACTS)
     assert raw["metadata"]["annotations"] == completed.object["metadata"]["annotations"]
-    assert 5 == len(completed.injected)
+    assert len(completed.injected) == 5
     assert "nodeAffinity" in [f.rule for f in engine.judge(raw, policy(INJECTING), FACTS).refusals]
 
 
@@ -238,7 +238,7 @@ def test_without_a_word_in_the_policy_only_a_lost_node_affinity_refuses(key: str
 def test_a_lost_preference_never_refuses() -> None:
     preferred = [{"key": "pool", "operator": "Exists", "weight": 5}]
     lost = engine.judge(pod(1), policy({"nodeAffinity": {"preferred": preferred}}), FACTS)
-    assert ([Kind.MISSING], ()) == (kinds(lost), lost.refusals)
+    assert (kinds(lost), lost.refusals) == ([Kind.MISSING], ())
 
 
 @pytest.mark.parametrize(
@@ -252,40 +252,40 @@ def test_a_lost_preference_never_refuses() -> None:
 )
 def test_an_injection_is_not_missed_if_a_recent_policy_would_not_have_made_it(earlier: list[Any]) -> None:
     past = [policy(rules) for rules in earlier]
-    assert [Kind.MISSING] == kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS))
-    assert [] == kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=past))
+    assert kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS)) == [Kind.MISSING]
+    assert kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=past)) == []
 
 
 def test_an_injection_is_missed_if_every_recent_policy_would_have_made_one() -> None:
     other = {"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}}
     outcome = engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=[policy(REQUIRED_POOL), policy(other)])
-    assert [Kind.MISSING] == kinds(outcome)
+    assert kinds(outcome) == [Kind.MISSING]
 
 
 def test_a_pod_completed_by_a_recent_policy_is_not_missed_under_a_newer_one() -> None:
     past = policy({"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}})
     completed = engine.complete(pod(1), past, FACTS)
-    assert [] == kinds(engine.judge(completed.object, policy(REQUIRED_POOL), FACTS, earlier=[past]))
+    assert kinds(engine.judge(completed.object, policy(REQUIRED_POOL), FACTS, earlier=[past])) == []
 
 
 def test_a_runtime_class_that_the_cluster_lacks_is_not_missed() -> None:
     in_force = policy({"runtimeClass": {"ifMissing": "refuse"}})
-    assert [Kind.MISSING] == kinds(engine.judge(pod(1), in_force, FACTS))
-    assert [] == kinds(engine.judge(pod(1), in_force, WITHOUT_RUNTIME_CLASS))
+    assert kinds(engine.judge(pod(1), in_force, FACTS)) == [Kind.MISSING]
+    assert kinds(engine.judge(pod(1), in_force, WITHOUT_RUNTIME_CLASS)) == []
 
 
 def test_an_update_is_told_only_what_is_new() -> None:
     in_force = policy({"gpuLimits": {"maxPerPod": 1}, "visibleDevices": {}, **REQUIRED_POOL})
     old = pod(4, spec={"nodeSelector": {"pool": "cpu"}})
     new = copy.deepcopy(old)
-    assert () == engine.judge(new, in_force, FACTS, old=old).findings
+    assert engine.judge(new, in_force, FACTS, old=old).findings == ()
     new["spec"]["ephemeralContainers"] = [{"name": "debug", "env": env("NVIDIA_VISIBLE_DEVICES", "all")}]
     (finding,) = engine.judge(new, in_force, FACTS, old=old).refusals
-    assert "spec.ephemeralContainers[debug].env[NVIDIA_VISIBLE_DEVICES]" == finding.field
+    assert finding.field == "spec.ephemeralContainers[debug].env[NVIDIA_VISIBLE_DEVICES]"
 
 
 def test_an_update_is_never_told_of_a_missing_injection() -> None:
-    assert () == engine.judge(pod(2), policy(INJECTING), FACTS, old=pod(2)).findings
+    assert engine.judge(pod(2), policy(INJECTING), FACTS, old=pod(2)).findings == ()
 
 
 @pytest.mark.parametrize("phase", [engine.complete, engine.judge])

@@ -197,11 +197,12 @@ def certs(directory: Path, names: tuple[str, ...]) -> None:
 
     Writes ca.crt, ca.key, tls.crt and tls.key.
     """
-    from certs.files import CertificateFilesError, ensure_files
+    from certs.authority import CertificateError
+    from certs.files import ensure_files
 
     try:
         result = ensure_files(directory, names)
-    except CertificateFilesError as error:
+    except CertificateError as error:
         _fail(str(error))
     click.echo(result.reason)
 

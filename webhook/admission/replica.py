@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from webhook.admission.app import Service, create_app
+from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
+from webhook.admission.service import Service
 from webhook.cluster.inventory import load_inventory
 from webhook.cluster.source import FactsSource, StaticFacts
 from webhook.policy.store import PolicyStore, ReloadStatus

@@ -1,0 +1,98 @@
+"""What people are told: warnings that the API server does not cut, and everything that refuses in one message."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import checked
+from webhook.outcome import LONGEST_WARNING, MOST_VIOLATIONS, Finding, Kind, Outcome
+from webhook.policy.policy_set import NO_POLICY
+from webhook.rules.rule import Mode
+
+
+def finding(
+    message: str = "found; allowed",
+    remedy: str = "Do this",
+    *,
+    mode: Mode = Mode.ENFORCE,
+    refuses: bool = False,
+    field: str = "spec",
+) -> Finding:
+    return Finding("rule", mode, Kind.VIOLATION, field, message, remedy, refuses=refuses)
+
+
+def outcome(*findings: Finding) -> Outcome:
+    return Outcome(NO_POLICY, {}, findings)
+
+
+def test_a_finding_reads_rule_place_message_remedy() -> None:
+    assert str(finding()) == "rule: spec: found; allowed. Do this."
+
+
+def test_a_finding_without_remedy_ends_after_its_message() -> None:
+    assert str(finding(remedy="")) == "rule: spec: found; allowed."
+
+
+def test_a_warning_reads_like_the_finding() -> None:
+    assert finding().warning == str(finding())
+
+
+@given(field=st.text(max_size=400), message=st.text(max_size=400), remedy=st.text(max_size=400), known=st.booleans())
+@checked
+def test_a_warning_is_printable_ascii_of_at_most_256_characters(
+    field: str, message: str, remedy: str, known: bool
+) -> None:
+    warning = finding(message, remedy, field=field if known else "spec").warning
+    assert len(warning) <= LONGEST_WARNING == 256
+    assert all(" " <= character <= "~" for character in warning)
+
+
+@pytest.mark.parametrize("length", [10, 199, 200, 201, 5000])
+def test_a_long_warning_is_cut_before_its_remedy(length: int) -> None:
+    warning = finding("x" * length, "Move the 4 to resources.limits").warning
+    assert warning.endswith(". Move the 4 to resources.limits.")
+    assert ("..." in warning) == (len(warning) == LONGEST_WARNING and length > 200)
+
+
+def test_a_remedy_too_long_for_a_warning_leaves_room_for_what_it_is_about() -> None:
+    warning = finding("too many GPUs", "y" * 1000).warning
+    assert warning.startswith("rule: spec: too many GPUs. yyy")
+    assert warning.endswith("yyy...")
+
+
+def test_a_message_cannot_break_its_line_or_drive_a_terminal() -> None:
+    assert str(finding('is "a\x1b[2J\nb\u2028c" é')) == 'rule: spec: is "a?[2J?b?c" é. Do this.'
+
+
+@pytest.mark.parametrize(
+    ("mode", "refuses", "warns"),
+    [
+        (Mode.ENFORCE, True, False),
+        (Mode.ENFORCE, False, True),
+        (Mode.WARN, False, True),
+        (Mode.AUDIT, False, False),
+    ],
+    ids=["refused", "enforced advice", "warn", "audit"],
+)
+def test_what_refuses_is_not_also_a_warning(mode: Mode, refuses: bool, warns: bool) -> None:
+    said = outcome(finding(mode=mode, refuses=refuses))
+    assert (refuses, warns) == (bool(said.refusal), bool(said.warnings))
+
+
+def test_one_violation_is_the_refusal() -> None:
+    assert outcome(finding(refuses=True), finding()).refusal == "rule: spec: found; allowed. Do this."
+
+
+def test_several_violations_are_counted_and_listed_all_at_once() -> None:
+    refusal = outcome(finding("a; b", refuses=True), finding("c; d", refuses=True)).refusal
+    assert refusal == "2 violations:\n- rule: spec: a; b. Do this.\n- rule: spec: c; d. Do this."
+
+
+def test_a_pod_made_to_have_thousands_of_violations_gets_a_message_of_bounded_length() -> None:
+    refusal = outcome(*(finding(f"{number}; d", refuses=True) for number in range(5000))).refusal
+    lines = refusal.splitlines()
+    assert (len(lines), lines[0], lines[-1]) == (MOST_VIOLATIONS + 2, "5000 violations:", "- and 4900 more")
+
+
+def test_the_same_warning_is_said_once() -> None:
+    assert outcome(finding(), finding(), finding("other")).warnings == (finding().warning, finding("other").warning)

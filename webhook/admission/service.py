@@ -1,0 +1,60 @@
+"""What one replica decides with, and whether it is ready to."""
+
+import time
+
+from webhook.admission import phases
+from webhook.admission.metrics import Metrics
+from webhook.admission.phases import Decision
+from webhook.admission.review import Request
+from webhook.cluster.source import FactsSource
+from webhook.policy.store import PolicyStore
+from webhook.rules.rule import Facts
+
+
+class Service:
+    """One replica: the policies and facts it decides with, and whether it is ready to."""
+
+    def __init__(self, policies: PolicyStore, facts: FactsSource, metrics: Metrics) -> None:
+        self.policies = policies
+        self.facts = facts
+        self.metrics = metrics
+        self.is_draining = False
+        metrics.watch_facts(
+            lambda: facts.status(time.monotonic()).age_seconds, lambda: facts.status(time.monotonic()).server_reachable
+        )
+
+    def not_ready(self) -> str:
+        """Why this replica must not get requests; empty where it is ready.
+
+        With the API server itself unreachable a replica stays ready on the facts it has: going unready would block
+        the recovery.
+        """
+        if self.is_draining:
+            return "draining: this replica is shutting down"
+        status = self.facts.status(time.monotonic())
+        if not status.loaded:
+            return f"facts: not loaded yet ({status.detail})" if status.detail else "facts: not loaded yet"
+        if status.stale and status.server_reachable:
+            return f"facts: the watch is stale although the API server answers ({status.detail})"
+        return ""
+
+    def mutate(self, review: Request, facts: Facts) -> Decision:
+        """Answer the mutating phase."""
+        return phases.mutate(review, self.policies.current, facts)
+
+    def validate(self, review: Request, facts: Facts) -> Decision:
+        """Answer the validating phase."""
+        return phases.validate(review, self.policies.current, facts, self.policies.recent())
+
+    def readiness(self) -> tuple[str, int]:
+        """The text and status code of /readyz: every check on a line of its own."""
+        problem = self.not_ready()
+        reload, facts = self.policies.status, self.facts.status(time.monotonic())
+        lines = [
+            f"ready: {'no, ' + problem if problem else 'yes'}",
+            f"policies: {self.policies.current.hash}",
+            f"policy reload: {'ok' if reload.last_ok else 'REFUSED, last good set kept: ' + reload.last_error}",
+            f"facts: {facts.age_seconds:.0f} s old, API server {'answers' if facts.server_reachable else 'unreachable'}"
+            + (f" ({facts.detail})" if facts.detail else ""),
+        ]
+        return "\n".join(lines) + "\n", 503 if problem else 200
