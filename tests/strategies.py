@@ -6,6 +6,10 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from tests.rules.samples import Cluster
+from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.selectors import Expression, contradicts
+
 checked = settings(
     max_examples=200,
     deadline=None,
@@ -26,7 +30,7 @@ GPU_NAMES = (
     "gpu.intel.com/i915",
 )
 LOOK_ALIKES = ("nvidia.com/rdma-vf", "nvidia.com/gpumem", "nvidia.com/gpu-10gb", "habana.ai/gaudi", "cpu", "memory")
-LABEL_KEYS = ("zone", "nvidia.com/gpu.present", "odd~key", "gpu.memory")
+LABEL_KEYS = ("zone", "nvidia.com/gpu.present", "example.com/pool", "gpu.memory")
 LABEL_VALUES = ("a", "b", "true", "5", "7")
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 PATHS = ("/data", "/dev/shm", "/dev/shm/", "//dev/shm", "dev/shm", "/dev/shm/sub", "/dev")
@@ -217,3 +221,71 @@ def broken_pods(draw: st.DrawFn) -> Any:
             parent = parent[key]
         parent[last] = draw(json_values(4))
     return box["pod"]
+
+
+@st.composite
+def requests_only(draw: st.DrawFn) -> dict[str, Any]:
+    """Pods whose GPUs stand in requests instead of limits, in some containers or all."""
+    pod = draw(pods())
+    for container in [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]:
+        resources = container.get("resources")
+        if not resources or not resources.get("limits") or draw(st.booleans()):
+            continue
+        moved = {name: amount for name, amount in resources["limits"].items() if name in GPU_NAMES}
+        resources["limits"] = {name: amount for name, amount in resources["limits"].items() if name not in moved}
+        resources["requests"] = {**(resources.get("requests") or {}), **moved}
+    return pod
+
+
+def clusters() -> st.SearchStrategy[Cluster]:
+    """Clusters with and without the RuntimeClass, with and without nodes that publish their handlers."""
+    scheduling = _some(((), (Expression("zone", "In", ("a",)),)))
+    classes = st.builds(RuntimeClass, st.just("nvidia"), st.just("nvidia"), scheduling)
+    nodes = st.builds(
+        NodeClass,
+        st.just({}),
+        runtime_handlers=_some((None, frozenset({"", "nvidia"}), frozenset({""}))),
+        count=st.integers(1, 3),
+    )
+    return st.builds(
+        Cluster,
+        classes.map(lambda found: {"nvidia": found}) | st.just({}),
+        st.lists(nodes, max_size=2),
+    )
+
+
+def _required(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries as far as they do not exclude each other."""
+    kept: list[dict[str, Any]] = []
+    for entry in entries:
+        read = [Expression(e["key"], e["operator"], tuple(e.get("values", ()))) for e in (*kept, entry)]
+        if not contradicts(read[:-1], read[-1]):
+            kept.append(entry)
+    return kept
+
+
+def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Settings of one rule, as they stand in a policy file."""
+    least = st.integers(1, 4)
+    preference = st.builds(lambda entry, weight: {**entry, "weight": weight}, expressions(), st.integers(1, 100))
+    globs = st.lists(_some(("nvidia.com/*", "amd.com/gpu", "*")), max_size=2)
+    entry = st.builds(lambda toleration, resources: {**toleration, "resources": resources}, tolerations(), globs)
+    return {
+        "tolerations": _map(add=st.lists(entry, max_size=3)),
+        "nodeAffinity": _map(
+            required=st.lists(expressions(), max_size=3).map(_required), preferred=st.lists(preference, max_size=2)
+        ),
+        "runtimeClass": _map(name=_some(("nvidia", "other")), whenMissing=_some(("silent", "warn"))),
+        "sharedMemory": _map(minGpus=least, size=_some(("1Gi", "16Gi"))) | _map(memoryFraction=_some((0.1, 0.5, 1))),
+        "ncclEnv": _map(
+            minGpus=least,
+            env=st.dictionaries(_some(("NCCL_DEBUG", "NCCL_IB_HCA", "HOME")), st.just("1"), max_size=3),
+            alsoWithEnvFrom=st.booleans(),
+        ),
+        "gpuLimits": _map(
+            requestsOnly=_some(("deny", "repair", "repair")),
+            maxPerContainer=st.integers(0, 8),
+            maxPerPod=st.integers(0, 16),
+        ),
+        "visibleDevices": st.just({}),
+    }[key]

@@ -225,13 +225,17 @@ def test_a_cluster_without_the_runtime_class_api_has_none(server, tmp_path):
         pytest.param(always(200, b"<html>not an API server</html>"), id="no JSON"),
         pytest.param(always(200, []), id="a list"),
         pytest.param(always(200, {"kind": "NodeList"}), id="no metadata"),
-        pytest.param(always(200, {"metadata": {}, "items": {}}), id="items are a map"),
+        pytest.param(always(200, {"metadata": {"resourceVersion": "1"}, "items": {}}), id="items are a map"),
+        pytest.param(always(200, {"metadata": {}, "items": []}), id="no version"),
         pytest.param(always(200, {"metadata": {"resourceVersion": "1"}, "items": "ab"}), id="items are a text"),
     ],
 )
 def test_an_answer_that_is_no_list_is_never_taken_for_an_empty_cluster(server, tmp_path, answer):
-    server.instead[NODES] = first(answer, answer, then=server.answer)
+    server.instead[NODES] = answer
     with following(server, tmp_path) as facts:
+        eventually(lambda: "nodes: " in facts.status(0).detail and "Error: " in facts.status(0).detail)
+        assert facts.facts is None
+        server.instead.clear()
         assert {"a", "b"} == eventually(lambda: nodes(facts))
 
 

@@ -9,7 +9,9 @@ NAMES = ("aaa", "mmm", "zzz")
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["stronger file first", "weaker file first"])
-@pytest.mark.parametrize(("stronger", "weaker"), list(combinations(RANKS, 2)), ids=" beats ".join)
+@pytest.mark.parametrize(
+    ("stronger", "weaker"), [pytest.param(*pair, id=" beats ".join(pair)) for pair in combinations(RANKS, 2)]
+)
 def test_a3_the_narrower_of_two_claims_wins_whatever_the_files_are_called(policies, stronger, weaker, order) -> None:
     names = [NAMES[index] for index in order]
     policies.policy("_default", "gpuLimits: {mode: enforce}")

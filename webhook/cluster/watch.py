@@ -128,12 +128,13 @@ class Watch:
             query = {"limit": str(self.resource.page)}
             while not self._stopping.is_set():
                 page = self._server.get(self.resource.path, query, self._timing.answer)
-                metadata, items = page.get("metadata"), page.pop("items", None) or []
-                if not isinstance(metadata, dict) or not isinstance(items, list):
-                    raise ValueError("the answer to a list is no list")  # noqa: TRY004  # a value from outside
+                metadata, items = page.get("metadata"), page.pop("items", None)
+                items = [] if items is None else items
+                if not (isinstance(metadata, dict) and metadata.get("resourceVersion") and isinstance(items, list)):
+                    raise ValueError("the answer to a list is no list")
                 while items:
                     yield items.pop()  # a page goes as it is read, before the next one comes
-                version = str(metadata.get("resourceVersion") or "")
+                version = str(metadata["resourceVersion"])
                 if not metadata.get("continue"):
                     return
                 query["continue"] = str(metadata["continue"])
@@ -156,6 +157,8 @@ class Watch:
         begun = self._clock()
         with closing(self._server.stream(self.resource.path, query, seconds + self._timing.margin)) as stream:
             self._stream = stream
+            if self._stopping.is_set():  # perhaps before there was anything to interrupt
+                return True
             self._follows()
             for line in stream:
                 if self._stopping.is_set():

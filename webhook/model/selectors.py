@@ -89,6 +89,8 @@ class Term:
 def implies(stated: Iterable[Expression], wanted: Expression) -> bool:
     """Whether every node that satisfies all of `stated` also satisfies `wanted`; False where that is not certain.
 
+    Where no node satisfies all of `stated`, nothing can be added to them that matters, and the answer is True.
+
     >>> implies([Expression("zone", "In", ("a",))], Expression("zone", "In", ("a", "b")))
     True
     """
@@ -97,7 +99,7 @@ def implies(stated: Iterable[Expression], wanted: Expression) -> bool:
         return False
     possible = _possible_values(same_key)
     if possible is not None:
-        return bool(possible) and all(wanted.accepts(value) for value in possible)
+        return all(wanted.accepts(value) for value in possible)
     if wanted.operator == Operator.NOT_IN:
         return all(any(not expression.accepts(value) for expression in same_key) for value in wanted.values)
     return any(_covers(expression, wanted) for expression in same_key)

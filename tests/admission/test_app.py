@@ -1,0 +1,356 @@
+"""The HTTP face: decisions for AdmissionReviews, a status and a reason for everything else, readiness."""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.reviews import FACTS, container, env, patch_of, pod, requests_only, review
+from webhook.admission.app import create_app
+from webhook.admission.endpoint import LARGEST_BODY
+from webhook.admission.metrics import Metrics
+from webhook.admission.service import Service
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.source import FactsStatus
+from webhook.policy.store import PolicyStore
+from webhook.rules import RULES
+from webhook.rules.rule import Rule, RuleSettings
+
+POLICY = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: _default}
+spec:
+  rules:
+    tolerations: {mode: enforce}
+    gpuLimits: {mode: enforce, maxPerPod: 4}
+    visibleDevices: {mode: warn}
+"""
+HEALTHY = FactsStatus(loaded=True, stale=False, age_seconds=1.0, server_reachable=True, detail="1 node")
+
+
+class TestFacts:
+    """A source of facts in any state; the live one gets into some of them only by faults."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.facts: Snapshot | None = FACTS
+        self.state = HEALTHY
+
+    def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the protocol
+        return self.state
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class Replica:
+    """The application with everything it stands on, all of it within reach."""
+
+    def __init__(self, directory: Path, rules: tuple[Rule, ...] = RULES) -> None:
+        self.directory = directory
+        directory.mkdir(exist_ok=True)
+        if not any(directory.iterdir()):
+            self.write(POLICY)
+        self.metrics = Metrics()
+        self.facts = TestFacts()
+        self.store = PolicyStore(directory, rules)
+        self.service = Service(self.store, self.facts, self.metrics)
+        self.client: FlaskClient = create_app(self.service).test_client()
+
+    def write(self, text: str) -> None:
+        (self.directory / "_default.yaml").write_text(text)
+
+    def ask(self, path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        answer = self.client.post(path, json=review(*args, **kwargs))
+        assert (answer.status_code, answer.mimetype) == (200, "application/json"), answer.text
+        response: dict[str, Any] = answer.json["response"]
+        assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
+        return response
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@pytest.fixture
+def replica(tmp_path: Path) -> Iterator[Replica]:
+    replica = Replica(tmp_path / "policies")
+    yield replica
+    replica.store.close()
+
+
+def test_mutate_answers_with_a_patch(replica: Replica) -> None:
+    response = replica.ask("/mutate", pod(1))
+    assert response["allowed"]
+    assert [operation["path"] for operation in patch_of(response)] == ["/spec/tolerations", "/metadata/annotations"]
+
+
+def test_mutate_refuses_what_the_api_server_would(replica: Replica) -> None:
+    response = replica.ask("/mutate", requests_only())
+    assert (response["allowed"], response["status"]["code"]) == (False, 403)
+    assert "Move the 2 to resources.limits" in response["status"]["message"]
+
+
+def test_validate_refuses_a_violation(replica: Replica) -> None:
+    response = replica.ask("/validate", pod(5))
+    assert "asks for 5 GPUs; the policy allows at most 4 per pod" in response["status"]["message"]
+
+
+def test_a_malformed_pod_is_refused_as_invalid(replica: Replica) -> None:
+    response = replica.ask("/mutate", pod(spec={"containers": 7}))
+    expected = {
+        "code": 422,
+        "reason": "Invalid",
+        "message": "spec.containers: found a number, expected a list; correct the manifest",
+    }
+    assert response["status"] == expected
+
+
+def test_the_query_that_the_api_server_adds_does_not_matter(replica: Replica) -> None:
+    assert replica.ask("/mutate?timeout=5s", pod(1))["allowed"]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
+def test_json_is_accepted_however_it_is_announced(replica: Replica, content_type: str) -> None:
+    answer = replica.client.post("/mutate", data=json.dumps(review(pod(1))), content_type=content_type)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize(
+    ("method", "body", "content_type", "status", "reason"),
+    [
+        pytest.param("POST", b"{}", "application/json", 400, "kind: found null, expected", id="not a review"),
+        pytest.param("POST", b"", "application/json", 400, "the body is not JSON", id="empty"),
+        pytest.param("POST", b"\xff", "application/json", 400, "the body is not JSON", id="not UTF-8"),
+        pytest.param("POST", b"[" * 10**6, "application/json", 400, "the body is not JSON", id="nested deeply"),
+        pytest.param("POST", b"{}", "text/yaml", 415, "Content-Type: found text/yaml, expected app", id="YAML"),
+        pytest.param("POST", b"{}", None, 415, "Content-Type: found none, expected app", id="no type"),
+        pytest.param("GET", None, None, 405, "an AdmissionReview comes with POST", id="GET"),
+        pytest.param("PUT", b"{}", "application/json", 405, "an AdmissionReview comes with POST", id="PUT"),
+        pytest.param(
+            "POST", b" " * (LARGEST_BODY + 1), "application/json", 413, "larger than 7340032 bytes", id="over 7 MiB"
+        ),
+    ],
+)
+def test_what_cannot_be_answered_gets_a_status_a_reason_and_is_counted(
+    replica: Replica, path: str, *, method: str, body: bytes | None, content_type: str | None, status: int, reason: str
+) -> None:
+    answer = replica.client.open(path, method=method, data=body, content_type=content_type)
+    assert (answer.status_code, answer.mimetype) == (status, "text/plain")
+    assert reason in answer.text
+    assert replica.count("gpu_policy_errors_total", reason="bad_request") == 1
+
+
+def test_a_wrong_method_is_told_the_right_one(replica: Replica) -> None:
+    assert replica.client.get("/mutate").headers["Allow"] == "POST"
+
+
+@pytest.mark.parametrize("path", ["/", "/Mutate", "/mutate/", "/metrics/x", "/../etc/passwd"])
+def test_another_path_gets_404_and_the_list_of_paths(replica: Replica, path: str) -> None:
+    answer = replica.client.post(path, json=review(pod(1)))
+    assert (answer.status_code, answer.mimetype) == (404, "text/plain")
+    assert "POST /mutate, POST /validate, GET /livez, GET /readyz and GET /metrics are served" in answer.text
+
+
+def test_a_page_that_is_only_read_cannot_be_written(replica: Replica) -> None:
+    answer = replica.client.post("/readyz")
+    assert (answer.status_code, "GET" in answer.headers["Allow"]) == (405, True)
+
+
+def test_a_body_of_seven_mebibytes_is_read(replica: Replica) -> None:
+    body = json.dumps(review(pod(1))).encode()
+    answer = replica.client.post(
+        "/mutate", data=body.ljust(LARGEST_BODY), content_type="application/json; charset=utf-8"
+    )
+    assert answer.status_code == 200
+
+
+def test_a_pod_of_three_mebibytes_and_its_predecessor_are_answered(replica: Replica) -> None:
+    big = pod(5, annotations={"note": "x" * (3 * 1024**2)})
+    assert replica.ask("/validate", big, "UPDATE", old=big)["allowed"]
+
+
+# A bug is neither a yes nor a no.
+
+
+def buggy(pod: Any, settings: Any, facts: Any) -> Iterator[Any]:
+    raise ValueError("the pod says hunter2")
+    yield
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        pytest.param("/mutate", Rule("faulty", "Fails.", RuleSettings, mutate=buggy), id="mutate"),
+        pytest.param("/validate", Rule("faulty", "Fails.", RuleSettings, validate=buggy), id="validate"),
+        pytest.param("/validate", Rule("faulty", "Fails.", RuleSettings, mutate=buggy), id="safety net"),
+    ],
+)
+def test_a_bug_in_a_rule_gives_500_is_counted_and_logged_without_what_the_pod_says(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str, rule: Rule
+) -> None:
+    directory = tmp_path / "policies"
+    directory.mkdir()
+    (directory / "_default.yaml").write_text(POLICY.partition("    tol")[0] + "    faulty: {mode: enforce}\n")
+    replica = Replica(directory, (rule,))
+    answer = replica.client.post(path, json=review(pod(1)))
+    assert (answer.status_code, answer.text) == (500, "no decision because of a bug in gpu-policy; its log says more\n")
+    assert replica.count("gpu_policy_errors_total", reason="bug") == 1
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.fields["exception"] == "ValueError"  # type: ignore[attr-defined]  # given as extra
+    assert "in buggy" in record.fields["stack"][-1]  # type: ignore[attr-defined]  # given as extra
+    assert "hunter2" not in str(record.__dict__)
+
+
+# Readiness.
+
+
+def test_a_replica_with_policies_and_facts_is_ready(replica: Replica) -> None:
+    answer = replica.client.get("/readyz")
+    assert (answer.status_code, answer.text.splitlines()) == (
+        200,
+        [
+            "ready: yes",
+            f"policies: {replica.store.current.hash}",
+            "policy reload: ok",
+            "facts: 1 s old, API server answers (1 node)",
+        ],
+    )
+
+
+def test_before_the_facts_are_loaded_reviews_get_503_with_retry_after(replica: Replica) -> None:
+    replica.facts.facts = None
+    replica.facts.state = FactsStatus(False, False, 0.0, True, "waiting for nodes")
+    for path in ("/mutate", "/validate"):
+        answer = replica.client.post(path, json=review(pod(1)))
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+        assert answer.text == "facts: not loaded yet (waiting for nodes)\n"
+    assert replica.count("gpu_policy_errors_total", reason="not_ready") == 2
+    assert replica.client.get("/readyz").status_code == 503
+
+
+def test_a_stale_watch_of_an_api_server_that_answers_turns_unready_and_goes_on_answering(replica: Replica) -> None:
+    """Readiness steers the traffic away; what still arrives is better answered on the last known facts than refused."""
+    replica.facts.state = FactsStatus(True, True, 300.0, True, "nodes: 300 s behind")
+    answer = replica.client.get("/readyz")
+    assert answer.status_code == 503
+    expected = "ready: no, facts: the watch is stale although the API server answers (nodes: 300 s behind)"
+    assert answer.text.startswith(expected)
+    assert replica.ask("/mutate", pod(1))["allowed"]
+
+
+def test_an_unreachable_api_server_leaves_the_replica_ready_and_is_shown(replica: Replica) -> None:
+    replica.facts.state = FactsStatus(True, False, 600.0, False, "connection refused")
+    answer = replica.client.get("/readyz")
+    assert answer.status_code == 200
+    assert "facts: 600 s old, API server unreachable (connection refused)" in answer.text
+    page = replica.client.get("/metrics").text
+    assert "gpu_policy_apiserver_reachable 0.0" in page
+    assert "gpu_policy_facts_age_seconds 600.0" in page
+
+
+def test_a_bad_policy_file_leaves_the_replica_ready_on_the_last_good_set_and_is_shown(replica: Replica) -> None:
+    before = replica.store.current.hash
+    replica.write(POLICY.replace("maxPerPod", "maxPerPot"))
+    replica.store.check()
+    answer = replica.client.get("/readyz")
+    assert answer.status_code == 200
+    assert f"policies: {before}\npolicy reload: REFUSED, last good set kept: " in answer.text
+    assert "_default.yaml:7: spec.rules.gpuLimits.maxPerPot: unknown key" in answer.text
+    assert not replica.ask("/validate", pod(5))["allowed"]
+
+
+def test_a_draining_replica_is_unready_alive_and_answers(replica: Replica) -> None:
+    replica.service.is_draining = True
+    assert replica.client.get("/readyz").status_code == 503
+    assert replica.client.get("/livez").status_code == 200
+    assert replica.ask("/mutate", pod(1))["allowed"]
+
+
+def test_a_replica_whose_facts_are_not_loaded_is_alive(replica: Replica) -> None:
+    replica.facts.facts = None
+    answer = replica.client.get("/livez")
+    assert (answer.status_code, answer.text) == (200, "ok\n")
+
+
+# Policies that change while requests come in.
+
+
+def test_a_new_policy_is_in_force_for_the_next_request_and_the_old_one_excuses_what_it_did_not_inject(
+    replica: Replica,
+) -> None:
+    required = "    nodeAffinity: {mode: enforce, required: [{key: pool, operator: Exists}]}\n"
+    assert replica.ask("/validate", pod(1, spec={"tolerations": [{"operator": "Exists"}]}))["allowed"]
+    replica.write(POLICY + required)
+    assert replica.store.check()
+    assert "/spec/affinity" in [operation["path"] for operation in patch_of(replica.ask("/mutate", pod(1)))]
+    assert replica.ask("/validate", pod(1))["allowed"]
+
+
+def test_after_three_minutes_nothing_is_excused_by_the_old_policy(tmp_path: Path) -> None:
+    now = time.monotonic()
+    replica = Replica(tmp_path / "policies")
+    replica.store = PolicyStore(replica.directory, clock=lambda: now)
+    replica.client = create_app(Service(replica.store, replica.facts, Metrics())).test_client()
+    replica.write(POLICY + "    nodeAffinity: {mode: enforce, required: [{key: pool, operator: Exists}]}\n")
+    replica.store.check()
+    now += 179
+    assert replica.ask("/validate", pod(1))["allowed"]
+    now += 2
+    assert not replica.ask("/validate", pod(1))["allowed"]
+
+
+# Logs and metrics of decisions.
+
+
+def test_each_decision_is_counted_once(replica: Replica) -> None:
+    replica.ask("/mutate", pod(1))
+    replica.ask("/mutate", requests_only())
+    replica.ask("/validate", pod(5))
+    replica.ask("/validate", None, "MADE UP BY SOMEBODY")
+    count = replica.count
+    assert count("gpu_policy_requests_total", phase="mutate", operation="CREATE", result="patched") == 1
+    assert count("gpu_policy_requests_total", phase="mutate", operation="CREATE", result="refused") == 1
+    assert count("gpu_policy_requests_total", phase="validate", operation="CREATE", result="refused") == 1
+    assert count("gpu_policy_requests_total", phase="validate", operation="other", result="allowed") == 1
+    assert count("gpu_policy_injections_total", rule="tolerations") == 1
+    assert count("gpu_policy_findings_total", rule="gpuLimits", mode="enforce", kind="violation") == 2
+    assert count("gpu_policy_findings_total", rule="tolerations", mode="enforce", kind="missing") == 1
+    assert count("gpu_policy_request_duration_seconds_count", phase="validate") == 2
+
+
+def test_each_decision_is_one_log_record_without_what_the_pod_says(
+    replica: Replica, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gpu_policy.decision")
+    secret = container("c0", env=[*env("NVIDIA_VISIBLE_DEVICES", "hunter2"), *env("PASSWORD", "hunter3")])
+    secret["image"] = "registry.example.com/hunter4"
+    raw = pod(spec={"containers": [secret]}, annotations={"a": "hunter5"}, labels={"b": "hunter6"})
+    response = replica.ask("/validate", raw, name="trainer", dryRun=True)
+    assert "hunter2" in response["warnings"][0]
+    (record,) = caplog.records
+    fields = record.fields  # type: ignore[attr-defined]  # given as extra
+    assert (record.getMessage(), fields["phase"], fields["namespace"], fields["name"]) == (
+        "allowed",
+        "validate",
+        "team",
+        "trainer",
+    )
+    assert (fields["dryRun"], fields["policy"], fields["hash"]) == (
+        True,
+        "_default",
+        replica.store.current.default.hash,
+    )
+    assert [(f["rule"], f["mode"], f["refuses"]) for f in fields["findings"]] == [("visibleDevices", "warn", False)]
+    assert "hunter" not in str(fields)

@@ -1,0 +1,413 @@
+"""Which question each request asks of the engine, and how the outcome becomes an answer."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.reviews import (
+    FACTS,
+    INJECTING,
+    WORKLOADS,
+    container,
+    env,
+    patched,
+    pod,
+    policies,
+    policy,
+    request,
+    requests_only,
+    workload,
+)
+from tests.strategies import broken_pods, checked, json_values, pods
+from webhook.admission import phases
+from webhook.admission.phases import UNCONCERNED
+from webhook.model.shape import ShapeError
+from webhook.outcome import Kind
+from webhook.policy.policy_set import PolicySet
+
+ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
+REPAIRING = policies({"gpuLimits": {"requestsOnly": "repair"}})
+NODES = ("system:nodes", "system:authenticated")
+MIRROR = {"kubernetes.io/config.mirror": "0123"}
+EXPOSED = env("NVIDIA_VISIBLE_DEVICES", "all")
+
+
+def mutate(*args: Any, using: PolicySet = ENFORCED, **kwargs: Any) -> phases.Decision:
+    return phases.mutate(request(*args, **kwargs), using, FACTS)
+
+
+def validate(*args: Any, using: PolicySet = ENFORCED, **kwargs: Any) -> phases.Decision:
+    return phases.validate(request(*args, **kwargs), using, FACTS)
+
+
+def with_debug_container(raw: dict[str, Any], **part: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(raw)
+    changed["spec"]["ephemeralContainers"] = [{"name": "debug", **part}]
+    return changed
+
+
+# Which requests concern the webhook.
+
+
+@pytest.mark.parametrize("phase", [mutate, validate])
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        pytest.param((None, "DELETE"), {"old": pod(2)}, id="a pod is deleted"),
+        pytest.param((pod(2), "CONNECT"), {"kind": ("", "v1", "PodExecOptions")}, id="exec"),
+        pytest.param((pod(2),), {"kind": ("", "v1", "Binding"), "subResource": "binding"}, id="binding"),
+        pytest.param((pod(2),), {"kind": ("", "v1", "ConfigMap")}, id="another kind"),
+        pytest.param((pod(2),), {"kind": ("example.com", "v1", "Pod")}, id="a Pod of another group"),
+        pytest.param((pod(2),), {"kind": ("kubeflow.org", "v1", "PyTorchJob")}, id="a custom workload"),
+        pytest.param((None,), {}, id="no object"),
+    ],
+)
+def test_requests_that_concern_no_rule_pass(phase: Any, args: Any, kwargs: Any) -> None:
+    assert phase(*args, **kwargs) is UNCONCERNED
+
+
+@pytest.mark.parametrize("subresource", ["", "ephemeralcontainers", "resize", "status"])
+def test_pods_are_mutated_on_create_only(subresource: str) -> None:
+    assert mutate(pod(2), "UPDATE", old=pod(2), subResource=subresource) is UNCONCERNED
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_workloads_are_left_to_the_mutating_phase(kind: str) -> None:
+    assert validate(workload(kind, requests_only())) is UNCONCERNED
+
+
+@pytest.mark.parametrize("phase", [mutate, validate])
+def test_a_mirror_pod_is_skipped_when_the_kubelet_shows_it(phase: Any) -> None:
+    assert phase(pod(9, annotations=MIRROR), groups=NODES) is UNCONCERNED
+
+
+@pytest.mark.parametrize("phase", [mutate, validate])
+@pytest.mark.parametrize(
+    ("groups", "annotations"),
+    [
+        pytest.param(("system:authenticated",), MIRROR, id="the annotation alone"),
+        pytest.param(("system:nodes:gpu", "system:serviceaccounts"), MIRROR, id="another group"),
+        pytest.param(NODES, None, id="a node without the annotation"),
+        pytest.param(NODES, {"mirror": "kubernetes.io/config.mirror"}, id="another annotation"),
+    ],
+)
+def test_a_pod_is_not_skipped_for_less(phase: Any, groups: Any, annotations: Any) -> None:
+    decision = phase(pod(9, annotations=annotations), groups=groups)
+    assert decision.answer.patch or not decision.answer.is_allowed
+
+
+# The mutating phase of pods.
+
+
+def test_a_gpu_pod_is_completed() -> None:
+    decision = mutate(pod(2))
+    assert decision.result == "patched"
+    assert patched(pod(2), decision) == decision.outcome.object  # type: ignore[union-attr]  # a pod has an outcome
+
+
+def test_a_pod_with_a_generated_name_is_completed_and_judged_alike() -> None:
+    raw = pod(2, generateName="trainer-", uid="")
+    del raw["metadata"]["name"]
+    decision = mutate(raw, name="")
+    assert decision.answer.patch == mutate(pod(2)).answer.patch
+    assert validate(patched(raw, decision)).result == "allowed"
+
+
+@pytest.mark.parametrize("phase", [mutate, validate])
+def test_a_dry_run_is_answered_like_any_other(phase: Any) -> None:
+    assert phase(pod(2), dryRun=True) == phase(pod(2))
+
+
+@pytest.mark.parametrize("phase", [mutate, validate])
+@pytest.mark.parametrize("named", ["open", "", None])
+def test_the_policy_is_that_of_the_namespace_of_the_request(phase: Any, named: str | None) -> None:
+    using = PolicySet.of(policy(INJECTING), {"open": policy({}, name="open")})
+    raw = pod(2, namespace=named)
+    assert phase(raw, using=using, namespace="team").answer.audit_annotations["policy"] == "_default"
+    assert phase(raw, using=using, namespace="open").answer.audit_annotations["policy"] == "open"
+
+
+def test_a_requests_only_pod_is_refused_with_place_found_allowed_and_remedy() -> None:
+    answer = mutate(requests_only(4)).answer
+    assert (answer.is_allowed, answer.code, list(answer.patch)) == (False, 403, [])
+    assert answer.message == (
+        "gpuLimits: spec.containers[c0].resources: nvidia.com/gpu is 4 in requests but missing in limits; "
+        "GPUs are allocated from limits. Move the 4 to resources.limits."
+    )
+
+
+def test_a_requests_only_pod_is_explained_by_a_warning_where_the_mode_is_warn() -> None:
+    answer = mutate(requests_only(4), using=policies({"gpuLimits": {}}, mode="warn")).answer
+    assert answer.is_allowed
+    (warning,) = answer.warnings
+    assert warning.endswith("GPUs are allocated from limits. Move the 4 to resources.limits.")
+
+
+@pytest.mark.parametrize("mode", ["warn", "audit"])
+def test_no_phase_says_anything_twice(mode: str) -> None:
+    using = policies(INJECTING, mode=mode)
+    for decision in (mutate(requests_only(), using=using), validate(pod(2), using=using), mutate(pod(2), using=using)):
+        assert decision.outcome is not None
+        assert len(set(decision.outcome.findings)) == len(decision.outcome.findings)
+
+
+# The mutating phase of workloads.
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_template_that_the_api_server_would_refuse_is_explained_with_its_place(kind: str, operation: str) -> None:
+    old = workload(kind, pod(1)) if operation == "UPDATE" else None
+    answer = mutate(workload(kind, requests_only()), operation, old=old).answer
+    place = ".".join(WORKLOADS[kind][1])
+    assert answer.message.startswith(f"gpuLimits: {place}.spec.containers[c0].resources: nvidia.com/gpu is 2 in req")
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_template_is_never_completed_and_its_other_violations_wait_for_its_pods(kind: str) -> None:
+    decision = mutate(workload(kind, pod(9)))
+    assert (decision.result, list(decision.answer.warnings)) == ("allowed", [])
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_template_is_repaired_and_nothing_else_in_it_changes(kind: str) -> None:
+    raw = workload(kind, requests_only("2"))
+    expected = copy.deepcopy(raw)
+    template = expected
+    for key in WORKLOADS[kind][1]:
+        template = template[key]
+    template["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "2"
+    using = policies(INJECTING)
+    decision = mutate(raw, using=using)
+    assert patched(raw, decision) == expected
+    assert mutate(expected, using=using).result == "allowed"
+
+
+def test_a_template_is_repaired_on_update_too() -> None:
+    decision = mutate(workload("Deployment", requests_only()), "UPDATE", old=workload("Deployment", pod(2)))
+    assert decision.result == "refused"
+    decision = mutate(
+        workload("Deployment", requests_only()), "UPDATE", old=workload("Deployment", pod(2)), using=REPAIRING
+    )
+    assert decision.result == "patched"
+
+
+def test_a_template_that_cannot_be_repaired_whole_is_refused_unchanged() -> None:
+    raw = workload("Job", requests_only())
+    raw["spec"]["template"]["spec"]["containers"].append(
+        container("c1", requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": 2})
+    )
+    decision = mutate(raw, using=REPAIRING)
+    assert (decision.result, list(decision.answer.patch)) == ("refused", [])
+    assert decision.outcome is not None
+    assert (decision.outcome.object, decision.outcome.patch) == (raw, ())
+
+
+def test_a_template_names_every_enforced_violation_at_once() -> None:
+    raw = workload("Deployment", requests_only(9))
+    raw["spec"]["template"]["spec"]["containers"][0]["env"] = EXPOSED
+    assert mutate(raw).answer.message.startswith("3 violations:\n- gpuLimits: spec.template.spec.containers[c0]")
+
+
+@pytest.mark.parametrize(("mode", "warnings", "recorded"), [("warn", 1, 0), ("audit", 0, 1), ("disabled", 0, 0)])
+@pytest.mark.parametrize("settings", [{}, {"requestsOnly": "repair"}], ids=["deny", "repair"])
+def test_a_template_is_only_talked_about_where_nothing_is_enforced(
+    settings: Any, mode: str, warnings: int, recorded: int
+) -> None:
+    answer = mutate(workload("Job", requests_only()), using=policies({"gpuLimits": settings}, mode=mode)).answer
+    assert (answer.is_allowed, list(answer.patch)) == (True, [])
+    assert (warnings, recorded) == (len(answer.warnings), "audited" in answer.audit_annotations)
+
+
+@pytest.mark.parametrize("settings", [{}, {"requestsOnly": "repair", "mode": "warn"}], ids=["deny", "warn of repair"])
+def test_an_update_of_a_workload_is_told_only_what_is_new_in_its_template(settings: Any) -> None:
+    using = policies({"gpuLimits": settings})
+    old, scaled = workload("Deployment", requests_only()), workload("Deployment", requests_only())
+    scaled["spec"]["replicas"] = 7
+    decision = mutate(scaled, "UPDATE", old=old, using=using)
+    assert (decision.result, list(decision.answer.warnings)) == ("allowed", [])
+    worse = workload("Deployment", requests_only(8))
+    decision = mutate(worse, "UPDATE", old=old, using=using)
+    assert decision.result == "refused" or decision.answer.warnings
+
+
+@pytest.mark.parametrize("subresource", ["scale", "status"])
+def test_subresources_of_workloads_hold_no_template(subresource: str) -> None:
+    raw = workload("Deployment", requests_only())
+    assert mutate(raw, "UPDATE", old=raw, subResource=subresource) is UNCONCERNED
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+@pytest.mark.parametrize("template", [None, {}, {"spec": None}, {"metadata": None, "spec": {"containers": None}}])
+def test_a_workload_without_a_template_passes(kind: str, template: Any) -> None:
+    raw: dict[str, Any] = {"apiVersion": WORKLOADS[kind][0], "kind": kind, "metadata": {"name": "w"}}
+    inner = template
+    for key in reversed(WORKLOADS[kind][1]):
+        inner = {key: inner}
+    assert mutate({**raw, **inner}).result == "allowed"
+
+
+# The validating phase.
+
+
+def test_a_pod_that_lost_an_enforced_node_affinity_is_refused() -> None:
+    answer = validate(pod(1), using=policies({"nodeAffinity": INJECTING["nodeAffinity"]})).answer
+    assert answer.message == (
+        "nodeAffinity: spec: required node affinity pool In [gpu] should have been injected and is missing; another "
+        "webhook removed it, or mutate.gpupolicy.dev was not called. Create the pod again, or tell the platform team."
+    )
+
+
+def test_a_pod_that_lost_an_enforced_toleration_is_let_through_with_a_warning_that_ends_in_the_remedy() -> None:
+    answer = validate(pod(1), using=policies({"tolerations": {}})).answer
+    assert answer.is_allowed
+    (warning,) = answer.warnings
+    assert warning.startswith("tolerations: spec: toleration nvidia.com/gpu Exists:NoSchedule should have been inj")
+    assert warning.endswith(". Create the pod again, or tell the platform team.")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "allowed"),
+    [
+        pytest.param([policies({})], True, id="a recent set without the rule"),
+        pytest.param([policies(INJECTING), policies({})], True, id="one recent set of two"),
+        pytest.param([policies(INJECTING)], False, id="all recent sets inject it"),
+        pytest.param([], False, id="no recent set"),
+    ],
+)
+def test_replicas_that_reload_at_different_moments_do_not_accuse_each_other(earlier: Any, allowed: bool) -> None:
+    using = policies({"nodeAffinity": INJECTING["nodeAffinity"]})
+    decision = phases.validate(request(pod(1)), using, FACTS, earlier)
+    assert decision.answer.is_allowed is allowed
+
+
+@pytest.mark.parametrize("subresource", ["", "ephemeralcontainers", "resize"])
+def test_an_update_is_refused_only_for_what_is_new(subresource: str) -> None:
+    old = pod(9)
+    assert validate(old, "UPDATE", old=old, subResource=subresource).result == "allowed"
+    changed = with_debug_container(old, env=EXPOSED)
+    answer = validate(changed, "UPDATE", old=old, subResource=subresource).answer
+    assert answer.message.startswith("visibleDevices: spec.ephemeralContainers[debug].env[NVIDIA_VISIBLE_DEVICES]: is")
+    assert validate(changed, "UPDATE", old=changed, subResource=subresource).result == "allowed"
+
+
+def test_a_pod_being_deleted_can_lose_its_finalizers_while_the_policy_forbids_it() -> None:
+    old = pod(9, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["example.com/hold"])
+    new = pod(9, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=[])
+    assert validate(new, "UPDATE", old=old).result == "allowed"
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_pod_being_deleted_is_judged_like_any_other(operation: str) -> None:
+    old = pod(2, deletionTimestamp="2026-01-01T00:00:00Z") if operation == "UPDATE" else None
+    raw = with_debug_container(pod(2, deletionTimestamp="2026-01-01T00:00:00Z"), env=EXPOSED)
+    assert validate(raw, operation, old=old).result == "refused"
+
+
+def test_an_update_without_the_old_object_is_judged_whole() -> None:
+    assert validate(pod(9), "UPDATE", old=None).result == "refused"
+
+
+@pytest.mark.parametrize(("value", "result"), [("all", "refused"), ("void", "allowed")])
+def test_old_servers_send_ephemeral_containers_as_a_kind_of_their_own(value: str, result: str) -> None:
+    raw = {
+        "metadata": {"name": "trainer"},
+        "ephemeralContainers": [{"name": "debug", "env": env("NVIDIA_VISIBLE_DEVICES", value)}],
+    }
+    old = {"metadata": {"name": "trainer"}, "ephemeralContainers": []}
+    kind = ("", "v1", "EphemeralContainers")
+    decision = validate(raw, "UPDATE", old=old, kind=kind, subResource="ephemeralcontainers")
+    assert decision.result == result
+    assert validate(raw, "UPDATE", old=raw, kind=kind, subResource="ephemeralcontainers").result == "allowed"
+
+
+# What the API server is told.
+
+
+def test_the_audit_log_learns_policy_hash_and_the_rules_that_spoke() -> None:
+    annotations = validate(pod(9)).answer.audit_annotations
+    rules = "gpuLimits,tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
+    assert annotations == {"policy": "_default", "hash": ENFORCED.default.hash, "rules": rules}
+
+
+def test_the_audit_log_learns_what_audit_mode_found() -> None:
+    answer = validate(pod(9), using=policies({"gpuLimits": {"maxPerPod": 4}}, mode="audit")).answer
+    assert (answer.is_allowed, list(answer.warnings)) == (True, [])
+    expected = "gpuLimits: spec: asks for 9 GPUs; the policy allows at most 4 per pod"
+    assert answer.audit_annotations["audited"] == expected
+
+
+def test_a_pod_with_thousands_of_violations_gets_answers_of_bounded_length() -> None:
+    many = [container(f"c{index}", requests={"nvidia.com/gpu": 1}) for index in range(2000)]
+    answer = mutate(pod(spec={"containers": many})).answer
+    assert len(answer.message) < 100_000
+    answer = mutate(pod(spec={"containers": many}), using=policies({"gpuLimits": {}}, mode="audit")).answer
+    assert sum(map(len, answer.audit_annotations.values())) < 5000
+
+
+def test_a_malformed_object_is_refused_as_invalid() -> None:
+    with pytest.raises(ShapeError) as caught:
+        mutate(pod(spec={"containers": "none"}))
+    answer = phases.malformed(caught.value).answer
+    expected = "spec.containers: found a text, expected a list; correct the manifest"
+    assert (answer.is_allowed, answer.code, answer.message) == (False, 422, expected)
+
+
+# Whatever the pod.
+
+
+@given(pods())
+@checked
+def test_what_was_completed_lacks_nothing_and_is_not_completed_again(raw: dict[str, Any]) -> None:
+    before = copy.deepcopy(raw)
+    using = policies(INJECTING)
+    decision = mutate(raw, using=using)
+    assert raw == before
+    if not decision.answer.is_allowed:
+        return
+    completed = patched(raw, decision)
+    assert decision.outcome is not None
+    assert completed == decision.outcome.object
+    again = mutate(completed, using=using)
+    assert list(again.answer.patch) == []
+    judged = validate(completed, using=using).outcome
+    assert judged is not None
+    assert Kind.MISSING not in {finding.kind for finding in judged.findings}
+
+
+@given(pods(with_gpus=False))
+@checked
+def test_pods_without_gpus_are_never_changed(raw: dict[str, Any]) -> None:
+    assert list(mutate(raw, using=policies(INJECTING)).answer.patch) == []
+
+
+@given(st.one_of(broken_pods(), json_values(20)), st.sampled_from(sorted(WORKLOADS)))
+@checked
+def test_no_json_is_more_than_malformed(raw: Any, kind: str) -> None:
+    in_template = {"metadata": None, **workload(kind, {"spec": raw})}
+    whole = {"Pod": raw if isinstance(raw, dict) else {"spec": raw}, kind: in_template}
+    for name, obj in whole.items():
+        good = pod(1) if name == "Pod" else workload(kind, pod(1))
+        for phase in (phases.mutate, phases.validate):
+            assert result(phase, name, "CREATE", obj, None) in RESULTS
+            assert result(phase, name, "UPDATE", obj, good) in RESULTS
+            assert result(phase, name, "UPDATE", good, obj) in RESULTS
+
+
+RESULTS = {"allowed", "patched", "refused"}
+
+
+def result(phase: Any, kind: str, operation: str, obj: Any, old: Any) -> str:
+    """What becomes of a request that was not squeezed through JSON: shapes reach the engine as they were generated."""
+    api_version = WORKLOADS[kind][0] if kind in WORKLOADS else "v1"
+    asked = replace(
+        request(pod(1)), api_version=api_version, kind=kind, operation=operation, object=obj, old_object=old
+    )
+    try:
+        return str(phase(asked, policies(INJECTING), FACTS).result)
+    except ShapeError as error:
+        return phases.malformed(error).result

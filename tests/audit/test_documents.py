@@ -1,0 +1,219 @@
+"""Manifests from files, directories and standard input: one broken document spoils no other."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from webhook.audit.documents import Document, DocumentError, read_all, read_text
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
+EXPECTED = "no Kubernetes object: a map with apiVersion and kind is expected"
+
+
+def read(text: str) -> list[Document | DocumentError]:
+    return list(read_text(text, "file"))
+
+
+def seen(found: list[Document | DocumentError]) -> list[str]:
+    """Each document as its number, line and name, each error as its number and text."""
+    return [
+        f"{each.number}@{each.line} {(each.object.get('metadata') or {}).get('name')}"
+        if isinstance(each, Document)
+        else f"{each.number} {each}"
+        for each in found
+    ]
+
+
+def read_paths(*paths: object, stdin: bytes = b"") -> list[Document | DocumentError]:
+    return list(read_all(map(str, paths), io.BytesIO(stdin)))
+
+
+@pytest.mark.parametrize(
+    "separator",
+    ["---\n", "--- \n", "---\r\n", "--- # next\n", "---\n# comment\n---\n", "...\n---\n", "---\n\n\n---\n", "---\t\n"],
+)
+def test_documents_are_counted_from_one_whatever_separates_them(separator: str) -> None:
+    found = read(POD % "a" + separator + POD % "b")
+    assert [each.number for each in found] == [1, 2]
+    assert [each.object["metadata"]["name"] for each in found if isinstance(each, Document)] == ["a", "b"]
+
+
+def test_each_document_knows_its_line() -> None:
+    text = "# head\n\n---\n" + POD % "a" + "---\n\n\n" + POD % "b" + "---\n# only a comment\n---\n" + POD % "c"
+    assert seen(read(text)) == ["1@4 a", "2@10 b", "3@16 c"]
+
+
+@pytest.mark.parametrize("head", ["---\n", "\n\n---\n", "%YAML 1.2\n---\n", "# comment\n---\n", "\ufeff"])
+def test_what_stands_before_the_first_document_is_none(head: str) -> None:
+    found = read_paths("-", stdin=(head + POD % "a").encode())
+    assert [each.number for each in found] == [1]
+    assert isinstance(found[0], Document)
+
+
+def test_a_separator_within_a_line_or_a_block_separates_nothing() -> None:
+    text = POD % "a" + "data:\n  a: '---'\n  b: |\n    ---\n    x\n  c: ---x\n---x: 1\n"
+    (document,) = read(text)
+    assert isinstance(document, Document)
+    assert document.object["---x"] == 1
+
+
+def test_the_line_of_a_fault_is_that_of_the_file() -> None:
+    text = POD % "a" + "---\n\n" + POD % "b" + "kind: X\n---\n" + POD % "c"
+    broken = "2 file:9: not valid YAML: the key 'kind' is already set in line 2 of the document"
+    assert seen(read(text)) == ["1@1 a", broken, "3@11 c"]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_lines_are_counted_alike_with_either_newline(newline: str) -> None:
+    text = (POD % "a" + "---\n" + POD % "b" + "x: {{ y }}\n").replace("\n", newline)
+    assert [each.line for each in read(text)] == [1, 8]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "---\n---\n", "# only a comment\n", "%YAML 1.2\n", "\ufeff", "...\n"])
+def test_an_empty_file_is_an_error_in_line_one(text: str) -> None:
+    assert seen(read_paths("-", stdin=text.encode())) == ["0 -:1: holds no document"]
+
+
+@pytest.mark.parametrize("text", ["hello", "- a\n- b", "7", "a: b", "kind: Pod", "apiVersion: v1", "{}", "~"])
+def test_what_is_no_object_is_an_error(text: str) -> None:
+    assert seen(read(text)) == [f"1 file:1: {EXPECTED}"]
+
+
+@pytest.mark.parametrize("kind", ["7", "null", "[Pod]"])
+def test_a_kind_that_is_no_text_is_an_error(kind: str) -> None:
+    assert seen(read(f"apiVersion: v1\nkind: {kind}")) == [f"1 file:1: {EXPECTED}"]
+
+
+def test_a_pod_of_a_wrong_api_version_is_an_error() -> None:
+    assert seen(read("apiVersion: apps/v1\nkind: Pod")) == [
+        "1 file:1: apiVersion: found 'apps/v1', but a Pod's is 'v1'"
+    ]
+
+
+def test_the_items_of_a_list_are_documents() -> None:
+    text = """\
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Pod, metadata: {name: a}}
+- {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: b}}]}
+- not an object
+- {apiVersion: apps/v1, kind: Pod}
+- {kind: Pod, metadata: {name: c}}
+"""
+    assert seen(read(text)) == [
+        "1@1 a",
+        "1@1 b",
+        f"1 file:1: items[2]: {EXPECTED}",
+        "1 file:1: apiVersion: found 'apps/v1', but a Pod's is 'v1'",
+        f"1 file:1: items[4]: {EXPECTED}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "item_kind"),
+    [("PodList", "v1", "Pod"), ("DeploymentList", "apps/v1", "Deployment"), ("CronJobList", "batch/v1", "CronJob")],
+)
+def test_the_items_of_a_typed_list_need_not_repeat_their_kind(kind: str, api_version: str, item_kind: str) -> None:
+    (document,) = read(f"apiVersion: {api_version}\nkind: {kind}\nitems: [{{metadata: {{name: a}}}}]")
+    assert isinstance(document, Document)
+    assert (document.api_version, document.kind) == (api_version, item_kind)
+
+
+@pytest.mark.parametrize("items", ["null", "[]", "{}", "7"])
+def test_an_empty_list_is_no_error(items: str) -> None:
+    found = read(f"apiVersion: v1\nkind: List\nitems: {items}")
+    assert not [each for each in found if isinstance(each, DocumentError)]
+
+
+def test_a_kind_of_somebody_else_that_ends_in_list_is_left_alone() -> None:
+    (document,) = read("apiVersion: example.com/v1\nkind: AllowList\nitems: [a, b]")
+    assert isinstance(document, Document)
+
+
+# Files.
+
+
+def test_a_directory_is_read_recursively_by_name_without_what_is_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".git").mkdir()
+    for file, text in {
+        "b.yaml": POD % "b",
+        "a.yml": POD % "a",
+        "sub/c.json": '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "c"}}',
+        "notes.txt": "no manifest",
+        "values.yaml": "replicas: 3",
+        ".hidden.yaml": POD % "hidden",
+        ".git/d.yaml": POD % "git",
+    }.items():
+        (tmp_path / file).write_text(text)
+    (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
+    assert seen(read_paths(tmp_path)) == ["1@1 a", "1@1 b", "1@1 c"]
+
+
+def test_a_hidden_file_or_directory_that_is_named_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "a.yaml").write_text(POD % "a")
+    assert seen(read_paths(tmp_path / ".hidden")) == ["1@1 a"]
+
+
+def test_a_broken_file_in_a_directory_spoils_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: [")
+    (tmp_path / "b.yaml").write_bytes(b"a: 1\nb: \xff\n")
+    (tmp_path / "c.yaml").write_text("")
+    (tmp_path / "d.yaml").write_text(POD % "d")
+    found = read_paths(tmp_path)
+    assert [(Path(each.source).name, each.line) for each in found] == [
+        ("a.yaml", 1),
+        ("b.yaml", 2),
+        ("c.yaml", 1),
+        ("d.yaml", 1),
+    ]
+    assert [type(each) for each in found] == [DocumentError] * 3 + [Document]
+
+
+def test_a_directory_without_manifests_is_an_error(tmp_path: Path) -> None:
+    assert seen(read_paths(tmp_path)) == [f"0 {tmp_path}: no .yaml, .yml or .json file in this directory"]
+
+
+def test_a_missing_file_is_an_error_and_the_next_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(POD % "a")
+    found = seen(read_paths(tmp_path / "missing", tmp_path / "a"))
+    assert found == [f"0 {tmp_path}/missing: cannot be read: No such file or directory", "1@1 a"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_file_without_permission_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(POD % "a")
+    (tmp_path / "a").chmod(0)
+    assert seen(read_paths(tmp_path / "a")) == [f"0 {tmp_path}/a: cannot be read: Permission denied"]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        pytest.param(b"\x7fELF\x02\x01\x01\x00", 1, "U+007F is not allowed", id="executable"),
+        pytest.param(b"a: 1\nb: \xe9\n", 2, "not UTF-8 at byte 8; save the file in UTF-8", id="Latin-1"),
+        pytest.param((POD % "a").encode("utf-16"), 1, "not UTF-8 at byte 0", id="UTF-16"),
+        pytest.param(b"\x1f\x8b\x08\x00", 1, "not UTF-8 at byte 1", id="gzip"),
+    ],
+)
+def test_a_binary_file_is_an_error_with_its_line(tmp_path: Path, content: bytes, line: int, message: str) -> None:
+    (tmp_path / "a.yaml").write_bytes(content)
+    (error,) = read_paths(tmp_path / "a.yaml")
+    assert isinstance(error, DocumentError)
+    assert (error.source, error.line) == (str(tmp_path / "a.yaml"), line)
+    assert message in error.message
+
+
+def test_standard_input_may_be_any_bytes() -> None:
+    assert seen(read_paths("-", stdin=b"\xff")) == ["0 -:1: not UTF-8 at byte 0; save the file in UTF-8"]
+
+
+def test_a_file_of_ten_megabytes_is_read() -> None:
+    text = '{"apiVersion": "v1", "kind": "List", "items": [%s]}'
+    item = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}}' % ("x" * 1000)
+    found = read(text % ", ".join([item] * 10_000))
+    assert len(found) == 10_000

@@ -1,0 +1,127 @@
+"""One manifest from text: what kubectl would read is read, everything else is an error with its line."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import checked, json_values
+from webhook.audit.loading import MAX_DEPTH, MAX_VALUES, UnreadableError, load
+
+HEAD = "apiVersion: v1\nkind: Pod\n"
+
+
+def fault(text: str) -> tuple[int, str]:
+    with pytest.raises(UnreadableError) as caught:
+        load(text)
+    return caught.value.line, caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a: 1\nb: [x, 'y']", {"a": 1, "b": ["x", "y"]}, id="YAML"),
+        pytest.param('{"a": 1, "b": [null, true, 1.5]}', {"a": 1, "b": [None, True, 1.5]}, id="JSON"),
+        pytest.param('{\n\t"a": 1\n}', {"a": 1}, id="JSON indented by tabs"),
+        pytest.param("{a: 1, b: [x,]}", {"a": 1, "b": ["x"]}, id="YAML in flow style"),
+        pytest.param('{"a": "{{ .Values.x }}"}', {"a": "{{ .Values.x }}"}, id="a template in a JSON text"),
+        pytest.param('a: "{{ x }}"', {"a": "{{ x }}"}, id="a template in a YAML text"),
+        pytest.param("a: 1\r\nb: 2\r\n", {"a": 1, "b": 2}, id="CRLF"),
+        pytest.param("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}, id="alias"),
+        pytest.param("a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}, id="merge key"),
+        pytest.param("a: &x {b: 1}\nc: {<<: *x, b: 2}", {"a": {"b": 1}, "c": {"b": 2}}, id="overridden merge key"),
+        pytest.param("a: 2001-01-01", {"a": "2001-01-01"}, id="a date stays text"),
+        pytest.param("a: 12:30", {"a": "12:30"}, id="a time stays text"),
+        pytest.param("a: 12:30.5", {"a": "12:30.5"}, id="a time with a fraction stays text"),
+        pytest.param("1: a\ntrue: b\nnull: c", {"1": "a", "true": "b", "null": "c"}, id="keys are texts"),
+        pytest.param("a: 0x10\nb: 1_000\nc: -1.5", {"a": 16, "b": 1000, "c": -1.5}, id="numbers"),
+        pytest.param("a: yes\nb: off", {"a": True, "b": False}, id="YAML 1.1 booleans"),
+        pytest.param("a: " + "9" * 30, {"a": int("9" * 30)}, id="a long number"),
+        pytest.param("a: |\n  =======\n  x", {"a": "=======\nx"}, id="an indented line like a conflict marker"),
+        pytest.param('{"a": "\\ud83d\\ude00"}', {"a": "😀"}, id="a surrogate pair"),
+        pytest.param('{"a": "\\\\ud800"}', {"a": "\\ud800"}, id="an escaped escape"),
+    ],
+)
+def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
+    assert load(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        pytest.param(HEAD + "<<<<<<< HEAD\na: 1\n=======\n", 2, "a git conflict marker; resolve the", id="conflict"),
+        pytest.param('{\n=======\n"a": 1}', 1, "a git conflict marker; resolve the", id="conflict in JSON"),
+        pytest.param(HEAD + "a: 1\nkind: X\n", 3, "the key 'kind' is already set in line 2", id="duplicate key"),
+        pytest.param(HEAD + "x: {a: 1,\n  a: 2}", 3, "the key 'a' is already set in line 3", id="duplicate in a map"),
+        pytest.param(HEAD + "x: {1: 1, '1': 2}", 2, "the key '1' is already set", id="duplicate after spelling"),
+        pytest.param('{"a": 1,\n"b": {},\n"a": 2}', 2, "the key 'a' is already set in line 1", id="duplicate in JSON"),
+        pytest.param('{"a": 1,\n\t"a": 2}', 0, "the key 'a' stands twice", id="duplicate in JSON with tabs"),
+        pytest.param(HEAD + "x: {{ .Values.x }}", 2, "; render the template first", id="template"),
+        pytest.param(HEAD + "{{- if .x }}\na: 1", 2, "; render the template first", id="template block"),
+        pytest.param('{{- if .x }}\n{"a": 1}', 0, "; render the template first", id="template block before JSON"),
+        pytest.param('{"a": {{ .x }}}', 0, "; render the template first", id="template in JSON"),
+        pytest.param(HEAD + "x: <% x %>: 1", 2, "; render the template first", id="another template"),
+        pytest.param(HEAD + "x:\n\ty: 1", 3, "cannot start any token", id="tab"),
+        pytest.param(HEAD + 'x: "a\n\n', 4, "unexpected end of stream", id="open quote"),
+        pytest.param(HEAD + " x: 1", 2, "mapping values are not allowed", id="indentation"),
+        pytest.param(HEAD + "? [a]\n: b", 2, "a key must be a text", id="key that is a list"),
+        pytest.param(HEAD + "x: *nothing", 2, "the alias *nothing stands for nothing", id="alias of nothing"),
+        pytest.param(HEAD + "x: &x [*x]", 2, "the alias *x stands for nothing, or contains", id="endless alias"),
+        pytest.param(HEAD + "x: !!python/object/apply:os.system [ls]", 2, "could not determine", id="python tag"),
+        pytest.param(HEAD + "x: !custom y", 2, "could not determine a constructor", id="custom tag"),
+        pytest.param(HEAD + "x: !!set {a}", 2, "could not determine a constructor", id="set"),
+        pytest.param(HEAD + "x: !!binary aGk=", 2, "could not determine a constructor", id="binary"),
+        pytest.param(HEAD + "x: !!bool maybe", 2, "'maybe' is not a boolean", id="tagged as boolean"),
+        pytest.param(HEAD + "x: !!int ''", 2, "'' cannot be read as a number", id="tagged as number"),
+        pytest.param(HEAD + "x: !!map []", 2, "tagged as a map, but is none", id="tagged as map"),
+        pytest.param(HEAD + "x: .nan", 2, ".nan is not a number in JSON", id="NaN"),
+        pytest.param(HEAD + "x: " + "9" * 5000, 2, "cannot be read as a number", id="a number of 5,000 digits"),
+        pytest.param('{"x": NaN}', 0, "nan is not a number in JSON".replace("nan", "NaN"), id="NaN in JSON"),
+        pytest.param('{"x": 1e999}', 0, "1e999 is not a number in JSON", id="infinity in JSON"),
+        pytest.param('{"x": ' + "9" * 5000 + "}", 0, "not valid JSON", id="5,000 digits in JSON"),
+        pytest.param('{"x": "\\ud800"}', 0, "without its other half", id="half a surrogate pair in JSON"),
+        pytest.param(HEAD + 'x: "\\ud800"', 2, "invalid Unicode", id="half a surrogate pair"),
+        pytest.param(HEAD + "a: b\nx: \x01", 3, "the character U+0001 is not allowed", id="control character"),
+        pytest.param(HEAD + "x: \x00", 2, "the character U+0000 is not allowed", id="NUL"),
+        pytest.param('{"a": 1}\n{"a": 2}', 1, "not valid JSON: Extra data", id="two JSON values in one document"),
+        pytest.param('{"a": 1,\n"b": }', 1, "not valid JSON", id="broken JSON"),
+        pytest.param("[" * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep flow"),
+        pytest.param("- " * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep block"),
+        pytest.param("{a: " * 300 + "}" * 300, 0, "not valid JSON", id="deep flow of maps"),
+        pytest.param('{"a":' * 300 + "1" + "}" * 300, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep JSON"),
+        pytest.param('{"a":' * 10**5 + "1" + "}" * 10**5, 0, f"nested deeper than {MAX_DEPTH} levels", id="deeper"),
+        pytest.param('{"a": [' + "[" * 10**5 + "]" * 10**5 + "]}", 0, f"nested deeper than {MAX_DEPTH}", id="lists"),
+    ],
+)
+def test_everything_else_is_an_error_with_its_line(text: str, line: int, message: str) -> None:
+    found_line, found = fault(text)
+    assert message in found
+    assert line == found_line
+    assert "\n" not in found
+
+
+def test_a_bomb_of_aliases_is_defused() -> None:
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    for level in range(1, 10):
+        bomb += f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n"
+    line, message = fault(HEAD + bomb)
+    assert (line, message) == (8, f"more than {MAX_VALUES} values once aliases are expanded")
+
+
+@given(json_values(30))
+@checked
+def test_json_is_read_as_python_reads_it(value: Any) -> None:
+    document = {"a": value}
+    assert load(json.dumps(document)) == document
+    assert load("\n" + json.dumps(document, ensure_ascii=False, indent=1)) == document
+
+
+@given(st.text(alphabet=st.sampled_from("ab:-?[]{}&*!|>'\"%@`#,.0 \n\t<=~\x00é"), max_size=40))
+@checked
+def test_no_text_raises_anything_else(text: str) -> None:
+    try:
+        load(text)
+    except UnreadableError as error:
+        assert 0 <= error.line <= text.count("\n") + 1  # noqa: PT017  # being readable is fine too

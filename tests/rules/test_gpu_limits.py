@@ -1,0 +1,339 @@
+"""GPUs are asked for in whole numbers, in limits, and not more of them than the namespace allows."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import container, is_left_alone, messages, mutated, pod, settings_of, violations
+from webhook.rules.gpu_limits import RULE
+
+GPU = "nvidia.com/gpu"
+MISSING = object()
+
+
+def asking(requests=MISSING, limits=MISSING, resource=GPU, **parts):
+    """A pod whose container says exactly this in requests and limits."""
+    written = {"requests": requests, "limits": limits}
+    resources = {part: {resource: amount} for part, amount in written.items() if amount is not MISSING}
+    return pod(container(resources=resources, **parts))
+
+
+REPAIR = {"requestsOnly": "repair"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container()), id="no GPU"),
+        pytest.param(asking(1, 1), id="one"),
+        pytest.param(asking("2", "2"), id="in quotes"),
+        pytest.param(asking(limits=2), id="limits only"),
+        pytest.param(asking("1000m", 1), id="a thousand milli is one"),
+        pytest.param(asking("1e0", "1"), id="an exponent"),
+        pytest.param(asking(1.0, "1."), id="a fraction of zero"),
+        pytest.param(asking(0, 0), id="zero"),
+        pytest.param(asking(limits=None), id="null"),
+        pytest.param(asking(None, "0"), id="null and zero"),
+        pytest.param(asking("0.5", "0.5", "nvidia.com/gpumem"), id="a fraction of what is no GPU"),
+        pytest.param(asking(1, resource="nvidia.com/rdma-vf"), id="a network card in requests only"),
+    ],
+)
+def test_whole_numbers_in_limits_are_fine(raw):
+    assert messages(RULE, raw, {"requestsOnly": "deny"}) == []
+    assert messages(RULE, raw, REPAIR) == []
+    assert is_left_alone(RULE, raw, REPAIR)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param(
+            asking(4),
+            "nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits. "
+            "Move the 4 to resources.limits.",
+            id="requests only",
+        ),
+        pytest.param(
+            asking("2", resource="nvidia.com/mig-1g.10gb"),
+            "nvidia.com/mig-1g.10gb is 2 in requests but missing in limits; GPUs are allocated from limits. "
+            "Move the 2 to resources.limits.",
+            id="slices in requests only",
+        ),
+        pytest.param(
+            asking(0),
+            "nvidia.com/gpu is 0 in requests but missing in limits; Kubernetes refuses that even for none. "
+            "Remove nvidia.com/gpu from requests.",
+            id="zero in requests only",
+        ),
+        pytest.param(
+            asking(None),
+            "nvidia.com/gpu is null in requests but missing in limits; Kubernetes refuses that even for none. "
+            "Remove nvidia.com/gpu from requests.",
+            id="null in requests only",
+        ),
+        pytest.param(
+            asking(4, "2"),
+            "nvidia.com/gpu is 4 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
+            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            id="unequal",
+        ),
+        pytest.param(
+            asking(2, 0),
+            "nvidia.com/gpu is 2 in requests and 0 in limits; GPUs cannot be overcommitted, so both must be equal. "
+            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            id="limits zero",
+        ),
+        pytest.param(
+            asking(2, None),
+            "nvidia.com/gpu is 2 in requests and null in limits; GPUs cannot be overcommitted, so both must be equal. "
+            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            id="limits null",
+        ),
+        pytest.param(
+            asking(0, 2),
+            "nvidia.com/gpu is 0 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
+            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            id="requests zero",
+        ),
+        pytest.param(
+            asking("500m", "500m"),
+            "nvidia.com/gpu is 500m in requests, a fraction of a GPU; GPUs are allocated whole. "
+            "Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of nvidia.com/gpu.",
+            id="half a GPU in milli",
+        ),
+        pytest.param(
+            asking(limits=0.5),
+            "nvidia.com/gpu is 0.5 in limits, a fraction of a GPU; GPUs are allocated whole. "
+            "Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of nvidia.com/gpu.",
+            id="half a GPU in limits",
+        ),
+        pytest.param(
+            asking(1, "1n"),
+            "nvidia.com/gpu is 1n in limits, a fraction of a GPU; GPUs are allocated whole. "
+            "Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of nvidia.com/gpu.",
+            id="a fraction in limits beside a whole request",
+        ),
+        pytest.param(
+            asking(-1, -1),
+            "nvidia.com/gpu is -1 in requests, a negative number; GPUs are counted in whole numbers from 0. "
+            "Write a whole number such as 1.",
+            id="negative",
+        ),
+        pytest.param(
+            asking(limits="-500m"),
+            "nvidia.com/gpu is -500m in limits, a negative number; GPUs are counted in whole numbers from 0. "
+            "Write a whole number such as 1.",
+            id="a negative fraction",
+        ),
+        pytest.param(
+            asking(limits="$GPU_PER_NODE"),
+            'nvidia.com/gpu in limits: "$GPU_PER_NODE" is not a quantity; GPUs are counted in whole numbers. '
+            "Write a whole number such as 1.",
+            id="a placeholder",
+        ),
+        pytest.param(
+            asking("{{ gpus }}", 1),
+            'nvidia.com/gpu in requests: "{{ gpus }}" is not a quantity; GPUs are counted in whole numbers. '
+            "Write a whole number such as 1.",
+            id="a template in requests",
+        ),
+        pytest.param(
+            asking(True, True),
+            "nvidia.com/gpu in requests: true is not a quantity; GPUs are counted in whole numbers. "
+            "Write a whole number such as 1.",
+            id="a boolean",
+        ),
+        pytest.param(
+            asking(limits={"count": 1}),
+            "nvidia.com/gpu in limits: a map is not a quantity; GPUs are counted in whole numbers. "
+            "Write a whole number such as 1.",
+            id="a map",
+        ),
+    ],
+)
+def test_what_the_api_server_refuses_is_explained_with_place_finding_and_remedy(raw, message):
+    (violation,) = violations(RULE, raw)
+    assert str(violation) == f"spec.containers[trainer].resources: {message}"
+    assert violation.fails_validation
+
+
+@pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
+def test_every_list_of_containers_is_read(list_name):
+    raw = pod(container())
+    raw["spec"][list_name] = [asking(4)["spec"]["containers"][0]]
+    (violation,) = violations(RULE, raw)
+    assert violation.where == f"spec.{list_name}[trainer].resources"
+
+
+def test_every_fault_is_told_at_once():
+    raw = pod(
+        container("a", resources={"requests": {GPU: 1, "nvidia.com/mig-1g.10gb": 1}}),
+        container("b", resources={"limits": {GPU: "x"}}),
+    )
+    assert [(v.where, v.found.split()[0]) for v in violations(RULE, raw)] == [
+        ("spec.containers[a].resources", GPU),
+        ("spec.containers[a].resources", "nvidia.com/mig-1g.10gb"),
+        ("spec.containers[a].resources", "asks"),
+        ("spec.containers[b].resources", GPU),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("amount", "limit"),
+    [(4, "4"), ("4", "4"), ("4000m", "4000m"), ("1e0", "1e0"), (2.0, "2.0"), (" 2 ", "2")],
+    ids=repr,
+)
+def test_repair_adds_the_same_number_to_limits_and_touches_nothing_else(amount, limit):
+    raw = asking(amount)
+    raw["spec"]["containers"][0]["resources"]["limits"] = {"memory": "1Gi"}
+    after = mutated(RULE, raw, REPAIR)
+    assert after["spec"]["containers"][0]["resources"] == {
+        "requests": {GPU: amount},
+        "limits": {"memory": "1Gi", GPU: limit},
+    }
+    assert {**after["spec"], "containers": None} == {**raw["spec"], "containers": None}
+    assert messages(RULE, after, REPAIR) == []
+
+
+@pytest.mark.parametrize("limits", [None, {}], ids=["null", "empty"])
+def test_repair_makes_limits_where_there_are_none(limits):
+    raw = asking(2)
+    raw["spec"]["containers"][0]["resources"]["limits"] = limits
+    assert mutated(RULE, raw, REPAIR)["spec"]["containers"][0]["resources"]["limits"] == {GPU: "2"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(asking(4, 2), id="unequal"),
+        pytest.param(asking(4, None), id="limits null, which the user wrote"),
+        pytest.param(asking("0.5"), id="a fraction"),
+        pytest.param(asking(-1), id="negative"),
+        pytest.param(asking("$GPUS"), id="a placeholder"),
+        pytest.param(asking(0), id="zero, which asks for no GPU"),
+    ],
+)
+def test_what_cannot_be_repaired_is_refused_all_the_same(raw):
+    assert is_left_alone(RULE, raw, REPAIR)
+    assert len(violations(RULE, raw, REPAIR)) == 1
+
+
+def test_deny_repairs_nothing_and_is_the_default():
+    assert is_left_alone(RULE, asking(4))
+    assert settings_of(RULE, {}).requests_only == "deny"
+
+
+def test_repair_leaves_ephemeral_containers_alone():
+    raw = pod(container(), ephemeralContainers=asking(2)["spec"]["containers"])
+    assert is_left_alone(RULE, raw, REPAIR)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "most", "message"),
+    [
+        (8, 8, None),
+        (0, 0, None),
+        (9, 8, "asks for 9 GPUs; the policy allows at most 8 per container. Ask for 8 or fewer."),
+        (2, 1, "asks for 2 GPUs; the policy allows at most 1 per container. Ask for 1 or fewer."),
+        (1, 0, "asks for 1 GPU; the policy allows none for a container. Remove it."),
+        (2, 0, "asks for 2 GPUs; the policy allows none for a container. Remove them."),
+        ("1e19", 8, "asks for 9223372036854775807 GPUs; the policy allows at most 8 per container. Ask for 8 or fewer."),
+    ],
+)
+def test_a_container_may_ask_for_the_maximum_and_not_for_one_more(gpus, most, message):
+    found = messages(RULE, pod(container(gpus=gpus)), {"maxPerContainer": most})
+    assert found == ([f"spec.containers[trainer].resources: {message}"] if message else [])
+
+
+@pytest.mark.parametrize("parts", [{}, {"restartPolicy": "Always"}], ids=["an init container", "a sidecar"])
+def test_the_maximum_of_a_container_holds_for_init_containers_and_sidecars(parts):
+    raw = pod(container(gpus=1), initContainers=[container("warm", 3, **parts)])
+    (message,) = messages(RULE, raw, {"maxPerContainer": 2})
+    assert message.startswith("spec.initContainers[warm].resources: asks for 3 GPUs")
+
+
+def test_gpus_of_all_names_count_for_the_maximum_of_a_container():
+    amounts = {"nvidia.com/mig-1g.10gb": 2, "nvidia.com/mig-2g.20gb": 1}
+    (message,) = messages(RULE, pod(container(resources={"limits": amounts})), {"maxPerContainer": 2})
+    assert "asks for 3 GPUs" in message
+
+
+@pytest.mark.parametrize(
+    ("init", "apps", "most", "asked"),
+    [
+        pytest.param([], [4, 4], 8, None, id="exactly full"),
+        pytest.param([], [4, 5], 8, 9, id="one over"),
+        pytest.param([(8, {})], [4], 8, None, id="an init container runs before"),
+        pytest.param([(9, {})], [4], 8, 9, id="an init container alone is over"),
+        pytest.param([(4, {"restartPolicy": "Always"})], [5], 8, 9, id="a sidecar runs beside"),
+        pytest.param([(2, {"restartPolicy": "Always"}), (7, {})], [1], 8, 9, id="init beside an earlier sidecar"),
+        pytest.param([(7, {}), (2, {"restartPolicy": "Always"})], [1], 8, None, id="init before a later sidecar"),
+    ],
+)
+def test_the_maximum_of_a_pod_is_of_what_the_scheduler_reserves(init, apps, most, asked):
+    raw = pod(
+        *(container(f"a{index}", gpus) for index, gpus in enumerate(apps)),
+        initContainers=[container(f"i{index}", gpus, **parts) for index, (gpus, parts) in enumerate(init)],
+    )
+    assert messages(RULE, raw, {"maxPerPod": most}) == (
+        [f"spec: asks for {asked} GPUs; the policy allows at most {most} per pod. Ask for {most} or fewer."]
+        if asked
+        else []
+    )
+
+
+def test_a_maximum_is_the_policys_and_not_the_api_servers():
+    (violation,) = violations(RULE, pod(container(gpus=2)), {"maxPerPod": 1})
+    assert not violation.fails_validation
+
+
+def test_requests_only_count_for_the_maximum_too():
+    assert len(messages(RULE, asking(9), {"maxPerPod": 8, "maxPerContainer": 8})) == 3
+
+
+@pytest.mark.parametrize("whole", [GPU, "nvidia.com/gpu.shared"])
+def test_a_slice_and_a_whole_gpu_in_one_container_are_refused(whole):
+    raw = pod(container(resources={"limits": {whole: 1, "nvidia.com/mig-1g.10gb": 1}}))
+    assert messages(RULE, raw) == [
+        f"spec.containers[trainer].resources: asks for nvidia.com/mig-1g.10gb and {whole} together; "
+        "CUDA uses either slices or whole GPUs in one process, never both. "
+        "Ask for one of them, or use two containers."
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(
+            pod(container("a", 1), container("b", 1, "nvidia.com/mig-1g.10gb")), id="in two containers of a pod"
+        ),
+        pytest.param(pod(container(resources={"limits": {GPU: 0, "nvidia.com/mig-1g.10gb": 1}})), id="zero whole GPUs"),
+        pytest.param(
+            pod(container(resources={"limits": {"nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-1g.10gb": 1}})),
+            id="two kinds of slices",
+        ),
+        pytest.param(pod(container(resources={"limits": {"amd.com/gpu": 1, "amd.com/cpx_nps4": 1}})), id="AMD"),
+    ],
+)
+def test_other_mixtures_are_allowed(raw):
+    assert messages(RULE, raw) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"requestsOnly": "fix"},
+        {"requestsOnly": True},
+        {"maxPerPod": -1},
+        {"maxPerPod": "8"},
+        {"maxPerPod": 8.0},
+        {"maxPerPod": True},
+        {"maxPerContainer": -1},
+        {"maxPerNode": 8},
+        {"mode": "off"},
+        {"mode": False},
+    ],
+    ids=str,
+)
+def test_settings_without_sense_are_refused(values):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, values)

@@ -1,0 +1,217 @@
+"""Nobody gets a GPU without asking for one: NVIDIA_VISIBLE_DEVICES, device files and privileges are watched."""
+
+import pytest
+
+from tests.rules.samples import container, is_left_alone, messages, mutated, pod
+from webhook.rules.visible_devices import RULE
+
+VARIABLE = "NVIDIA_VISIBLE_DEVICES"
+VOID = {"name": VARIABLE, "value": "void"}
+FROM_FIELD = {"name": VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['gpus']"}}}
+
+
+def setting(value):
+    return [{"name": VARIABLE, "value": value}]
+
+
+@pytest.mark.parametrize("env", [{}, {"env": None}, {"env": []}], ids=["absent", "null", "empty"])
+def test_the_containers_of_a_gpu_pod_that_ask_for_none_get_void(env):
+    raw = pod(
+        container(gpus=1),
+        container("proxy", **env),
+        initContainers=[container("fetch"), container("mesh", restartPolicy="Always")],
+    )
+    spec = mutated(RULE, raw)["spec"]
+    assert "env" not in spec["containers"][0]
+    assert [c["env"] for c in (spec["containers"][1], *spec["initContainers"])] == [[VOID], [VOID], [VOID]]
+    assert messages(RULE, {"spec": spec}) == []
+
+
+@pytest.mark.parametrize("gpus", [0, "0", None], ids=repr)
+def test_zero_gpus_are_none(gpus):
+    raw = pod(container(gpus=1), container("proxy", resources={"limits": {"nvidia.com/gpu": gpus}}))
+    assert mutated(RULE, raw)["spec"]["containers"][1]["env"] == [VOID]
+
+
+def test_void_is_also_set_beside_env_from_because_it_wins_over_it():
+    raw = pod(container(gpus=1), container("proxy", envFrom=[{"configMapRef": {"name": "devices"}}]))
+    assert mutated(RULE, raw)["spec"]["containers"][1]["env"] == [VOID]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container()), id="a pod without GPUs"),
+        pytest.param(pod(container(gpus=1), container("b", 2)), id="only containers with GPUs"),
+        pytest.param(pod(container(gpus=1), container("b", env=setting("all"))), id="the user sets it"),
+        pytest.param(pod(container(gpus=1), container("b", env=[FROM_FIELD])), id="the user sets it from a field"),
+        pytest.param(pod(container(gpus=1), container("b", resources={"claims": [{"name": "gpu"}]})), id="a claim"),
+        pytest.param(
+            pod(container(gpus=1), container("b", resources={"limits": {"nvidia.com/gpumem": 1000}})),
+            id="memory of a GPU, which another webhook turns into one",
+        ),
+        pytest.param(pod(container(gpus=1, resource="amd.com/gpu"), container("b")), id="AMD"),
+        pytest.param(pod(container(gpus=1, resource="gpu.intel.com/xe"), container("b")), id="Intel"),
+        pytest.param(pod(container(gpus=1, resource="nvidia.com/pgpu"), container("b")), id="passthrough"),
+        pytest.param(pod(container(gpus=1), ephemeralContainers=[container("debug")]), id="an ephemeral container"),
+    ],
+)
+def test_other_containers_are_left_alone(raw):
+    assert is_left_alone(RULE, raw)
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        pytest.param({"value": "all"}, '"all"', id="all"),
+        pytest.param({"value": "void"}, '"void"', id="void, which hides the GPUs that it asks for"),
+        pytest.param({"value": "0"}, '"0"', id="an index"),
+        pytest.param({}, '""', id="nothing"),
+        pytest.param({"valueFrom": FROM_FIELD["valueFrom"]}, "set by valueFrom", id="valueFrom"),
+        pytest.param({"value": "GPU-" + "f" * 80}, '"GPU-' + "f" * 53 + '..."', id="a long text"),
+    ],
+)
+def test_a_container_that_asks_for_gpus_must_not_set_it(entry, shown):
+    raw = pod(container(gpus=1, env=[{"name": VARIABLE, **entry}]))
+    assert messages(RULE, raw) == [
+        f"spec.containers[trainer].env[NVIDIA_VISIBLE_DEVICES]: is {shown} in a container that asks for GPUs; "
+        "the device plugin sets it, and a value in the pod beats the plugin's. Remove the variable."
+    ]
+
+
+@pytest.mark.parametrize("harmless", ["void", "none", "", None], ids=repr)
+def test_a_container_without_gpus_may_say_that_it_wants_none(harmless):
+    assert messages(RULE, pod(container(env=setting(harmless)))) == []
+    assert messages(RULE, pod(container(gpus=1), container("launcher", env=setting(harmless)))) == []
+    assert messages(RULE, pod(container(gpus=1, resource="amd.com/gpu", env=setting(harmless)))) == []
+
+
+@pytest.mark.parametrize(
+    ("env", "shown"),
+    [
+        pytest.param(setting("all"), '"all"', id="all"),
+        pytest.param(setting("0,1"), '"0,1"', id="indexes"),
+        pytest.param(setting("void,all"), '"void,all"', id="void and all"),
+        pytest.param(setting(" void"), '" void"', id="a blank before"),
+        pytest.param(setting("VOID"), '"VOID"', id="capitals"),
+        pytest.param(setting("$(DEVICES)"), '"$(DEVICES)"', id="a reference"),
+        pytest.param(setting(0), '"0"', id="a number"),
+        pytest.param([FROM_FIELD], "set by valueFrom", id="valueFrom"),
+        pytest.param([VOID, *setting("all")], '"all"', id="void, then all"),
+        pytest.param([*setting("all"), VOID], '"all"', id="all, then void"),
+    ],
+)
+@pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
+def test_a_container_without_gpus_must_not_obtain_them_through_it(list_name, env, shown):
+    raw = pod(container("a"))
+    raw["spec"][list_name] = [container("b", env=env)]
+    expected = (
+        f"spec.{list_name}[b].env[NVIDIA_VISIBLE_DEVICES]: is {shown} in a container without NVIDIA GPUs in its limits; "
+        "it may only be void, none or empty there. Ask for a GPU in resources.limits, or set it to void."
+    )
+    assert messages(RULE, raw) == [expected]
+    raw["spec"].setdefault("containers", []).append(container("trainer", 1))
+    assert messages(RULE, raw) == [expected]
+
+
+def test_a_container_with_gpus_of_another_vendor_must_not_either():
+    raw = pod(container(gpus=1, resource="amd.com/gpu", env=setting("all")))
+    (message,) = messages(RULE, raw)
+    assert 'is "all" in a container without NVIDIA GPUs' in message
+
+
+def device(path):
+    return {"name": "dev", "hostPath": {"path": path}}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/nvidia0",
+        "/dev/nvidiactl",
+        "/dev/nvidia-uvm",
+        "/dev/nvidia-caps/nvidia-cap1",
+        "/dev/dri",
+        "/dev/dri/",
+        "/dev/dri/renderD128",
+        "/dev/kfd",
+        "//dev//nvidia0",
+        "/dev/./nvidia0",
+        "dev/nvidia0",
+        "/dev/x/../nvidia0",
+        "/proc/1/root/dev/nvidia0",
+    ],
+)
+def test_a_pod_without_gpus_must_not_mount_device_files(path):
+    raw = pod(container(), volumes=[device(path)])
+    assert messages(RULE, raw) == [
+        f"spec.volumes[dev].hostPath: mounts {path} in a pod that asks for no GPU; "
+        "GPU device files come with a GPU in resources.limits. Ask for a GPU, or remove the volume."
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container(), volumes=[device("/dev/shm")]), id="another device"),
+        pytest.param(pod(container(), volumes=[device("/dev")]), id="the folder of all devices"),
+        pytest.param(pod(container(), volumes=[device("/dev/driver")]), id="a name that starts alike"),
+        pytest.param(pod(container(), volumes=[device("/opt/nvidia0")]), id="another folder"),
+        pytest.param(pod(container(), volumes=[{"name": "dev", "hostPath": None}]), id="null"),
+        pytest.param(pod(container(gpus=1), volumes=[device("/dev/nvidia0")]), id="a pod with GPUs"),
+        pytest.param(
+            pod(container(resources={"claims": [{"name": "gpu"}]}), volumes=[device("/dev/nvidia0")]), id="a claim"
+        ),
+        pytest.param(
+            pod(container(resources={"limits": {"nvidia.com/gpumem": 10}}), volumes=[device("/dev/dri")]),
+            id="memory of a GPU",
+        ),
+    ],
+)
+def test_other_volumes_are_nobodys_business(raw):
+    assert messages(RULE, raw) == []
+
+
+PRIVILEGED = {"securityContext": {"privileged": True}}
+
+
+@pytest.mark.parametrize("name", ["nvidia", "nvidia-cdi", "nvidia-legacy"])
+def test_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
+    raw = pod(container(**PRIVILEGED), container("b"), runtimeClassName=name)
+    assert messages(RULE, raw) == [
+        f"spec.containers[trainer].securityContext.privileged: is privileged under runtimeClassName {name} and asks "
+        "for no GPU; such a container sees every GPU of its node. Ask for a GPU, or drop privileged or runtimeClassName."
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container(**PRIVILEGED)), id="no runtime class"),
+        pytest.param(pod(container(**PRIVILEGED), runtimeClassName=""), id="an empty runtime class"),
+        pytest.param(pod(container(**PRIVILEGED), runtimeClassName="kata"), id="another runtime class"),
+        pytest.param(pod(container(), runtimeClassName="nvidia"), id="not privileged"),
+        pytest.param(pod(container(gpus=1, **PRIVILEGED), runtimeClassName="nvidia"), id="a GPU of its own"),
+        pytest.param(
+            pod(container(securityContext={"privileged": False}), runtimeClassName="nvidia"), id="privileged: false"
+        ),
+    ],
+)
+def test_privileges_alone_or_the_runtime_class_alone_are_allowed(raw):
+    assert messages(RULE, raw) == []
+
+
+def test_the_runtime_classes_of_the_toolkit_are_a_setting():
+    raw = pod(container(**PRIVILEGED), runtimeClassName="gpu-runtime")
+    assert messages(RULE, raw) == []
+    assert len(messages(RULE, raw, {"runtimeClasses": ["gpu-*"]})) == 1
+
+
+def test_everything_is_told_at_once():
+    raw = pod(
+        container("a", env=setting("all"), **PRIVILEGED),
+        container("b", env=[FROM_FIELD]),
+        volumes=[device("/dev/nvidia0")],
+        runtimeClassName="nvidia",
+    )
+    assert len(messages(RULE, raw)) == 4

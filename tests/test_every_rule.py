@@ -1,0 +1,219 @@
+"""What every rule must keep, whatever it is about: demanded of each entry of RULES on generated pods and settings."""
+
+import copy
+import json
+from itertools import permutations
+from pathlib import Path
+
+import jsonpatch
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.rules.samples import Cluster, asked, settings_of
+from tests.rules.validity import faults, lost, names_set_twice
+from tests.strategies import broken_pods, checked_on_pods, clusters, json_values, pods, requests_only, rule_values
+from webhook.engine import complete, judge
+from webhook.model.edits import apply
+from webhook.model.pod import pod_from_raw
+from webhook.model.quantity import parse_quantity
+from webhook.model.shape import ShapeError
+from webhook.outcome import Kind
+from webhook.policy.policy_set import BoundRule, Policy
+from webhook.rules import RULES
+from webhook.rules.rule import Advice, Mode, Stage, Violation
+
+DEFAULT = Path(__file__).parents[1] / "policies" / "_default.yaml"
+MUTATORS = [rule for rule in RULES if rule.mutate is not None]
+EACH = pytest.mark.parametrize("rule", RULES, ids=[rule.key for rule in RULES])
+EACH_MUTATOR = pytest.mark.parametrize("rule", MUTATORS, ids=[rule.key for rule in MUTATORS])
+GPU_PODS = st.one_of(pods(), requests_only())
+
+
+def policy_of(values, order=RULES, modes=None):
+    """A policy of all rules with these settings, each enforced unless `modes` says otherwise."""
+    bound = [
+        BoundRule(rule, (modes or {}).get(rule.key, Mode.ENFORCE), settings_of(rule, values[rule.key]), "test.yaml")
+        for rule in order
+    ]
+    return Policy("test", ("test.yaml",), "0" * 64, tuple(bound))
+
+
+ALL_VALUES = st.fixed_dictionaries({rule.key: rule_values(rule.key) for rule in RULES})
+
+
+def mutated(rule, raw, values, facts):
+    return apply(raw, asked(rule, raw, values, facts)[0])
+
+
+def unordered(value):
+    """A JSON value with its lists as sets."""
+    if isinstance(value, dict):
+        return {key: unordered(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return sorted((unordered(part) for part in value), key=lambda part: json.dumps(part, sort_keys=True))
+    return value
+
+
+@EACH
+def test_the_default_policy_speaks_of_every_rule(rule):
+    rules = yaml.safe_load(DEFAULT.read_text())["spec"]["rules"]
+    assert rule.key in rules
+    rule.settings.model_validate(rules[rule.key])
+
+
+@EACH
+def test_a_rule_is_said_in_one_sentence_and_has_its_tests(rule):
+    module = rule.settings.__module__.rpartition(".")[2]
+    assert rule.promise.endswith(".")
+    assert rule.mutate or rule.validate
+    assert (Path(__file__).parent / "rules" / f"test_{module}.py").is_file()
+    undocumented = [name for name, part in rule.settings.model_fields.items() if not part.description]
+    assert undocumented == []
+
+
+def test_every_key_is_used_once():
+    assert len({rule.key for rule in RULES}) == len(RULES)
+
+
+@EACH_MUTATOR
+@checked_on_pods
+@given(st.data())
+def test_a_completed_pod_is_complete(rule, data):
+    raw, values, facts = data.draw(GPU_PODS), data.draw(rule_values(rule.key)), data.draw(clusters())
+    once = mutated(rule, raw, values, facts).object
+    assert asked(rule, once, values, facts)[0] == []
+
+
+@EACH_MUTATOR
+@checked_on_pods
+@given(st.data())
+def test_a_completed_pod_keeps_what_was_written_and_stays_valid(rule, data):
+    raw, values, facts = data.draw(GPU_PODS), data.draw(rule_values(rule.key)), data.draw(clusters())
+    before = copy.deepcopy(raw)
+    draft = mutated(rule, raw, values, facts)
+    assert raw == before
+    assert lost(raw, draft.object) == []
+    assert names_set_twice(raw, draft.object) == []
+    assert faults(draft.object) <= faults(raw)
+    assert jsonpatch.apply_patch(before, draft.patch) == draft.object
+
+
+@EACH
+@checked_on_pods
+@given(st.data())
+def test_a_pod_without_gpus_is_untouched(rule, data):
+    raw = data.draw(pods(with_gpus=False))
+    assert rule.mutate is None or asked(rule, raw, data.draw(rule_values(rule.key)), data.draw(clusters())) == ([], [])
+
+
+@EACH
+@checked_on_pods
+@given(st.data())
+def test_no_json_makes_a_rule_fail(rule, data):
+    try:
+        pod = pod_from_raw(data.draw(broken_pods()))
+    except ShapeError:
+        return
+    settings, facts = settings_of(rule, data.draw(rule_values(rule.key))), data.draw(clusters())
+    for function in (rule.mutate, rule.validate):
+        for value in function(pod, settings, facts) if function else ():
+            assert str(value)
+            if isinstance(value, Violation | Advice):
+                assert str(value).startswith(pod.spec_path)
+                assert len(value.found) + len(value.remedy) < 2000
+
+
+@checked_on_pods
+@given(GPU_PODS, ALL_VALUES, clusters())
+def test_the_order_of_mutators_in_a_stage_makes_no_difference(raw, values, facts):
+    for stage in Stage:
+        rules = [rule for rule in MUTATORS if rule.stage is stage]
+        edits = {rule.key: asked(rule, raw, values[rule.key], facts)[0] for rule in rules}
+        results = {
+            json.dumps(unordered(apply(raw, [edit for key in order for edit in edits[key]]).object), sort_keys=True)
+            for order in permutations(edits)
+        }
+        assert len(results) == 1
+
+
+@checked_on_pods
+@given(GPU_PODS, ALL_VALUES, clusters(), st.permutations([r for r in MUTATORS if r.stage is Stage.COMPLETION]))
+def test_a_mutator_that_sees_what_another_one_did_does_the_same(raw, values, facts, order):
+    together = apply(raw, [edit for rule in order for edit in asked(rule, raw, values[rule.key], facts)[0]]).object
+    one_by_one = raw
+    for rule in order:
+        one_by_one = mutated(rule, one_by_one, values[rule.key], facts).object
+    assert unordered(one_by_one) == unordered(together)
+
+
+@checked_on_pods
+@given(GPU_PODS, ALL_VALUES, clusters())
+def test_all_rules_together_complete_a_pod_once_and_find_nothing_missing(raw, values, facts):
+    policy = policy_of(values)
+    before = copy.deepcopy(raw)
+    outcome = complete(raw, policy, facts)
+    assert raw == before
+    assert jsonpatch.apply_patch(before, outcome.patch) == outcome.object
+    assert lost(raw, outcome.object) == []
+    assert names_set_twice(raw, outcome.object) == []
+    assert faults(outcome.object) <= faults(raw)
+    if not outcome.refusals:
+        again = complete(outcome.object, policy, facts)
+        assert (again.patch, again.refusals) == ((), ())
+        assert [f for f in judge(outcome.object, policy, facts).findings if f.kind is Kind.MISSING] == []
+
+
+@checked_on_pods
+@given(GPU_PODS, ALL_VALUES, clusters(), st.permutations(RULES))
+def test_the_order_of_rules_changes_neither_pod_nor_verdict(raw, values, facts, order):
+    def verdict(policy):
+        outcome = complete(raw, policy, facts)
+        pod = unordered({**outcome.object, "metadata": None})
+        return pod, {str(finding) for finding in outcome.findings}, outcome.refusals == ()
+
+    assert verdict(policy_of(values, order)) == verdict(policy_of(values))
+
+
+@checked_on_pods
+@given(pods(with_gpus=False), ALL_VALUES, clusters())
+def test_a_pod_without_gpus_passes_all_rules_untouched(raw, values, facts):
+    outcome = complete(raw, policy_of(values), facts)
+    assert (outcome.patch, outcome.findings, outcome.object) == ((), (), raw)
+
+
+@checked_on_pods
+@given(GPU_PODS, ALL_VALUES, clusters(), st.sampled_from([Mode.WARN, Mode.AUDIT]))
+def test_only_enforced_rules_change_or_refuse(raw, values, facts, mode):
+    policy = policy_of(values, modes={rule.key: mode for rule in RULES})
+    outcome = complete(raw, policy, facts)
+    assert (outcome.patch, outcome.refusals) == ((), ())
+    assert judge(raw, policy, facts).refusals == ()
+
+
+@checked_on_pods
+@given((broken_pods() | json_values(20)).filter(lambda raw: isinstance(raw, dict)), ALL_VALUES, clusters())
+def test_no_json_makes_the_engine_fail(raw, values, facts):
+    policy = policy_of(values)
+    try:
+        outcome = complete(raw, policy, facts)
+        judge(outcome.object, policy, facts)
+        judge(outcome.object, policy, facts, old=raw)
+    except ShapeError:
+        return
+    assert jsonpatch.apply_patch(copy.deepcopy(raw), outcome.patch) == outcome.object
+
+
+@checked_on_pods
+@given(pods(), rule_values("sharedMemory"))
+def test_shared_memory_never_exceeds_the_smallest_limit(raw, values):
+    (rule,) = (rule for rule in RULES if rule.key == "sharedMemory")
+    pod = pod_from_raw(raw)
+    least = settings_of(rule, values).min_gpus
+    limits = [c.memory_limit for c in pod.containers if c.gpu_count >= least and c.memory_limit is not None]
+    for volume in mutated(rule, raw, values, Cluster()).object["spec"].get("volumes") or ():
+        if volume["name"].startswith("gpu-policy-shm") and volume not in (raw["spec"].get("volumes") or ()):
+            size = parse_quantity(volume["emptyDir"]["sizeLimit"])
+            assert size > 0
+            assert not limits or size <= min(limits)
