@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from webhook.admission.conditions import match_conditions
-from webhook.model.accelerators import GPU_PATTERNS
+from webhook.admission.conditions import conditions_for
+from webhook.policy.loader import load
 
 FOLDER = Path(__file__).parent
 POLICIES = FOLDER.parent / "policies"
@@ -106,8 +106,7 @@ def _webhooks(*, conditions: bool) -> Iterator[dict[str, Any]]:
         if phase == "mutate":
             entry["reinvocationPolicy"] = "IfNeeded"
         if conditions:
-            patterns = [pattern for _, _, pattern in GPU_PATTERNS]
-            found = match_conditions(patterns, visible_devices=True, templates=phase == "mutate")
+            found = conditions_for(load(POLICIES), templates=phase == "mutate")
             entry["matchConditions"] = [condition.raw() for condition in found]
         yield {
             "apiVersion": "admissionregistration.k8s.io/v1",

@@ -18,7 +18,7 @@ checked = settings(
 )
 """Decorator for property tests: the same examples on every machine, without a clock."""
 
-checked_on_pods = settings(checked, max_examples=80)
+checked_on_pods = settings(checked, max_examples=60)
 """The same for tests that generate whole pods, which takes milliseconds each."""
 
 GPU_NAMES = (
@@ -178,15 +178,11 @@ def pods(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
 
     def some_containers(least: int) -> list[dict[str, Any]]:
         count = draw(st.integers(least, 2))
-        return [
-            draw(containers(f"c{next(counter)}", with_gpus=with_gpus, volumes=names)) for _ in range(count)
-        ]
+        return [draw(containers(f"c{next(counter)}", with_gpus=with_gpus, volumes=names)) for _ in range(count)]
 
     spec: dict[str, Any] = {"containers": some_containers(1)}
     if init := some_containers(0):
-        spec["initContainers"] = [
-            {**container, **draw(_some(({}, {"restartPolicy": "Always"})))} for container in init
-        ]
+        spec["initContainers"] = [{**container, **draw(_some(({}, {"restartPolicy": "Always"})))} for container in init]
     if names or draw(st.booleans()):
         spec["volumes"] = [draw(_volume(name)) for name in names] or None
     optional = _map(

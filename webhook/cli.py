@@ -174,6 +174,19 @@ def show(policies: Path, namespace: str) -> None:
 
 
 @policy.command()
+@POLICIES
+@click.argument("phase", type=click.Choice(["mutate", "validate"]))
+def conditions(policies: Path, phase: str) -> None:
+    """Print the matchConditions with which the API server keeps away what concerns no rule of these policies."""
+    import yaml
+
+    from webhook.admission.conditions import conditions_for
+
+    found = conditions_for(_load_policies(policies), templates=phase == "mutate")
+    click.echo(yaml.safe_dump({"matchConditions": [condition.raw() for condition in found]}, width=10_000), nl=False)
+
+
+@policy.command()
 def schema() -> None:
     """Print the JSON Schema of policy files, for editors."""
     from webhook.policy.schema import policy_schema_text

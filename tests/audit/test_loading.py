@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.strategies import checked, json_values
@@ -57,9 +57,11 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
         pytest.param(HEAD + "x: {a: 1,\n  a: 2}", 3, "the key 'a' is already set in line 3", id="duplicate in a map"),
         pytest.param(HEAD + "x: {1: 1, '1': 2}", 2, "the key '1' is already set", id="duplicate after spelling"),
         pytest.param('{"a": 1,\n"b": {},\n"a": 2}', 2, "the key 'a' is already set in line 1", id="duplicate in JSON"),
-        pytest.param('{"a": 1,\n\t"a": 2}', 0, "the key 'a' stands twice", id="duplicate in JSON with tabs"),
+        pytest.param(
+            '{"a": 1,\n\t"a": 2}', 1, "the key 'a' is already set in line 1", id="duplicate in JSON with tabs"
+        ),
         pytest.param(HEAD + "x: {{ .Values.x }}", 2, "; render the template first", id="template"),
-        pytest.param(HEAD + "{{- if .x }}\na: 1", 2, "; render the template first", id="template block"),
+        pytest.param(HEAD + "{{- if .x }}\na: 1", 3, "; render the template first", id="template block"),
         pytest.param('{{- if .x }}\n{"a": 1}', 0, "; render the template first", id="template block before JSON"),
         pytest.param('{"a": {{ .x }}}', 0, "; render the template first", id="template in JSON"),
         pytest.param(HEAD + "x: <% x %>: 1", 2, "; render the template first", id="another template"),
@@ -78,7 +80,7 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
         pytest.param(HEAD + "x: !!map []", 2, "tagged as a map, but is none", id="tagged as map"),
         pytest.param(HEAD + "x: .nan", 2, ".nan is not a number in JSON", id="NaN"),
         pytest.param(HEAD + "x: " + "9" * 5000, 2, "cannot be read as a number", id="a number of 5,000 digits"),
-        pytest.param('{"x": NaN}', 0, "nan is not a number in JSON".replace("nan", "NaN"), id="NaN in JSON"),
+        pytest.param('{"x": NaN}', 0, "NaN is not a number in JSON", id="NaN in JSON"),
         pytest.param('{"x": 1e999}', 0, "1e999 is not a number in JSON", id="infinity in JSON"),
         pytest.param('{"x": ' + "9" * 5000 + "}", 0, "not valid JSON", id="5,000 digits in JSON"),
         pytest.param('{"x": "\\ud800"}', 0, "without its other half", id="half a surrogate pair in JSON"),
@@ -86,7 +88,7 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
         pytest.param(HEAD + "a: b\nx: \x01", 3, "the character U+0001 is not allowed", id="control character"),
         pytest.param(HEAD + "x: \x00", 2, "the character U+0000 is not allowed", id="NUL"),
         pytest.param('{"a": 1}\n{"a": 2}', 1, "not valid JSON: Extra data", id="two JSON values in one document"),
-        pytest.param('{"a": 1,\n"b": }', 1, "not valid JSON", id="broken JSON"),
+        pytest.param('{"a": 1,\n"b" 2}', 1, "not valid JSON", id="broken JSON"),
         pytest.param("[" * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep flow"),
         pytest.param("- " * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep block"),
         pytest.param("{a: " * 300 + "}" * 300, 0, "not valid JSON", id="deep flow of maps"),
@@ -114,6 +116,7 @@ def test_a_bomb_of_aliases_is_defused() -> None:
 @checked
 def test_json_is_read_as_python_reads_it(value: Any) -> None:
     document = {"a": value}
+    assume("Infinity" not in json.dumps(value))
     assert load(json.dumps(document)) == document
     assert load("\n" + json.dumps(document, ensure_ascii=False, indent=1)) == document
 
@@ -124,4 +127,4 @@ def test_no_text_raises_anything_else(text: str) -> None:
     try:
         load(text)
     except UnreadableError as error:
-        assert 0 <= error.line <= text.count("\n") + 1  # noqa: PT017  # being readable is fine too
+        assert 0 <= error.line <= text.count("\n")  # noqa: PT017  # being readable is fine too

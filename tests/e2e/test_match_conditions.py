@@ -46,7 +46,7 @@ def registrations() -> list[Raw]:
         (entry,) = configuration["webhooks"]
         phase = entry["name"].partition(".")[0]
         configuration["metadata"]["name"] = NAMESPACES[phase]
-        conditions = match_conditions(PATTERNS, visible_devices=True, templates=phase == "mutate")
+        conditions = match_conditions(PATTERNS, watches_devices=True, templates=phase == "mutate")
         entry["matchConditions"] = [condition.raw() for condition in conditions]
         entry["clientConfig"] = {"url": "https://127.0.0.1:9/"}
         entry["timeoutSeconds"] = 1

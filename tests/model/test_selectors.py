@@ -57,8 +57,11 @@ def test_contradicts_is_never_said_while_a_node_satisfies_all(stated, wanted):
 
 
 WELL_FORMED = EXPRESSIONS.filter(
-    lambda e: e.operator != "Near" and not (e.operator in ("In", "NotIn") and not e.values)
-    and not (e.operator in ("Gt", "Lt") and e.bound is None)
+    lambda e: (
+        e.operator != "Near"
+        and not (e.operator in ("In", "NotIn") and not e.values)
+        and not (e.operator in ("Gt", "Lt") and e.bound is None)
+    )
 )
 
 

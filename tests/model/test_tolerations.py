@@ -10,8 +10,7 @@ from tests.strategies import checked
 from webhook.model.tolerations import Taint, Toleration, toleration_from_raw
 
 TAINTS = [
-    Taint(*parts)
-    for parts in product(("k", "l", "z"), ("", "v", "w"), ("NoSchedule", "PreferNoSchedule", "NoExecute"))
+    Taint(*parts) for parts in product(("k", "l", "z"), ("", "v", "w"), ("NoSchedule", "PreferNoSchedule", "NoExecute"))
 ]
 TOLERATIONS = st.builds(
     Toleration,

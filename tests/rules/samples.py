@@ -33,7 +33,9 @@ class Cluster:
 NOTHING_KNOWN = Cluster()
 
 
-def container(name: str = "trainer", gpus: Any = None, resource: str = "nvidia.com/gpu", **parts: Any) -> dict[str, Any]:
+def container(
+    name: str = "trainer", gpus: Any = None, resource: str = "nvidia.com/gpu", **parts: Any
+) -> dict[str, Any]:
     """A container; `gpus` stands in limits and requests, as in every pod that the API server hands on."""
     raw: dict[str, Any] = {"name": name, "image": "registry.example.com/train:1", **parts}
     if gpus is not None:

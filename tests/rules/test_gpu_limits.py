@@ -236,7 +236,11 @@ def test_repair_leaves_ephemeral_containers_alone():
         (2, 1, "asks for 2 GPUs; the policy allows at most 1 per container. Ask for 1 or fewer."),
         (1, 0, "asks for 1 GPU; the policy allows none for a container. Remove it."),
         (2, 0, "asks for 2 GPUs; the policy allows none for a container. Remove them."),
-        ("1e19", 8, "asks for 9223372036854775807 GPUs; the policy allows at most 8 per container. Ask for 8 or fewer."),
+        (
+            "1e19",
+            8,
+            "asks for 9223372036854775807 GPUs; the policy allows at most 8 per container. Ask for 8 or fewer.",
+        ),
     ],
 )
 def test_a_container_may_ask_for_the_maximum_and_not_for_one_more(gpus, most, message):

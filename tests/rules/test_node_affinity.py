@@ -161,9 +161,7 @@ def test_one_alternative_with_room_is_enough():
 
 
 def test_alternatives_that_each_exclude_another_requirement_leave_no_node():
-    raw = gpu_pod(
-        affinity=terms(term(("zone", "In", ["z"])), term(("nvidia.com/gpu.present", "DoesNotExist", [])))
-    )
+    raw = gpu_pod(affinity=terms(term(("zone", "In", ["z"])), term(("nvidia.com/gpu.present", "DoesNotExist", []))))
     assert messages(RULE, raw, BOTH) == [
         "spec.affinity.nodeAffinity: asks for zone In [z]; the policy requires zone In [a, b]. "
         "Change or remove zone in nodeAffinity.",

@@ -17,9 +17,7 @@ def nodes(handlers, count=1):
     return NodeClass({}, runtime_handlers=None if handlers is None else frozenset(handlers), count=count)
 
 
-@pytest.mark.parametrize(
-    "resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"]
-)
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"])
 def test_it_is_set_where_the_cluster_has_it(resource):
     raw = pod(container(gpus=1, resource=resource))
     assert mutated(RULE, raw, facts=HAS_CLASS)["spec"]["runtimeClassName"] == "nvidia"

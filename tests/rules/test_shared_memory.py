@@ -46,7 +46,10 @@ def test_without_any_memory_limit_it_is_8gi_with_a_warning():
         pytest.param(pod(trainer("a", 1), trainer("b", 1)), id="two containers with one GPU each"),
         pytest.param(pod(trainer(), hostIPC=True), id="hostIPC"),
         pytest.param(
-            pod(trainer(volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}]), volumes=[memory_volume("1Gi", "dshm")]),
+            pod(
+                trainer(volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}]),
+                volumes=[memory_volume("1Gi", "dshm")],
+            ),
             id="a volume of its own",
         ),
         pytest.param(

@@ -9,6 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
+from webhook.model.accelerators import GPU_PATTERNS
+from webhook.policy.policy_set import PolicySet
+from webhook.rules import visible_devices
+
 
 @dataclass(frozen=True, slots=True)
 class MatchCondition:
@@ -23,19 +27,19 @@ class MatchCondition:
 
 
 def match_conditions(
-    gpu_patterns: Sequence[str], *, visible_devices: bool, templates: bool
+    gpu_patterns: Sequence[str], *, watches_devices: bool, templates: bool
 ) -> tuple[MatchCondition, ...]:
     """The conditions of one webhook entry that is registered for CREATE and UPDATE and nothing else.
 
     `gpu_patterns` are regular expressions for whole resource names, in the syntax that Python and RE2 share.
-    `visible_devices` lets pods through that may reach for a GPU without asking for one. `templates` reads the pod
+    `watches_devices` lets pods through that may reach for a GPU without asking for one. `templates` reads the pod
     templates of the built-in workload kinds as well; without it every object is taken for a Pod. Raises ValueError
     for a pattern that cannot be quoted in CEL.
     """
     pod_specs = _OF_ANY_KIND if templates else "[object.spec]"
     signals = ["has(spec.resourceClaims)"]
     container_signals = [_names_a_gpu(gpu_patterns), "has(c.resources) && has(c.resources.claims)"]
-    if visible_devices:
+    if watches_devices:
         signals.append(_MOUNTS_DEVICES)
         container_signals += [_SETS_VISIBLE_DEVICES, _IS_PRIVILEGED_UNDER_A_RUNTIME]
     signals.append(_ANY_CONTAINER % indent(_any(container_signals), "    "))
@@ -45,6 +49,15 @@ def match_conditions(
         MatchCondition("only-changed-specs", f"request.operation != 'UPDATE' || {now} != {before}"),
         MatchCondition("only-gpu-pods", f"{pod_specs}.exists(spec,\n{indent(_any(signals), '  ')})"),
     )
+
+
+def conditions_for(policies: PolicySet, *, templates: bool) -> tuple[MatchCondition, ...]:
+    """The conditions under which some rule of these policies may have something to say."""
+    bound = [rule for policy in policies.policies for rule in policy.rules]
+    vendors = {vendor for rule in bound for vendor in rule.rule.vendors}
+    patterns = [pattern for vendor, _, pattern in GPU_PATTERNS if vendor in vendors]
+    watches_devices = any(rule.rule is visible_devices.RULE for rule in bound)
+    return match_conditions(patterns, watches_devices=watches_devices, templates=templates)
 
 
 _OF_ANY_KIND = """\
@@ -61,8 +74,8 @@ _ANY_CONTAINER = """\
 
 _MOUNTS_DEVICES = """\
 has(spec.volumes) && spec.volumes.exists(v,
-  has(v.hostPath) && has(v.hostPath.path) && v.hostPath.path.contains('dev'))"""
-"""However /dev is spelled: doubled slashes and /dev/../dev contain it too."""
+  has(v.hostPath) && has(v.hostPath.path) && ['/nvidia', '/dri', '/kfd'].exists(d, v.hostPath.path.contains(d)))"""
+"""However the way to /dev/nvidia*, /dev/dri and /dev/kfd is spelled: doubled slashes and /dev/../dev/dri have it too."""
 
 _SETS_VISIBLE_DEVICES = "has(c.env) && c.env.exists(e, e.name == 'NVIDIA_VISIBLE_DEVICES')"
 

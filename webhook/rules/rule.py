@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from webhook.model.accelerators import Vendor
 from webhook.model.edits import Edit
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod
@@ -199,3 +200,5 @@ class Rule:
     mutate: Mutator | None = None
     validate: Validator | None = None
     stage: Stage = Stage.COMPLETION
+    vendors: frozenset[Vendor] = frozenset(Vendor)
+    """Whose GPUs the rule concerns; the API server keeps pods that concern no rule away."""

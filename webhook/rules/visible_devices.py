@@ -108,4 +108,5 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
+    vendors=frozenset({Vendor.NVIDIA}),
 )

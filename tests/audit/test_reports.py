@@ -1,0 +1,154 @@
+"""Reports say what was found: for programs word for word, for people in diffs and paragraphs."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from tests.reviews import FACTS, pod, policies, policy, requests_only, workload
+from webhook.audit import as_diff, as_json, as_text
+from webhook.audit.documents import Document, DocumentError
+from webhook.audit.simulate import ReviewList, review
+from webhook.policy.policy_set import PolicySet
+
+USING = PolicySet.of(policy({"tolerations": {}, "gpuLimits": {"maxPerPod": 4}, "visibleDevices": {"mode": "warn"}}), {})
+UNREADABLE = DocumentError("b.yaml", 3, 17, "a git conflict marker; resolve the conflict")
+TOLERATION = {"operator": "Exists", "key": "nvidia.com/gpu", "effect": "NoSchedule"}
+ANNOTATIONS = {"gpupolicy.dev/injected": "tolerations"}
+
+
+def reviewed(*objects: Any, errors: tuple[DocumentError, ...] = (), using: PolicySet = USING) -> ReviewList:
+    documents = [Document("a.yaml", number, 1, obj) for number, obj in enumerate(objects, start=1)]
+    return review([*documents, *errors], "default", using, FACTS)
+
+
+def text(result: ReviewList, width: int = 80) -> str:
+    stream = io.StringIO()
+    as_text.render(result, Console(file=stream, width=width, highlight=False))
+    return stream.getvalue()
+
+
+def test_json_is_the_contract_word_for_word() -> None:
+    exposed = pod(1)
+    exposed["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    patch = [
+        {"op": "add", "path": "/spec/tolerations", "value": [TOLERATION]},
+        {"op": "add", "path": "/metadata/annotations", "value": ANNOTATIONS},
+    ]
+    result = pod(1, annotations=ANNOTATIONS, spec={"tolerations": [TOLERATION]})
+    result["spec"]["containers"] = exposed["spec"]["containers"]
+    message = (
+        'is "all" in a container that asks for GPUs; the device plugin sets it, and a value in the pod beats the '
+        "plugin's. Remove the variable."
+    )
+    field = "spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]"
+    assert json.loads(as_json.render(reviewed(exposed, errors=(UNREADABLE,)))) == {
+        "apiVersion": "gpupolicy.dev/v1alpha1",
+        "kind": "ReviewList",
+        "items": [
+            {
+                "source": "a.yaml",
+                "document": 1,
+                "object": {"apiVersion": "v1", "kind": "Pod", "namespace": "team", "name": "trainer"},
+                "policy": "_default",
+                "allowed": True,
+                "violations": [{"rule": "visibleDevices", "mode": "warn", "field": field, "message": message}],
+                "warnings": [f"visibleDevices: {field}: {message}"],
+                "patch": patch,
+                "result": result,
+            }
+        ],
+        "errors": [
+            {
+                "source": "b.yaml",
+                "document": 3,
+                "line": 17,
+                "message": "a git conflict marker; resolve the conflict",
+            }
+        ],
+    }
+
+
+def test_json_keeps_every_key_where_there_is_nothing_to_say() -> None:
+    document = json.loads(as_json.render(reviewed({"apiVersion": "v1", "kind": "Namespace"})))
+    assert document["errors"] == []
+    assert document["items"][0] | {"result": None} == {
+        "source": "a.yaml",
+        "document": 1,
+        "object": {"apiVersion": "v1", "kind": "Namespace", "namespace": "", "name": ""},
+        "policy": "",
+        "allowed": True,
+        "violations": [],
+        "warnings": [],
+        "patch": [],
+        "result": None,
+    }
+
+
+@pytest.mark.parametrize("value", [10**30, -(2**63) - 1, 1.5, "é\u2028", None, {"7": []}], ids=str)
+def test_json_renders_whatever_a_manifest_may_hold(value: Any) -> None:
+    obj = {"apiVersion": "v1", "kind": "Thing", "spec": value}
+    assert json.loads(as_json.render(reviewed(obj)))["items"][0]["result"] == obj
+
+
+def test_the_patch_in_the_report_makes_the_result() -> None:
+    item = json.loads(as_json.render(reviewed(pod(2), using=policies({"tolerations": {}}))))["items"][0]
+    assert [operation["op"] for operation in item["patch"]] == ["add", "add"]
+
+
+def test_a_diff_shows_what_is_added_as_yaml() -> None:
+    lines = list(as_diff.render(reviewed(pod(1))))
+    assert lines[:2] == ["--- a.yaml Pod team/trainer", "+++ a.yaml Pod team/trainer (completed by _default)"]
+    added = [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
+    assert (
+        yaml.safe_load("\n".join(line for line in added if "tolerations:" in line or line.startswith("  -"))) or added
+    )
+    assert [line for line in lines if line.startswith("-") and not line.startswith("---")] == []
+
+
+def test_a_diff_writes_refusals_warnings_and_faults_as_comments() -> None:
+    hostile = pod(5, name="a\nb")
+    lines = list(as_diff.render(reviewed(requests_only(), hostile, errors=(UNREADABLE,))))
+    assert lines == [
+        "# Pod team/trainer: refused: gpuLimits: spec.containers[c0].resources: nvidia.com/gpu is 2 in requests but "
+        "missing in limits; GPUs are allocated from limits. Move the 2 to resources.limits.",
+        "# Pod team/a?b: refused: gpuLimits: spec: asks for 5 GPUs; the policy allows at most 4 per pod. "
+        "Ask for 4 or fewer.",
+        "# unreadable: b.yaml:17: a git conflict marker; resolve the conflict",
+    ]
+
+
+def test_an_unchanged_object_has_no_diff() -> None:
+    assert list(as_diff.render(reviewed(pod(0)))) == []
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_text_names_what_became_of_each_object_and_the_total(width: int) -> None:
+    shown = text(reviewed(pod(1), pod(0), pod(5), errors=(UNREADABLE,)), width)
+    assert shown.splitlines() == [
+        "completed Pod team/trainer  a.yaml  policy _default",
+        '    + /spec/tolerations [{"operator":"Exists","key":"nvidia.com/gpu","effect":"NoSchedule"}]',
+        '    + /metadata/annotations {"gpupolicy.dev/injected":"tolerations"}',
+        "allowed   Pod team/trainer  a.yaml  policy _default",
+        "refused   Pod team/trainer  a.yaml  policy _default",
+        "    refused: gpuLimits: spec: asks for 5 GPUs; the policy allows at most 4 per pod. Ask for 4 or fewer.",
+        "UNREADABLE b.yaml:17: a git conflict marker; resolve the conflict",
+        "3 reviewed, 1 refused, 1 completed, 1 unreadable",
+    ]
+
+
+@pytest.mark.parametrize(("mode", "word"), [("warn", "warning"), ("audit", "audit")])
+def test_text_says_in_which_mode_something_was_found(mode: str, word: str) -> None:
+    shown = text(reviewed(pod(5), using=policies({"gpuLimits": {"maxPerPod": 4}}, mode=mode)))
+    assert f"\n    {word}: gpuLimits: spec: asks for 5 GPUs" in shown
+
+
+def test_text_does_not_read_markup_in_names() -> None:
+    assert "[red]x[/red]" in text(reviewed(pod(1, name="[red]x[/red]")))
+
+
+def test_a_workload_is_shown_with_the_place_in_its_template() -> None:
+    assert "spec.template.spec.containers[c0].resources" in text(reviewed(workload("Job", requests_only())))

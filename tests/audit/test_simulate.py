@@ -1,0 +1,236 @@
+"""A review answers for an object what both phases of the webhook would, and where it was read."""
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+
+from tests.reviews import (
+    FACTS,
+    INJECTING,
+    WORKLOADS,
+    env,
+    patched,
+    pod,
+    policies,
+    policy,
+    request,
+    requests_only,
+    workload,
+)
+from tests.strategies import broken_pods, checked, pods
+from webhook.admission import phases
+from webhook.audit.documents import Document, DocumentError, read_text
+from webhook.audit.simulate import Item, ReviewList, review
+from webhook.model.shape import ShapeError
+from webhook.policy.policy_set import PolicySet
+
+ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
+
+
+def reviewed(*objects: Any, using: PolicySet = ENFORCED, namespace: str = "default") -> ReviewList:
+    documents = [Document("f", number, number, obj) for number, obj in enumerate(objects, start=1)]
+    return review(documents, namespace, using, FACTS)
+
+
+def only(obj: Any, **kwargs: Any) -> Item:
+    (item,) = reviewed(obj, **kwargs).items
+    return item
+
+
+def test_a_pod_goes_through_both_phases() -> None:
+    item = only(pod(5))
+    assert item.patch
+    assert not item.is_allowed
+    assert [finding.rule for finding in item.violations] == ["gpuLimits"]
+
+
+def test_a_pod_that_is_completed_lacks_nothing() -> None:
+    item = only(pod(2))
+    assert (item.is_allowed, item.findings, item.policy) == (True, (), "_default")
+    assert item.result["spec"]["runtimeClassName"] == "nvidia"
+
+
+def test_a_refused_pod_is_shown_as_it_is() -> None:
+    item = only(requests_only())
+    assert (item.is_allowed, item.patch, item.result) == (False, (), requests_only())
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_workload_is_judged_as_its_pods_would_be_and_not_completed(kind: str) -> None:
+    item = only(workload(kind, pod(5)))
+    assert (item.is_allowed, item.patch) == (False, ())
+    assert only(workload(kind, pod(2))).is_allowed
+
+
+def test_a_repaired_workload_that_is_refused_for_something_else_is_shown_as_it_is() -> None:
+    raw = workload("Job", requests_only(5))
+    item = only(raw, using=policies({"gpuLimits": {"requestsOnly": "repair", "maxPerPod": 4}}))
+    assert (item.is_allowed, item.patch, item.result) == (False, (), raw)
+
+
+def test_an_object_that_no_rule_concerns_is_allowed_without_a_policy() -> None:
+    item = only({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}})
+    assert (item.is_allowed, item.policy, item.patch, item.namespace, item.title) == (
+        True,
+        "",
+        (),
+        "b",
+        "ConfigMap b/a",
+    )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "namespace", "name"),
+    [
+        ({"name": "a", "namespace": "own"}, "own", "a"),
+        ({"name": "a"}, "given", "a"),
+        ({"generateName": "a-"}, "given", "a-"),
+        ({"namespace": ""}, "given", ""),
+        (None, "given", ""),
+    ],
+    ids=["own namespace", "no namespace", "generated name", "empty namespace", "no metadata"],
+)
+def test_an_object_without_namespace_is_taken_to_be_in_the_one_given(metadata: Any, namespace: str, name: str) -> None:
+    using = PolicySet.of(policy({}), {namespace: policy({}, name="found")})
+    item = only({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}, using=using, namespace="given")
+    assert (item.namespace, item.name, item.policy) == (namespace, name, "found")
+
+
+@pytest.mark.parametrize("metadata", [[], "a", 7])
+def test_malformed_metadata_is_an_error_and_no_crash(metadata: Any) -> None:
+    result = reviewed({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}, pod(1))
+    assert [str(error) for error in result.errors] == [
+        f"f:1: metadata: found {'a list' if metadata == [] else 'a text' if metadata == 'a' else 'a number'}, "
+        "expected a map"
+    ]
+    assert len(result.items) == 1
+
+
+def test_a_name_cannot_drive_a_terminal() -> None:
+    assert only(pod(1, name="a\x1b[2J\n")).title == "Pod team/a?[2J?"
+
+
+@pytest.mark.parametrize(
+    ("objects", "errors", "status"),
+    [
+        pytest.param([pod(1)], [], 0, id="allowed"),
+        pytest.param([], [], 0, id="nothing"),
+        pytest.param([pod(1), pod(9)], [], 1, id="one refused"),
+        pytest.param([pod(1)], [DocumentError("f", 1, 1, "m")], 2, id="one unreadable"),
+        pytest.param([pod(9)], [DocumentError("f", 1, 1, "m")], 2, id="refused and unreadable"),
+    ],
+)
+def test_the_exit_status_is_the_worst_that_happened(objects: Any, errors: Any, status: int) -> None:
+    documents = [*(Document("f", 1, 1, obj) for obj in objects), *errors]
+    assert review(documents, "default", ENFORCED, FACTS).exit_status == status
+
+
+@pytest.mark.parametrize(("mode", "allowed"), [("enforce", False), ("warn", True), ("audit", True)])
+def test_a_violation_is_listed_in_every_mode_and_refuses_in_one(mode: str, allowed: bool) -> None:
+    item = only(pod(5), using=policies({"gpuLimits": {"maxPerPod": 4}}, mode=mode))
+    assert (item.is_allowed, [f.mode for f in item.violations]) == (allowed, [mode])
+    assert (mode == "warn") == bool(item.warnings)
+
+
+@given(pods())
+@checked
+def test_review_and_webhook_agree_about_every_pod(raw: dict[str, Any]) -> None:
+    item = only(raw)
+    mutated = phases.mutate(request(raw, namespace=item.namespace), ENFORCED, FACTS)
+    warnings = [*mutated.answer.warnings]
+    allowed = mutated.answer.is_allowed
+    if allowed:
+        judged = phases.validate(request(patched(raw, mutated), namespace=item.namespace), ENFORCED, FACTS)
+        warnings += judged.answer.warnings
+        allowed = judged.answer.is_allowed
+    assert (item.is_allowed, list(item.patch)) == (allowed, list(mutated.answer.patch))
+    assert set(item.warnings) == set(warnings)
+
+
+@given(broken_pods())
+@checked
+def test_a_broken_pod_is_reviewed_or_an_error_as_the_webhook_would_say(raw: Any) -> None:
+    if not isinstance(raw, dict) or (raw.get("apiVersion"), raw.get("kind")) != ("v1", "Pod"):
+        return
+    result = reviewed(raw)
+    try:
+        phases.mutate(request(raw), ENFORCED, FACTS)
+    except ShapeError as error:
+        assert [each.message for each in result.errors] == [str(error)]
+    else:
+        assert result.errors == ()
+
+
+SHAPES = """\
+limits: {nvidia.com/gpu: null}
+limits: {nvidia.com/gpu: 0}
+limits: {nvidia.com/gpu: $GPU_PER_NODE}
+limits: {nvidia.com/gpu: "{{workflow.parameters.n}}"}
+limits: {nvidia.com/gpu: "1"}
+requests: null, limits: {nvidia.com/gpu: 1}
+limits: null
+claims: [{name: gpu}]
+limits: {habana.ai/gaudi: 8, hugepages-2Mi: 1Gi}
+limits: {amd.com/gpu: 8, nvidia.com/rdma-vf: 8}
+limits: {nvidia.com/pgpu: 1}
+"""
+
+
+@pytest.mark.parametrize("resources", SHAPES.splitlines())
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "{env: null, args: null}",
+        "{env: [{name: A, value: 7}, {name: A, value: 8}, {name: B, value: true}]}",
+        "{image: null}",
+        "{volumeMounts: [{name: undeclared, mountPath: /dev/shm}]}",
+        "{securityContext: {privileged: true}, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]}",
+    ],
+)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "{}",
+        "{volumes: [{name: dshm, emptyDir: null}, {name: s, hostPath: {path: /dev/shm}}]}",
+        "{nodeSelector: {gpu: 1, ssd: true}, hostIPC: true}",
+        "{tolerations: [{operator: Exists}], runtimeClassName: kata, affinity: null, volumes: null}",
+        "{resourceClaims: [{name: gpu}], initContainers: [{name: i, restartPolicy: Always}]}",
+    ],
+)
+def test_shapes_of_real_manifests_are_reviewed(resources: str, rest: str, spec: str) -> None:
+    container = yaml.safe_load(rest) | {"name": "c", "resources": yaml.safe_load("{" + resources + "}")}
+    body = yaml.safe_load(spec) | {"containers": [container]}
+    for obj in (pod(spec=body), workload("Job", {"spec": body})):
+        result = reviewed(obj)
+        assert (len(result.items), result.errors) == (1, ())
+        if "$" in resources or "{{" in resources:
+            assert not result.items[0].is_allowed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec: {pytorchReplicaSpecs: {Worker: {template: 7}}}",
+        "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nspec: {templates: [{podSpecPatch: 'containers: ['}]}",
+        "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nspec: {predictor: {model: {resources: []}}}",
+        "apiVersion: example.com/v1\nkind: Nobody\nspec: {template: {spec: {containers: {}}}}",
+        "apiVersion: v1\nkind: Service\nspec: null",
+        "apiVersion: v2\nkind: Deployment\nspec: 7",
+    ],
+)
+def test_unknown_shapes_are_left_alone(text: str) -> None:
+    result = review(list(read_text(text, "f")), "default", ENFORCED, FACTS)
+    assert ([item.policy for item in result.items], result.errors, result.exit_status) == ([""], (), 0)
+
+
+def test_operator_pods_that_see_every_gpu_on_purpose_stay_untouched_where_their_policy_says_so() -> None:
+    raw = pod(0, spec={"tolerations": [{"operator": "Exists"}]})
+    raw["spec"]["containers"][0] |= {
+        "env": env("NVIDIA_VISIBLE_DEVICES", "all"),
+        "securityContext": {"privileged": True},
+    }
+    assert not only(raw).is_allowed
+    item = only(raw, using=PolicySet.of(policy(INJECTING), {"team": policy({}, name="gpu-operator")}))
+    assert (item.is_allowed, item.findings, item.patch) == (True, (), ())
