@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jsonpatch
-import orjson
 
 from webhook.admission.phases import Decision
 from webhook.admission.review import Request, parse
@@ -146,7 +145,7 @@ def review(
 
 def request(*args: Any, **kwargs: Any) -> Request:
     """The same as the webhook reads it."""
-    return parse(orjson.dumps(review(*args, **kwargs)))
+    return parse(json.dumps(review(*args, **kwargs)).encode())
 
 
 def patched(obj: Mapping[str, Any], decision: Decision) -> Any:

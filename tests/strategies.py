@@ -193,7 +193,7 @@ def pods(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
         hostIPC=st.booleans(),
         nodeName=_some(("", "n1")),
     )
-    metadata = _maybe(_map(name=st.just("p"), annotations=_maybe(st.just({"a/b~c": "d"}))))
+    metadata = _maybe(_map(name=st.just("p"), annotations=_maybe(st.just({"a/b_c": "d"}))))
     # A copy, so that no two parts of the pod are one object.
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": draw(metadata), "spec": {**spec, **draw(optional)}}
     result: dict[str, Any] = json.loads(json.dumps(pod))

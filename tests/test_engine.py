@@ -154,6 +154,12 @@ def test_such_a_pod_is_told_every_other_enforced_violation_at_once() -> None:
     assert (raw, ()) == (outcome.object, outcome.patch)
 
 
+def test_a_refused_pod_gets_no_advice_about_what_is_then_not_injected() -> None:
+    raw = pod(spec={"containers": [{"name": "c0", "resources": {"requests": {"nvidia.com/gpu": 2}}}]})
+    outcome = engine.complete(raw, policy({"sharedMemory": {}, "gpuLimits": {}}), FACTS)
+    assert [finding.rule for finding in outcome.findings] == ["gpuLimits"]
+
+
 def test_a_missing_limit_that_is_only_warned_about_refuses_for_the_other_rules() -> None:
     """The API server is about to refuse it, so the validating phase, where the other rule speaks, is never reached."""
     raw = requests_only()

@@ -5,6 +5,7 @@ Imports stand inside the commands, so that each pays only for what it uses.
 
 import sys
 import time
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -38,6 +39,8 @@ KUBECONFIG = click.option(
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy")
 def main() -> None:
     """Kubernetes admission for GPU pods: completes the ones that can run, refuses and explains the ones that cannot."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é gets \xe9, not a traceback
 
 
 @main.command()

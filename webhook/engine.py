@@ -36,7 +36,7 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Outcome:
     if any(finding.fails_validation for finding in (*findings, *violations)):
         findings.extend(violations)
     if any(finding.refuses for finding in findings):
-        return Outcome(policy, raw, tuple(findings))
+        return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
     if injected and ANNOTATION not in pod.annotations:
         Annotate(ANNOTATION, ",".join(injected)).write(draft)
     return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))

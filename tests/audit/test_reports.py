@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 from rich.console import Console
 
 from tests.reviews import FACTS, pod, policies, policy, requests_only, workload
@@ -103,9 +102,14 @@ def test_a_diff_shows_what_is_added_as_yaml() -> None:
     lines = list(as_diff.render(reviewed(pod(1))))
     assert lines[:2] == ["--- a.yaml Pod team/trainer", "+++ a.yaml Pod team/trainer (completed by _default)"]
     added = [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
-    assert (
-        yaml.safe_load("\n".join(line for line in added if "tolerations:" in line or line.startswith("  -"))) or added
-    )
+    assert added == [
+        "  annotations:",
+        "    gpupolicy.dev/injected: tolerations",
+        "  tolerations:",
+        "  - operator: Exists",
+        "    key: nvidia.com/gpu",
+        "    effect: NoSchedule",
+    ]
     assert [line for line in lines if line.startswith("-") and not line.startswith("---")] == []
 
 

@@ -25,7 +25,7 @@ from webhook.model.accelerators import Share, Vendor, accelerator, is_gpu_attrib
         ("gpu.intel.com/i915", Vendor.INTEL, Share.WHOLE),
         ("gpu.intel.com/xe", Vendor.INTEL, Share.WHOLE),
     ],
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_a_gpu_is_known_by_its_resource_name(resource, vendor, share):
     gpu = accelerator(resource)

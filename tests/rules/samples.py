@@ -90,7 +90,7 @@ def asked(
 def mutated(
     rule: Rule, raw: Mapping[str, Any], values: Mapping[str, Any] | None = None, facts: Cluster = NOTHING_KNOWN
 ) -> dict[str, Any]:
-    """The pod after the mutator; checked to be complete, to be what the patch makes, and to leave the original alone."""
+    """The pod after the mutator; checked to be complete, to be what the patch makes, and to be a copy."""
     values = values or {}
     before = copy.deepcopy(dict(raw))
     draft = apply(raw, asked(rule, raw, values, facts)[0])

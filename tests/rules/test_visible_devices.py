@@ -106,8 +106,8 @@ def test_a_container_without_gpus_must_not_obtain_them_through_it(list_name, env
     raw = pod(container("a"))
     raw["spec"][list_name] = [container("b", env=env)]
     expected = (
-        f"spec.{list_name}[b].env[NVIDIA_VISIBLE_DEVICES]: is {shown} in a container without NVIDIA GPUs in its limits; "
-        "it may only be void, none or empty there. Ask for a GPU in resources.limits, or set it to void."
+        f"spec.{list_name}[b].env[NVIDIA_VISIBLE_DEVICES]: is {shown} in a container without NVIDIA GPUs in its "
+        "limits; it may only be void, none or empty there. Ask for a GPU in resources.limits, or set it to void."
     )
     assert messages(RULE, raw) == [expected]
     raw["spec"].setdefault("containers", []).append(container("trainer", 1))
@@ -180,7 +180,8 @@ def test_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
     raw = pod(container(**PRIVILEGED), container("b"), runtimeClassName=name)
     assert messages(RULE, raw) == [
         f"spec.containers[trainer].securityContext.privileged: is privileged under runtimeClassName {name} and asks "
-        "for no GPU; such a container sees every GPU of its node. Ask for a GPU, or drop privileged or runtimeClassName."
+        "for no GPU; such a container sees every GPU of its node. "
+        "Ask for a GPU, or drop privileged or runtimeClassName."
     ]
 
 

@@ -10,14 +10,14 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 
 
 def render(reviewed: ReviewList) -> str:
-    """A ReviewList, indented, with a newline at its end."""
+    """A ReviewList, indented, with a newline at its end, in plain ASCII so that any pipe carries it."""
     document = {
         "apiVersion": API_VERSION,
         "kind": "ReviewList",
         "items": [_item(item) for item in reviewed.items],
         "errors": [_error(error) for error in reviewed.errors],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _item(item: Item) -> dict[str, Any]:

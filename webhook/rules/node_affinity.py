@@ -9,7 +9,8 @@ from pydantic.alias_generators import to_camel
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression, Term, contradicts, implies
-from webhook.rules.rule import Facts, IfMissing, InjectionSettings, LabelKey, LabelValue, Rule, Stage, Violation
+from webhook.rules.names import LabelKey, LabelValue
+from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
 
 
 class NodeExpression(BaseModel):

@@ -5,13 +5,12 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, ClassVar, Protocol
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from webhook.model.accelerators import Vendor
@@ -100,18 +99,6 @@ def _read_bytes(value: object) -> object:
     return size
 
 
-def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
-    """A check of a name that ends in every pod: one that the API server refuses would break all of them."""
-    pattern = re.compile(fits)
-
-    def check(value: str) -> str:
-        if not pattern.fullmatch(value) or len(value.rpartition("/")[2]) > most:
-            raise ValueError(f"{spelled(value)} is not {what}")
-        return value
-
-    return check
-
-
 ByteSize = Annotated[
     int,
     Field(gt=0),
@@ -119,29 +106,6 @@ ByteSize = Annotated[
     WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1}),
 ]
 """A size in bytes, written in policies as a Kubernetes quantity in quotes or not, such as 16Gi."""
-
-_WORD = "[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
-_DOMAIN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
-
-LabelKey = Annotated[
-    str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
-]
-"""A key of a node label that the API server takes."""
-
-TaintKey = Annotated[
-    str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
-]
-"""A key of a taint that the API server takes; empty for every taint."""
-
-LabelValue = Annotated[
-    str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
-]
-"""A value of a node label or taint that the API server takes; may be empty."""
-
-ObjectName = Annotated[
-    str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
-]
-"""A name of an object that the API server takes."""
 
 
 class RuleSettings(BaseModel):

@@ -10,7 +10,8 @@ from pydantic import BeforeValidator
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
-from webhook.rules.rule import Advice, Facts, InjectionSettings, ObjectName, Rule
+from webhook.rules.names import ObjectName
+from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule
 
 TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
 ELSEWHERE = "Change nodeSelector or affinity, or set runtimeClassName"

@@ -10,7 +10,8 @@ from pydantic.alias_generators import to_camel
 from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
 from webhook.model.tolerations import Toleration
-from webhook.rules.rule import Facts, InjectionSettings, LabelValue, Rule, Stage, TaintKey
+from webhook.rules.names import LabelValue, TaintKey
+from webhook.rules.rule import Facts, InjectionSettings, Rule, Stage
 
 
 class TolerationSettings(BaseModel):

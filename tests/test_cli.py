@@ -1,0 +1,264 @@
+"""Commands: exit statuses that scripts rely on, the same whatever the format, and errors without tracebacks."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.reviews import pod, requests_only
+from webhook.cli import main
+
+ROOT = Path(__file__).parent.parent
+POLICY = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: _default}
+spec:
+  rules:
+    tolerations: {mode: enforce}
+    runtimeClass: {mode: enforce}
+    gpuLimits: {mode: enforce, maxPerPod: 4}
+"""
+INVENTORY = "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: nvidia}\nhandler: nvidia\n"
+OUTPUTS = ["text", "json", "diff"]
+BROKEN = "apiVersion: v1\nkind: Pod\n<<<<<<< HEAD\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with policies and manifests, in which the commands run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policies").mkdir()
+    files = {
+        "policies/_default.yaml": POLICY,
+        "good.yaml": yaml.safe_dump(pod(1)),
+        "bad.yaml": yaml.safe_dump(pod(9)),
+        "broken.yaml": BROKEN,
+        "empty.yaml": "",
+        "inventory.yaml": INVENTORY,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(*args: object, stdin: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
+    result = CliRunner().invoke(main, [str(arg) for arg in args], input=stdin, env=env)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def review_json(*args: object, **kwargs: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(run("review", *args, "--output", "json", **kwargs).stdout)
+    assert (document["apiVersion"], document["kind"]) == ("gpupolicy.dev/v1alpha1", "ReviewList")
+    return document
+
+
+STATUSES = [
+    pytest.param(["good.yaml"], 0, id="allowed"),
+    pytest.param(["bad.yaml"], 1, id="refused"),
+    pytest.param(["good.yaml", "bad.yaml", "good.yaml"], 1, id="one refused of three"),
+    pytest.param(["broken.yaml"], 2, id="unreadable"),
+    pytest.param(["bad.yaml", "broken.yaml"], 2, id="refused, then unreadable"),
+    pytest.param(["broken.yaml", "bad.yaml", "good.yaml"], 2, id="unreadable, then refused"),
+    pytest.param(["missing.yaml", "good.yaml"], 2, id="missing file"),
+    pytest.param(["empty.yaml"], 2, id="empty file"),
+    pytest.param(["."], 2, id="directory with all of them"),
+    pytest.param(["good.yaml", "--policies", "nowhere"], 2, id="no policies"),
+    pytest.param(["good.yaml", "--inventory", "nowhere"], 2, id="no inventory"),
+    pytest.param(["good.yaml", "--inventory", "broken.yaml"], 2, id="broken inventory"),
+    pytest.param(["good.yaml", "--kubeconfig", "nowhere"], 2, id="no kubeconfig"),
+    pytest.param(["good.yaml", "--kubeconfig", "a", "--inventory", "b"], 2, id="two sources of facts"),
+    pytest.param([], 2, id="nothing to review"),
+    pytest.param(["good.yaml", "--bogus"], 2, id="unknown option"),
+]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize(("args", "status"), STATUSES)
+def test_the_exit_status_of_review_is_the_same_whatever_the_format(
+    here: Path, args: list[str], status: int, output: str
+) -> None:
+    result = run("review", *args, "--output", output)
+    assert result.exit_code == status, result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(("args", "status"), [(["good.yaml"], 0), (["bad.yaml"], 1), (["bad.yaml", "broken.yaml"], 2)])
+def test_the_process_ends_with_that_status(here: Path, args: list[str], status: int) -> None:
+    command = [sys.executable, "-m", "webhook", "review", *args]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert " reviewed, " in done.stdout
+
+
+def test_a_process_whose_output_knows_no_unicode_still_ends_with_its_status(here: Path) -> None:
+    (here / "good.yaml").write_text(yaml.safe_dump(pod(9, name="é\u2028"), allow_unicode=True), encoding="utf-8")
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "PYTHONIOENCODING": "ascii", "LC_ALL": "POSIX"}
+    for output in OUTPUTS:
+        command = [sys.executable, "-m", "webhook", "review", "good.yaml", "--output", output]
+        done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_standard_input_is_reviewed(here: Path) -> None:
+    both = f"{yaml.safe_dump(pod(1))}---\n{yaml.safe_dump(pod(9))}"
+    document = review_json("-", stdin=both)
+    assert [(item["source"], item["document"], item["allowed"]) for item in document["items"]] == [
+        ("-", 1, True),
+        ("-", 2, False),
+    ]
+
+
+def test_standard_input_of_any_bytes_is_an_error_with_its_line(here: Path) -> None:
+    (error,) = review_json("-", stdin=b"a: 1\n\xff\xfe")["errors"]
+    assert (error["source"], error["line"]) == ("-", 2)
+
+
+def test_a_broken_file_is_named_with_its_line_and_the_rest_is_reviewed(here: Path) -> None:
+    document = review_json("broken.yaml", "missing.yaml", "good.yaml", "bad.yaml")
+    assert document["errors"] == [
+        {
+            "source": "broken.yaml",
+            "document": 1,
+            "line": 3,
+            "message": "a git conflict marker; resolve the conflict",
+        },
+        {
+            "source": "missing.yaml",
+            "document": 0,
+            "line": None,
+            "message": "cannot be read: No such file or directory",
+        },
+    ]
+    assert [item["allowed"] for item in document["items"]] == [True, False]
+
+
+@pytest.mark.parametrize("output", ["text", "diff"])
+def test_people_get_the_same_facts(here: Path, output: str) -> None:
+    shown = run("review", "broken.yaml", "good.yaml", "bad.yaml", "--output", output).stdout
+    assert "broken.yaml:3: a git conflict marker; resolve the conflict" in shown
+    assert "gpuLimits: spec: asks for 9 GPUs; the policy allows at most 4 per pod. Ask for 4 or fewer." in shown
+    assert "nvidia.com/gpu" in shown
+
+
+def test_the_namespace_given_is_that_of_objects_that_name_none(here: Path) -> None:
+    (here / "policies" / "lax.yaml").write_text(
+        POLICY.replace("_default", "lax").replace("maxPerPod: 4", "maxPerPod: 16")
+    )
+    raw = pod(9)
+    del raw["metadata"]["namespace"]
+    (here / "none.yaml").write_text(yaml.safe_dump(raw))
+    assert run("review", "none.yaml").exit_code == 1
+    (item,) = review_json("none.yaml", "--namespace", "lax")["items"]
+    assert (item["object"]["namespace"], item["policy"], item["allowed"]) == ("lax", "lax", True)
+    assert run("review", "bad.yaml", "-n", "lax").exit_code == 1
+
+
+def test_the_inventory_says_what_the_cluster_has(here: Path) -> None:
+    def paths(*args: str) -> list[str]:
+        return [operation["path"] for operation in review_json("good.yaml", *args)["items"][0]["patch"]]
+
+    assert "/spec/runtimeClassName" not in paths()
+    assert "/spec/runtimeClassName" in paths("--inventory", "inventory.yaml")
+
+
+def test_options_can_come_from_the_environment(here: Path) -> None:
+    (here / "policies").rename(here / "elsewhere")
+    assert run("review", "good.yaml", env={"GPU_POLICY_REVIEW_POLICIES": "elsewhere"}).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["review good.yaml", "policy check", "policy show team", "serve --cert c --key k"])
+def test_a_bad_policy_is_told_with_file_line_and_key_and_status_2(here: Path, command: str) -> None:
+    (here / "policies" / "_default.yaml").write_text(POLICY.replace("maxPerPod", "maxPerPot"))
+    (here / "policies" / "team.yaml").write_text("7")
+    result = run(*command.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "policies/_default.yaml:8: spec.rules.gpuLimits.maxPerPot: unknown key" in result.stderr
+    assert "policies/team.yaml:1: " in result.stderr
+
+
+@pytest.mark.parametrize("command", ["review good.yaml", "policy check", "serve --cert c --key k"])
+def test_an_empty_directory_of_policies_is_an_error_with_status_2(here: Path, command: str) -> None:
+    (here / "policies" / "_default.yaml").unlink()
+    result = run(*command.split())
+    assert result.exit_code == 2
+    assert "policies" in result.stderr
+
+
+def test_good_policies_are_counted(here: Path) -> None:
+    result = run("policy", "check")
+    assert (result.exit_code, result.stdout.startswith("policies: 1 policy, hash ")) == (0, True)
+
+
+def test_check_takes_the_directory_as_an_argument_too(here: Path) -> None:
+    (here / "policies").rename(here / "elsewhere")
+    assert run("policy", "check").exit_code == 2
+    assert run("policy", "check", "elsewhere").exit_code == 0
+
+
+def test_show_prints_what_applies_to_a_namespace_as_a_policy_file(here: Path) -> None:
+    result = run("policy", "show", "team")
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout)["spec"]["rules"]["gpuLimits"]["maxPerPod"] == 4
+
+
+def test_schema_is_json() -> None:
+    assert json.loads(run("policy", "schema").stdout)["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("command", "file"), [("schema", "docs/policy-schema.json"), ("docs", "docs/rules.md")], ids=["schema", "docs"]
+)
+def test_generated_documents_are_up_to_date(command: str, file: str) -> None:
+    """`make docs` writes them."""
+    assert run("policy", command).stdout == (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_certs_makes_files_and_leaves_good_ones_alone(tmp_path: Path) -> None:
+    assert run("certs", tmp_path / "c", "--name", "localhost").exit_code == 0
+    before = (tmp_path / "c" / "tls.crt").read_bytes()
+    assert run("certs", tmp_path / "c", "--name", "localhost").exit_code == 0
+    assert (tmp_path / "c" / "tls.crt").read_bytes() == before
+
+
+def test_certs_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("a file")
+    result = run("certs", tmp_path / "c", "--name", "localhost")
+    assert result.exit_code == 2
+    assert result.stderr
+
+
+def test_serve_without_a_certificate_says_how_to_get_one(here: Path) -> None:
+    result = run("serve", "--cert", "c", "--key", "k")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "c: no such file; `gpu-policy certs` makes a certificate and its key\n",
+    )
+
+
+@pytest.mark.parametrize("command", ["", "review", "serve", "policy", "policy check", "certs"])
+def test_help_is_help(command: str) -> None:
+    assert "Usage:" in run(*command.split(), "--help").stdout
+
+
+def test_the_version_is_told() -> None:
+    assert run("--version").stdout.startswith("gpu-policy, version ")
+
+
+def test_what_the_webhook_would_refuse_review_explains(here: Path) -> None:
+    (here / "r.yaml").write_text(yaml.safe_dump(requests_only(4)))
+    (violation,) = review_json("r.yaml")["items"][0]["violations"]
+    assert violation == {
+        "rule": "gpuLimits",
+        "mode": "enforce",
+        "field": "spec.containers[c0].resources",
+        "message": "nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits. "
+        "Move the 4 to resources.limits.",
+    }

@@ -1,0 +1,184 @@
+"""The policies and examples that people begin with load, and do what their comments say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.reviews import container, env, patched, pod, request
+from webhook.admission import phases
+from webhook.audit.documents import read_all
+from webhook.audit.simulate import Item, review
+from webhook.cluster.inventory import load_inventory
+from webhook.policy.loader import load
+from webhook.rules import RULES
+from webhook.rules.rule import Mode
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+POLICIES = load(ROOT / "policies")
+FACTS = load_inventory(EXAMPLES / "inventory.yaml")
+FILES = sorted(EXAMPLES.glob("[0-9]*.yaml"))
+
+
+def example(number: int) -> Item:
+    (file,) = [file for file in FILES if file.name.startswith(f"{number}-")]
+    with Path("/dev/null").open("rb") as nothing:
+        (item,) = review(list(read_all([str(file)], nothing)), "default", POLICIES, FACTS).items
+    return item
+
+
+def modes(namespace: str) -> dict[str, Mode]:
+    return {bound.rule.key: bound.mode for bound in POLICIES.for_namespace(namespace).rules}
+
+
+def test_the_default_names_every_rule() -> None:
+    assert set(modes("anything")) == {rule.key for rule in RULES}
+
+
+def test_visible_devices_is_shipped_in_mode_warn_and_the_rest_enforced() -> None:
+    others = {key: Mode.ENFORCE for key in modes("anything") if key != "visibleDevices"}
+    assert modes("anything") == {"visibleDevices": Mode.WARN, **others}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "policies").glob("*.yaml")), ids=lambda file: file.name)
+def test_every_file_tells_editors_its_schema(file: Path) -> None:
+    first, *_ = file.read_text().splitlines()
+    assert first == "# yaml-language-server: $schema=../docs/policy-schema.json"
+    assert (file.parent / first.partition("=")[2]).is_file()
+
+
+@pytest.mark.parametrize("namespace", ["gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu", "intel-gpu"])
+def test_operators_see_every_gpu_on_purpose(namespace: str) -> None:
+    raw = pod(
+        spec={"containers": [container("c", env=env("NVIDIA_VISIBLE_DEVICES", "all"))], "runtimeClassName": "nvidia"}
+    )
+    raw["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    asked = request(raw, namespace=namespace)
+    for decision in (phases.mutate(asked, POLICIES, FACTS), phases.validate(asked, POLICIES, FACTS)):
+        assert (decision.result, list(decision.answer.warnings)) == ("allowed", [])
+
+
+@pytest.mark.parametrize(
+    ("namespace", "policy"),
+    [
+        ("team-vision", "team-vision"),
+        ("team-vision-dev", "team-vision"),
+        ("team-visionary", "_default"),
+        ("team-notebooks", "team-notebooks"),
+        ("kube-public", "_default"),
+    ],
+)
+def test_namespaces_get_the_policy_that_is_written_for_them(namespace: str, policy: str) -> None:
+    assert POLICIES.for_namespace(namespace).name == policy
+
+
+def test_spot_and_aks_pools_are_tolerated_where_the_team_asks_for_it() -> None:
+    raw = pod(1)
+    completed = patched(raw, phases.mutate(request(raw, namespace="team-vision"), POLICIES, FACTS))
+    assert [toleration["key"] for toleration in completed["spec"]["tolerations"]] == [
+        "nvidia.com/gpu",
+        "sku",
+        "kubernetes.azure.com/scalesetpriority",
+    ]
+
+
+# The examples: what the first line of each file claims.
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_example_says_what_it_shows(file: Path) -> None:
+    assert file.read_text().startswith("# ")
+    assert int(file.name[0]) in CLAIMS
+
+
+CLAIMS = {
+    1: ("A GPU pod of someone who has thought of everything.", True),
+    2: (
+        "What people write: two GPUs and nothing else. Toleration, node affinity, runtime class, /dev/shm and NCCL are "
+        "added.",
+        True,
+    ),
+    3: ("GPUs in requests only: Kubernetes refuses it, we say why.", False),
+    4: ("More GPUs than the namespace allows in one pod.", False),
+    5: ("No GPU: not a byte is changed.", True),
+    6: ("The same mistake as in 3, in a namespace whose policy repairs it.", True),
+    7: ("Workloads are refused as well where Kubernetes would refuse their template.", False),
+}
+
+
+@pytest.mark.parametrize("number", CLAIMS)
+def test_an_example_is_allowed_or_refused_as_it_claims(number: int) -> None:
+    claim, allowed = CLAIMS[number]
+    item = example(number)
+    first = Path(item.document.source).read_text().splitlines()[0]
+    assert (first, item.is_allowed) == (f"# {claim}", allowed)
+
+
+@pytest.mark.parametrize("number", [1, 5])
+def test_an_example_that_needs_nothing_gets_nothing_and_hears_nothing(number: int) -> None:
+    item = example(number)
+    assert (item.patch, item.findings) == ((), ())
+
+
+def test_example_2_gets_all_five_injections() -> None:
+    item = example(2)
+    spec: dict[str, Any] = dict(item.result["spec"])
+    trainer = spec["containers"][0]
+    node_affinity = spec["affinity"]["nodeAffinity"]
+    assert item.result["metadata"]["annotations"] == {
+        "gpupolicy.dev/injected": "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
+    }
+    assert {"nvidia.com/gpu"} <= {toleration["key"] for toleration in spec["tolerations"]}
+    assert len(node_affinity) == 2
+    assert spec["runtimeClassName"] == "nvidia"
+    assert spec["volumes"] == [{"name": "gpu-policy-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}}]
+    assert trainer["volumeMounts"] == [{"name": "gpu-policy-shm", "mountPath": "/dev/shm"}]
+    assert trainer["env"] == [
+        {"name": "NCCL_SOCKET_IFNAME", "value": "ib0"},
+        {"name": "NCCL_DEBUG", "value": "WARN"},
+        {"name": "NCCL_IB_DISABLE", "value": "1"},
+    ]
+    assert item.warnings == ()
+
+
+def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() -> None:
+    from webhook.model.pod import pod_from_raw
+
+    assert sum(nodes.count for nodes in FACTS.candidates(pod_from_raw(example(2).result))) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (
+            3,
+            "gpuLimits: spec.containers[trainer].resources: nvidia.com/gpu is 4 in requests but missing in limits; "
+            "GPUs are allocated from limits. Move the 4 to resources.limits.",
+        ),
+        (4, "gpuLimits: spec: asks for 4 GPUs; the policy allows at most 1 per pod. Ask for 1 or fewer."),
+        (
+            7,
+            "gpuLimits: spec.template.spec.containers[vllm].resources: nvidia.com/gpu is 2 in requests and 1 in "
+            "limits; GPUs cannot be overcommitted, so both must be equal. Keep resources.limits and remove nvidia.com/gpu from "
+            "requests.",
+        ),
+    ],
+)
+def test_a_refused_example_is_refused_for_one_reason(number: int, message: str) -> None:
+    assert [str(finding) for finding in example(number).findings] == [message]
+
+
+def test_example_6_gets_the_limit_it_forgot() -> None:
+    (notebook,) = example(6).result["spec"]["containers"]
+    assert notebook["resources"] == {
+        "requests": {"memory": "16Gi", "nvidia.com/gpu": 1},
+        "limits": {"nvidia.com/gpu": "1"},
+    }
+
+
+def test_the_inventory_is_as_kubectl_prints_it() -> None:
+    document = yaml.safe_load((EXAMPLES / "inventory.yaml").read_text())
+    assert document["kind"] == "List"
+    assert (len(FACTS.nodes), list(FACTS.runtime_classes), FACTS.unreadable) == (3, ["nvidia"], 0)

@@ -1,0 +1,45 @@
+"""Names in policies that end in every pod they concern: one that the API server refuses would break all of them."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from webhook.model.shape import spelled
+
+
+def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
+    """A check that the whole text fits the pattern, and what follows the slash has at most so many characters."""
+    pattern = re.compile(fits)
+
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value) or len(value.rpartition("/")[2]) > most:
+            raise ValueError(f"{spelled(value)} is not {what}")
+        return value
+
+    return check
+
+
+_WORD = "[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_DOMAIN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+
+LabelKey = Annotated[
+    str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
+]
+"""A key of a node label that the API server takes."""
+
+TaintKey = Annotated[
+    str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
+]
+"""A key of a taint that the API server takes; empty for every taint."""
+
+LabelValue = Annotated[
+    str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
+]
+"""A value of a node label or taint that the API server takes; may be empty."""
+
+ObjectName = Annotated[
+    str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
+]
+"""A name of an object that the API server takes."""
