@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from tests.admission.test_app import POLICY, Replica
+from tests.replicas import POLICY, Replica
 from tests.reviews import (
     FACTS,
     INJECTING,

@@ -243,6 +243,25 @@ def test_serve_without_a_certificate_says_how_to_get_one(here: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        pytest.param([], "no source of facts about the cluster; outside of one name --inventory or --kub", id="none"),
+        pytest.param(["--inventory", "inventory.yaml", "--kubeconfig", "k"], "exclude each other", id="two"),
+        pytest.param(["--kubeconfig", "nowhere"], "nowhere: no such file", id="no kubeconfig"),
+        pytest.param(["--inventory", "nowhere"], "nowhere: the file cannot be read", id="no inventory"),
+    ],
+)
+def test_serve_without_a_usable_source_of_facts_says_so_at_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], reason: str
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    (here / "c").touch()
+    result = run("serve", "--cert", "c", "--key", "c", *args)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+
+
 @pytest.mark.parametrize("command", ["", "review", "serve", "policy", "policy check", "certs"])
 def test_help_is_help(command: str) -> None:
     assert "Usage:" in run(*command.split(), "--help").stdout

@@ -19,8 +19,9 @@ from tests.reviews import (
 from webhook import engine
 from webhook.model.shape import ShapeError
 from webhook.outcome import Kind, Outcome
-from webhook.policy.policy_set import Policy
+from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
+from webhook.rules.rule import Advice, Mode, Rule, RuleSettings
 
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
 MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
@@ -203,7 +204,7 @@ def test_the_annotation_names_the_rules_that_injected() -> None:
 
 
 def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> None:
-    raw = pod(2, annotations={engine.ANNOTATION: "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"})
+    raw = pod(2, annotations={engine.ANNOTATION: "nodeAffinity"})
     completed = engine.complete(raw, policy(INJECTING), FACTS)
     assert raw["metadata"]["annotations"] == completed.object["metadata"]["annotations"]
     assert len(completed.injected) == 5
@@ -214,6 +215,13 @@ def test_completing_twice_changes_nothing_the_second_time() -> None:
     once = engine.complete(wanting_pod(), policy(INJECTING), FACTS)
     twice = engine.complete(once.object, policy(INJECTING), FACTS)
     assert ((), (), once.object) == (twice.patch, twice.injected, twice.object)
+
+
+def test_a_validator_may_advise_without_refusing() -> None:
+    rule = Rule("r", "p", RuleSettings, validate=lambda *_: [Advice("spec", "found", "Do this")])
+    in_force = Policy("p", (), "", (BoundRule(rule, Mode.ENFORCE, RuleSettings(mode=Mode.ENFORCE), "p.yaml"),))
+    outcome = engine.judge(pod(1), in_force, FACTS)
+    assert (outcome.refusals, outcome.warnings) == ((), ("r: spec: found. Do this.",))
 
 
 def test_a_pod_without_gpus_passes_untouched() -> None:

@@ -1,5 +1,7 @@
 """The policies and examples that people begin with load, and do what their comments say."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,8 +163,8 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
         (
             7,
             "gpuLimits: spec.template.spec.containers[vllm].resources: nvidia.com/gpu is 2 in requests and 1 in "
-            "limits; GPUs cannot be overcommitted, so both must be equal. Keep resources.limits and remove nvidia.com/gpu from "
-            "requests.",
+            "limits; GPUs cannot be overcommitted, so both must be equal. Keep resources.limits "
+            "and remove nvidia.com/gpu from requests.",
         ),
     ],
 )
@@ -182,3 +184,20 @@ def test_the_inventory_is_as_kubectl_prints_it() -> None:
     document = yaml.safe_load((EXAMPLES / "inventory.yaml").read_text())
     assert document["kind"] == "List"
     assert (len(FACTS.nodes), list(FACTS.runtime_classes), FACTS.unreadable) == (3, ["nvidia"], 0)
+
+
+def test_the_demo_shows_every_example_and_ends_by_itself() -> None:
+    command = [sys.executable, str(EXAMPLES / "demo.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [file.name for file in FILES if f"kubectl apply -f examples/{file.name} " not in done.stdout] == []
+    became = [line for line in done.stdout.splitlines() if line.startswith(("Pod ", "Deployment "))]
+    assert became == [
+        "Pod research/needs-nothing created, unchanged",
+        "Pod team-vision/finetune created, completed:",
+        "Pod research/requests-only refused",
+        "Pod team-notebooks/too-many refused",
+        "Pod research/web created, unchanged",
+        "Pod team-notebooks/repaired created, completed:",
+        "Deployment research/inference refused",
+    ]

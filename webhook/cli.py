@@ -3,6 +3,7 @@
 Imports stand inside the commands, so that each pays only for what it uses.
 """
 
+import os
 import sys
 import time
 from io import TextIOWrapper
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 UNUSABLE = 2
 """Exit status for unusable input or policy."""
+_TWO_SOURCES = "--inventory and --kubeconfig exclude each other; name one source of facts"
 
 POLICIES = click.option(
     "--policies",
@@ -95,6 +97,7 @@ def serve(
     for file in (cert, key, client_ca):
         if file is not None and not file.is_file():
             _fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
+    _check_source_of_facts(inventory, kubeconfig)
     settings = ServerSettings(
         host=host,
         port=port,
@@ -248,13 +251,23 @@ def _load_inventory(path: Path) -> "FactsSource":
         _fail(str(error))
 
 
+def _check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
+    """Refuse early what can be seen without the Kubernetes client, which only the worker process loads."""
+    if inventory is not None and kubeconfig is not None:
+        _fail(_TWO_SOURCES)
+    if kubeconfig is not None and not kubeconfig.is_file():
+        _fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
+    if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        _fail("no source of facts about the cluster; outside of one name --inventory or --kubeconfig")
+
+
 def _facts(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
     """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
     from webhook.cluster.snapshot import EMPTY
     from webhook.cluster.source import StaticFacts
 
     if inventory is not None and kubeconfig is not None:
-        _fail("--inventory and --kubeconfig exclude each other; name one source of facts")
+        _fail(_TWO_SOURCES)
     if inventory is not None:
         return _load_inventory(inventory)
     if kubeconfig is None:

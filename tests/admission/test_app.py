@@ -8,77 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 
-from tests.reviews import FACTS, container, env, patch_of, pod, requests_only, review
+from tests.replicas import POLICY, Replica
+from tests.reviews import container, env, patch_of, pod, requests_only, review
 from webhook.admission.app import create_app
 from webhook.admission.endpoint import LARGEST_BODY
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.source import FactsStatus
 from webhook.policy.store import PolicyStore
-from webhook.rules import RULES
 from webhook.rules.rule import Rule, RuleSettings
-
-POLICY = """\
-apiVersion: gpupolicy.dev/v1alpha1
-kind: GPUPolicy
-metadata: {name: _default}
-spec:
-  rules:
-    tolerations: {mode: enforce}
-    gpuLimits: {mode: enforce, maxPerPod: 4}
-    visibleDevices: {mode: warn}
-"""
-HEALTHY = FactsStatus(loaded=True, stale=False, age_seconds=1.0, server_reachable=True, detail="1 node")
-
-
-class TestFacts:
-    """A source of facts in any state; the live one gets into some of them only by faults."""
-
-    __test__ = False
-
-    def __init__(self) -> None:
-        self.facts: Snapshot | None = FACTS
-        self.state = HEALTHY
-
-    def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the protocol
-        return self.state
-
-    def start(self) -> None:
-        """Nothing to begin."""
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-class Replica:
-    """The application with everything it stands on, all of it within reach."""
-
-    def __init__(self, directory: Path, rules: tuple[Rule, ...] = RULES) -> None:
-        self.directory = directory
-        directory.mkdir(exist_ok=True)
-        if not any(directory.iterdir()):
-            self.write(POLICY)
-        self.metrics = Metrics()
-        self.facts = TestFacts()
-        self.store = PolicyStore(directory, rules)
-        self.service = Service(self.store, self.facts, self.metrics)
-        self.client: FlaskClient = create_app(self.service).test_client()
-
-    def write(self, text: str) -> None:
-        (self.directory / "_default.yaml").write_text(text)
-
-    def ask(self, path: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        answer = self.client.post(path, json=review(*args, **kwargs))
-        assert (answer.status_code, answer.mimetype) == (200, "application/json"), answer.text
-        response: dict[str, Any] = answer.json["response"]
-        assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
-        return response
-
-    def count(self, name: str, **labels: str) -> float:
-        return self.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
 @pytest.fixture
@@ -250,8 +189,9 @@ def test_a_stale_watch_of_an_api_server_that_answers_turns_unready_and_goes_on_a
     assert replica.ask("/mutate", pod(1))["allowed"]
 
 
-def test_an_unreachable_api_server_leaves_the_replica_ready_and_is_shown(replica: Replica) -> None:
-    replica.facts.state = FactsStatus(True, False, 600.0, False, "connection refused")
+@pytest.mark.parametrize("stale", [True, False])
+def test_an_unreachable_api_server_leaves_the_replica_ready_and_is_shown(replica: Replica, stale: bool) -> None:
+    replica.facts.state = FactsStatus(True, stale, 600.0, False, "connection refused")
     answer = replica.client.get("/readyz")
     assert answer.status_code == 200
     assert "facts: 600 s old, API server unreachable (connection refused)" in answer.text

@@ -309,7 +309,10 @@ def test_a_pod_being_deleted_is_judged_like_any_other(operation: str) -> None:
 
 
 def test_an_update_without_the_old_object_is_judged_whole() -> None:
-    assert validate(pod(9), "UPDATE", old=None).result == "refused"
+    decision = validate(pod(9), "UPDATE", old=None)
+    assert decision.outcome is not None
+    assert [finding.kind for finding in decision.outcome.findings] == [Kind.VIOLATION]
+    assert decision.result == "refused"
 
 
 @pytest.mark.parametrize(("value", "result"), [("all", "refused"), ("void", "allowed")])

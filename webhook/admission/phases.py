@@ -106,7 +106,7 @@ def _decide(outcome: Outcome) -> Decision:
         is_allowed=not refusals,
         message=outcome.refusal,
         code=403,
-        patch=() if refusals else outcome.patch,
+        patch=outcome.patch,
         warnings=outcome.warnings,
         audit_annotations=annotations,
     )

@@ -77,7 +77,7 @@ def _load_yaml(chunk: str) -> Any:
         return yaml.load(chunk, Loader=_Loader)  # noqa: S506  # a safe loader, made stricter
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = min(mark.line, chunk.count("\n")) if mark is not None else 0  # libyaml places the end after the last line
+        line = min(mark.line, chunk.count("\n")) if mark is not None else 0  # the end is no line
         hint = "; render the template first" if _TEMPLATE.search(chunk) else ""
         raise UnreadableError(line, f"not valid YAML: {error.problem}{hint}") from None
     except yaml.reader.ReaderError as error:

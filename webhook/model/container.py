@@ -74,11 +74,8 @@ class Container:
     is_privileged: bool = False
     has_claims: bool = False
     asks_gpu_attributes: bool = False
-
-    @property
-    def gpu_count(self) -> int:
-        """GPUs of all names together; a slice and a shared GPU count as one."""
-        return sum(request.count for request in self.gpu_requests)
+    gpu_count: int = 0
+    """GPUs of all names together; a slice and a shared GPU count as one."""
 
     def sets_env(self, name: str) -> bool:
         """Whether the container sets this variable itself, in whatever form."""
@@ -99,15 +96,16 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_
     requests = mapping(resources.get("requests"), f"{path}.resources.requests")
     limits = mapping(resources.get("limits"), f"{path}.resources.limits")
     security = mapping(raw.get("securityContext"), f"{path}.securityContext")
-    names = {**limits, **requests} if requests else limits
+    resource_names = {**limits, **requests} if requests else limits
+    asked = tuple(
+        _gpu_request(gpu, requests, limits) for resource in resource_names if (gpu := accelerator(resource)) is not None
+    )
     return Container(
         name=name,
         list_name=list_name,
         index=index,
         path=path,
-        gpu_requests=tuple(
-            _gpu_request(gpu, requests, limits) for resource in names if (gpu := accelerator(resource)) is not None
-        ),
+        gpu_requests=asked,
         env=_env(raw.get("env"), path),
         mounts=_mounts(raw.get("volumeMounts"), path),
         memory_limit=_memory(limits.get("memory")),
@@ -115,7 +113,8 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
         has_claims=bool(resources.get("claims")),
-        asks_gpu_attributes=any(is_gpu_attribute(resource) for resource in names),
+        asks_gpu_attributes=any(map(is_gpu_attribute, resource_names)),
+        gpu_count=sum([request.count for request in asked]),
     )
 
 

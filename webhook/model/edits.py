@@ -6,6 +6,7 @@ the same change.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from webhook.model.container import Container
@@ -72,13 +73,13 @@ class Draft:
         return parent, len(path)
 
 
+@lru_cache(maxsize=1024)
+def _escape(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
 def _pointer(path: Path) -> str:
-    return "".join(
-        f"/{part.replace('~', '~0').replace('/', '~1')}"
-        if isinstance(part, str) and ("/" in part or "~" in part)
-        else f"/{part}"
-        for part in path
-    )
+    return "/" + "/".join([_escape(part) if part.__class__ is str else str(part) for part in path])
 
 
 @dataclass(frozen=True, slots=True)

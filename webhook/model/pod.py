@@ -1,7 +1,7 @@
 """A pod as the rules see it. All arithmetic on the GPUs of a pod is here and nowhere else."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -51,18 +51,16 @@ class Pod:
         The scheduler's formula: max(sum of containers and sidecars, max over init containers of (itself plus the
         sidecars started before it)). Worked: init 2, sidecar 1, app 1 -> 2; sidecar 1, then init 2, app 1 -> 3.
         """
-        names = dict.fromkeys(request.resource for c in self.containers for request in c.gpu_requests)
-        return {name: count for name in names if (count := self._effective(name)) > 0}
-
-    def _effective(self, resource: str) -> int:
-        running = peak = 0
+        running: dict[str, int] = {}
+        peak: dict[str, int] = {}
         for container in self.containers:
-            count = sum(request.count for request in container.gpu_requests if request.resource == resource)
-            if container.list_name == INIT and not container.is_sidecar:
-                peak = max(peak, running + count)
-            elif container.list_name != EPHEMERAL:
-                running += count
-        return max(peak, running)
+            for request in container.gpu_requests:
+                name, count = request.resource, request.count
+                if container.list_name == INIT and not container.is_sidecar:
+                    peak[name] = max(peak.get(name, 0), running.get(name, 0) + count)
+                elif container.list_name != EPHEMERAL:
+                    running[name] = running.get(name, 0) + count
+        return {name: n for name in (*running, *peak) if (n := max(running.get(name, 0), peak.get(name, 0))) > 0}
 
     @cached_property
     def gpu_count(self) -> int:
@@ -121,7 +119,9 @@ def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
 
 def placed(pod: Pod, raw: Mapping[str, Any]) -> Pod:
     """`pod` after its tolerations and node affinity were completed to those of `raw`; nothing else is read anew."""
-    return replace(pod, **_placement(raw["spec"], pod.spec_path))
+    copy = object.__new__(Pod)
+    copy.__dict__.update(pod.__dict__, **_placement(raw["spec"], pod.spec_path))  # with what was already worked out
+    return copy
 
 
 def _placement(spec: Mapping[str, Any], path: str) -> dict[str, Any]:

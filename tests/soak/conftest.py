@@ -1,0 +1,5 @@
+"""The webhook as a process beside the session's API server."""
+
+from tests.e2e.fixtures import completing, installation, make_namespace, webhook
+
+__all__ = ["completing", "installation", "make_namespace", "webhook"]
