@@ -1,5 +1,6 @@
 """The HTTP face: decisions for AdmissionReviews, a status and a reason for everything else, readiness."""
 
+import io
 import json
 import logging
 import time
@@ -104,6 +105,15 @@ def test_another_path_gets_404_and_the_list_of_paths(replica: Replica, path: str
 def test_a_page_that_is_only_read_cannot_be_written(replica: Replica) -> None:
     answer = replica.client.post("/readyz")
     assert (answer.status_code, "GET" in answer.headers["Allow"]) == (405, True)
+
+
+def test_a_body_that_does_not_tell_its_length_is_read_up_to_the_limit(replica: Replica) -> None:
+    def send(body: bytes) -> int:
+        chunked = {"CONTENT_LENGTH": "", "wsgi.input": io.BytesIO(body), "CONTENT_TYPE": "application/json"}
+        return replica.client.post("/mutate", environ_overrides=chunked).status_code
+
+    body = json.dumps(review(pod(1))).encode()
+    assert [send(body), send(body.ljust(LARGEST_BODY)), send(body.ljust(LARGEST_BODY + 1))] == [200, 200, 413]
 
 
 def test_a_body_of_seven_mebibytes_is_read(replica: Replica) -> None:

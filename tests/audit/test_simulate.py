@@ -70,6 +70,11 @@ def test_a_repaired_workload_that_is_refused_for_something_else_is_shown_as_it_i
     assert (item.is_allowed, item.patch, item.result) == (False, (), raw)
 
 
+def test_what_both_phases_find_is_told_once() -> None:
+    item = only(requests_only(), using=policies({"gpuLimits": {}}, mode="warn"))
+    assert (len(item.findings), len(item.warnings), item.is_allowed) == (1, 1, True)
+
+
 def test_an_object_that_no_rule_concerns_is_allowed_without_a_policy() -> None:
     item = only({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}})
     assert (item.is_allowed, item.policy, item.patch, item.namespace, item.title) == (

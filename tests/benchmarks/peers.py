@@ -36,7 +36,7 @@ _VALIDATIONS = [
 
 
 def cel_policies() -> list[dict[str, Any]]:
-    """A MutatingAdmissionPolicy and a ValidatingAdmissionPolicy with their bindings, for the API server that has them."""
+    """A MutatingAdmissionPolicy and a ValidatingAdmissionPolicy with their bindings, where the API server has them."""
     match = {
         "resourceRules": [
             {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}

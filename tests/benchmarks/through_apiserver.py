@@ -34,8 +34,8 @@ def main() -> None:
     """Print the table and the bursts."""
     if reason := ControlPlane.missing():
         raise SystemExit(reason)
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        directory = Path(name)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        directory = Path(folder)
         plane = ControlPlane(directory)
         stack.callback(plane.stop)
         plane.start()
