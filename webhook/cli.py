@@ -4,8 +4,10 @@ Imports stand inside the commands, so that each pays only for what it uses.
 """
 
 import os
+import multiprocessing
 import sys
 import time
+from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -87,13 +89,20 @@ def serve(
     Without --inventory and --kubeconfig the facts come from the cluster the process runs in.
     """
     from webhook.admission import logs
-    from webhook.admission.replica import Replica, Sources
-    from webhook.admission.server import ServerSettings, serve
+    from webhook.admission.server import Application, ServerSettings, serve
+
+    def application() -> Application:
+        from webhook.admission.replica import Replica, Sources
+
+        return Replica(Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig))
+
+    def check() -> None:
+        _load_policies(policies)
+        if inventory is not None:
+            _load_inventory(inventory)
 
     logs.configure(log_level)
-    _load_policies(policies)
-    if inventory is not None:
-        _load_inventory(inventory)
+    _run_apart(check)
     for file in (cert, key, client_ca):
         if file is not None and not file.is_file():
             _fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
@@ -107,8 +116,7 @@ def serve(
         threads=threads,
         drain_seconds=drain_seconds,
     )
-    sources = Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
-    serve(settings, lambda: Replica(sources))
+    serve(settings, application)
 
 
 @main.command()
@@ -229,6 +237,15 @@ def certs(directory: Path, names: tuple[str, ...]) -> None:
 def _fail(message: str) -> NoReturn:
     click.echo(message, err=True)
     sys.exit(UNUSABLE)
+
+
+def _run_apart(check: Callable[[], None]) -> None:
+    """Run a check in a process of its own, so that this one never weighs what it imports; exit where it failed."""
+    process = multiprocessing.get_context("fork").Process(target=check)
+    process.start()
+    process.join()
+    if process.exitcode:
+        sys.exit(UNUSABLE)
 
 
 def _load_policies(directory: Path) -> "PolicySet":

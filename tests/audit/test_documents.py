@@ -76,14 +76,14 @@ def test_an_empty_file_is_an_error_in_line_one(text: str) -> None:
     assert seen(read_paths("-", stdin=text.encode())) == ["0 -:1: holds no document"]
 
 
-@pytest.mark.parametrize("text", ["hello", "- a\n- b", "7", "a: b", "kind: Pod", "apiVersion: v1", "{}", "~"])
+@pytest.mark.parametrize("text", ["hello", "- a\n- b", "7", "a: b", "apiVersion: v1", "{}", "~"])
 def test_what_is_no_object_is_an_error(text: str) -> None:
     assert seen(read(text)) == [f"1 file:1: {EXPECTED}"]
 
 
 @pytest.mark.parametrize("kind", ["7", "null", "[Pod]"])
 def test_a_kind_that_is_no_text_is_an_error(kind: str) -> None:
-    assert seen(read(f"apiVersion: v1\nkind: {kind}")) == [f"1 file:1: {EXPECTED}"]
+    assert seen(read(f"apiVersion: v1\nkind: {kind}")) == [f"1 file:1: {EXPECTED.replace('no', 'half a', 1)}"]
 
 
 def test_a_pod_of_a_wrong_api_version_is_an_error() -> None:
@@ -151,6 +151,12 @@ def test_a_directory_is_read_recursively_by_name_without_what_is_no_manifest(tmp
         (tmp_path / file).write_text(text)
     (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
     assert seen(read_paths(tmp_path)) == ["1@1 a", "1@1 b", "1@1 c"]
+
+
+def test_half_an_object_in_a_directory_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("apiversion: v1\nkind: Pod\n")
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\n")
+    assert seen(read_paths(tmp_path)) == [f"1 {tmp_path}/pod.yaml:1: {EXPECTED.replace('no', 'half a', 1)}"]
 
 
 def test_a_hidden_file_or_directory_that_is_named_is_read(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ import logging
 import sys
 import traceback
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from webhook.admission.phases import Decision
-from webhook.admission.review import Request
+if TYPE_CHECKING:  # the process that only watches over the server imports this file, and nothing heavy with it
+    from webhook.admission.phases import Decision
+    from webhook.admission.review import Request
 
 DECISIONS = logging.getLogger("gpu_policy.decision")
 MOST_FINDINGS = 50
@@ -55,7 +56,7 @@ def whereabouts(error: BaseException) -> dict[str, Any]:
     }
 
 
-def log_decision(phase: str, request: Request, decision: Decision, seconds: float) -> None:
+def log_decision(phase: str, request: "Request", decision: "Decision", seconds: float) -> None:
     """One line for one decision: who asked for what and which rules spoke, but nothing of what the pod says."""
     if not DECISIONS.isEnabledFor(logging.INFO):
         return

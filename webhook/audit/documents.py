@@ -130,6 +130,7 @@ def _has_content(chunk: str) -> bool:
 
 
 _NO_OBJECT = "no Kubernetes object"
+_HALF_AN_OBJECT = "half a Kubernetes object"
 
 
 def _read_document(chunk: str, source: str, number: int, line: int) -> Iterator[Document | DocumentError]:
@@ -139,7 +140,8 @@ def _read_document(chunk: str, source: str, number: int, line: int) -> Iterator[
         yield DocumentError(source, number, line + error.line, error.message)
         return
     if not _is_object(value):
-        yield DocumentError(source, number, line, f"{_NO_OBJECT}: a map with apiVersion and kind is expected")
+        found = _HALF_AN_OBJECT if isinstance(value, dict) and "kind" in value else _NO_OBJECT
+        yield DocumentError(source, number, line, f"{found}: a map with apiVersion and kind is expected")
         return
     yield from _objects(Document(source, number, line, value))
 
