@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.model.accelerators import Accelerator, accelerator, is_gpu_attribute
 from webhook.model.quantity import Number, QuantityError, parse_quantity
-from webhook.model.shape import listed, mapping, text
+from webhook.model.shape import each, mapping, text
 
 INIT, APP, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"
 """The lists of a pod's spec that hold containers."""
@@ -88,14 +88,12 @@ class Container:
 
 def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_path: str) -> Container:
     """Read one container; raises ShapeError where a part has a type that the API server refuses."""
-    at = f"{spec_path}.{list_name}[{index}]"
-    raw = mapping(raw, at)
-    name = text(raw.get("name"), f"{at}.name")
-    path = f"{spec_path}.{list_name}[{name}]" if name else at
-    resources = mapping(raw.get("resources"), f"{path}.resources")
-    requests = mapping(resources.get("requests"), f"{path}.resources.requests")
-    limits = mapping(resources.get("limits"), f"{path}.resources.limits")
-    security = mapping(raw.get("securityContext"), f"{path}.securityContext")
+    raw = mapping(raw)
+    name = text(raw.get("name"), "name")
+    resources = mapping(raw.get("resources"), "resources")
+    requests = mapping(resources.get("requests"), "resources", "requests")
+    limits = mapping(resources.get("limits"), "resources", "limits")
+    security = mapping(raw.get("securityContext"), "securityContext")
     resource_names = {**limits, **requests} if requests else limits
     asked = tuple(
         _gpu_request(gpu, requests, limits) for resource in resource_names if (gpu := accelerator(resource)) is not None
@@ -104,10 +102,10 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_
         name=name,
         list_name=list_name,
         index=index,
-        path=path,
+        path=f"{spec_path}.{list_name}[{name or index}]",
         gpu_requests=asked,
-        env=_env(raw.get("env"), path),
-        mounts=_mounts(raw.get("volumeMounts"), path),
+        env=each(raw, "env", _env),
+        mounts=each(raw, "volumeMounts", _mount),
         memory_limit=_memory(limits.get("memory")),
         has_env_from=bool(raw.get("envFrom")),
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
@@ -131,29 +129,19 @@ def _gpu_request(gpu: Accelerator, requests: Mapping[str, Any], limits: Mapping[
     return GpuRequest(gpu, amounts[0], amounts[1], written, fault)
 
 
-def _env(raw: object, path: str) -> tuple[tuple[str, str | None], ...]:
-    entries: list[tuple[str, str | None]] = []
-    for index, entry in enumerate(listed(raw, f"{path}.env")):
-        entry = mapping(entry, f"{path}.env[{index}]")  # noqa: PLW2901  # the same entry, known to be a map
-        name = text(entry.get("name"), f"{path}.env[{index}].name")
-        value = None if entry.get("valueFrom") else text(entry.get("value"), f"{path}.env[{index}].value")
-        entries.append((name, value))
-    return tuple(entries)
+def _env(raw: object) -> tuple[str, str | None]:
+    entry = mapping(raw)
+    value = None if entry.get("valueFrom") else text(entry.get("value"), "value")
+    return text(entry.get("name"), "name"), value
 
 
-def _mounts(raw: object, path: str) -> tuple[Mount, ...]:
-    mounts: list[Mount] = []
-    for index, entry in enumerate(listed(raw, f"{path}.volumeMounts")):
-        at = f"{path}.volumeMounts[{index}]"
-        entry = mapping(entry, at)  # noqa: PLW2901  # the same entry, known to be a map
-        mounts.append(
-            Mount(
-                text(entry.get("name"), f"{at}.name"),
-                text(entry.get("mountPath"), f"{at}.mountPath"),
-                text(entry.get("subPath") or entry.get("subPathExpr"), f"{at}.subPath"),
-            )
-        )
-    return tuple(mounts)
+def _mount(raw: object) -> Mount:
+    mount = mapping(raw)
+    return Mount(
+        text(mount.get("name"), "name"),
+        text(mount.get("mountPath"), "mountPath"),
+        text(mount.get("subPath") or mount.get("subPathExpr"), "subPath"),
+    )
 
 
 def _memory(value: object) -> int | None:

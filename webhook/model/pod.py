@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from math import ceil
 from typing import Any
 
@@ -10,7 +11,7 @@ from webhook.model.accelerators import Accelerator, Share, Vendor, accelerator
 from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Expression, Term
-from webhook.model.shape import ShapeError, listed, mapping, text
+from webhook.model.shape import ShapeError, each, mapping, text
 from webhook.model.tolerations import Toleration, toleration_from_raw
 
 
@@ -91,127 +92,128 @@ def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
 
     Raises ShapeError, which names the place, where a part has a type that the API server would refuse.
     """
-    above = spec_path.removesuffix("spec")
-    pod = mapping(raw, above.removesuffix(".") or "object")
-    spec = mapping(pod.get("spec"), spec_path)
-    metadata = mapping(pod.get("metadata"), f"{above}metadata")
+    above = spec_path.removesuffix("spec").removesuffix(".")
+    pod = mapping(raw, above or "object")
+    metadata = mapping(pod.get("metadata"), above, "metadata")
+    annotations = mapping(metadata.get("annotations"), above, "metadata", "annotations")
+    try:
+        return _read(mapping(pod.get("spec")), spec_path, annotations)
+    except ShapeError as error:
+        raise error.inside(spec_path) from None
+
+
+def _read(spec: Mapping[str, Any], spec_path: str, annotations: Mapping[str, Any]) -> Pod:
     runtime_class = spec.get("runtimeClassName")
+    containers: list[Container] = []
+    for list_name in (INIT, APP, EPHEMERAL):
+        position = count()
+        containers += each(
+            spec,
+            list_name,
+            lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at), spec_path),  # type: ignore[misc]  # defaults bind early
+            by_name=True,
+        )
     return Pod(
         spec_path=spec_path,
-        containers=tuple(
-            container_from_raw(container, list_name, index, spec_path)
-            for list_name in (INIT, APP, EPHEMERAL)
-            for index, container in enumerate(listed(spec.get(list_name), f"{spec_path}.{list_name}"))
-        ),
-        volumes=_volumes(spec.get("volumes"), f"{spec_path}.volumes"),
-        node_selector={
-            key: text(value, f"{spec_path}.nodeSelector[{key}]")
-            for key, value in mapping(spec.get("nodeSelector"), f"{spec_path}.nodeSelector").items()
-        },
-        **_placement(spec, spec_path),
-        node_name=text(spec.get("nodeName"), f"{spec_path}.nodeName"),
-        runtime_class=None if runtime_class is None else text(runtime_class, f"{spec_path}.runtimeClassName"),
+        containers=tuple(containers),
+        volumes=each(spec, "volumes", _volume),
+        node_selector=_node_selector(spec),
+        **_placement(spec),
+        node_name=text(spec.get("nodeName"), "nodeName"),
+        runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
-        memory_limit=_pod_memory_limit(spec, spec_path),
-        annotations=mapping(metadata.get("annotations"), f"{above}metadata.annotations"),
+        memory_limit=_pod_memory_limit(spec),
+        annotations=annotations,
     )
 
 
 def placed(pod: Pod, raw: Mapping[str, Any]) -> Pod:
     """`pod` after its tolerations and node affinity were completed to those of `raw`; nothing else is read anew."""
     copy = object.__new__(Pod)
-    copy.__dict__.update(pod.__dict__, **_placement(raw["spec"], pod.spec_path))  # with what was already worked out
+    copy.__dict__.update(pod.__dict__, **_placement(raw["spec"]))  # with what was already worked out
     return copy
 
 
-def _placement(spec: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _placement(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of a pod that decide where it may run and that edits can change."""
-    affinity = mapping(spec.get("affinity"), f"{path}.affinity")
-    node_affinity = mapping(affinity.get("nodeAffinity"), f"{path}.affinity.nodeAffinity")
-    return {
-        "tolerations": tuple(
-            _toleration(toleration, f"{path}.tolerations[{index}]")
-            for index, toleration in enumerate(listed(spec.get("tolerations"), f"{path}.tolerations"))
-        ),
-        "required": _required(node_affinity, f"{path}.affinity.nodeAffinity"),
-        "preferred": _preferred(node_affinity, f"{path}.affinity.nodeAffinity"),
-    }
+    affinity = mapping(spec.get("affinity"), "affinity")
+    node_affinity = mapping(affinity.get("nodeAffinity"), "affinity", "nodeAffinity")
+    try:
+        required = _required(node_affinity)
+        preferred = each(node_affinity, _PREFERRED, _preference)
+    except ShapeError as error:
+        raise error.inside("affinity", "nodeAffinity") from None
+    return {"tolerations": each(spec, "tolerations", _toleration), "required": required, "preferred": preferred}
 
 
-def _toleration(raw: object, path: str) -> Toleration:
-    toleration = mapping(raw, path)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
+    selector = mapping(spec.get("nodeSelector"), "nodeSelector")
+    return {key: text(value, f"nodeSelector[{key}]") for key, value in selector.items()} if selector else {}
+
+
+def _toleration(raw: object) -> Toleration:
+    toleration = mapping(raw)
     for part in ("key", "operator", "value", "effect"):
         value = toleration.get(part)
         if value is not None and value.__class__ is not str:
-            text(value, f"{path}.{part}")
+            text(value, part)
     seconds = toleration.get("tolerationSeconds")
     if seconds is not None and seconds.__class__ is not int:
-        raise ShapeError(f"{path}.tolerationSeconds", seconds, "a whole number")
+        raise ShapeError(seconds, "a whole number", "tolerationSeconds")
     return toleration_from_raw(toleration)
 
 
-def _volumes(raw: object, path: str) -> tuple[Volume, ...]:
-    volumes: list[Volume] = []
-    for index, entry in enumerate(listed(raw, path)):
-        volume = mapping(entry, f"{path}[{index}]")
-        host_path = mapping(volume.get("hostPath"), f"{path}[{index}].hostPath")
-        empty_dir = mapping(volume.get("emptyDir"), f"{path}[{index}].emptyDir")
-        volumes.append(
-            Volume(
-                text(volume.get("name"), f"{path}[{index}].name"),
-                text(host_path.get("path"), f"{path}[{index}].hostPath.path"),
-                empty_dir.get("medium") == "Memory",
-            )
-        )
-    return tuple(volumes)
+def _volume(raw: object) -> Volume:
+    volume = mapping(raw)
+    return Volume(
+        text(volume.get("name"), "name"),
+        text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path"),
+        mapping(volume.get("emptyDir"), "emptyDir").get("medium") == "Memory",
+    )
 
 
-def _required(node_affinity: Mapping[str, Any], path: str) -> tuple[Term, ...] | None:
-    path = f"{path}.requiredDuringSchedulingIgnoredDuringExecution"
-    selector = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+def _required(node_affinity: Mapping[str, Any]) -> tuple[Term, ...] | None:
+    selector = node_affinity.get(_REQUIRED)
     if selector is None:
         return None
-    terms = listed(mapping(selector, path).get("nodeSelectorTerms"), f"{path}.nodeSelectorTerms")
-    return tuple(_term(term, f"{path}.nodeSelectorTerms[{index}]") for index, term in enumerate(terms))
-
-
-def _preferred(node_affinity: Mapping[str, Any], path: str) -> tuple[Term, ...]:
-    path = f"{path}.preferredDuringSchedulingIgnoredDuringExecution"
-    entries = listed(node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution"), path)
-    return tuple(
-        _term(mapping(entry, f"{path}[{index}]").get("preference"), f"{path}[{index}].preference")
-        for index, entry in enumerate(entries)
-    )
-
-
-def _term(raw: object, path: str) -> Term:
-    term = mapping(raw, path)
-    return Term(
-        _expressions(term.get("matchExpressions"), f"{path}.matchExpressions"),
-        _expressions(term.get("matchFields"), f"{path}.matchFields"),
-    )
-
-
-def _expressions(raw: object, path: str) -> tuple[Expression, ...]:
-    expressions: list[Expression] = []
-    for index, entry in enumerate(listed(raw, path)):
-        expression = mapping(entry, f"{path}[{index}]")
-        values = listed(expression.get("values"), f"{path}[{index}].values")
-        expressions.append(
-            Expression(
-                text(expression.get("key"), f"{path}[{index}].key"),
-                text(expression.get("operator"), f"{path}[{index}].operator"),
-                tuple(text(value, f"{path}[{index}].values") for value in values),
-            )
-        )
-    return tuple(expressions)
-
-
-def _pod_memory_limit(spec: Mapping[str, Any], path: str) -> int | None:
-    """The pod-level memory limit in bytes (spec.resources, Kubernetes 1.34), None where there is none."""
-    resources = mapping(spec.get("resources"), f"{path}.resources")
     try:
-        amount = parse_quantity(mapping(resources.get("limits"), f"{path}.resources.limits").get("memory"))
+        return each(mapping(selector), "nodeSelectorTerms", _term)
+    except ShapeError as error:
+        raise error.inside(_REQUIRED) from None
+
+
+def _preference(raw: object) -> Term:
+    try:
+        return _term(mapping(raw).get("preference"))
+    except ShapeError as error:
+        raise error.inside("preference") from None
+
+
+def _term(raw: object) -> Term:
+    term = mapping(raw)
+    return Term(each(term, "matchExpressions", _expression), each(term, "matchFields", _expression))
+
+
+def _expression(raw: object) -> Expression:
+    expression = mapping(raw)
+    return Expression(
+        text(expression.get("key"), "key"),
+        text(expression.get("operator"), "operator"),
+        each(expression, "values", text),
+    )
+
+
+def _pod_memory_limit(spec: Mapping[str, Any]) -> int | None:
+    """The pod-level memory limit in bytes (spec.resources, Kubernetes 1.34), None where there is none."""
+    resources = mapping(spec.get("resources"), "resources")
+    if not resources:
+        return None
+    try:
+        amount = parse_quantity(mapping(resources.get("limits"), "resources", "limits").get("memory"))
     except QuantityError:
         return None
     return ceil(amount) if amount > 0 else None

@@ -1,10 +1,9 @@
 """Reading JSON of unknown shape: null stands for absent, as in the API server, and a wrong type is a named error."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-_EMPTY_MAP: Mapping[str, Any] = {}
-_EMPTY_LIST: Sequence[Any] = ()
+Item = TypeVar("Item")
 
 _KINDS = {
     type(None): "null",
@@ -25,31 +24,38 @@ _TOO_MUCH = 1e300
 
 
 class ShapeError(ValueError):
-    """A part of an object has a type that the API server would refuse; the text names the place and both types."""
+    """A part of an object has a type that the API server would refuse; the text names the place and both types.
 
-    def __init__(self, path: str, found: object, expected: str) -> None:
-        super().__init__(f"{path}: found {_KINDS.get(type(found), 'an unknown kind of value')}, expected {expected}")
+    The place is put together while the error goes up through the readers, so that reading a sound object costs none.
+    """
+
+    def __init__(self, found: object, expected: str, *place: str) -> None:
+        super().__init__()
+        self._place = place
+        self._fault = f"found {_KINDS.get(type(found), 'an unknown kind of value')}, expected {expected}"
+
+    def inside(self, *place: str) -> "ShapeError":
+        """The same error as the part at `place` reports it."""
+        self._place = (*place, *self._place)
+        return self
+
+    def __str__(self) -> str:
+        return f"{'.'.join(part for part in self._place if part)}: {self._fault}"
 
 
-def mapping(value: object, path: str) -> Mapping[str, Any]:
+_EMPTY: Mapping[str, Any] = {}
+
+
+def mapping(value: object, *place: str) -> Mapping[str, Any]:
     """`value` as a map; null is an empty one. Raises ShapeError for anything else."""
     if value.__class__ is dict:
         return value
     if value is None:
-        return _EMPTY_MAP
-    raise ShapeError(path, value, "a map")
+        return _EMPTY
+    raise ShapeError(value, "a map", *place)
 
 
-def listed(value: object, path: str) -> Sequence[Any]:
-    """`value` as a list; null is an empty one. Raises ShapeError for anything else."""
-    if value.__class__ is list:
-        return value
-    if value is None:
-        return _EMPTY_LIST
-    raise ShapeError(path, value, "a list")
-
-
-def text(value: object, path: str) -> str:
+def text(value: object, *place: str) -> str:
     """`value` as text; null is empty and a number or boolean is spelled as in JSON. Raises ShapeError otherwise."""
     if value.__class__ is str:
         return value
@@ -59,7 +65,31 @@ def text(value: object, path: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)) and abs(value) < _TOO_MUCH:
         return str(value)
-    raise ShapeError(path, value, "a text")
+    raise ShapeError(value, "a text", *place)
+
+
+def each(
+    parent: Mapping[str, Any], key: str, read: Callable[[Any], Item], *, by_name: bool = False
+) -> tuple[Item, ...]:
+    """What `read` makes of every item of the list at `key`; null is an empty list.
+
+    Raises ShapeError for anything else, and adds the item to the place of those that `read` raises: its number, or its
+    name where `by_name` is set and it has one.
+    """
+    values = parent.get(key)
+    if values is None:
+        return ()
+    if values.__class__ is not list:
+        raise ShapeError(values, "a list", key)
+    items: list[Item] = []
+    try:
+        for value in values:
+            items.append(read(value))  # noqa: PERF401  # their number is needed when one of them is faulty
+    except ShapeError as error:
+        value = values[len(items)]
+        name = value.get("name") if by_name and isinstance(value, dict) else None
+        raise error.inside(f"{key}[{name if name and isinstance(name, str) else len(items)}]") from None
+    return tuple(items)
 
 
 def spelled(value: object) -> str:
@@ -71,5 +101,5 @@ def spelled(value: object) -> str:
     if isinstance(value, str):
         return f'"{value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."}"'
     if isinstance(value, (bool, int, float)) and abs(value) < _TOO_MUCH:
-        return text(value, "")
+        return text(value)
     return _KINDS.get(type(value), "an unknown kind of value")
