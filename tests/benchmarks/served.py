@@ -65,7 +65,7 @@ def serve(directory: Path, name: str, command: Callable[[dict[str, Any]], list[s
 
 def product(policies: Path, *facts: str) -> Callable[[dict[str, Any]], list[str]]:
     """The command of the product; `facts` is its --inventory or --kubeconfig."""
-    options = [f"--policies={policies}", *facts, "--host=127.0.0.1", "--log-level=warning"]
+    options = [f"--policies={policies}", *facts, "--host=127.0.0.1"]
     return lambda at: [sys.executable, "-m", "webhook", "serve", *options, *_options(at)]
 
 

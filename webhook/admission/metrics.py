@@ -1,6 +1,7 @@
 """What operators can count. No pod names, no namespaces: the number of series is bounded by rules and modes."""
 
 from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -10,6 +11,18 @@ from webhook.outcome import Outcome
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0)
 """Upper bounds in seconds; with +Inf ten buckets."""
+
+
+class _Series(dict[tuple[str, ...], Any]):
+    """The series of a metric by its label values; finding one again costs a look-up instead of a lock."""
+
+    def __init__(self, metric: Any) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def __missing__(self, labels: tuple[str, ...]) -> Any:
+        series = self[labels] = self._metric.labels(*labels)
+        return series
 
 
 class Metrics:
@@ -62,7 +75,10 @@ class Metrics:
             "gpu_policy_policy_reload_failures", "Policy reloads that were refused.", registry=self.registry
         )
         self._failures_seen = 0
-        self._latency_of = {phase: self._latency.labels(phase) for phase in ("mutate", "validate")}
+        self._count_of = _Series(self._requests)
+        self._finding_of = _Series(self._findings)
+        self._injection_of = _Series(self._injections)
+        self._latency_of = _Series(self._latency)
 
     def watch_facts(self, age: Callable[[], float], reachable: Callable[[], bool]) -> None:
         """Show how old the facts about the cluster are and whether the API server answers, read at each scrape."""
@@ -87,13 +103,13 @@ class Metrics:
 
     def count(self, phase: str, operation: str, result: str, outcome: Outcome | None, seconds: float) -> None:
         """Count one answer; `seconds` is what it took."""
-        self._requests.labels(phase, operation, result).inc()
-        self._latency_of[phase].observe(seconds)
+        self._count_of[phase, operation, result].inc()
+        self._latency_of[(phase,)].observe(seconds)
         if outcome is not None:
             for rule in outcome.injected:
-                self._injections.labels(rule).inc()
+                self._injection_of[(rule,)].inc()
             for finding in outcome.findings:
-                self._findings.labels(finding.rule, finding.mode, finding.kind).inc()
+                self._finding_of[finding.rule, finding.mode, finding.kind].inc()
 
     def error(self, reason: str) -> None:
         """Count a request that got no decision."""

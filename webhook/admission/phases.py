@@ -94,16 +94,17 @@ def _is_mirror_pod(request: Request) -> bool:
 
 
 def _decide(outcome: Outcome) -> Decision:
-    refusals = outcome.refusals
     annotations = {"policy": outcome.policy.name, "hash": outcome.policy.hash}
-    concerned = dict.fromkeys([*outcome.injected, *(finding.rule for finding in outcome.findings)])
+    concerned = dict.fromkeys([*outcome.injected, *[finding.rule for finding in outcome.findings]])
     if concerned:
         annotations["rules"] = ",".join(concerned)
+    if not outcome.findings:
+        return Decision(Answer(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
     audited = [f"{f.rule}: {f.field}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns]
     if audited:
         annotations["audited"] = "; ".join(audited)[:4096]
     answer = Answer(
-        is_allowed=not refusals,
+        is_allowed=not outcome.refusals,
         message=outcome.refusal,
         code=403,
         patch=outcome.patch,
