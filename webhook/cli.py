@@ -3,8 +3,8 @@
 Imports stand inside the commands, so that each pays only for what it uses.
 """
 
-import os
 import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Callable

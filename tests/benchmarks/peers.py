@@ -38,9 +38,7 @@ _VALIDATIONS = [
 def cel_policies() -> list[dict[str, Any]]:
     """A MutatingAdmissionPolicy and a ValidatingAdmissionPolicy with their bindings, where the API server has them."""
     match = {
-        "resourceRules": [
-            {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
-        ],
+        "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "bench"}},
     }
     conditions = [{"name": "gpu", "expression": _IS_GPU}]

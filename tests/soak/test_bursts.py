@@ -76,9 +76,7 @@ def held(port: int, *, tls: int, tcp: int, half_done: int) -> Iterator[None]:
             connection.close()
 
 
-def test_creates_go_on_through_policy_reloads_and_a_restart(
-    webhook: Installation, make_namespace: Namespaces
-) -> None:
+def test_creates_go_on_through_policy_reloads_and_a_restart(webhook: Installation, make_namespace: Namespaces) -> None:
     """Pods are created for 20 s while policies change every second and the server restarts once with a drain.
 
     A single replica is away for the moment of its restart; creates refused by that are repeated, as controllers do,
