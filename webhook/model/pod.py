@@ -1,8 +1,7 @@
 """A pod as the rules see it. All arithmetic on the GPUs of a pod is here and nowhere else."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from math import ceil
 from typing import Any
@@ -24,7 +23,7 @@ class Volume:
     is_memory: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pod:
     """What a pod, or the template of one, asks for and where it wants to run.
 
@@ -34,57 +33,56 @@ class Pod:
 
     spec_path: str
     containers: tuple[Container, ...]
-    volumes: tuple[Volume, ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    required: tuple[Term, ...] | None = None
-    preferred: tuple[Term, ...] = ()
-    node_name: str = ""
-    runtime_class: str | None = None
-    host_ipc: bool = False
-    memory_limit: int | None = None
-    annotations: Mapping[str, Any] = field(default_factory=dict)
+    volumes: tuple[Volume, ...]
+    tolerations: tuple[Toleration, ...]
+    node_selector: Mapping[str, str]
+    required: tuple[Term, ...] | None
+    preferred: tuple[Term, ...]
+    node_name: str
+    runtime_class: str | None
+    host_ipc: bool
+    memory_limit: int | None
+    annotations: Mapping[str, Any]
+    gpus: Mapping[str, int]
+    """GPUs that the scheduler reserves for the pod, by resource name; names that come to 0 are left out."""
+    accelerators: tuple[Accelerator, ...]
+    """The GPU resources that the pod asks for."""
 
-    @cached_property
-    def gpus(self) -> Mapping[str, int]:
-        """GPUs that the scheduler reserves for the pod, by resource name; names that come to 0 are left out.
-
-        The scheduler's formula: max(sum of containers and sidecars, max over init containers of (itself plus the
-        sidecars started before it)). Worked: init 2, sidecar 1, app 1 -> 2; sidecar 1, then init 2, app 1 -> 3.
-        """
-        running: dict[str, int] = {}
-        peak: dict[str, int] = {}
-        for container in self.containers:
-            for request in container.gpu_requests:
-                name, count = request.resource, request.count
-                if container.list_name == INIT and not container.is_sidecar:
-                    peak[name] = max(peak.get(name, 0), running.get(name, 0) + count)
-                elif container.list_name != EPHEMERAL:
-                    running[name] = running.get(name, 0) + count
-        return {name: n for name in (*running, *peak) if (n := max(running.get(name, 0), peak.get(name, 0))) > 0}
-
-    @cached_property
+    @property
     def gpu_count(self) -> int:
         """GPUs of all names together that the scheduler reserves; a slice and a shared GPU count as one."""
         return sum(self.gpus.values())
-
-    @cached_property
-    def accelerators(self) -> tuple[Accelerator, ...]:
-        """The GPU resources that the pod asks for."""
-        return tuple(gpu for name in self.gpus if (gpu := accelerator(name)) is not None)
 
     def asks_for(self, vendor: Vendor) -> bool:
         """Whether the pod asks for a GPU of this vendor that its containers use themselves (no passthrough)."""
         return any(gpu.vendor is vendor and gpu.share is not Share.PASSTHROUGH for gpu in self.accelerators)
 
-    @cached_property
+    @property
     def has_passthrough(self) -> bool:
         """Whether a GPU of the pod goes to a virtual machine, whose runtime class must not be touched."""
         return any(gpu.share is Share.PASSTHROUGH for gpu in self.accelerators)
 
-    def lasting_containers(self) -> Iterator[Container]:
+    def lasting_containers(self) -> Sequence[Container]:
         """Init and app containers: all but the ephemeral ones, which nobody can change or give resources."""
-        return (container for container in self.containers if container.list_name != EPHEMERAL)
+        return [container for container in self.containers if container.list_name != EPHEMERAL]
+
+
+def effective_gpus(containers: Iterable[Container]) -> dict[str, int]:
+    """GPUs that the scheduler reserves for these containers, by resource name; names that come to 0 are left out.
+
+    The scheduler's formula: max(sum of containers and sidecars, max over init containers of (itself plus the
+    sidecars started before it)). Worked: init 2, sidecar 1, app 1 -> 2; sidecar 1, then init 2, app 1 -> 3.
+    """
+    running: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in containers:
+        for request in container.gpu_requests:
+            name, count = request.accelerator.resource, request.count
+            if container.list_name == INIT and not container.is_sidecar:
+                peak[name] = max(peak.get(name, 0), running.get(name, 0) + count)
+            elif container.list_name != EPHEMERAL:
+                running[name] = running.get(name, 0) + count
+    return {name: n for name in (*running, *peak) if (n := max(running.get(name, 0), peak.get(name, 0))) > 0}
 
 
 def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
@@ -113,6 +111,7 @@ def _read(spec: Mapping[str, Any], spec_path: str, annotations: Mapping[str, Any
             lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at), spec_path),  # type: ignore[misc]  # defaults bind early
             by_name=True,
         )
+    gpus = effective_gpus(containers)
     return Pod(
         spec_path=spec_path,
         containers=tuple(containers),
@@ -124,14 +123,14 @@ def _read(spec: Mapping[str, Any], spec_path: str, annotations: Mapping[str, Any
         host_ipc=spec.get("hostIPC") is True,
         memory_limit=_pod_memory_limit(spec),
         annotations=annotations,
+        gpus=gpus,
+        accelerators=tuple([gpu for name in gpus if (gpu := accelerator(name)) is not None]),
     )
 
 
 def placed(pod: Pod, raw: Mapping[str, Any]) -> Pod:
     """`pod` after its tolerations and node affinity were completed to those of `raw`; nothing else is read anew."""
-    copy = object.__new__(Pod)
-    copy.__dict__.update(pod.__dict__, **_placement(raw["spec"]))  # with what was already worked out
-    return copy
+    return replace(pod, **_placement(raw["spec"]))
 
 
 def _placement(spec: Mapping[str, Any]) -> dict[str, Any]:
