@@ -1,6 +1,7 @@
 """What every rule must keep, whatever it is about: demanded of each entry of RULES on generated pods and settings."""
 
 import copy
+import inspect
 import json
 from itertools import permutations
 from pathlib import Path
@@ -22,7 +23,7 @@ from webhook.model.shape import ShapeError
 from webhook.outcome import Kind
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
-from webhook.rules.rule import Advice, Mode, Stage, Violation
+from webhook.rules.rule import Advice, Mode, Rule, Stage, Violation
 
 DEFAULT = Path(__file__).parents[1] / "policies" / "_default.yaml"
 MUTATORS = [rule for rule in RULES if rule.mutate is not None]
@@ -217,3 +218,10 @@ def test_shared_memory_never_exceeds_the_smallest_limit(raw, values):
             size = parse_quantity(volume["emptyDir"]["sizeLimit"])
             assert size > 0
             assert not limits or size <= min(limits)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.key)
+def test_a_rule_that_refuses_what_api_validation_refuses_says_so(rule: Rule) -> None:
+    """Its source names `fails_validation` exactly where the rule announces it, or `/mutate` would not ask it."""
+    source = inspect.getsource(inspect.getmodule(rule.validate or rule.mutate))
+    assert ("fails_validation=True" in source) == rule.anticipates_validation

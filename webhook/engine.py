@@ -32,9 +32,8 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Outcome:
     if injected:
         pod = placed(pod, draft.object)
     injected += _ask_mutators(completion, pod, facts, draft, findings)
-    violations = tuple(_violations(pod, policy, facts))
-    if any(finding.fails_validation for finding in (*findings, *violations)):
-        findings.extend(violations)
+    if any(finding.fails_validation for finding in (*findings, *_violations(pod, policy.anticipators, facts))):
+        findings.extend(_violations(pod, policy.validators, facts))
     if any(finding.refuses for finding in findings):
         return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
     if injected and ANNOTATION not in pod.annotations:
@@ -57,11 +56,11 @@ def judge(
     ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw)
-    findings = list(_violations(pod, policy, facts))
+    findings = list(_violations(pod, policy.validators, facts))
     if old is None:
         findings.extend(_missing(pod, policy, facts, earlier))
     elif findings:
-        known = set(_violations(pod_from_raw(old), policy, facts))
+        known = set(_violations(pod_from_raw(old), policy.validators, facts))
         findings = [finding for finding in findings if finding not in known]
     return Outcome(policy, raw, tuple(findings))
 
@@ -82,10 +81,10 @@ def check_template(
     draft = Draft(raw, path)
     findings: list[Finding] = []
     injected = _repair(_template_pod(raw, path), policy, facts, draft, findings)
-    findings.extend(_violations(_template_pod(draft.object, path), policy, facts))
+    findings.extend(_violations(_template_pod(draft.object, path), policy.validators, facts))
     if old is not None and findings:
         before = _template_pod(old, path)
-        known = list(_violations(before, policy, facts))
+        known = list(_violations(before, policy.validators, facts))
         _repair(before, policy, facts, Draft(old, path), known)
         findings = [finding for finding in findings if finding not in known]
     if any(finding.refuses for finding in findings):
@@ -142,8 +141,8 @@ def _would_add(bound: BoundRule, pod: Pod, wanted: Sequence[Edit]) -> Finding:
     return Finding(bound.rule.key, bound.mode, Kind.INJECTION, pod.spec_path, message, fails_validation=is_needed)
 
 
-def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterator[Finding]:
-    for bound in policy.validators:
+def _violations(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> Iterator[Finding]:
+    for bound in validators:
         for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # validators only hold rules that validate
             if isinstance(value, Advice):
                 yield _advice(bound, value)

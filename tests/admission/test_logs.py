@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,12 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     logs.configure("info")
-    yield lambda: [json.loads(line) for line in stream.getvalue().split("\n")[:-1]]
+
+    def written() -> list[Any]:
+        root.handlers[0].flush()
+        return [json.loads(line) for line in stream.getvalue().split("\n")[:-1]]
+
+    yield written
     root.handlers[:] = handlers
     root.setLevel(level)
 
@@ -103,3 +109,26 @@ def test_what_is_not_json_is_spelled_out(lines: Any) -> None:
     logging.getLogger("gpu_policy").info("serving on %s", ("::1", 8443), extra={"fields": {"path": {1}}})
     (line,) = lines()
     assert (line["message"], line["path"]) == ("serving on ('::1', 8443)", "{1}")
+
+
+def test_lines_wait_to_be_written_together_and_a_warning_waits_for_nothing() -> None:
+    """One write for many decisions; what matters at once is written at once, with all before it."""
+    stream = io.StringIO()
+    handler = logs.LineHandler(stream)
+    for number, level in enumerate((logging.INFO, logging.INFO, logging.WARNING)):
+        before = stream.getvalue()
+        handler.handle(logging.LogRecord("a", level, "", 0, f"line {number}", None, None))
+        assert before == ""
+    assert stream.getvalue() == "line 0\nline 1\nline 2\n"
+
+
+def test_a_waiting_line_is_written_soon_by_itself() -> None:
+    """Nobody has to log anything else for a line to appear."""
+    stream = io.StringIO()
+    handler = logs.LineHandler(stream)
+    handler.handle(logging.LogRecord("a", logging.INFO, "", 0, "alone", None, None))
+    deadline = time.monotonic() + 10
+    while not stream.getvalue():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert stream.getvalue() == "alone\n"

@@ -51,6 +51,8 @@ class Policy:
     """The rules that mutate, one tuple for each stage, in the order of stages."""
     validators: tuple[BoundRule, ...] = field(init=False)
     """The rules that validate."""
+    anticipators: tuple[BoundRule, ...] = field(init=False)
+    """Those of them that know what API validation refuses."""
 
     def __post_init__(self) -> None:
         stages = tuple(
@@ -58,7 +60,10 @@ class Policy:
             for stage in Stage
         )
         object.__setattr__(self, "mutators", stages)
-        object.__setattr__(self, "validators", tuple(bound for bound in self.rules if bound.rule.validate is not None))
+        validators = tuple(bound for bound in self.rules if bound.rule.validate is not None)
+        object.__setattr__(self, "validators", validators)
+        anticipators = tuple(bound for bound in validators if bound.rule.anticipates_validation)
+        object.__setattr__(self, "anticipators", anticipators)
 
     @property
     def short_hash(self) -> str:

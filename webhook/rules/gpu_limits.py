@@ -160,4 +160,5 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
+    anticipates_validation=True,
 )

@@ -164,5 +164,7 @@ class Rule:
     mutate: Mutator | None = None
     validate: Validator | None = None
     stage: Stage = Stage.COMPLETION
+    anticipates_validation: bool = False
+    """Whether some of its violations are `fails_validation`: only such a rule is asked about them at `/mutate`."""
     vendors: frozenset[Vendor] = frozenset(Vendor)
     """Whose GPUs the rule concerns; the API server keeps pods that concern no rule away."""
