@@ -36,6 +36,7 @@ soak: $(READY) ## Storms: minutes of load and faults against real parts
 bench: $(READY) ## Measure; docs/performance.md says what with
 	$(BIN)/python -m tests.benchmarks.engine
 	$(BIN)/python -m tests.benchmarks.direct
+	$(BIN)/python -m tests.benchmarks.memory
 	$(BIN)/python -m tests.benchmarks.through_apiserver
 
 docs: $(READY) ## Generate what is generated

@@ -22,7 +22,7 @@ from webhook.policy.loader import load
 
 HERE = Path(__file__).parent
 REVIEW = HERE / "review-create-pod.json"
-ROUNDS, SECONDS = 3, 4
+ROUNDS, SECONDS = 3, 3
 CONNECTIONS = (1, 8, 32, 100)
 
 

@@ -39,12 +39,16 @@ class Served:
 
     def rss_mib(self) -> list[float]:
         """Resident memory of the arbiter and of the worker."""
-        return [_rss(pid) for pid in self.pids]
+        return [_memory(pid, "VmRSS") for pid in self.pids]
+
+    def peak_mib(self) -> float:
+        """The most that the worker ever had resident."""
+        return _memory(self.pids[-1], "VmHWM")
 
 
-def _rss(pid: int) -> float:
+def _memory(pid: int, field: str) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
 @contextmanager
