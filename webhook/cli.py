@@ -3,24 +3,19 @@
 Imports stand inside the commands, so that each pays only for what it uses.
 """
 
-import multiprocessing
-import os
 import sys
 import time
-from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from webhook.cluster.source import FactsSource
-    from webhook.policy.policy_set import PolicySet
+from webhook.inputs import check_source_of_facts, facts_of, fail, load_inventory, load_policies, run_apart
 
-UNUSABLE = 2
-"""Exit status for unusable input or policy."""
-_TWO_SOURCES = "--inventory and --kubeconfig exclude each other; name one source of facts"
+if TYPE_CHECKING:
+    pass
+
 
 POLICIES = click.option(
     "--policies",
@@ -97,16 +92,16 @@ def serve(
         return Replica(Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig))
 
     def check() -> None:
-        _load_policies(policies)
+        load_policies(policies)
         if inventory is not None:
-            _load_inventory(inventory)
+            load_inventory(inventory)
 
     logs.configure(log_level)
-    _run_apart(check)
+    run_apart(check)
     for file in (cert, key, client_ca):
         if file is not None and not file.is_file():
-            _fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
-    _check_source_of_facts(inventory, kubeconfig)
+            fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
+    check_source_of_facts(inventory, kubeconfig)
     settings = ServerSettings(
         host=host,
         port=port,
@@ -141,11 +136,11 @@ def review(
     from webhook.audit import as_diff, as_json, as_text, simulate
     from webhook.audit.documents import read_all
 
-    policy_set = _load_policies(policies)
-    source = _facts(inventory, kubeconfig)
+    policy_set = load_policies(policies)
+    source = facts_of(inventory, kubeconfig)
     facts = source.facts
     if facts is None:
-        _fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
+        fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     reviewed = simulate.review(list(read_all(paths, sys.stdin.buffer)), namespace, policy_set, facts)
     source.close()
     if output == "json":
@@ -156,7 +151,10 @@ def review(
     else:
         from rich.console import Console
 
-        as_text.render(reviewed, Console(highlight=False))
+        console = Console(highlight=False)
+        as_text.render(reviewed, console)
+        if inventory is None and kubeconfig is None:
+            console.print("No RuntimeClass and no node is known without --inventory or --kubeconfig.", soft_wrap=True)
     sys.exit(reviewed.exit_status)
 
 
@@ -170,7 +168,7 @@ def policy() -> None:
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
 def check(policies: Path, directory: Path | None) -> None:
     """Check the policy files of a directory and print every mistake in them; exit status 2 if there is one."""
-    policy_set = _load_policies(directory or policies)
+    policy_set = load_policies(directory or policies)
     for notice in policy_set.notices:
         click.echo(f"note: {notice}", err=True)
     count = len(policy_set.policies)
@@ -184,7 +182,7 @@ def show(policies: Path, namespace: str) -> None:
     """Print what applies to a namespace, and which file each rule comes from."""
     from webhook.policy.show import explain
 
-    click.echo(explain(_load_policies(policies), namespace), nl=False)
+    click.echo(explain(load_policies(policies), namespace), nl=False)
 
 
 @policy.command()
@@ -196,7 +194,7 @@ def conditions(policies: Path, phase: str) -> None:
 
     from webhook.admission.conditions import conditions_for
 
-    found = conditions_for(_load_policies(policies), templates=phase == "mutate")
+    found = conditions_for(load_policies(policies), templates=phase == "mutate")
     click.echo(yaml.safe_dump({"matchConditions": [condition.raw() for condition in found]}, width=10_000), nl=False)
 
 
@@ -230,74 +228,5 @@ def certs(directory: Path, names: tuple[str, ...]) -> None:
     try:
         result = ensure_files(directory, names)
     except CertificateError as error:
-        _fail(str(error))
+        fail(str(error))
     click.echo(result.reason)
-
-
-def _fail(message: str) -> NoReturn:
-    click.echo(message, err=True)
-    sys.exit(UNUSABLE)
-
-
-def _run_apart(check: Callable[[], None]) -> None:
-    """Run a check in a process of its own, so that this one never weighs what it imports; exit where it failed."""
-    process = multiprocessing.get_context("fork").Process(target=check)
-    process.start()
-    process.join()
-    if process.exitcode:
-        sys.exit(UNUSABLE)
-
-
-def _load_policies(directory: Path) -> "PolicySet":
-    from webhook.policy.errors import PolicyErrors
-    from webhook.policy.loader import load
-
-    try:
-        return load(directory)
-    except PolicyErrors as error:
-        _fail(str(error))
-
-
-def _load_inventory(path: Path) -> "FactsSource":
-    from webhook.cluster.inventory import InventoryError, load_inventory
-    from webhook.cluster.source import StaticFacts
-
-    try:
-        return StaticFacts(load_inventory(path))
-    except InventoryError as error:
-        _fail(str(error))
-
-
-def _check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
-    """Refuse early what can be seen without the Kubernetes client, which only the worker process loads."""
-    if inventory is not None and kubeconfig is not None:
-        _fail(_TWO_SOURCES)
-    if kubeconfig is not None and not kubeconfig.is_file():
-        _fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
-    if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        _fail("no source of facts about the cluster; outside of one name --inventory or --kubeconfig")
-
-
-def _facts(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
-    """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
-    from webhook.cluster.snapshot import EMPTY
-    from webhook.cluster.source import StaticFacts
-
-    if inventory is not None and kubeconfig is not None:
-        _fail(_TWO_SOURCES)
-    if inventory is not None:
-        return _load_inventory(inventory)
-    if kubeconfig is None:
-        return StaticFacts(EMPTY, "no source of facts")
-    from webhook.cluster.api_server import ClusterConfigError
-    from webhook.cluster.live import LiveFacts
-
-    try:
-        source = LiveFacts(kubeconfig=kubeconfig)
-    except ClusterConfigError as error:
-        _fail(str(error))
-    source.start()
-    deadline = time.monotonic() + 30
-    while source.facts is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return source

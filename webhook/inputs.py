@@ -1,0 +1,95 @@
+"""What commands are given: policies and facts, loaded, or a message and exit status 2.
+
+Imports stand inside the functions, so that each command pays only for what it uses.
+"""
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from webhook.cluster.source import FactsSource
+    from webhook.policy.policy_set import PolicySet
+
+UNUSABLE = 2
+"""Exit status for unusable input or policy."""
+
+_TWO_SOURCES = "--inventory and --kubeconfig exclude each other; name one source of facts"
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong and exit with status 2."""
+    click.echo(message, err=True)
+    sys.exit(UNUSABLE)
+
+
+def run_apart(check: Callable[[], None]) -> None:
+    """Run a check in a process of its own, so that this one never weighs what it imports; exit where it failed."""
+    process = multiprocessing.get_context("fork").Process(target=check)
+    process.start()
+    process.join()
+    if process.exitcode:
+        sys.exit(UNUSABLE)
+
+
+def load_policies(directory: Path) -> "PolicySet":
+    """The policies in a directory, or every mistake in them and exit status 2."""
+    from webhook.policy.errors import PolicyErrors
+    from webhook.policy.loader import load
+
+    try:
+        return load(directory)
+    except PolicyErrors as error:
+        fail(str(error))
+
+
+def load_inventory(path: Path) -> "FactsSource":
+    """Facts from an inventory file, or what is wrong with it and exit status 2."""
+    from webhook.cluster import inventory
+    from webhook.cluster.source import StaticFacts
+
+    try:
+        return StaticFacts(inventory.load_inventory(path))
+    except inventory.InventoryError as error:
+        fail(str(error))
+
+
+def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
+    """Refuse early what can be seen without the Kubernetes client, which only the worker process loads."""
+    if inventory is not None and kubeconfig is not None:
+        fail(_TWO_SOURCES)
+    if kubeconfig is not None and not kubeconfig.is_file():
+        fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
+    if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        fail("no source of facts about the cluster; outside of one name --inventory or --kubeconfig")
+
+
+def facts_of(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
+    """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
+    from webhook.cluster.snapshot import EMPTY
+    from webhook.cluster.source import StaticFacts
+
+    if inventory is not None and kubeconfig is not None:
+        fail(_TWO_SOURCES)
+    if inventory is not None:
+        return load_inventory(inventory)
+    if kubeconfig is None:
+        return StaticFacts(EMPTY, "no source of facts")
+    from webhook.cluster.api_server import ClusterConfigError
+    from webhook.cluster.live import LiveFacts
+
+    try:
+        source = LiveFacts(kubeconfig=kubeconfig)
+    except ClusterConfigError as error:
+        fail(str(error))
+    source.start()
+    deadline = time.monotonic() + 30
+    while source.facts is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return source
