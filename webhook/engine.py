@@ -87,7 +87,7 @@ def check_template(
         known = list(_violations(before, policy.validators, facts))
         _repair(before, policy, facts, Draft(old, path), known)
         findings = [finding for finding in findings if finding not in known]
-    if any(finding.refuses for finding in findings):
+    if any(finding.refuses and finding.fails_validation for finding in findings):
         return Outcome(policy, raw, tuple(findings))
     return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))
 

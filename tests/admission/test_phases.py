@@ -207,6 +207,15 @@ def test_a_template_that_cannot_be_repaired_whole_is_refused_unchanged() -> None
     assert (decision.outcome.object, decision.outcome.patch) == (raw, ())
 
 
+def test_a_template_is_repaired_although_its_pods_will_be_refused_for_something_else() -> None:
+    """The API server would refuse the template for its missing limits, with a message that helps nobody."""
+    raw = workload("Deployment", requests_only(9))
+    decision = mutate(raw, using=policies({"gpuLimits": {"requestsOnly": "repair", "maxPerPod": 1}}))
+    assert decision.result == "patched"
+    limits = patched(raw, decision)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits["nvidia.com/gpu"] == "9"
+
+
 def test_a_template_names_every_enforced_violation_at_once() -> None:
     raw = workload("Deployment", requests_only(9))
     raw["spec"]["template"]["spec"]["containers"][0]["env"] = EXPOSED

@@ -61,7 +61,7 @@ def test_a_separator_within_a_line_or_a_block_separates_nothing() -> None:
 
 def test_the_line_of_a_fault_is_that_of_the_file() -> None:
     text = POD % "a" + "---\n\n" + POD % "b" + "kind: X\n---\n" + POD % "c"
-    broken = "2 file:9: not valid YAML: the key 'kind' is already set in line 2 of the document"
+    broken = "2 file:9: not valid YAML: the key 'kind' stands twice in one map; keep one of the two"
     assert seen(read(text)) == ["1@1 a", broken, "3@11 c"]
 
 

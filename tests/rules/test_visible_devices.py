@@ -151,6 +151,22 @@ def test_a_pod_without_gpus_must_not_mount_device_files(path):
 
 
 @pytest.mark.parametrize(
+    "resources",
+    [
+        pytest.param({"claims": [{"name": "nic"}]}, id="a claim of anything"),
+        pytest.param({"limits": {"nvidia.com/gpumem": "0"}}, id="no memory of a GPU"),
+        pytest.param({"limits": {"nvidia.com/gpumem": "10"}}, id="memory of a GPU"),
+        pytest.param({"limits": {"nvidia.com/gpu": "0"}}, id="no GPU"),
+    ],
+)
+def test_a32_what_only_looks_like_a_gpu_opens_no_device(resources):
+    """A name that costs nothing to write must not switch the rule off."""
+    raw = pod(container(resources=resources, securityContext={"privileged": True}), volumes=[device("/dev/nvidia0")])
+    raw["spec"]["runtimeClassName"] = "nvidia"
+    assert len(messages(RULE, raw)) == 2
+
+
+@pytest.mark.parametrize(
     "raw",
     [
         pytest.param(pod(container(), volumes=[device("/dev/shm")]), id="another device"),
@@ -159,13 +175,6 @@ def test_a_pod_without_gpus_must_not_mount_device_files(path):
         pytest.param(pod(container(), volumes=[device("/opt/nvidia0")]), id="another folder"),
         pytest.param(pod(container(), volumes=[{"name": "dev", "hostPath": None}]), id="null"),
         pytest.param(pod(container(gpus=1), volumes=[device("/dev/nvidia0")]), id="a pod with GPUs"),
-        pytest.param(
-            pod(container(resources={"claims": [{"name": "gpu"}]}), volumes=[device("/dev/nvidia0")]), id="a claim"
-        ),
-        pytest.param(
-            pod(container(resources={"limits": {"nvidia.com/gpumem": 10}}), volumes=[device("/dev/dri")]),
-            id="memory of a GPU",
-        ),
     ],
 )
 def test_other_volumes_are_nobodys_business(raw):

@@ -96,18 +96,18 @@ def _is_mirror_pod(request: Request) -> bool:
 def _decide(outcome: Outcome) -> Decision:
     annotations = {"policy": outcome.policy.name, "hash": outcome.policy.hash}
     concerned = dict.fromkeys([*outcome.injected, *[finding.rule for finding in outcome.findings]])
-    if concerned:
-        annotations["rules"] = ",".join(concerned)
+    annotations["rules"] = ",".join(concerned)
     if not outcome.findings:
         return Decision(Answer(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
     audited = [f"{f.rule}: {f.field}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns]
     if audited:
         annotations["audited"] = "; ".join(audited)[:4096]
+    is_allowed = not outcome.refusals
     answer = Answer(
-        is_allowed=not outcome.refusals,
+        is_allowed=is_allowed,
         message=outcome.refusal,
         code=403,
-        patch=outcome.patch,
+        patch=outcome.patch if is_allowed else (),
         warnings=outcome.warnings,
         audit_annotations=annotations,
     )

@@ -78,8 +78,11 @@ def _load_yaml(chunk: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = min(mark.line, chunk.count("\n")) if mark is not None else 0  # the end is no line
-        hint = "; render the template first" if _TEMPLATE.search(chunk) else ""
-        raise UnreadableError(line, f"not valid YAML: {error.problem}{hint}") from None
+        template = _TEMPLATE.search(chunk)
+        if template is None:
+            raise UnreadableError(line, f"not valid YAML: {error.problem}") from None
+        line = min(line, chunk.count("\n", 0, template.start()))
+        raise UnreadableError(line, f"not valid YAML: {error.problem}; render the template first") from None
     except yaml.reader.ReaderError as error:
         found = f"not valid YAML: the character U+{error.character:04X} is not allowed"
         raise UnreadableError(chunk.count("\n", 0, chunk.find(chr(error.character))), found) from None
@@ -174,15 +177,15 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002  # the base class's signature
         """A map whose keys are texts, each once."""
-        seen: dict[str, int] = {}
+        seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise _error("a key must be a text", key)
             if key.tag == f"{_TAG}merge":
                 continue
             if key.value in seen:
-                raise _error(f"the key {key.value!r} is already set in line {seen[key.value] + 1} of the document", key)
-            seen[key.value] = key.start_mark.line
+                raise _error(f"the key {key.value!r} stands twice in one map; keep one of the two", key)
+            seen.add(key.value)
         self.flatten_mapping(node)
         return {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
 

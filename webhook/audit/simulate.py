@@ -91,6 +91,8 @@ def _review(document: Document, namespace: str, policies: PolicySet, facts: Fact
     policy = policies.for_namespace(namespace)
     if path:
         outcome = engine.check_template(raw, path, policy, facts)
+        if outcome.refusals:
+            return Item(document, namespace, name, policy.name, outcome.findings, (), raw)
         return Item(document, namespace, name, policy.name, outcome.findings, outcome.patch, outcome.object)
     completed = engine.complete(raw, policy, facts)
     findings = completed.findings

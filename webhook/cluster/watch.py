@@ -22,7 +22,9 @@ class Timing:
     watch: tuple[float, float] = (240.0, 300.0)
     """After how long the API server is asked to end a watch; random, so that replicas do not come back together."""
     margin: float = 15.0
-    """How much longer a watch may be silent before it counts as broken."""
+    """How much longer than asked for a watch may last before it counts as broken."""
+    silence: float = 120.0
+    """How long a watch may say nothing before it counts as broken; the API server sends a bookmark every minute."""
     answer: float = 30.0
     """How long a list may pause."""
     first_retry: float = 0.2
@@ -155,7 +157,8 @@ class Watch:
             "timeoutSeconds": str(max(round(seconds), 1)),
         }
         begun = self._clock()
-        with closing(self._server.stream(self.resource.path, query, seconds + self._timing.margin)) as stream:
+        silence = min(seconds + self._timing.margin, self._timing.silence)
+        with closing(self._server.stream(self.resource.path, query, silence)) as stream:
             self._stream = stream
             if self._stopping.is_set():  # perhaps before there was anything to interrupt
                 return True

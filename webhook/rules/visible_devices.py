@@ -1,4 +1,7 @@
-"""Nobody gets a GPU without asking for one: NVIDIA_VISIBLE_DEVICES, device files and privileges are watched."""
+"""Nobody gets a GPU without asking for one: NVIDIA_VISIBLE_DEVICES, device files and privileges are watched.
+
+In a pod that asks for NVIDIA GPUs, a container that asks for none gets the value `void`, unless it sets one itself.
+"""
 
 import posixpath
 from collections.abc import Iterator
@@ -44,7 +47,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse containers that set the variable to get at GPUs, and pods without GPUs that reach for device files."""
     for container in pod.containers:
         yield from _variable(container)
-    if pod.gpus or any(_may_get_gpus(container) for container in pod.containers):
+    if pod.gpus:
         return
     for volume in pod.volumes:
         if volume.host_path and _is_device(volume.host_path):
