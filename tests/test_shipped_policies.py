@@ -163,8 +163,8 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
         (
             7,
             "gpuLimits: spec.template.spec.containers[vllm].resources: nvidia.com/gpu is 2 in requests and 1 in "
-            "limits; GPUs cannot be overcommitted, so both must be equal. Keep resources.limits "
-            "and remove nvidia.com/gpu from requests.",
+            "limits; GPUs cannot be overcommitted, so both must be equal. Write the same number in both, or in "
+            "resources.limits only.",
         ),
     ],
 )

@@ -267,7 +267,8 @@ def test_a_pod_that_lost_an_enforced_node_affinity_is_refused() -> None:
     answer = validate(pod(1), using=policies({"nodeAffinity": INJECTING["nodeAffinity"]})).answer
     assert answer.message == (
         "nodeAffinity: spec: required node affinity pool In [gpu] should have been injected and is missing; another "
-        "webhook removed it, or mutate.gpupolicy.dev was not called. Create the pod again, or tell the platform team."
+        "webhook removed it or added the GPUs later, or mutate.gpupolicy.dev was not called. Create the pod again, or "
+        "tell the platform team."
     )
 
 

@@ -223,3 +223,29 @@ def test_a_file_of_ten_megabytes_is_read() -> None:
     item = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}}' % ("x" * 1000)
     found = read(text % ", ".join([item] * 10_000))
     assert len(found) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("apiVersion: v1\nkind: Deployment", "apiVersion: found 'v1', but a Deployment's is 'apps/v1'"),
+        ("apiVersion: extensions/v1beta1\nkind: Deployment", "apiVersion: found 'extensions/v1beta1', but a"),
+        ("apiVersion: V1\nkind: Pod", "apiVersion: found 'V1', but a Pod's is 'v1'"),
+        ("apiVersion: v1\nkind: pod", "kind: found 'pod', but it is spelled 'Pod'"),
+        ("apiVersion: v1\nmetadata: {}", "half a Kubernetes object"),
+    ],
+    ids=["core group", "group of the past", "capital letter", "small letter", "no kind"],
+)
+def test_a_workload_that_is_none_as_it_is_written_is_an_error(tmp_path: Path, head: str, message: str) -> None:
+    """Whether it is named or found in a directory: what would be allowed unseen is said."""
+    (tmp_path / "a.yaml").write_text(f"{head}\nspec: {{}}\n")
+    for path in (tmp_path, tmp_path / "a.yaml"):
+        (error,) = read_all([str(path)], io.BytesIO())
+        assert isinstance(error, DocumentError)
+        assert error.message.startswith(message)
+
+
+def test_a_directory_with_nothing_to_review_says_so(tmp_path: Path) -> None:
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\nversion: 1.0.0\n")
+    (error,) = read_all([str(tmp_path)], io.BytesIO())
+    assert (error.message, error.line) == ("no Kubernetes object in this directory", None)

@@ -221,7 +221,7 @@ def test_shapes_of_real_manifests_are_reviewed(resources: str, rest: str, spec: 
         "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nspec: {predictor: {model: {resources: []}}}",
         "apiVersion: example.com/v1\nkind: Nobody\nspec: {template: {spec: {containers: {}}}}",
         "apiVersion: v1\nkind: Service\nspec: null",
-        "apiVersion: v2\nkind: Deployment\nspec: 7",
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: 7",
     ],
 )
 def test_unknown_shapes_are_left_alone(text: str) -> None:

@@ -73,25 +73,25 @@ def test_whole_numbers_in_limits_are_fine(raw):
         pytest.param(
             asking(4, "2"),
             "nvidia.com/gpu is 4 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            "Write the same number in both, or in resources.limits only.",
             id="unequal",
         ),
         pytest.param(
             asking(2, 0),
             "nvidia.com/gpu is 2 in requests and 0 in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            "Write the same number in both, or in resources.limits only.",
             id="limits zero",
         ),
         pytest.param(
             asking(2, None),
             "nvidia.com/gpu is 2 in requests and null in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            "Write the same number in both, or in resources.limits only.",
             id="limits null",
         ),
         pytest.param(
             asking(0, 2),
             "nvidia.com/gpu is 0 in requests and 2 in limits; GPUs cannot be overcommitted, so both must be equal. "
-            "Keep resources.limits and remove nvidia.com/gpu from requests.",
+            "Write the same number in both, or in resources.limits only.",
             id="requests zero",
         ),
         pytest.param(

@@ -122,3 +122,9 @@ def test_the_policy_may_ask_for_it_with_env_from_too():
 def test_variables_that_no_pod_may_get_are_refused_in_the_policy(env):
     with pytest.raises(ValidationError):
         settings_of(RULE, {"env": env})
+
+
+def test_a_value_that_no_process_can_have_is_a_policy_error():
+    """The kernel ends a variable at the first NUL."""
+    with pytest.raises(ValidationError):
+        settings_of(RULE, {"env": {"NCCL_DEBUG": "a\0b"}})

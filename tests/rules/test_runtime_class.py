@@ -3,7 +3,18 @@
 import pytest
 from pydantic import ValidationError
 
-from tests.rules.samples import NVIDIA, Cluster, advice, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import (
+    NVIDIA,
+    Cluster,
+    advice,
+    container,
+    is_left_alone,
+    mutated,
+    pod,
+    settings_of,
+    term,
+    terms,
+)
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Toleration
@@ -117,6 +128,29 @@ def test_a_class_whose_node_selector_contradicts_the_pods_is_not_set_because_kub
         else [
             "spec.runtimeClassName: not set, because it selects nodes by pool In [gpu] and nodeSelector asks for cpu. "
             "Change nodeSelector or affinity, or set runtimeClassName."
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("pools", "set_"),
+    [
+        pytest.param([["cpu"]], False, id="excluded"),
+        pytest.param([["cpu"], ["gpu"]], True, id="one alternative left"),
+        pytest.param([["cpu"], ["other"]], False, id="every alternative excluded"),
+    ],
+)
+def test_a_class_that_the_pods_required_affinity_excludes_is_not_set_although_no_node_is_known(pools, set_):
+    """The pod would never start, or the policy's own affinity would be called the user's contradiction."""
+    raw = pod(container(gpus=1), affinity=terms(*[term(("pool", "In", pool)) for pool in pools]))
+    cluster = Cluster({"nvidia": PICKY})
+    assert is_left_alone(RULE, raw, facts=cluster) is not set_
+    assert advice(RULE, raw, {"whenMissing": "warn"}, cluster) == (
+        []
+        if set_
+        else [
+            "spec.runtimeClassName: not set, because it selects nodes by pool In [gpu], which the pod's required node "
+            "affinity excludes. Change nodeSelector or affinity, or set runtimeClassName."
         ]
     )
 

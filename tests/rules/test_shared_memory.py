@@ -240,6 +240,8 @@ def test_volume_names_never_collide(raw, name):
         {"size": "16GB"},
         {"size": True},
         {"size": 1.5},
+        {"size": "1e30"},
+        {"size": 2**63},
         {"memoryFraction": 0},
         {"memoryFraction": 1.1},
         {"memoryFraction": "0.5"},

@@ -225,3 +225,16 @@ def test_everything_is_told_at_once():
         runtimeClassName="nvidia",
     )
     assert len(messages(RULE, raw)) == 4
+
+
+def test_a_gpu_of_another_vendor_opens_no_nvidia_device():
+    """The pod has a GPU, but not the one that it reaches for."""
+    raw = pod(
+        container(resources={"limits": {"amd.com/gpu": 1}}, securityContext={"privileged": True}),
+        volumes=[device("/dev/nvidia0"), {"name": "dri", "hostPath": {"path": "/dev/dri"}}],
+    )
+    raw["spec"]["runtimeClassName"] = "nvidia"
+    assert [message.partition(":")[0] for message in messages(RULE, raw)] == [
+        "spec.volumes[dev].hostPath",
+        "spec.containers[trainer].securityContext.privileged",
+    ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from webhook.audit.loading import UnreadableError, load
-from webhook.model.workload import template_path
+from webhook.model.workload import TEMPLATES, template_path
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -69,16 +69,17 @@ def read_all(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Document | Docum
 
 def _read_directory(directory: Path) -> Iterator[Document | DocumentError]:
     """The manifests below a directory; YAML that is no Kubernetes object (values, CI files) is passed over."""
-    found = False
+    found = "no .yaml, .yml or .json file"
     for file in sorted(p for p in directory.rglob("*") if p.suffix in SUFFIXES and p.is_file()):
         if any(part.startswith(".") for part in file.relative_to(directory).parts):
             continue
-        found = True
+        found = found and _NO_OBJECT
         for document in _read_file(file):
             if not isinstance(document, DocumentError) or not document.message.startswith(_NO_OBJECT):
+                found = ""
                 yield document
-    if not found:
-        yield DocumentError(str(directory), 0, None, "no .yaml, .yml or .json file in this directory")
+    if found:
+        yield DocumentError(str(directory), 0, None, f"{found} in this directory")
 
 
 def _read_file(file: Path) -> Iterator[Document | DocumentError]:
@@ -140,7 +141,7 @@ def _read_document(chunk: str, source: str, number: int, line: int) -> Iterator[
         yield DocumentError(source, number, line + error.line, error.message)
         return
     if not _is_object(value):
-        found = _HALF_AN_OBJECT if isinstance(value, dict) and "kind" in value else _NO_OBJECT
+        found = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
         yield DocumentError(source, number, line, f"{found}: a map with apiVersion and kind is expected")
         return
     yield from _objects(Document(source, number, line, value))
@@ -159,10 +160,31 @@ def _objects(document: Document) -> Iterator[Document | DocumentError]:
                 yield from _objects(Document(document.source, document.number, document.line, whole))
             else:
                 yield document.error(f"items[{index}]: {_NO_OBJECT}: a map with apiVersion and kind is expected")
-    elif document.kind == "Pod" and document.api_version != "v1":
-        yield document.error(f"apiVersion: found {document.api_version!r}, but a Pod's is 'v1'")
     else:
-        yield document
+        yield _mistaken(document) or document
+
+
+def _mistaken(document: Document) -> DocumentError | None:
+    """The error of an object that is meant to be a Pod or a built-in workload and is none as it is written.
+
+    Groups with a dot belong to others, who may have a Job or a Deployment of their own.
+    """
+    group = document.api_version.rpartition("/")[0]
+    for expected_group, kind in (("", "Pod"), *TEMPLATES):
+        if document.kind.lower() != kind.lower() or "." in group:
+            continue
+        if document.kind != kind:
+            return document.error(f"kind: found {document.kind!r}, but it is spelled {kind!r}")
+        if template_path(document.api_version, kind) is None or document.api_version != document.api_version.lower():
+            version = f"{expected_group}/v1" if expected_group else "v1"
+            article = "an" if kind[0] in "AEIOU" else "a"
+            return document.error(f"apiVersion: found {document.api_version!r}, but {article} {kind}'s is {version!r}")
+    return None
+
+
+def _is_half_an_object(value: Mapping[str, Any]) -> bool:
+    """Whether somebody forgot a line; a Helm chart's Chart.yaml has an apiVersion and is no object."""
+    return "kind" in value or ("apiVersion" in value and ("metadata" in value or "spec" in value))
 
 
 def _is_object(value: object) -> bool:

@@ -106,12 +106,14 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_
         gpu_requests=asked,
         env=each(raw, "env", _env),
         mounts=each(raw, "volumeMounts", _mount),
-        memory_limit=_memory(limits.get("memory")),
+        memory_limit=_positive(limits.get("memory")),
         has_env_from=bool(raw.get("envFrom")),
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
         has_claims=bool(resources.get("claims")),
-        asks_gpu_attributes=any(map(is_gpu_attribute, resource_names)),
+        asks_gpu_attributes=any(
+            is_gpu_attribute(resource) and _positive(resource_names[resource]) for resource in resource_names
+        ),
         gpu_count=sum([request.count for request in asked]),
     )
 
@@ -144,8 +146,8 @@ def _mount(raw: object) -> Mount:
     )
 
 
-def _memory(value: object) -> int | None:
-    """A memory limit in bytes; None where there is none, also for 0 and for what the API server will refuse anyway."""
+def _positive(value: object) -> int | None:
+    """An amount such as a memory limit; None where there is none, for 0 and for what the API server will refuse."""
     try:
         amount = parse_quantity(value)
     except QuantityError:

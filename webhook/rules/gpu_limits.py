@@ -86,7 +86,7 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
                 where,
                 f"{request.resource} is {_written(request, 0)} in requests and {_written(request, 1)} in limits",
                 "GPUs cannot be overcommitted, so both must be equal",
-                f"Keep resources.limits and remove {request.resource} from requests",
+                "Write the same number in both, or in resources.limits only",
                 fails_validation=True,
             )
 

@@ -19,12 +19,15 @@ def _is_ours_to_set(name: str) -> str:
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$"), AfterValidator(_is_ours_to_set)]
 
 
+EnvValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+
+
 class Settings(InjectionSettings):
     """Settings of `ncclEnv`."""
 
     min_gpus: Annotated[int, Field(ge=1)] = 2
     """GPUs in one container from which it gets the variables."""
-    env: Mapping[EnvName, str] = Field(default_factory=dict)
+    env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
     """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are texts."""
     also_with_env_from: bool = False
     """Whether a container with `envFrom` gets them too. The value injected here wins over one that its ConfigMap or

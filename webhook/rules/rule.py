@@ -87,6 +87,10 @@ class Facts(Protocol):
         ...
 
 
+LARGEST_SIZE = 2**60
+"""Bytes; an exbibyte is more than any node has, and Kubernetes cuts what no 64-bit integer holds."""
+
+
 def _read_bytes(value: object) -> object:
     if not isinstance(value, str | int) or isinstance(value, bool):
         return value
@@ -94,14 +98,16 @@ def _read_bytes(value: object) -> object:
         size = parse_quantity(value)
     except QuantityError as error:
         raise ValueError(f"{error}; write a size such as 16Gi") from None
-    if not isinstance(size, int) or size <= 0:
-        raise ValueError(f"{spelled(value)} is not a whole positive number of bytes; write a size such as 16Gi")
+    if not isinstance(size, int) or not 0 < size < LARGEST_SIZE:
+        raise ValueError(
+            f"{spelled(value)} is not a whole positive number of bytes below 1Ei; write a size such as 16Gi"
+        )
     return size
 
 
 ByteSize = Annotated[
     int,
-    Field(gt=0),
+    Field(gt=0, lt=LARGEST_SIZE),
     BeforeValidator(_read_bytes),
     WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1}),
 ]

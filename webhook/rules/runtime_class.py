@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
+from webhook.model.selectors import contradicts
 from webhook.rules.names import ObjectName
 from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule
 
@@ -59,6 +60,9 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
         value = pod.node_selector.get(wanted.key)
         if value is not None and not wanted.accepts(value):
             return f"it selects nodes by {wanted} and nodeSelector asks for {value}", ELSEWHERE
+        terms = [term for term in pod.required or () if not term.matches_nothing]
+        if terms and all(contradicts(term.expressions, wanted) for term in terms):
+            return f"it selects nodes by {wanted}, which the pod's required node affinity excludes", ELSEWHERE
     nodes = facts.candidates(pod)
     if runtime_class.node_selector or runtime_class.tolerations:
         possible, nodes = nodes, facts.candidates(replace(pod, runtime_class=name))

@@ -4,7 +4,7 @@ In a pod that asks for NVIDIA GPUs, a container that asks for none gets the valu
 """
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated
 
@@ -20,7 +20,8 @@ from webhook.rules.rule import Facts, InjectionSettings, Rule, Violation
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 HARMLESS = frozenset({"", "void", "none"})
 """Values with which the container toolkit gives no device (its cmd/nvidia-container-runtime and docs)."""
-DEVICE_PATHS = ("*/dev/nvidia*", "*/dev/dri", "*/dev/dri/*", "*/dev/kfd")
+NVIDIA_PATHS = ("*/dev/nvidia*",)
+ANY_VENDORS_PATHS = ("*/dev/dri", "*/dev/dri/*", "*/dev/kfd")
 """Host paths of GPU device files, also behind another name of the root such as /proc/1/root."""
 
 
@@ -47,22 +48,25 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse containers that set the variable to get at GPUs, and pods without GPUs that reach for device files."""
     for container in pod.containers:
         yield from _variable(container)
-    if pod.gpus:
-        return
+    asks_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in pod.accelerators)
+    none = "no NVIDIA GPU" if pod.gpus else "no GPU"
+    closed = (*(() if asks_nvidia else NVIDIA_PATHS), *(() if pod.gpus else ANY_VENDORS_PATHS))
     for volume in pod.volumes:
-        if volume.host_path and _is_device(volume.host_path):
+        if volume.host_path and _is_any_of(volume.host_path, closed):
             yield Violation(
                 f"{pod.spec_path}.volumes[{volume.name}].hostPath",
-                f"mounts {volume.host_path} in a pod that asks for no GPU",
+                f"mounts {volume.host_path} in a pod that asks for {none}",
                 "GPU device files come with a GPU in resources.limits",
                 "Ask for a GPU, or remove the volume",
             )
-    if pod.runtime_class and any(fnmatchcase(pod.runtime_class, glob) for glob in settings.runtime_classes):
+    if asks_nvidia or not pod.runtime_class:
+        return
+    if any(fnmatchcase(pod.runtime_class, glob) for glob in settings.runtime_classes):
         for container in pod.containers:
             if container.is_privileged:
                 yield Violation(
                     f"{container.path}.securityContext.privileged",
-                    f"is privileged under runtimeClassName {pod.runtime_class} and asks for no GPU",
+                    f"is privileged under runtimeClassName {pod.runtime_class} and asks for {none}",
                     "such a container sees every GPU of its node",
                     "Ask for a GPU, or drop privileged or runtimeClassName",
                 )
@@ -100,9 +104,9 @@ def _may_get_gpus(container: Container) -> bool:
     return bool(container.gpu_count) or container.has_claims or container.asks_gpu_attributes
 
 
-def _is_device(path: str) -> bool:
+def _is_any_of(path: str, patterns: Iterable[str]) -> bool:
     plain = posixpath.normpath("/" + path.lstrip("/"))
-    return any(fnmatchcase(plain, pattern) for pattern in DEVICE_PATHS)
+    return any(fnmatchcase(plain, pattern) for pattern in patterns)
 
 
 RULE = Rule(
