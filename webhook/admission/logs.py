@@ -120,4 +120,7 @@ def log_decision(phase: str, request: "Request", decision: "Decision", seconds: 
             {"rule": f.rule, "mode": f.mode, "kind": f.kind, "field": f.field[:MOST_CHARACTERS], "refuses": f.refuses}
             for f in outcome.findings[:MOST_FINDINGS]
         ]
-    DECISIONS.info("refused" if not decision.answer.is_allowed else "allowed", extra={"fields": fields})
+    message = "allowed" if decision.answer.is_allowed else "refused"
+    record = logging.LogRecord(DECISIONS.name, logging.INFO, __file__, 0, message, None, None)  # no search for a caller
+    record.fields = fields
+    DECISIONS.handle(record)
