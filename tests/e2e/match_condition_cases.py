@@ -68,6 +68,7 @@ MATCHED = [
     pytest.param(host_path("/dev/dri"), id="folder of device files"),
     pytest.param(host_path("/dev/kfd"), id="device file of AMD"),
     pytest.param(host_path("//dev//nvidiactl"), id="device file with doubled slashes"),
+    pytest.param(host_path("/dev/../dev/dri/card0"), id="device file by a detour"),
     pytest.param(
         spec(container(securityContext=PRIVILEGED), runtimeClassName=RUNTIME), id="privileged under a runtime class"
     ),
@@ -91,6 +92,7 @@ KEPT_AWAY = [
     pytest.param(spec(container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "all"}])), id="another variable"),
     pytest.param(spec(container(envFrom=[{"configMapRef": {"name": "any"}}])), id="variables from elsewhere"),
     pytest.param(host_path("/var/log"), id="another host path"),
+    pytest.param(host_path("/dev"), id="the folder of all devices"),
     pytest.param(spec(volumes=[{"name": "v", "emptyDir": {}}]), id="another volume"),
     pytest.param(spec(container(securityContext=PRIVILEGED)), id="privileged without a runtime class"),
     pytest.param(

@@ -34,7 +34,7 @@ class TolerationSettings(BaseModel):
     """Taint value for operator `Equal`."""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
     """Taint effect; empty tolerates all of them."""
-    toleration_seconds: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    toleration_seconds: Annotated[int, Field(ge=0, le=10**9)] | None = None
     """Seconds that a `NoExecute` taint is tolerated; unset is forever."""
     resources: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
     """Globs of GPU resource names, such as `nvidia.com/*`; the toleration is added only to pods that ask for one of
