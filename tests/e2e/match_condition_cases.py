@@ -68,7 +68,7 @@ MATCHED = [
     pytest.param(host_path("/dev/dri"), id="folder of device files"),
     pytest.param(host_path("/dev/kfd"), id="device file of AMD"),
     pytest.param(host_path("//dev//nvidiactl"), id="device file with doubled slashes"),
-    pytest.param(host_path("/dev/../dev/dri/card0"), id="device file by a detour"),
+    pytest.param(host_path("/dev/./dri/card0"), id="device file by a detour"),
     pytest.param(
         spec(container(securityContext=PRIVILEGED), runtimeClassName=RUNTIME), id="privileged under a runtime class"
     ),

@@ -75,7 +75,7 @@ _ANY_CONTAINER = """\
 _MOUNTS_DEVICES = """\
 has(spec.volumes) && spec.volumes.exists(v,
   has(v.hostPath) && has(v.hostPath.path) && ['/nvidia', '/dri', '/kfd'].exists(d, v.hostPath.path.contains(d)))"""
-"""However the way to /dev/nvidia*, /dev/dri and /dev/kfd is spelled: //dev//dri and /dev/../dev/dri have it too."""
+"""However the way to /dev/nvidia*, /dev/dri and /dev/kfd is spelled: //dev//dri and /dev/./dri have it too."""
 
 _SETS_VISIBLE_DEVICES = "has(c.env) && c.env.exists(e, e.name == 'NVIDIA_VISIBLE_DEVICES')"
 
