@@ -1,6 +1,7 @@
 """GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -43,7 +44,7 @@ class NodeExpression(BaseModel):
                 raise ValueError(f"operator {self.operator} needs one value, an integer in quotes")
         return self
 
-    @property
+    @cached_property
     def expression(self) -> Expression:
         """The requirement itself."""
         return Expression(self.key, self.operator, self.values)

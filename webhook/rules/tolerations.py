@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -54,7 +55,7 @@ class TolerationSettings(BaseModel):
         """Whether the pod asks for one of the resources."""
         return not self.resources or any(fnmatchcase(gpu, glob) for gpu in pod.gpus for glob in self.resources)
 
-    @property
+    @cached_property
     def toleration(self) -> Toleration:
         """The toleration itself."""
         return Toleration(self.key, self.operator, self.value, self.effect, self.toleration_seconds)
