@@ -170,8 +170,13 @@ def is_authority(certificate_pem: bytes) -> bool:
 
 def issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
     """Whether the authority signed the certificate; validity in time is not looked at."""
+    return signed(read_certificate(certificate_pem), read_certificate(authority_pem))
+
+
+def signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    """The same of certificates that have been read."""
     try:
-        read_certificate(certificate_pem).verify_directly_issued_by(read_certificate(authority_pem))
+        certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
         return False
     return True

@@ -1,10 +1,13 @@
-"""Reading from the API server. The Kubernetes client finds the server and logs in; what arrives stays plain JSON, since
+"""Talking to the API server. The Kubernetes client finds the server and logs in; what arrives stays plain JSON, since
 its models would cost several times the memory.
 """
 
 import socket
+import time
 from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +17,8 @@ CONNECT_SECONDS = 5.0
 """How long a connection to the API server may take."""
 PROBE_SECONDS = 3.0
 """How long the API server may take to answer a probe; it answers them without looking into its storage."""
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 """A peer that vanished without a word is noticed after a minute, long before a watch that may be silent ends."""
@@ -50,24 +55,40 @@ class ApiServer:
         self._kubeconfig = None if kubeconfig is None else str(kubeconfig)
         self._context = context
         self._configuration, self._pool = self._log_in()
+        self.clock_skew = 0.0
+        """Seconds that this machine's clock is ahead of the API server's, to about a second, at its last answer."""
 
     def get(self, path: str, query: Mapping[str, str], seconds: float) -> dict[str, Any]:
         """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
 
         Raises RefusedError, UnreachableError, and ValueError where the answer is no JSON object.
         """
+        return self._object("GET", path, query, seconds, None)
+
+    def send(
+        self, method: str, path: str, body: Mapping[str, Any], seconds: float, query: Mapping[str, str] = _NOTHING
+    ) -> dict[str, Any]:
+        """POST or PUT a JSON object and return the one that comes back; errors as those of `get`.
+
+        After UnreachableError nobody knows whether the API server has done what was asked for.
+        """
+        return self._object(method, path, query, seconds, body)
+
+    def _object(
+        self, method: str, path: str, query: Mapping[str, str], seconds: float, body: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
 
-        response = self._request(path, query, seconds, self._login())
+        response = self._request(_target(path, query), seconds, self._login(), method=method, body=body)
         try:
-            body = response.read()
+            answer = response.read()
         except (HTTPError, OSError) as error:
             raise UnreachableError(_reason(error)) from error
         finally:
             response.release_conn()
-        found = orjson.loads(body)
+        found = orjson.loads(answer)
         if not isinstance(found, dict):
-            raise ValueError(f"the answer to GET {path} is no JSON object")  # noqa: TRY004  # a value from outside
+            raise ValueError(f"the answer to {method} {path} is no JSON object")  # noqa: TRY004  # a value from outside
         return found
 
     def stream(self, path: str, query: Mapping[str, str], seconds: float) -> "Stream":
@@ -75,12 +96,12 @@ class ApiServer:
 
         Raises RefusedError and UnreachableError.
         """
-        return Stream(self._request(path, query, seconds, self._login()), seconds)
+        return Stream(self._request(_target(path, query), seconds, self._login()), seconds)
 
     def is_reachable(self) -> bool:
         """Whether the API server answers HTTP at all, be it with a refusal."""
         try:
-            self._request("/version", {}, PROBE_SECONDS, {}).close()
+            self._request("/version", PROBE_SECONDS, {}).close()
         except RefusedError:
             return True
         except UnreachableError:
@@ -92,18 +113,36 @@ class ApiServer:
         logins = self._configuration.auth_settings().values()
         return {login["key"]: login["value"] for login in logins if login["in"] == "header" and login["value"]}
 
-    def _request(self, path: str, query: Mapping[str, str], seconds: float, login: Mapping[str, str]) -> Any:
+    def _request(
+        self,
+        target: str,
+        seconds: float,
+        login: Mapping[str, str],
+        *,
+        method: str = "GET",
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
         from urllib3 import Timeout  # noqa: PLC0415  # loaded with the client only, as below
         from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415  # loaded with the client only, as below
 
         headers = {"accept": "application/json", "user-agent": "gpu-policy-webhook", **login}
-        url = self._configuration.host.rstrip("/") + path + ("?" + urlencode(query) if query else "")
+        if body is not None:
+            headers["content-type"] = "application/json"
+        url = self._configuration.host.rstrip("/") + target
         timeout = Timeout(connect=CONNECT_SECONDS, read=seconds)
         try:
             response = self._pool.request(
-                "GET", url, headers=headers, timeout=timeout, retries=False, redirect=False, preload_content=False
+                method,
+                url,
+                body=None if body is None else orjson.dumps(body),
+                headers=headers,
+                timeout=timeout,
+                retries=False,
+                redirect=False,
+                preload_content=False,
             )
-            if response.status == 200:
+            self.clock_skew = _skew(response, self.clock_skew)
+            if response.status in (200, 201):
                 return response
             refusal = _refusal(response)
         except (HTTPError, OSError) as error:
@@ -195,6 +234,19 @@ def _refusal(response: Any) -> RefusedError:
     message = found.get("message") if isinstance(found, dict) else None
     text = message if isinstance(message, str) else body.decode("utf-8", "replace")
     return RefusedError(response.status, " ".join(text.split())[:300] or "nothing", _seconds(response))
+
+
+def _target(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _skew(response: Any, otherwise: float) -> float:
+    """How far this machine's clock is ahead of the Date of an answer, in seconds."""
+    try:
+        date = parsedate_to_datetime(str(response.headers.get("date", "")))
+    except ValueError:
+        return otherwise
+    return time.time() - date.timestamp()
 
 
 def _seconds(response: Any) -> float:
