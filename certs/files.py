@@ -151,6 +151,16 @@ def _read(directory: Path, stem: str) -> KeyPair:
         raise CertificateFilesError(f"{error.filename} cannot be read: {error.strerror}; check its owner") from error
 
 
+def replace_pair(directory: Path, stem: str, pair: KeyPair) -> bool:
+    """Have `stem`.crt and `stem`.key hold the pair; whether they did not yet. CertificateFilesError as above."""
+    with _sole_writer(directory):
+        files = (directory / f"{stem}.crt", directory / f"{stem}.key")
+        if all(file.is_file() for file in files) and _read(directory, stem) == pair:
+            return False
+        _write(directory, stem, pair)
+        return True
+
+
 def _write(directory: Path, stem: str, pair: KeyPair) -> None:
     """Replace a pair. Both files are complete on disk before the first of them gets its name."""
     key = _staged(directory, pair.key_pem, mode=0o600)

@@ -1,0 +1,57 @@
+"""What certificates need of a Kubernetes cluster: a few calls, implemented by whoever owns the connection."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+
+class ClusterError(Exception):
+    """The API server did not answer, or refused; the text says which and why."""
+
+
+class ChangedError(Exception):
+    """Another writer was faster; look again."""
+
+
+class Cluster(Protocol):
+    """What the keeper needs of the API server. Every call may raise ClusterError."""
+
+    def get(self, path: str) -> Json | None:
+        """The object at `path` as it is now (a consistent read), None where there is none."""
+        ...
+
+    def create(self, path: str, body: Mapping[str, Any]) -> None:
+        """Create an object in the collection at `path`; ChangedError where it exists already."""
+        ...
+
+    def replace(self, path: str, body: Mapping[str, Any]) -> None:
+        """Replace an object; ChangedError unless it still is of the body's resourceVersion."""
+        ...
+
+    def now(self) -> datetime:
+        """The API server's clock, with a time zone: it is the API server that verifies what is kept here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SecretPlace:
+    """Where the Secret is."""
+
+    namespace: str
+    name: str
+
+    @property
+    def collection(self) -> str:
+        """The API path of the namespace's Secrets."""
+        return f"/api/v1/namespaces/{self.namespace}/secrets"
+
+    @property
+    def path(self) -> str:
+        """The API path of the Secret."""
+        return f"{self.collection}/{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,173 @@
+"""Keeps the certificates of all replicas in one Secret, and the caBundle of the webhook configurations right.
+
+Every replica runs this. Whichever is first writes; the Secret's and the configurations' resourceVersion make sure that
+the others then find what it wrote instead of making something of their own. Nothing here waits or starts a thread.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from certs.authority import CertificateError, not_after, read_certificate
+from certs.cluster import ChangedError, Cluster, ClusterError, Json, SecretPlace
+from certs.configurations import Configurations, all_trusted, entries, set_bundle, trusted_by
+from certs.files import replace_pair
+from certs.material import Material, Plan, Situation, Terms, data_of, material_of, plan
+from certs.status import CertificateStatus, ends_of
+
+ROTATE = "gpupolicy.dev/rotate"
+"""Annotation on the Secret with which an administrator asks for a rotation: serving, authority or retire."""
+
+SETTLE_SECONDS = 60.0
+"""How long a new authority has to stand in every caBundle before it issues; API servers follow within seconds."""
+
+_LONG_KNOWN = timedelta(hours=1)
+"""An authority of this age that is in every caBundle needs no more waiting."""
+
+_ATTEMPTS = 5
+
+_log = logging.getLogger("gpu_policy.certificates")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a keeper looks after; configurations are named by their API paths."""
+
+    secret: SecretPlace
+    directory: Path
+    """Gets tls.crt and tls.key."""
+    configurations: tuple[str, ...] = ()
+
+
+class CertificateKeeper:
+    """Looks after one Secret, the files made of it, and the caBundle of webhook configurations."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        kept: Kept,
+        terms: Terms,
+        *,
+        settle_seconds: float = SETTLE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._kept = kept
+        self._terms = terms
+        self._settle_seconds = settle_seconds
+        self._clock = clock
+        self._remembered = Material()
+        self._metadata: Json = {"name": kept.secret.name, "namespace": kept.secret.namespace}
+        self._announced_since: tuple[bytes, float] | None = None
+        self.status = CertificateStatus()
+
+    def look(self) -> None:
+        """See what has changed and write what has to be.
+
+        Raises ClusterError and CertificateError, keeping what is served; the next look begins anew from what the API
+        server has.
+        """
+        try:
+            self._look()
+        except (ClusterError, CertificateError) as error:
+            self.status = replace(self.status, fault=str(error))
+            raise
+
+    def _look(self) -> None:
+        for _ in range(_ATTEMPTS):
+            with suppress(ChangedError):
+                configurations = {path: self._cluster.get(path) for path in self._kept.configurations}
+                material = self._settled(configurations)
+                self._serve(material)
+                self._report(material, configurations)
+                self._repair(configurations, material)
+                self._report(material, configurations)
+                return
+        raise ClusterError(f"other writers were faster, {_ATTEMPTS} times in a row")
+
+    def _settled(self, configurations: Configurations) -> Material:
+        """The material that all replicas share from now on; written where something had to become of it."""
+        secret = self._cluster.get(self._kept.secret.path)
+        found = material_of(_data(secret))
+        known = found.or_else(self._remembered)
+        if not known.bundle:  # nobody remembers: other replicas may be serving under what is trusted at the moment
+            known = replace(known, bundle=all_trusted(configurations))
+        situation = Situation(
+            now=self._cluster.now(), is_announced=self._is_announced(known, configurations), request=_request(secret)
+        )
+        made = plan(known, self._terms, situation)
+        reasons = (*found.faults, *made.reasons)
+        if not reasons and known != found:
+            reasons = ("the Secret had lost what this replica still knew",)
+        if reasons or made.ends_request:
+            self._write(secret, made)
+            _log.info("Secret %s: %s", self._kept.secret, "; ".join(reasons) or f"{situation.request}: nothing to do")
+        self._remember(secret, made.material)
+        return made.material
+
+    def _write(self, secret: Json | None, made: Plan) -> None:
+        if secret is None:
+            body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": self._metadata}
+            self._cluster.create(self._kept.secret.collection, {**body, "data": data_of(made.material)})
+            return
+        metadata = dict(secret["metadata"])
+        if made.ends_request:
+            metadata["annotations"] = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != ROTATE}
+        data = {**_data(secret), **data_of(made.material)}
+        self._cluster.replace(self._kept.secret.path, {**secret, "metadata": metadata, "data": data})
+
+    def _remember(self, secret: Json | None, material: Material) -> None:
+        """Keep what a deleted Secret is made anew of, its labels with it: they say which release it belongs to."""
+        self._remembered = material
+        metadata = (secret or {}).get("metadata") or {}
+        for name in ("labels", "annotations"):
+            if metadata.get(name):
+                self._metadata[name] = {k: v for k, v in metadata[name].items() if k != ROTATE}
+
+    def _is_announced(self, known: Material, configurations: Configurations) -> bool:
+        """Whether every caBundle has held the newest authority for long enough. Where there is no configuration, there
+        is nobody to wait for.
+        """
+        if known.authority is None:
+            return False
+        certificate = read_certificate(known.authority.certificate_pem)
+        if not all(certificate in trusted_by(entry) for entry in entries(configurations)):
+            self._announced_since = None
+            return False
+        now = self._clock()
+        if self._announced_since is None or self._announced_since[0] != known.authority.certificate_pem:
+            self._announced_since = (known.authority.certificate_pem, now)
+        has_waited = now - self._announced_since[1] >= self._settle_seconds
+        return has_waited or self._cluster.now() - certificate.not_valid_before_utc > _LONG_KNOWN
+
+    def _serve(self, material: Material) -> None:
+        """Put the serving certificate where the server looks for it."""
+        if material.serving is not None and replace_pair(self._kept.directory, "tls", material.serving):
+            end = not_after(material.serving.certificate_pem)
+            _log.info("serving a certificate that is valid until %s UTC", f"{end:%Y-%m-%d %H:%M}")
+
+    def _repair(self, configurations: Configurations, material: Material) -> None:
+        """Have every entry of every configuration trust exactly the bundle."""
+        for path, configuration in configurations.items():
+            if configuration is not None and (count := set_bundle(configuration, material.bundle)):
+                self._cluster.replace(path, configuration)
+                _log.info("%s: caBundle replaced in %d of its entries", path, count)
+
+    def _report(self, material: Material, configurations: Configurations) -> None:
+        if material.authority is not None and material.serving is not None:
+            ends = ends_of(material.serving.certificate_pem, configurations, self._cluster.now())
+            self.status = CertificateStatus({**ends, "ca": not_after(material.authority.certificate_pem)})
+
+
+def _data(secret: Json | None) -> dict[str, str]:
+    data = (secret or {}).get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def _request(secret: Json | None) -> str:
+    annotations = ((secret or {}).get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(ROTATE, ""))

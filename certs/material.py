@@ -1,0 +1,240 @@
+"""The certificates that all replicas share, and what has to become of them: pure values, no I/O.
+
+An authority is never swapped at once. A new one is first announced: it stands in the caBundle beside the former, while
+the former's serving certificate goes on being presented. Only when every API server must have heard of it does it
+issue. The former stays in the bundle until it ends, so a replica that is late with the new certificate is trusted too.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from certs.authority import (
+    AUTHORITY_LIFETIME,
+    BACKDATE,
+    SERVING_LIFETIME,
+    CertificateError,
+    KeyPair,
+    belong_together,
+    covers,
+    general_names,
+    is_authority,
+    issue,
+    new_authority,
+    not_after,
+    not_before,
+    read_certificate,
+    signed,
+)
+from certs.trust import join_bundle, read_bundle
+
+MOST_AUTHORITIES = 8
+"""In one bundle; of more, the oldest are left out. Ordinary rotation needs two."""
+
+
+SPREAD = timedelta(minutes=10)
+"""After this long every replica that lives serves what was issued; they look every few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is served, for how long it is valid, and how long before its end it is replaced."""
+
+    names: tuple[str, ...]
+    serving_lifetime: timedelta = SERVING_LIFETIME
+    serving_renewal: timedelta = timedelta(days=90)
+    authority_lifetime: timedelta = AUTHORITY_LIFETIME
+    authority_renewal: timedelta = timedelta(days=730)
+    """Longer than a serving certificate lives, so that none is cut short by its authority's end."""
+
+    def __post_init__(self) -> None:
+        general_names(self.names)
+        for what, lifetime, renewal in (
+            ("serving certificate", self.serving_lifetime, self.serving_renewal),
+            ("authority", self.authority_lifetime, self.authority_renewal),
+        ):
+            if not timedelta(0) <= renewal < lifetime:
+                raise CertificateError(f"{what}: renewing {renewal} before the end of a lifetime of {lifetime}")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a Secret holds; None and () stand for what is missing or unusable, `faults` says why."""
+
+    authority: KeyPair | None = None
+    """ca.crt and ca.key: the newest authority, which issues as soon as it has been announced for long enough."""
+    serving: KeyPair | None = None
+    """tls.crt and tls.key: what every replica presents."""
+    bundle: tuple[x509.Certificate, ...] = ()
+    """ca-bundle.crt: every authority that clients have to trust."""
+    faults: tuple[str, ...] = field(default=(), compare=False)
+
+    def or_else(self, other: "Material") -> "Material":
+        """The same, with what is missing taken from another."""
+        return Material(self.authority or other.authority, self.serving or other.serving, self.bundle or other.bundle)
+
+    @property
+    def bundle_pem(self) -> bytes:
+        """The bundle as one PEM text."""
+        return join_bundle(self.bundle)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a plan depends on besides the certificates themselves."""
+
+    now: datetime
+    """With a time zone; the clock of those who verify."""
+    is_announced: bool
+    """Every client has known the newest authority for long enough."""
+    request: str = ""
+    """What an administrator asked for: serving, authority, retire, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the material has to become; with no reasons it stays as it is."""
+
+    material: Material
+    reasons: tuple[str, ...]
+    ends_request: bool
+    """What was asked for is part of it, or was nothing that is known: the request is done with. False without one."""
+
+
+def material_of(data: Mapping[str, str]) -> Material:
+    """What the data of a Secret (values in base64) holds; what cannot be used is left out and named in `faults`."""
+    faults: list[str] = []
+    authority = _pair_of(data, "ca", faults)
+    if authority and not is_authority(authority.certificate_pem):
+        faults.append("ca.crt is not the certificate of an authority")
+        authority = None
+    serving = _pair_of(data, "tls", faults)
+    bundle: tuple[x509.Certificate, ...] = ()
+    try:
+        if "ca-bundle.crt" in data:
+            bundle = read_bundle(_decoded(data, "ca-bundle.crt"))
+    except CertificateError as error:
+        faults.append(f"ca-bundle.crt: {error}")
+    return Material(authority, serving, bundle, tuple(faults))
+
+
+def data_of(material: Material) -> dict[str, str]:
+    """The data of a Secret that holds a complete material."""
+    if material.authority is None or material.serving is None:
+        raise ValueError("only what is complete can be stored")
+    contents = {
+        "ca.crt": material.authority.certificate_pem,
+        "ca.key": material.authority.key_pem,
+        "tls.crt": material.serving.certificate_pem,
+        "tls.key": material.serving.key_pem,
+        "ca-bundle.crt": material.bundle_pem,
+    }
+    return {name: base64.b64encode(content).decode() for name, content in contents.items()}
+
+
+def plan(found: Material, terms: Terms, situation: Situation) -> Plan:
+    """What has to become of the material, and why."""
+    authority, news = _authority(found, terms, situation)
+    if news:
+        situation = replace(situation, is_announced=False)
+    certificate = read_certificate(authority.certificate_pem)
+    bundle = (certificate, *_others(found.bundle, certificate, situation.now))
+    reasons = [news] if news else []
+    serving = found.serving
+    fault = _serving_fault(serving, certificate, bundle, terms, situation)
+    if serving is None or fault:
+        serving = issue(authority, terms.names, situation.now, terms.serving_lifetime)
+        reasons.append(fault)
+    issued = read_certificate(serving.certificate_pem).not_valid_before_utc + BACKDATE
+    is_settled = situation.is_announced and not fault and issued + SPREAD <= situation.now
+    if situation.request == "retire" and is_settled and len(bundle) > 1:
+        bundle = (certificate,)
+        reasons.append("former authorities are retired, as asked")
+    elif set(bundle) != set(found.bundle) and not reasons:
+        reasons.append("the bundle did not hold exactly the authorities to trust")
+    granted = {"": False, "authority": bool(news), "serving": bool(fault), "retire": is_settled}
+    return Plan(Material(authority, serving, bundle), tuple(reasons), granted.get(situation.request, True))
+
+
+def _authority(found: Material, terms: Terms, situation: Situation) -> tuple[KeyPair, str]:
+    """The authority to issue with, and why it was made; an empty text when it was there."""
+    if found.authority is None:
+        news = "there was no usable authority"
+    elif situation.request == "authority" and situation.is_announced:  # one change of authority after the other
+        news = "a new authority was asked for"
+    elif (end := not_after(found.authority.certificate_pem)) <= situation.now + terms.authority_renewal:
+        news = f"the authority {'ended' if end <= situation.now else 'ends'} {end:%Y-%m-%d}"
+    elif not_before(found.authority.certificate_pem) > situation.now:
+        news = "the authority was not valid yet"
+    else:
+        return found.authority, ""
+    return new_authority(situation.now, terms.authority_lifetime), news
+
+
+def _serving_fault(
+    serving: KeyPair | None,
+    authority: x509.Certificate,
+    bundle: tuple[x509.Certificate, ...],
+    terms: Terms,
+    situation: Situation,
+) -> str:
+    """Why a serving certificate has to be issued now; an empty text when the one there is goes on being served."""
+    if serving is None:
+        return "there was no usable serving certificate"
+    certificate = read_certificate(serving.certificate_pem)
+    end = certificate.not_valid_after_utc
+    unusable = {
+        f"the serving certificate ended {end:%Y-%m-%d}": end <= situation.now,
+        "the serving certificate was not valid yet": certificate.not_valid_before_utc > situation.now,
+        "no authority in the bundle had signed the serving certificate": not any(
+            signed(certificate, one) for one in bundle
+        ),
+    }
+    unwanted = {
+        "the serving certificate did not cover every name": not covers(serving.certificate_pem, terms.names),
+        f"the serving certificate ends {end:%Y-%m-%d}": end <= situation.now + terms.serving_renewal,
+        "a new serving certificate was asked for": situation.request == "serving",
+        "the new authority has been announced for long enough": not signed(certificate, authority),
+    }
+    faults = {**unusable, **(unwanted if situation.is_announced else {})}
+    return next((fault for fault, present in faults.items() if present), "")
+
+
+def _others(
+    bundle: Iterable[x509.Certificate], authority: x509.Certificate, now: datetime
+) -> tuple[x509.Certificate, ...]:
+    """The other authorities that have not ended, each once, the newest first."""
+    alive = dict.fromkeys(one for one in bundle if one != authority and one.not_valid_after_utc > now)
+    newest_first = sorted(alive, key=lambda one: one.not_valid_before_utc, reverse=True)
+    return tuple(newest_first[: MOST_AUTHORITIES - 1])
+
+
+def _pair_of(data: Mapping[str, str], stem: str, faults: list[str]) -> KeyPair | None:
+    names = (f"{stem}.crt", f"{stem}.key")
+    absent = [name for name in names if name not in data]
+    if len(absent) == 1:
+        faults.append(f"there is no {absent[0]}")
+    if absent:
+        return None
+    try:
+        pair = KeyPair(_decoded(data, names[0]), _decoded(data, names[1]))
+        if belong_together(pair):
+            # only the first certificate counts: what else stands in the text was never checked
+            pem = read_certificate(pair.certificate_pem).public_bytes(Encoding.PEM)
+            return KeyPair(pem, pair.key_pem)
+        faults.append(f"{names[1]} is not the key of {names[0]}")
+    except CertificateError as error:
+        faults.append(f"{' or '.join(names)}: {error}")
+    return None
+
+
+def _decoded(data: Mapping[str, str], name: str) -> bytes:
+    try:
+        return base64.b64decode(data[name], validate=True)
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise CertificateError("not base64") from error

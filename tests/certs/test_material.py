@@ -1,0 +1,239 @@
+"""What has to become of the shared certificates: renewed in time, never swapped under anybody, mended when broken."""
+
+import base64
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography.x509 import Certificate
+
+from certs.authority import CertificateError, KeyPair, issue, issued_by, new_authority, not_after, read_certificate
+from certs.material import MOST_AUTHORITIES, SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
+from certs.trust import trusted_until
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+TERMS = Terms(names=("gpu-policy.gpu-policy.svc",))
+DAY = timedelta(days=1)
+
+
+def at(now: datetime, *, announced: bool = True, request: str = "") -> Situation:
+    return Situation(now, announced, request)
+
+
+def certificate(pair: KeyPair | None) -> Certificate:
+    assert pair is not None
+    return read_certificate(pair.certificate_pem)
+
+
+def fresh(now: datetime = NOW) -> Material:
+    return plan(Material(), TERMS, at(now, announced=False)).material
+
+
+def is_trusted(made: Plan, now: datetime) -> bool:
+    """Whether a client that trusts the bundle accepts what is presented."""
+    assert made.material.serving is not None
+    end = trusted_until(made.material.serving.certificate_pem, made.material.bundle_pem)
+    return end is not None and end > now
+
+
+def test_from_nothing_comes_an_authority_and_what_it_issued() -> None:
+    made = plan(Material(), TERMS, at(NOW, announced=False))
+    assert made.reasons == ("there was no usable authority", "there was no usable serving certificate")
+    assert made.material.bundle == (certificate(made.material.authority),)
+    assert is_trusted(made, NOW)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_what_is_in_order_stays_as_it_is(announced: bool) -> None:
+    material = fresh()
+    assert plan(material, TERMS, at(NOW + DAY, announced=announced)) == Plan(material, (), ends_request=False)
+
+
+def test_a_secret_gives_back_what_was_put_into_it() -> None:
+    material = fresh()
+    assert material_of(data_of(material)) == material
+
+
+def test_the_serving_certificate_is_renewed_well_before_its_end_by_the_same_authority() -> None:
+    material = fresh()
+    late = not_after(material.serving.certificate_pem) - TERMS.serving_renewal
+    assert plan(material, TERMS, at(late - DAY)).reasons == ()
+    made = plan(material, TERMS, at(late))
+    assert made.reasons == ("the serving certificate ends 2031-01-01",)
+    assert made.material.authority == material.authority
+    assert not_after(made.material.serving.certificate_pem) - late == TERMS.serving_lifetime
+
+
+def test_a_new_authority_is_announced_before_it_issues_and_the_former_stays() -> None:
+    material = fresh()
+    late = not_after(material.authority.certificate_pem) - TERMS.authority_renewal
+    renewed = replace(material, serving=issue(material.authority, TERMS.names, late))
+    announced = plan(renewed, TERMS, at(late))
+    assert announced.reasons == ("the authority ends 2039-12-30",)
+    assert announced.material.serving == renewed.serving
+    assert set(announced.material.bundle) == {
+        certificate(material.authority),
+        certificate(announced.material.authority),
+    }
+    assert plan(announced.material, TERMS, at(late, announced=False)).reasons == ()
+    switched = plan(announced.material, TERMS, at(late))
+    assert switched.reasons == ("the new authority has been announced for long enough",)
+    assert issued_by(switched.material.serving.certificate_pem, announced.material.authority.certificate_pem)
+    assert switched.material.bundle == announced.material.bundle
+    assert plan(switched.material, TERMS, at(late)).reasons == ()
+
+
+def test_an_authority_leaves_the_bundle_when_it_has_ended() -> None:
+    material = fresh()
+    ended = new_authority(NOW - 100 * DAY, lifetime=50 * DAY)
+    made = plan(replace(material, bundle=(*material.bundle, certificate(ended))), TERMS, at(NOW))
+    assert made.reasons == ("the bundle did not hold exactly the authorities to trust",)
+    assert made.material.bundle == material.bundle
+
+
+def test_a_bundle_that_lost_the_authority_gets_it_back() -> None:
+    material = fresh()
+    other = certificate(new_authority(NOW))
+    made = plan(replace(material, bundle=(other,)), TERMS, at(NOW, announced=False))
+    assert made.material.bundle == (certificate(material.authority), other)
+
+
+def test_an_expired_authority_and_all_it_issued_are_replaced_at_once() -> None:
+    material = fresh(NOW - 20 * 365 * DAY)
+    made = plan(material, TERMS, at(NOW, announced=False))
+    assert made.reasons == ("the authority ended 2020-01-04", "the serving certificate ended 2011-01-06")
+    assert made.material.bundle == (certificate(made.material.authority),)
+    assert is_trusted(made, NOW)
+
+
+def test_an_expired_serving_certificate_is_replaced_without_waiting() -> None:
+    material = fresh(NOW - 366 * DAY)
+    made = plan(material, TERMS, at(NOW, announced=False))
+    assert made.reasons == ("the serving certificate ended 2029-12-31",)
+    assert made.material.authority == material.authority
+    assert is_trusted(made, NOW)
+
+
+def test_certificates_of_the_future_are_replaced() -> None:
+    """Somebody's clock ran ahead when they were made; the API server would accept none of them."""
+    made = plan(fresh(NOW + 30 * DAY), TERMS, at(NOW, announced=False))
+    assert made.reasons == ("the authority was not valid yet", "the serving certificate was not valid yet")
+    assert is_trusted(made, NOW)
+
+
+@pytest.mark.parametrize(
+    ("terms", "reason"),
+    [
+        pytest.param(
+            Terms(names=("other.svc",)), "the serving certificate did not cover every name", id="names have changed"
+        ),
+        pytest.param(TERMS, "", id="names are the same"),
+    ],
+)
+def test_a_changed_name_makes_a_new_serving_certificate(terms: Terms, reason: str) -> None:
+    assert plan(fresh(), terms, at(NOW)).reasons == ((reason,) if reason else ())
+
+
+def test_a_serving_certificate_of_an_unknown_authority_is_replaced() -> None:
+    stranger = new_authority(NOW)
+    material = replace(fresh(), serving=issue(stranger, TERMS.names, NOW))
+    made = plan(material, TERMS, at(NOW, announced=False))
+    assert made.reasons == ("no authority in the bundle had signed the serving certificate",)
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["announced", "not yet announced"])
+@pytest.mark.parametrize("request_", ["serving", "authority"])
+def test_a_rotation_that_was_asked_for_waits_for_the_one_before(request_: str, announced: bool) -> None:
+    made = plan(fresh(), TERMS, at(NOW, announced=announced, request=request_))
+    expected = {"serving": "a new serving certificate was asked for", "authority": "a new authority was asked for"}
+    assert made.reasons == ((expected[request_],) if announced else ())
+    assert made.ends_request is announced
+    assert is_trusted(made, NOW)
+
+
+def test_former_authorities_retire_when_asked_and_only_when_every_replica_has_followed() -> None:
+    announced = plan(fresh(), TERMS, at(NOW, request="authority")).material
+    assert not plan(announced, TERMS, at(NOW, announced=False, request="retire")).ends_request
+    switched = plan(announced, TERMS, at(NOW, request="retire"))
+    assert (len(switched.material.bundle), switched.ends_request) == (2, False)
+    early = plan(switched.material, TERMS, at(NOW + SPREAD - DAY / 86400, request="retire"))
+    assert (early.reasons, early.ends_request) == ((), False)
+    retired = plan(switched.material, TERMS, at(NOW + SPREAD, request="retire"))
+    assert retired.reasons == ("former authorities are retired, as asked",)
+    assert retired.material.bundle == (certificate(announced.authority),)
+    assert retired.ends_request
+
+
+def test_a_request_that_nobody_knows_is_done_with() -> None:
+    assert plan(fresh(), TERMS, at(NOW, request="everything")).ends_request
+
+
+def test_a_bundle_never_grows_beyond_its_bound() -> None:
+    material = fresh()
+    for hour in range(3 * MOST_AUTHORITIES):
+        now = NOW + timedelta(hours=hour)
+        material = plan(plan(material, TERMS, at(now, request="authority")).material, TERMS, at(now)).material
+        assert len(material.bundle) <= MOST_AUTHORITIES
+    assert certificate(material.authority) in material.bundle
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+OTHER = fresh()
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        pytest.param({"ca.key": None}, ["there is no ca.key"], id="half a pair"),
+        pytest.param({"ca.crt": "%%%"}, ["ca.crt or ca.key: not base64"], id="no base64"),
+        pytest.param({"tls.crt": encoded(b"garbage")}, ["tls.crt or tls.key: not a PEM certificate"], id="no PEM"),
+        pytest.param({"tls.key": data_of(OTHER)["tls.key"]}, ["tls.key is not the key of tls.crt"], id="other key"),
+        pytest.param(
+            {"ca.crt": data_of(OTHER)["tls.crt"], "ca.key": data_of(OTHER)["tls.key"]},
+            ["ca.crt is not the certificate of an authority"],
+            id="not an authority",
+        ),
+        pytest.param(
+            {"ca-bundle.crt": encoded(b"x")}, ["ca-bundle.crt: not a PEM bundle of certificates"], id="bundle"
+        ),
+        pytest.param({"ca-bundle.crt": encoded(b"")}, ["ca-bundle.crt: not a PEM bundle of certificates"], id="empty"),
+    ],
+)
+def test_garbage_in_a_secret_is_named_and_the_rest_is_used(changes: dict[str, str | None], faults: list[str]) -> None:
+    material = fresh()
+    data = {name: text for name, text in {**data_of(material), **changes}.items() if text is not None}
+    found = material_of(data)
+    assert list(found.faults) == faults
+    parts = [found.authority, found.serving, found.bundle or None]
+    assert sum(part is None for part in parts) == 1
+    made = plan(found, TERMS, at(NOW))
+    assert is_trusted(made, NOW)
+
+
+def test_what_serves_goes_on_serving_when_its_authority_is_lost() -> None:
+    """The key of the authority was overwritten: a new one is announced first, as in any rotation."""
+    material = fresh()
+    made = plan(replace(material, authority=None), TERMS, at(NOW, announced=False))
+    assert made.material.serving == material.serving
+    assert certificate(material.authority) in made.material.bundle
+    assert is_trusted(made, NOW)
+
+
+def test_keys_stay_out_of_what_is_printed() -> None:
+    assert "PRIVATE" not in repr(fresh())
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param({"serving_renewal": timedelta(days=365)}, id="serving"),
+        pytest.param({"authority_renewal": timedelta(days=3650)}, id="authority"),
+        pytest.param({"names": ()}, id="no names"),
+    ],
+)
+def test_terms_that_no_certificate_can_meet_are_refused(terms: dict[str, object]) -> None:
+    with pytest.raises(CertificateError):
+        replace(TERMS, **terms)
