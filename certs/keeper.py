@@ -94,8 +94,8 @@ class CertificateKeeper:
         secret = self._cluster.get(self._kept.secret.path)
         found = material_of(_data(secret))
         known = found.or_else(self._remembered)
-        if not known.bundle:  # nobody remembers: other replicas may be serving under what is trusted at the moment
-            known = replace(known, bundle=all_trusted(configurations))
+        if not found.bundle:  # what is trusted at the moment stays so: other replicas may be serving under it
+            known = replace(known, bundle=(*known.bundle, *all_trusted(configurations)))
         situation = Situation(
             now=self._cluster.now(), is_announced=self._is_announced(known, configurations), request=_request(secret)
         )

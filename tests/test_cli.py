@@ -246,7 +246,7 @@ def test_certs_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
 
 
 def test_serve_without_a_certificate_says_how_to_get_one(here: Path) -> None:
-    result = serve("--cert", "c", "--key", "k")
+    result = serve("--cert", "c", "--key", "k", "--inventory", "inventory.yaml")
     assert (result.exit_code, result.stderr) == (
         2,
         "c: no such file; `gpu-policy certs` makes a certificate and its key\n",

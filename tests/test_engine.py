@@ -206,7 +206,7 @@ def test_the_annotation_names_the_rules_that_injected() -> None:
 def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> None:
     raw = pod(2, annotations={engine.ANNOTATION: "nodeAffinity"})
     completed = engine.complete(raw, policy(INJECTING), FACTS)
-    assert raw["metadata"]["annotations"] == completed.object["metadata"]["annotations"]
+    assert completed.object["metadata"]["annotations"][engine.ANNOTATION] == "nodeAffinity"
     assert len(completed.injected) == 5
     assert "nodeAffinity" in [f.rule for f in engine.judge(raw, policy(INJECTING), FACTS).refusals]
 
@@ -280,6 +280,64 @@ def test_a_pod_completed_by_a_recent_policy_is_not_missed_under_a_newer_one() ->
     past = policy({"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}})
     completed = engine.complete(pod(1), past, FACTS)
     assert kinds(engine.judge(completed.object, policy(REQUIRED_POOL), FACTS, earlier=[past])) == []
+
+
+POOL_A = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["a"]}]}, "tolerations": {}})
+POOL_B = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["b"]}]}, "tolerations": {}})
+NO_POOL = policy({"nodeAffinity": {"mode": "disabled"}, "tolerations": {}})
+NOTHING = policy({"gpuLimits": {"maxPerPod": 4}})
+
+
+@pytest.mark.parametrize("behind", [True, False], ids=["behind", "ahead"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(POOL_A, POOL_B, id="another value"),
+        pytest.param(POOL_A, NO_POOL, id="switched off"),
+        pytest.param(NO_POOL, POOL_A, id="switched on"),
+        pytest.param(POOL_A, NOTHING, id="everything switched off"),
+        pytest.param(NOTHING, POOL_A, id="everything switched on"),
+    ],
+)
+def test_a_change_of_policy_loses_no_pod_while_replicas_are_out_of_step(
+    before: Policy, after: Policy, behind: bool
+) -> None:
+    """The one replica completes the pod, the other judges it, and one of them has not got the change yet."""
+    if behind:
+        completed = engine.complete(pod(1), after, FACTS, earlier=[before])
+        assert kinds(engine.judge(completed.object, before, FACTS)) == []
+    else:
+        completed = engine.complete(pod(1), before, FACTS)
+        assert kinds(engine.judge(completed.object, after, FACTS, earlier=[before])) == []
+
+
+def in_pool(value: str, **annotations: str) -> dict[str, Any]:
+    return pod(1, annotations=annotations, spec={"nodeSelector": {"pool": value}})
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    ["_default@000000000000", "elsewhere@1", "", f"_default@{POOL_B.short_hash}"],
+    ids=["made up", "x", "empty", "old"],
+)
+def test_nobody_can_write_the_stamp_instead(stamp: str) -> None:
+    """A pod that contradicts the policy is refused, whatever policy it says it was completed by."""
+    raw = in_pool("b", **{engine.STAMP: stamp})
+    raw["spec"]["tolerations"] = [{"operator": "Exists"}]
+    completed = engine.complete(raw, POOL_A, FACTS)
+    assert completed.object["metadata"]["annotations"][engine.STAMP] == f"_default@{POOL_A.short_hash}"
+    assert kinds(engine.judge(completed.object, POOL_A, FACTS, earlier=[POOL_B])) == [Kind.VIOLATION]
+
+
+def test_what_is_not_about_injections_is_judged_by_the_policy_in_force_whoever_completed_the_pod() -> None:
+    limited = policy({"gpuLimits": {"maxPerPod": 1}, "tolerations": {}})
+    completed = engine.complete(pod(2), policy({"gpuLimits": {"maxPerPod": 2}, "tolerations": {}}), FACTS)
+    assert kinds(engine.judge(completed.object, limited, FACTS)) == [Kind.VIOLATION]
+
+
+def test_a_pod_that_no_policy_completes_gets_no_stamp() -> None:
+    assert engine.complete(pod(1), NOTHING, FACTS, earlier=[policy({"gpuLimits": {"maxPerPod": 9}})]).patch == ()
+    assert engine.complete(pod(0), POOL_A, FACTS, earlier=[POOL_B]).patch == ()
 
 
 def test_a_runtime_class_that_the_cluster_lacks_is_not_missed() -> None:

@@ -129,9 +129,9 @@ def test_example_2_gets_all_five_injections() -> None:
     spec: dict[str, Any] = dict(item.result["spec"])
     trainer = spec["containers"][0]
     node_affinity = spec["affinity"]["nodeAffinity"]
-    assert item.result["metadata"]["annotations"] == {
-        "gpupolicy.dev/injected": "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
-    }
+    annotations = item.result["metadata"]["annotations"]
+    assert annotations["gpupolicy.dev/injected"] == "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
+    assert annotations["gpupolicy.dev/policy"].startswith("team-vision@")
     assert {"nvidia.com/gpu"} <= {toleration["key"] for toleration in spec["tolerations"]}
     assert len(node_affinity) == 2
     assert spec["runtimeClassName"] == "nvidia"

@@ -17,14 +17,20 @@ from webhook.rules.rule import Advice, Facts, IfMissing, InjectionSettings, Mode
 ANNOTATION = "gpupolicy.dev/injected"
 """Names the rules that completed a pod. It informs people and is never read back."""
 
+STAMP = "gpupolicy.dev/policy"
+"""Names the policy, with its version, by which a pod was last completed. Policies reach replicas at different moments:
+`judge` learns from it that the pod was completed by one that it does not have yet. Whatever else stands in it when the
+pod is completed is replaced, so nobody can write it instead."""
 
-def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Outcome:
+
+def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: Sequence[Policy] = ()) -> Outcome:
     """The mutating phase: inject what the enforced rules inject, and say what the others would.
 
-    A pod that the API server will refuse on its own never reaches the validating phase, so it is judged here too; any
-    other is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod.
+    A pod that `policy` leaves alone is stamped all the same where one of the `earlier` policies would complete it. One
+    that the API server will refuse on its own never reaches the validating phase, so it is judged here too; any other
+    is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod.
     """
-    pod = pod_from_raw(raw)
+    pod = original = pod_from_raw(raw)
     draft = Draft(raw)
     findings: list[Finding] = []
     placement, completion = policy.mutators
@@ -38,6 +44,10 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Outcome:
         return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
     if injected and ANNOTATION not in pod.annotations:
         Annotate(ANNOTATION, ",".join(injected)).write(draft)
+    stamp = _stamp_of(policy)
+    found = pod.annotations.get(STAMP)
+    if found != stamp and (injected or found is not None or any(_completes(p, original, facts) for p in earlier)):
+        Annotate(STAMP, stamp).write(draft)
     return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))
 
 
@@ -52,13 +62,18 @@ def judge(
     """The validating phase.
 
     On CREATE (`old` is None) also report enforced injections that the final pod lacks under `policy` and under every
-    one of the `earlier` policies. On UPDATE report only what the new pod violates and the old one did not. Raises
+    one of the `earlier` policies. What one of those injected is not held against the pod, and neither is what comes of
+    a policy that is not known here. On UPDATE report only what the new pod violates and the old one did not. Raises
     ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw)
     findings = list(_violations(pod, policy.validators, facts))
     if old is None:
-        findings.extend(_missing(pod, policy, facts, earlier))
+        stamp = pod.annotations.get(STAMP)
+        authors = [author for author in (policy, *earlier) if stamp in (None, _stamp_of(author))]
+        findings = [finding for finding in findings if _is_the_pods_own(finding, pod, policy, authors, facts)]
+        if authors:
+            findings.extend(_missing(pod, policy, facts, earlier))
     elif findings:
         known = set(_violations(pod_from_raw(old), policy.validators, facts))
         findings = [finding for finding in findings if finding not in known]
@@ -187,6 +202,28 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
                 "Create the pod again, or tell the platform team",
                 refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
             )
+
+
+def _is_the_pods_own(finding: Finding, pod: Pod, policy: Policy, authors: Sequence[Policy], facts: Facts) -> bool:
+    """Whether a finding cannot come of another policy's injection: every policy that may have completed the pod has it.
+
+    False where the pod was completed by a policy that is not known here.
+    """
+    if not any(bound.rule.judges_injections for bound in policy.validators if bound.rule.key == finding.rule):
+        return True
+    return bool(authors) and all(
+        any(found.rule == finding.rule for found in _violations(pod, author.validators, facts)) for author in authors
+    )
+
+
+def _stamp_of(policy: Policy) -> str:
+    return f"{policy.name}@{policy.short_hash}"
+
+
+def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:
+    """Whether an enforced rule of the policy would inject something."""
+    enforced = (bound for stage in policy.mutators for bound in stage if bound.mode is Mode.ENFORCE)
+    return any(_edits(bound, pod, facts) for bound in enforced)
 
 
 def _edits(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:

@@ -16,7 +16,8 @@ from webhook.policy.policy_set import PolicySet
 USING = PolicySet.of(policy({"tolerations": {}, "gpuLimits": {"maxPerPod": 4}, "visibleDevices": {"mode": "warn"}}), {})
 UNREADABLE = DocumentError("b.yaml", 3, 17, "a git conflict marker; resolve the conflict")
 TOLERATION = {"operator": "Exists", "key": "nvidia.com/gpu", "effect": "NoSchedule"}
-ANNOTATIONS = {"gpupolicy.dev/injected": "tolerations"}
+STAMP = f"_default@{USING.default.short_hash}"
+ANNOTATIONS = {"gpupolicy.dev/injected": "tolerations", "gpupolicy.dev/policy": STAMP}
 
 
 def reviewed(*objects: Any, errors: tuple[DocumentError, ...] = (), using: PolicySet = USING) -> ReviewList:
@@ -35,7 +36,8 @@ def test_json_is_the_contract_word_for_word() -> None:
     exposed["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     patch = [
         {"op": "add", "path": "/spec/tolerations", "value": [TOLERATION]},
-        {"op": "add", "path": "/metadata/annotations", "value": ANNOTATIONS},
+        {"op": "add", "path": "/metadata/annotations", "value": {"gpupolicy.dev/injected": "tolerations"}},
+        {"op": "add", "path": "/metadata/annotations/gpupolicy.dev~1policy", "value": STAMP},
     ]
     result = pod(1, annotations=ANNOTATIONS, spec={"tolerations": [TOLERATION]})
     result["spec"]["containers"] = exposed["spec"]["containers"]
@@ -95,7 +97,7 @@ def test_json_renders_whatever_a_manifest_may_hold(value: Any) -> None:
 
 def test_the_patch_in_the_report_makes_the_result() -> None:
     item = json.loads(as_json.render(reviewed(pod(2), using=policies({"tolerations": {}}))))["items"][0]
-    assert [operation["op"] for operation in item["patch"]] == ["add", "add"]
+    assert [operation["op"] for operation in item["patch"]] == ["add", "add", "add"]
 
 
 def test_a_diff_shows_what_is_added_as_yaml() -> None:
@@ -105,6 +107,7 @@ def test_a_diff_shows_what_is_added_as_yaml() -> None:
     assert added == [
         "  annotations:",
         "    gpupolicy.dev/injected: tolerations",
+        f"    gpupolicy.dev/policy: {STAMP}",
         "  tolerations:",
         "  - operator: Exists",
         "    key: nvidia.com/gpu",
@@ -136,6 +139,7 @@ def test_text_names_what_became_of_each_object_and_the_total(width: int) -> None
         "completed Pod team/trainer  a.yaml  policy _default",
         '    + /spec/tolerations [{"operator":"Exists","key":"nvidia.com/gpu","effect":"NoSchedule"}]',
         '    + /metadata/annotations {"gpupolicy.dev/injected":"tolerations"}',
+        f'    + /metadata/annotations/gpupolicy.dev~1policy "{STAMP}"',
         "allowed   Pod team/trainer  a.yaml  policy _default",
         "refused   Pod team/trainer  a.yaml  policy _default",
         "    refused: gpuLimits: spec: asks for 5 GPUs; the policy allows at most 4 per pod. Ask for 4 or fewer.",

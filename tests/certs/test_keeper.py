@@ -249,15 +249,18 @@ class Replicas:
 
     def happen(self, event: str, number: int) -> None:
         if event in ("tick", "days"):
-            self.pass_time(timedelta(seconds=45) if event == "tick" else timedelta(days=40), number)
-        elif event == "restart":
+            self.pass_time(timedelta(seconds=45), number)
+        if event == "days":
+            self.cluster.pass_time(timedelta(days=40))
+            self.look_from(number)
+        if event == "restart":
             self.keepers[number] = Keeper(self.cluster, self.folder / str(number))
         elif event == "delete":
             self.cluster.objects.pop(SECRET.path, None)
         elif SECRET.path in self.cluster.objects and event == "garbage":
             broken = {**material(self.cluster), ("ca.key", "tls.crt", "ca-bundle.crt")[number]: "Z2FyYmFnZQ=="}
             self.cluster.put(SECRET.path, {**self.cluster.objects[SECRET.path], "data": broken})
-        elif SECRET.path in self.cluster.objects and event != "look":
+        elif SECRET.path in self.cluster.objects and event in ("serving", "authority", "retire"):
             self.cluster.annotate(event)
         if event in ("look", "restart"):
             self.keepers[number].look()

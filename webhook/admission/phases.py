@@ -35,8 +35,11 @@ class Decision:
 UNCONCERNED = Decision(Answer(is_allowed=True))
 
 
-def mutate(request: Request, policies: PolicySet, facts: Facts) -> Decision:
-    """The mutating phase: complete pods on CREATE, check the templates of workloads on CREATE and UPDATE."""
+def mutate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
+    """The mutating phase: complete pods on CREATE, check the templates of workloads on CREATE and UPDATE.
+
+    `earlier` are the policy sets that another replica may still use.
+    """
     path = template_path(request.api_version, request.kind)
     if path is None or request.object is None or _is_mirror_pod(request):
         return UNCONCERNED
@@ -44,7 +47,7 @@ def mutate(request: Request, policies: PolicySet, facts: Facts) -> Decision:
     if not path:
         if request.operation != "CREATE" or request.subresource:
             return UNCONCERNED
-        return _decide(engine.complete(request.object, policy, facts))
+        return _decide(engine.complete(request.object, policy, facts, earlier=_others(policy, request, earlier)))
     if request.subresource:
         return UNCONCERNED
     outcome = engine.check_template(request.object, path, policy, facts, old=request.old_object)
@@ -64,13 +67,18 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
     policy = policies.for_namespace(request.namespace)
     if request.operation == "UPDATE":
         return _decide(engine.judge(raw, policy, facts, old=old if old is not None else {}))
-    past: list[Policy] = [past.for_namespace(request.namespace) for past in earlier]
-    return _decide(engine.judge(raw, policy, facts, earlier=[p for p in past if p.hash != policy.hash]))
+    return _decide(engine.judge(raw, policy, facts, earlier=_others(policy, request, earlier)))
 
 
 def malformed(error: ShapeError) -> Decision:
     """Refuse an object that no API server would have accepted either."""
     return Decision(Answer(is_allowed=False, message=f"{error}; correct the manifest", code=422))
+
+
+def _others(policy: Policy, request: Request, earlier: Sequence[PolicySet]) -> list[Policy]:
+    """What other sets have for the request's namespace, where it is not the same."""
+    others = (policies.for_namespace(request.namespace) for policies in earlier)
+    return [other for other in others if other.hash != policy.hash]
 
 
 def _as_pod(request: Request, raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -155,6 +155,11 @@ def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, tu
     return excluded
 
 
+def references(settings: Settings) -> Iterator[Expression]:
+    """The labels that nodes must or should have."""
+    yield from (entry.expression for entry in (*settings.required, *settings.preferred))
+
+
 RULE = Rule(
     key="nodeAffinity",
     promise="GPU pods run only on the nodes that the platform names.",
@@ -162,4 +167,6 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     stage=Stage.PLACEMENT,
+    judges_injections=True,
+    references=references,
 )

@@ -18,7 +18,9 @@ from webhook.model.edits import Edit
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.selectors import Expression
 from webhook.model.shape import spelled
+from webhook.model.tolerations import Toleration
 
 
 class Mode(StrEnum):
@@ -152,6 +154,19 @@ class Stage(IntEnum):
     """Sees the pod with its placement decided."""
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimeClassName:
+    """The name of a RuntimeClass."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"RuntimeClass {self.name}"
+
+
+Reference = RuntimeClassName | Expression | Toleration
+"""Something of the cluster that settings name: a RuntimeClass, a label of nodes, a taint by what tolerates it."""
+
 Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]
 
@@ -172,5 +187,10 @@ class Rule:
     stage: Stage = Stage.COMPLETION
     anticipates_validation: bool = False
     """Whether some of its violations are `fails_validation`: only such a rule is asked about them at `/mutate`."""
+    judges_injections: bool = False
+    """Whether its violations are of what it injects itself, so that what another version of the policy injected could
+    be taken for the author's."""
     vendors: frozenset[Vendor] = frozenset(Vendor)
     """Whose GPUs the rule concerns; the API server keeps pods that concern no rule away."""
+    references: Callable[[Any], Iterable[Reference]] = lambda _: ()
+    """What its settings name of the cluster, for people who want to know whether the cluster has it."""

@@ -12,7 +12,7 @@ from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
 from webhook.rules.names import ObjectName
-from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule
+from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule, RuntimeClassName
 
 TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
 ELSEWHERE = "Change nodeSelector or affinity, or set runtimeClassName"
@@ -82,10 +82,16 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
     )
 
 
+def references(settings: Settings) -> Iterator[RuntimeClassName]:
+    """The RuntimeClass that is set."""
+    yield RuntimeClassName(settings.name)
+
+
 RULE = Rule(
     key="runtimeClass",
     promise="NVIDIA pods run under the RuntimeClass of the container toolkit.",
     settings=Settings,
     mutate=mutate,
     vendors=frozenset({Vendor.NVIDIA}),
+    references=references,
 )

@@ -86,10 +86,16 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration
             yield AddToleration(toleration)
 
 
+def references(settings: Settings) -> Iterator[Toleration]:
+    """The taints that are tolerated."""
+    yield from (entry.toleration for entry in settings.add)
+
+
 RULE = Rule(
     key="tolerations",
     promise="GPU pods tolerate the taints of GPU nodes.",
     settings=Settings,
     mutate=mutate,
     stage=Stage.PLACEMENT,
+    references=references,
 )

@@ -1,0 +1,118 @@
+"""How certificates stand that somebody else keeps, and what a bundle accepts."""
+
+import base64
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.authority import CertificateError, issue, new_authority, not_after
+from certs.cluster import ClusterError
+from certs.status import CertificateWitness
+from certs.trust import read_bundle, trusted_until
+from tests.certs.memory_cluster import CONFIGURATIONS, MemoryCluster
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+AUTHORITY = new_authority(NOW)
+SERVING = issue(AUTHORITY, ["gpu-policy.gpu-policy.svc"], NOW)
+STRANGER = new_authority(NOW)
+
+
+def trust(cluster: MemoryCluster, *authorities: bytes) -> None:
+    for path in CONFIGURATIONS:
+        configuration = cluster.objects[path]
+        configuration["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(b"".join(authorities)).decode()
+        cluster.put(path, configuration)
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster(NOW)
+
+
+@pytest.fixture
+def witness(cluster: MemoryCluster, tmp_path: Path) -> CertificateWitness:
+    (tmp_path / "tls.crt").write_bytes(SERVING.certificate_pem)
+    return CertificateWitness(cluster, tmp_path / "tls.crt", CONFIGURATIONS)
+
+
+def test_a_witness_says_when_each_part_ends_and_writes_nothing(
+    cluster: MemoryCluster, witness: CertificateWitness
+) -> None:
+    trust(cluster, STRANGER.certificate_pem, AUTHORITY.certificate_pem)
+    witness.look()
+    leaf = not_after(SERVING.certificate_pem)
+    assert witness.status.ends == {"leaf": leaf, "ca": not_after(AUTHORITY.certificate_pem), "ca_bundle": leaf}
+    assert witness.status.fault == ""
+    assert cluster.writes == []
+
+
+@pytest.mark.parametrize("bundle", [b"", STRANGER.certificate_pem], ids=["blank", "another authority"])
+def test_a_witness_says_that_the_served_certificate_is_not_trusted(
+    bundle: bytes, cluster: MemoryCluster, witness: CertificateWitness
+) -> None:
+    trust(cluster, bundle)
+    witness.look()
+    assert witness.status.ends["ca_bundle"] == NOW
+    assert "ca" not in witness.status.ends
+    assert "does not hold the authority that signed" in witness.status.fault
+
+
+def test_a_witness_says_that_the_served_certificate_has_ended(
+    cluster: MemoryCluster, witness: CertificateWitness
+) -> None:
+    trust(cluster, AUTHORITY.certificate_pem)
+    cluster.pass_time(366 * DAY)
+    witness.look()
+    assert "ended 2031-01-01 00:00 UTC; renew it" in witness.status.fault
+
+
+def test_a_witness_without_configurations_knows_the_certificate_alone(
+    cluster: MemoryCluster, witness: CertificateWitness
+) -> None:
+    cluster.objects.clear()
+    witness.look()
+    assert (set(witness.status.ends), witness.status.fault) == ({"leaf"}, "")
+
+
+def test_a_witness_that_cannot_look_keeps_what_it_saw(cluster: MemoryCluster, witness: CertificateWitness) -> None:
+    trust(cluster, AUTHORITY.certificate_pem)
+    witness.look()
+    ends = witness.status.ends
+    cluster.unreachable = True
+    with pytest.raises(ClusterError):
+        witness.look()
+    assert (witness.status.ends, witness.status.fault) == (ends, "no answer")
+
+
+def test_a_missing_file_is_named(cluster: MemoryCluster, tmp_path: Path) -> None:
+    witness = CertificateWitness(cluster, tmp_path / "tls.crt", ())
+    with pytest.raises(CertificateError, match=r"tls\.crt cannot be read: No such file"):
+        witness.look()
+
+
+@pytest.mark.parametrize(
+    ("bundle", "end"),
+    [
+        pytest.param(AUTHORITY.certificate_pem, not_after(SERVING.certificate_pem), id="its authority"),
+        pytest.param(STRANGER.certificate_pem, None, id="another"),
+        pytest.param(
+            STRANGER.certificate_pem + AUTHORITY.certificate_pem, not_after(SERVING.certificate_pem), id="both"
+        ),
+    ],
+)
+def test_a_bundle_accepts_what_one_of_its_authorities_signed(bundle: bytes, end: datetime | None) -> None:
+    assert trusted_until(SERVING.certificate_pem, bundle) == end
+
+
+def test_trust_ends_with_the_authority_where_that_ends_first() -> None:
+    short = new_authority(NOW, lifetime=10 * DAY)
+    serving = issue(short, ["a.svc"], NOW, lifetime=9 * DAY)
+    assert trusted_until(serving.certificate_pem, short.certificate_pem) == NOW + 9 * DAY
+    assert trusted_until(issue(short, ["a.svc"], NOW).certificate_pem, short.certificate_pem) == NOW + 10 * DAY
+
+
+def test_what_is_no_bundle_is_an_error() -> None:
+    with pytest.raises(CertificateError, match="not a PEM bundle"):
+        read_bundle(b"nothing")
