@@ -39,7 +39,7 @@ bench: $(READY) ## Measure; docs/performance.md says what with
 	$(BIN)/python -m tests.benchmarks.memory
 	$(BIN)/python -m tests.benchmarks.through_apiserver
 
-docs: $(READY) ## Generate what is generated
+docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md
 	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
 	$(BIN)/python -m deploy.generate
@@ -49,6 +49,7 @@ lock: ## Resolve the dependencies anew
 	$(BIN)/pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe --extra dev -o requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe --only-build-deps --build-deps-for=wheel -o requirements-build.lock pyproject.toml
 
 $(READY): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 is " + sys.version.split()[0] + "; 3.11 or newer is needed: make PYTHON=...")'

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
+from tests.deploy.manifests import shipped
 from tests.replicas import POLICY, Replica
 from tests.reviews import (
     FACTS,
@@ -40,7 +40,6 @@ from webhook.policy.policy_set import PolicySet
 
 ROOT = Path(__file__).parent.parent
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
-REGISTRATIONS = sorted((ROOT / "deploy" / "registration").glob("*.yaml"))
 EXPOSED = env("NVIDIA_VISIBLE_DEVICES", "all")
 
 
@@ -56,16 +55,6 @@ def is_refused(raw: dict[str, Any], using: PolicySet = ENFORCED) -> bool:
     """Whether either phase refuses the pod, as the API server would ask them."""
     mutated = mutate(raw, using=using)
     return not mutated.answer.is_allowed or not validate(patched(raw, mutated), using=using).answer.is_allowed
-
-
-def webhooks() -> list[dict[str, Any]]:
-    """Every webhook entry that is shipped, of both phases and for both ages of clusters."""
-    documents = [document for file in REGISTRATIONS for document in yaml.safe_load_all(file.read_text()) if document]
-    return [entry for document in documents for entry in document["webhooks"]]
-
-
-def deployed(file: str) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all((ROOT / "deploy" / file).read_text()) if document]
 
 
 # A1: an object in some namespace disables a rule of the cluster.
@@ -96,13 +85,17 @@ def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> 
         replica.ask("/mutate", {"metadata": {"name": "team"}, "spec": {"rules": {}}}, kind=kind)
     assert replica.store.check() is False
     assert replica.store.current is before
-    (role,) = [document for document in deployed("10-rbac.yaml") if document["kind"] == "ClusterRole"]
-    readable = {resource for rule in role["rules"] for resource in rule["resources"]}
-    assert readable == {"nodes", "runtimeclasses"}
+    readable = {name for rule in shipped().one("ClusterRole")["rules"] for name in rule["resources"]}
+    assert readable == {
+        "nodes",
+        "runtimeclasses",
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+    }
 
 
 def test_A1_no_label_that_a_tenant_can_set_keeps_a_namespace_away() -> None:
-    for entry in webhooks():
+    for entry in shipped().entries:
         assert "objectSelector" not in entry
         selectors = entry["namespaceSelector"]["matchExpressions"]
         assert {selector["key"] for selector in selectors} == {"kubernetes.io/metadata.name"}
@@ -120,7 +113,7 @@ def test_A2_every_version_of_a_workload_is_checked(kind: str, version: str) -> N
 
 
 def test_A2_the_configurations_ask_for_every_version() -> None:
-    for entry in webhooks():
+    for entry in shipped().entries:
         assert entry["matchPolicy"] == "Equivalent"
         assert {version for rule in entry["rules"] for version in rule["apiVersions"]} == {"*"}
 
@@ -184,9 +177,10 @@ def test_A5_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_
 
 
 def test_A5_a_request_without_an_answer_stops_the_pod() -> None:
-    """Where conditions keep pods without GPUs away; before 1.28 every pod is sent, and none may depend on us."""
-    for entry in webhooks():
-        assert entry["failurePolicy"] == ("Fail" if "matchConditions" in entry else "Ignore")
+    """Which only GPU pods notice; what the chart makes for older clusters is tried in tests/deploy."""
+    for entry in shipped().entries:
+        assert entry["failurePolicy"] == "Fail"
+        assert "only-gpu-pods" in {condition["name"] for condition in entry["matchConditions"]}
 
 
 # A6: objects with a deletionTimestamp are skipped.
@@ -260,11 +254,19 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
     assert not [key for key in keys if any(word in key.lower() for word in words)]
 
 
-def test_A8_the_webhook_may_only_read_and_only_what_is_no_secret() -> None:
-    roles = [document for document in deployed("10-rbac.yaml") if document["kind"] in {"ClusterRole", "Role"}]
-    rules = [rule for role in roles for rule in role["rules"]]
-    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch"}
-    assert {resource for rule in rules for resource in rule["resources"]} == {"nodes", "runtimeclasses"}
+def test_A8_the_webhook_may_read_no_object_of_a_tenant_and_write_only_what_is_its_own() -> None:
+    """Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted."""
+    objects = shipped()
+    for rule in objects.one("ClusterRole")["rules"]:
+        if rule["resources"] not in (["nodes"], ["runtimeclasses"]):
+            assert rule["resourceNames"] == ["gpu-policy"]
+            assert set(rule["verbs"]) == {"get", "update"}
+        else:
+            assert set(rule["verbs"]) == {"list", "watch"}
+    named, creating = objects.one("Role")["rules"]
+    assert (named["resourceNames"], named["verbs"]) == (["gpu-policy-tls"], ["get", "update"])
+    assert (creating["resources"], creating["verbs"]) == (["secrets"], ["create"])
+    assert len(objects.of("RoleBinding") + objects.of("ClusterRoleBinding")) == 2
 
 
 # A9: messages show what belongs to other tenants.
@@ -296,7 +298,7 @@ def test_A9_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
 
 
 def test_A12_the_configurations_ask_for_the_subresources_that_change_a_pod() -> None:
-    for entry in webhooks():
+    for entry in shipped().entries:
         if entry["name"].startswith("validate"):
             updated = {r for rule in entry["rules"] if "UPDATE" in rule["operations"] for r in rule["resources"]}
             assert updated == {"pods", "pods/ephemeralcontainers", "pods/resize"}
@@ -452,14 +454,13 @@ def test_A32_requests_are_no_way_around_limits() -> None:
 # A33: somebody other than the API server talks to the port. The caps on connections are tried in tests/admission.
 
 
-def test_A33_the_sample_network_policy_leaves_only_the_port_of_the_webhook_open() -> None:
-    (network_policy,) = deployed("optional/networkpolicy.yaml")
-    (deployment,) = deployed("40-deployment.yaml")
-    template = deployment["spec"]["template"]
-    selected = network_policy["spec"]["podSelector"]["matchLabels"].items()
-    assert selected <= template["metadata"]["labels"].items()
-    (rule,) = network_policy["spec"]["ingress"]
-    ports = [port["name"] for port in template["spec"]["containers"][0]["ports"]]
+def test_A33_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> None:
+    objects = shipped()
+    network_policy = objects.one("NetworkPolicy")["spec"]
+    labels = objects.one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert network_policy["podSelector"]["matchLabels"].items() <= labels.items()
+    (rule,) = network_policy["ingress"]
+    ports = [port["containerPort"] for port in objects.container["ports"]]
     assert [port["port"] for port in rule["ports"]] == ports
 
 
@@ -504,4 +505,4 @@ def test_A34_a_generated_name_is_no_obstacle() -> None:
 
 def test_A34_a_dry_run_gets_the_answer_that_the_real_run_would_get() -> None:
     assert mutate(pod(2), dryRun=True).answer == mutate(pod(2)).answer
-    assert {entry["sideEffects"] for entry in webhooks()} == {"None"}
+    assert {entry["sideEffects"] for entry in shipped().entries} == {"None"}

@@ -31,7 +31,11 @@ def replica(tmp_path: Path) -> Iterator[Replica]:
 def test_mutate_answers_with_a_patch(replica: Replica) -> None:
     response = replica.ask("/mutate", pod(1))
     assert response["allowed"]
-    assert [operation["path"] for operation in patch_of(response)] == ["/spec/tolerations", "/metadata/annotations"]
+    assert [operation["path"] for operation in patch_of(response)] == [
+        "/spec/tolerations",
+        "/metadata/annotations",
+        "/metadata/annotations/gpupolicy.dev~1policy",
+    ]
 
 
 def test_mutate_refuses_what_the_api_server_would(replica: Replica) -> None:
@@ -189,6 +193,61 @@ def test_before_the_facts_are_loaded_reviews_get_503_with_retry_after(replica: R
     assert replica.client.get("/readyz").status_code == 503
 
 
+def ask_late(replica: Replica, path: str, seconds: float) -> Any:
+    return replica.client.post(path, json=review(pod(1)), environ_overrides={"webhook.waited": lambda: seconds})
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize(
+    ("query", "seconds", "status"),
+    [
+        pytest.param("?timeout=5s", 2.5, 200, id="half of the timeout is left"),
+        pytest.param("?timeout=5s", 2.6, 503, id="less than half of the timeout is left"),
+        pytest.param("?timeout=30s", 14.9, 200, id="a sender with much patience"),
+        pytest.param("?timeout=1s", 0.6, 503, id="a sender with little patience"),
+        pytest.param("", 5.0, 200, id="no timeout stands for ten seconds"),
+        pytest.param("", 5.1, 503, id="over half of ten seconds"),
+        pytest.param("?timeout=forever", 5.1, 503, id="a timeout that is none"),
+        pytest.param("?timeout=99999999999s", 5.1, 503, id="a timeout that nobody has"),
+    ],
+)
+def test_a_request_that_waited_too_long_is_sent_back_instead_of_computed(
+    replica: Replica, path: str, query: str, seconds: float, status: int
+) -> None:
+    answer = ask_late(replica, path + query, seconds)
+    assert status == answer.status_code
+    assert replica.count("gpu_policy_errors_total", reason="overloaded") == (status == 503)
+    if status == 503:
+        assert answer.headers["Retry-After"] == "1"
+        assert answer.text.startswith(f"overloaded: the request waited for {seconds:.1f} s of the ")
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_a_client_that_is_objected_to_gets_no_review_answered(replica: Replica, path: str) -> None:
+    stranger = {"webhook.objection": "client certificate: found none"}
+    answer = replica.client.post(path, json=review(pod(9)), environ_overrides=stranger)
+    assert (answer.status_code, answer.mimetype, answer.text) == (403, "text/plain", "client certificate: found none\n")
+    assert replica.count("gpu_policy_errors_total", reason="forbidden") == 1
+    for page in ("/livez", "/readyz", "/metrics"):
+        assert replica.client.get(page, environ_overrides=stranger).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        pytest.param(400, "bad_request", id="no HTTP"),
+        pytest.param(408, "bad_request", id="too slow"),
+        pytest.param(413, "bad_request", id="too large"),
+        pytest.param(431, "bad_request", id="too many headers"),
+        pytest.param(500, "bug", id="a bug"),
+        pytest.param(503, "overloaded", id="no room"),
+    ],
+)
+def test_what_the_server_answers_itself_is_counted_too(replica: Replica, status: int, reason: str) -> None:
+    replica.service.refused(status)
+    assert replica.count("gpu_policy_errors_total", reason=reason) == 1
+
+
 def test_a_stale_watch_of_an_api_server_that_answers_turns_unready_and_goes_on_answering(replica: Replica) -> None:
     """Readiness steers the traffic away; what still arrives is better answered on the last known facts than refused."""
     replica.facts.state = FactsStatus(True, True, 300.0, True, "nodes: 300 s behind")
@@ -226,6 +285,12 @@ def test_a_draining_replica_is_unready_alive_and_answers(replica: Replica) -> No
     assert replica.client.get("/readyz").status_code == 503
     assert replica.client.get("/livez").status_code == 200
     assert replica.ask("/mutate", pod(1))["allowed"]
+
+
+def test_readiness_is_a_metric_too(replica: Replica) -> None:
+    assert "\ngpu_policy_ready 1.0\n" in replica.client.get("/metrics").text
+    replica.service.is_draining = True
+    assert "\ngpu_policy_ready 0.0\n" in replica.client.get("/metrics").text
 
 
 def test_a_replica_whose_facts_are_not_loaded_is_alive(replica: Replica) -> None:

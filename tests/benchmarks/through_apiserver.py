@@ -23,6 +23,7 @@ import yaml
 from tests.benchmarks.cluster import write_policies
 from tests.benchmarks.peers import cel_policies
 from tests.benchmarks.served import Served, minimal, product, serve
+from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 
 HERE = Path(__file__).parent
@@ -125,13 +126,12 @@ def _registered(plane: ControlPlane, directory: Path, server: Served) -> Iterato
     """Both configurations of deploy/ pointing at the server by Service reference."""
     plane.raw("DELETE", "/api/v1/namespaces/gpu-policy/services/gpu-policy")
     plane.webhook_service("gpu-policy", "gpu-policy", server.port)
-    folder = HERE.parents[1] / "deploy" / "registration"
-    text = (folder / "webhooks.yaml").read_text()
     bundle = base64.b64encode((directory / "certs" / "ca.crt").read_bytes()).decode()
-    documents = list(yaml.safe_load_all(text.replace("${CA_BUNDLE}", bundle)))
-    for document in documents:
-        document["webhooks"][0]["clientConfig"]["service"]["port"] = server.port
-    with _applied(plane, documents):
+    objects = shipped()
+    for entry in objects.entries:
+        entry["clientConfig"]["caBundle"] = bundle
+        entry["clientConfig"]["service"]["port"] = server.port
+    with _applied(plane, objects.configurations):
         yield
 
 

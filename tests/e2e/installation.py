@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from certs.files import ensure_files
+from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.daemon import Daemon
 from tests.e2e.objects import gpu_pod, pod
@@ -80,15 +81,17 @@ class Installation:
             connection.close()
 
     def configurations(self) -> list[dict[str, Any]]:
-        """The webhook configurations of deploy/ for this server's version, pointing at this process."""
-        variant = "webhooks.yaml" if self.plane.version >= (1, 28) else "webhooks-before-1.28.yaml"
-        text = (ROOT / "deploy" / "registration" / variant).read_text()
+        """The webhook configurations of deploy/install.yaml, as this server's version takes them, pointing here."""
         bundle = base64.b64encode(self.files.ca_file.read_bytes()).decode()
-        documents = list(yaml.safe_load_all(text.replace("${CA_BUNDLE}", bundle)))
-        for document in documents:
-            for webhook in document["webhooks"]:
+        configurations = shipped().configurations
+        for configuration in configurations:
+            for webhook in configuration["webhooks"]:
+                webhook["clientConfig"]["caBundle"] = bundle
                 webhook["clientConfig"]["service"]["port"] = self.port
-        return documents
+                if self.plane.version < (1, 28):
+                    del webhook["matchConditions"]
+                    webhook["failurePolicy"] = "Ignore"
+        return configurations
 
     def register(self) -> None:
         """Apply both configurations and wait until the API server uses them."""

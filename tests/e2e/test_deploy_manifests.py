@@ -1,191 +1,128 @@
-"""The manifests of deploy/: accepted by a real API server, complete, and in step with what they are made from."""
+"""What the chart makes, judged by a real API server: objects are accepted, rights are enough and no more."""
 
-import base64
-import re
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from certs.files import ensure_files
-from deploy.generate import MUTATE_RULES, VALIDATE_RULES, manifests
+from tests.deploy.manifests import Objects, needs_helm, rendered
+from tests.deploy.value_sets import EXISTING, SELF, VALUE_SETS, value_sets
 from tests.e2e.control_plane import ControlPlane
-from webhook.model.workload import TEMPLATES
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-FILES = sorted(DEPLOY.rglob("*.yaml"))
-REGISTRATIONS = sorted((DEPLOY / "registration").glob("*.yaml"))
-NEWER_THAN_OLDEST = {"policy/v1 PodDisruptionBudget": (1, 21)}
-"""Kinds that servers do not know before a version."""
-ELSEWHERE = "gpu-policy-manifests"
+pytestmark = needs_helm
+
+NAMESPACE = "gpu-policy-manifests"
 """Stands for the namespace gpu-policy on the server, so that tests which install the webhook find it untouched."""
-SERVICE_ACCOUNT = f"system:serviceaccount:{ELSEWHERE}:gpu-policy"
+OF_OTHERS = {
+    "Certificate": "cert-manager.io/v1",
+    "Issuer": "cert-manager.io/v1",
+    "PrometheusRule": "monitoring.coreos.com/v1",
+    "ServiceMonitor": "monitoring.coreos.com/v1",
+}
+"""Kinds that a cluster knows only where somebody else has brought them."""
 
 
-def documents(file: Path, bundle: str = "Q0E=") -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(file.read_text().replace("${CA_BUNDLE}", bundle)))
+def objects_for(server: ControlPlane, values: dict[str, Any]) -> Objects:
+    major, minor = server.version
+    return rendered(values, version=f"{major}.{minor}.0", namespace=NAMESPACE)
 
 
-def elsewhere(file: Path) -> list[dict[str, Any]]:
-    found = documents(file)
-    for document in found:
-        metadata = document["metadata"]
-        if document["kind"] == "Namespace":
-            metadata["name"] = metadata["labels"]["kubernetes.io/metadata.name"] = ELSEWHERE
-        for place in (metadata, *document.get("subjects", [])):
-            if "namespace" in place:
-                place["namespace"] = ELSEWHERE
-    return found
-
-
-def relative(file: Path) -> str:
-    return str(file.relative_to(DEPLOY))
+def refusals(server: ControlPlane, objects: list[dict[str, Any]]) -> str:
+    """What the server and kubectl say against these objects, unknown fields included; nothing is stored."""
+    text = yaml.safe_dump_all(objects)
+    done = server.kubectl("apply", "--validate=true", "--dry-run=server", "-f", "-", input=text, check=False)
+    accepted = done.stdout.count("(server dry run)")
+    return done.stderr or ("" if accepted == len(objects) else done.stdout)
 
 
 @pytest.fixture(scope="module")
-def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """The API server with the namespace and the rights of the webhook."""
-    rights = yaml.safe_dump_all(elsewhere(DEPLOY / "10-rbac.yaml"))
-    namespace = yaml.safe_dump_all(elsewhere(DEPLOY / "00-namespace.yaml"))
-    control_plane.kubectl("apply", "-f", "-", input=f"{namespace}---\n{rights}")
-    yield control_plane
-    control_plane.kubectl("delete", "-f", "-", input=rights)
+def server(control_plane: ControlPlane) -> ControlPlane:
+    """The API server with a namespace that was applied as manifests apply it."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(namespace))
+    return control_plane
 
 
-@pytest.mark.parametrize("file", FILES, ids=relative)
-def test_every_manifest_is_accepted_without_a_warning(server: ControlPlane, file: Path) -> None:
-    """Validation on refuses unknown fields; where only a kind is too new for the server, that kind is named."""
-    for document in elsewhere(file):
-        kind = f"{document['apiVersion']} {document['kind']}"
-        if server.version < (since := NEWER_THAN_OLDEST.get(kind, (1, 0))):
-            pytest.skip(f"{kind} came with Kubernetes {since}; this is {server.version}")
-        if "matchConditions" in str(document) and server.version < (1, 28):
-            pytest.skip(f"matchConditions came with Kubernetes 1.28; this is {server.version}")
-        done = server.kubectl("apply", "--validate=true", "--dry-run=server", "-f", "-", input=yaml.safe_dump(document))
-        assert done.stdout.count("(server dry run)") == 1
-        assert done.stderr == ""
+@value_sets
+def test_every_object_is_accepted_without_a_warning(server: ControlPlane, values: dict[str, Any]) -> None:
+    if server.version < (1, 28) and values.get("kubeVersion") == "1.28.0":
+        pytest.skip(f"matchConditions, for Kubernetes {values['kubeVersion']}; this is {server.version}")
+    objects = [document for document in objects_for(server, values) if document["kind"] not in OF_OTHERS]
+    assert len(objects) > 10
+    assert refusals(server, objects) == ""
 
 
-def test_applying_the_folder_needs_no_second_try(server: ControlPlane) -> None:
-    """Kubectl reads a folder by name, so what others stand on has to come first."""
-    files = sorted(DEPLOY.glob("*.yaml"))
-    kinds = [document["kind"] for file in files for document in documents(file)]
-    assert kinds[:2] == ["Namespace", "ServiceAccount"]
-    assert kinds.index("ConfigMap") < kinds.index("Deployment")
-    assert not any("Webhook" in kind for kind in kinds), "registered before anything can answer"
+@pytest.mark.parametrize("kind", OF_OTHERS)
+def test_objects_for_other_operators_are_accepted_where_these_are(server: ControlPlane, kind: str) -> None:
+    objects = [document for values in VALUE_SETS.values() for document in objects_for(server, values).of(kind)]
+    assert {document["apiVersion"] for document in objects} == {OF_OTHERS[kind]}
+    if server.raw("GET", f"/apis/{OF_OTHERS[kind]}")[0] == 404:
+        pytest.skip(f"this server has no {OF_OTHERS[kind]} {kind}; tests/deploy looks at its shape")
+    assert refusals(server, objects) == ""
 
 
-def test_a_registration_without_its_bundle_is_refused(server: ControlPlane) -> None:
-    file = DEPLOY / "registration" / "webhooks-before-1.28.yaml"
-    done = server.kubectl("apply", "--dry-run=server", "-f", str(file), check=False)
-    assert done.returncode == 1
-    assert "base64" in done.stderr
+def test_a_disruption_budget_is_made_where_the_server_knows_it(server: ControlPlane) -> None:
+    assert len(objects_for(server, {}).of("PodDisruptionBudget")) == (server.version >= (1, 21))
+    if server.version < (1, 21):
+        pytest.skip(f"policy/v1 PodDisruptionBudget came with Kubernetes 1.21; this is {server.version}")
 
 
-def fill_in(file: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command that the head of a registration names, up to kubectl, in a folder that holds certificates."""
-    (command,) = re.findall(r"^#   (CA_BUNDLE=.* &&)\n#   (sed .*) \|", file.read_text(), flags=re.MULTILINE)
-    script = " ".join(command).replace("THIS_FILE", str(file))
-    return subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+# Rights
+
+ROLES = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl command here")
-@pytest.mark.parametrize("file", REGISTRATIONS, ids=relative)
-def test_the_bundle_is_filled_in_by_the_command_that_the_file_names(file: Path, tmp_path: Path) -> None:
-    result = ensure_files(tmp_path / "certificates", ["gpu-policy.gpu-policy.svc"])
-    for document in yaml.safe_load_all(fill_in(file, tmp_path).stdout):
-        bundle = document["webhooks"][0]["clientConfig"]["caBundle"]
-        assert base64.b64decode(bundle) == result.ca_file.read_bytes()
+@pytest.fixture(scope="module", params=[pytest.param(SELF, id="self"), pytest.param(EXISTING, id="existing")])
+def account(server: ControlPlane, request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, bool]]:
+    """The server with the rights of the replicas, and whether these keep certificates."""
+    objects = [document for document in objects_for(server, request.param) if document["kind"] in ROLES]
+    text = yaml.safe_dump_all(objects)
+    server.kubectl("apply", "-f", "-", input=text)
+    yield server, request.param == SELF
+    server.kubectl("delete", "-f", "-", input=text)
 
 
-@pytest.mark.parametrize("file", REGISTRATIONS, ids=relative)
-def test_nothing_is_registered_without_certificates(file: Path, tmp_path: Path) -> None:
-    """An empty bundle would be accepted, and then every GPU pod refused."""
-    assert fill_in(file, tmp_path).stdout == ""
+MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
+NEVER, KEEPERS, ALWAYS = range(3)
 
 
 @pytest.mark.parametrize(
-    ("verb", "resource", "allowed"),
+    ("verb", "resource", "where", "who"),
     [
-        pytest.param("watch", "nodes", "yes", id="nodes"),
-        pytest.param("list", "runtimeclasses.node.k8s.io", "yes", id="runtime classes"),
-        pytest.param("list", "pods", "no", id="pods"),
-        pytest.param("get", "secrets", "no", id="secrets"),
-        pytest.param("patch", "nodes", "no", id="writing"),
+        pytest.param("list", "nodes", "", ALWAYS, id="list nodes"),
+        pytest.param("watch", "nodes", "", ALWAYS, id="watch nodes"),
+        pytest.param("list", "runtimeclasses.node.k8s.io", "", ALWAYS, id="list runtime classes"),
+        pytest.param("watch", "runtimeclasses.node.k8s.io", "", ALWAYS, id="watch runtime classes"),
+        pytest.param("get", f"{MUTATING}/gpu-policy", "", ALWAYS, id="see its mutating configuration"),
+        pytest.param("get", f"{VALIDATING}/gpu-policy", "", ALWAYS, id="see its validating configuration"),
+        pytest.param("update", f"{MUTATING}/gpu-policy", "", KEEPERS, id="write its mutating configuration"),
+        pytest.param("update", f"{VALIDATING}/gpu-policy", "", KEEPERS, id="write its validating configuration"),
+        pytest.param("get", "secrets/gpu-policy-tls", NAMESPACE, KEEPERS, id="read its Secret"),
+        pytest.param("update", "secrets/gpu-policy-tls", NAMESPACE, KEEPERS, id="write its Secret"),
+        pytest.param("create", "secrets", NAMESPACE, KEEPERS, id="create its Secret"),
+        pytest.param("get", "secrets/another", NAMESPACE, NEVER, id="read another Secret"),
+        pytest.param("list", "secrets", NAMESPACE, NEVER, id="list Secrets"),
+        pytest.param("delete", "secrets/gpu-policy-tls", NAMESPACE, NEVER, id="delete its Secret"),
+        pytest.param("get", "secrets/gpu-policy-tls", "default", NEVER, id="read a Secret elsewhere"),
+        pytest.param("create", "secrets", "default", NEVER, id="create a Secret elsewhere"),
+        pytest.param("update", f"{MUTATING}/another", "", NEVER, id="write another configuration"),
+        pytest.param("get", f"{VALIDATING}/another", "", NEVER, id="see another configuration"),
+        pytest.param("list", MUTATING, "", NEVER, id="list configurations"),
+        pytest.param("create", VALIDATING, "", NEVER, id="create configurations"),
+        pytest.param("delete", f"{MUTATING}/gpu-policy", "", NEVER, id="delete its configuration"),
+        pytest.param("list", "pods", NAMESPACE, NEVER, id="list pods"),
+        pytest.param("get", "configmaps/gpu-policy-policies", NAMESPACE, NEVER, id="read ConfigMaps"),
+        pytest.param("list", "namespaces", "", NEVER, id="list namespaces"),
+        pytest.param("patch", "nodes", "", NEVER, id="change nodes"),
+        pytest.param("create", "serviceaccounts/token", NAMESPACE, NEVER, id="ask for tokens"),
     ],
 )
-def test_the_webhook_may_read_what_it_needs_and_nothing_else(
-    server: ControlPlane, verb: str, resource: str, allowed: str
+def test_A8_the_replicas_may_do_what_they_need_and_nothing_else(
+    account: tuple[ControlPlane, bool], verb: str, resource: str, where: str, who: int
 ) -> None:
-    done = server.kubectl("auth", "can-i", verb, resource, "--all-namespaces", f"--as={SERVICE_ACCOUNT}", check=False)
-    assert done.stdout.strip() == allowed
-
-
-# In step with what they are made from
-
-
-@pytest.mark.parametrize("file", manifests(), ids=relative)
-def test_generated_files_are_what_their_sources_make_of_them(file: Path) -> None:
-    assert manifests()[file] == file.read_text(), "run `python -m deploy.generate`"
-
-
-def test_every_workload_kind_whose_template_is_known_is_registered() -> None:
-    registered = {(group, name) for rule in MUTATE_RULES for group in rule["apiGroups"] for name in rule["resources"]}
-    assert registered == {(group, f"{kind.lower()}s") for group, kind in TEMPLATES} | {("", "pods")}
-    assert {name for rule in VALIDATE_RULES for name in rule["resources"]} == {
-        "pods",
-        "pods/ephemeralcontainers",
-        "pods/resize",
-    }
-
-
-def test_the_certificate_volume_holds_what_the_arguments_name() -> None:
-    (deployment,) = documents(DEPLOY / "40-deployment.yaml")
-    pod = deployment["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    options = dict(argument.removeprefix("--").split("=") for argument in container["args"][1:])
-    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    assert (options["cert"], options["key"]) == (f"{mounts['tls']}/tls.crt", f"{mounts['tls']}/tls.key")
-    assert options["policies"] == mounts["policies"]
-    assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
-    (configmap,) = documents(DEPLOY / "20-policies.yaml")
-    assert configmap["metadata"]["name"] == pod["volumes"][0]["configMap"]["name"]
-
-
-def test_the_service_and_the_configurations_lead_to_the_port_that_is_served() -> None:
-    (service,) = documents(DEPLOY / "30-service.yaml")
-    (deployment,) = documents(DEPLOY / "40-deployment.yaml")
-    template = deployment["spec"]["template"]
-    (port,) = service["spec"]["ports"]
-    (served,) = template["spec"]["containers"][0]["ports"]
-    assert port["targetPort"] == served["name"]
-    assert f"--port={served['containerPort']}" in template["spec"]["containers"][0]["args"]
-    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
-    for name in ("webhooks.yaml", "webhooks-before-1.28.yaml"):
-        for document in documents(DEPLOY / "registration" / name):
-            reference = document["webhooks"][0]["clientConfig"]["service"]
-            assert (reference["namespace"], reference["name"]) == (
-                service["metadata"]["namespace"],
-                service["metadata"]["name"],
-            )
-            assert reference["port"] == port["port"]
-
-
-@pytest.mark.parametrize(
-    ("name", "policy", "conditions"),
-    [
-        pytest.param("webhooks.yaml", "Fail", 2, id="1.28 and newer"),
-        pytest.param("webhooks-before-1.28.yaml", "Ignore", 0, id="older"),
-    ],
-)
-def test_only_where_conditions_keep_other_pods_away_is_an_answer_required(
-    name: str, policy: str, conditions: int
-) -> None:
-    for document in documents(DEPLOY / "registration" / name):
-        (entry,) = document["webhooks"]
-        assert entry["failurePolicy"] == policy
-        assert len(entry.get("matchConditions", [])) == conditions
+    server, keeps_certificates = account
+    user = f"--as=system:serviceaccount:{NAMESPACE}:gpu-policy"
+    done = server.kubectl("auth", "can-i", verb, resource, user, namespace=where or None, check=False)
+    allowed = who == ALWAYS or (who == KEEPERS and keeps_certificates)
+    assert done.stdout.strip().partition(" ")[0] == ("yes" if allowed else "no")

@@ -5,12 +5,11 @@ kept away succeeds, and an error in a condition is answered with 403.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.match_condition_cases import (
@@ -29,25 +28,19 @@ from tests.e2e.match_condition_cases import (
     spec,
     workload,
 )
-from webhook.admission.conditions import match_conditions
-from webhook.model.accelerators import GPU_PATTERNS
 from webhook.model.workload import TEMPLATES
 
-PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]
-REGISTRATION = Path(__file__).parents[2] / "deploy" / "registration" / "webhooks.yaml"
 CALLED = "failed calling webhook"
 NAMESPACES = {"mutate": "conditions-mutate", "validate": "conditions-validate"}
 
 
 def registrations() -> list[Raw]:
     """The shipped configurations, each for one namespace and with nobody to answer."""
-    found = list(yaml.safe_load_all(REGISTRATION.read_text()))
+    found = shipped().configurations
     for configuration in found:
         (entry,) = configuration["webhooks"]
         phase = entry["name"].partition(".")[0]
         configuration["metadata"]["name"] = NAMESPACES[phase]
-        conditions = match_conditions(PATTERNS, watches_devices=True, templates=phase == "mutate")
-        entry["matchConditions"] = [condition.raw() for condition in conditions]
         entry["clientConfig"] = {"url": "https://127.0.0.1:9/"}
         entry["timeoutSeconds"] = 1
         entry["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACES[phase]}}

@@ -9,10 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-from webhook.model.accelerators import GPU_PATTERNS
-from webhook.policy.policy_set import PolicySet
-from webhook.rules import visible_devices
-
 
 @dataclass(frozen=True, slots=True)
 class MatchCondition:
@@ -49,15 +45,6 @@ def match_conditions(
         MatchCondition("only-changed-specs", f"request.operation != 'UPDATE' || {now} != {before}"),
         MatchCondition("only-gpu-pods", f"{pod_specs}.exists(spec,\n{indent(_any(signals), '  ')})"),
     )
-
-
-def conditions_for(policies: PolicySet, *, templates: bool) -> tuple[MatchCondition, ...]:
-    """The conditions under which some rule of these policies may have something to say."""
-    bound = [rule for policy in policies.policies for rule in policy.rules]
-    vendors = {vendor for rule in bound for vendor in rule.rule.vendors}
-    patterns = [pattern for vendor, _, pattern in GPU_PATTERNS if vendor in vendors]
-    watches_devices = any(rule.rule is visible_devices.RULE for rule in bound)
-    return match_conditions(patterns, watches_devices=watches_devices, templates=templates)
 
 
 _OF_ANY_KIND = """\

@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Protocol
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from webhook.model.accelerators import Vendor
 from webhook.model.edits import Edit
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod
@@ -190,7 +189,5 @@ class Rule:
     judges_injections: bool = False
     """Whether its violations are of what it injects itself, so that what another version of the policy injected could
     be taken for the author's."""
-    vendors: frozenset[Vendor] = frozenset(Vendor)
-    """Whose GPUs the rule concerns; the API server keeps pods that concern no rule away."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What its settings name of the cluster, for people who want to know whether the cluster has it."""

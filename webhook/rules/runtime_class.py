@@ -92,6 +92,5 @@ RULE = Rule(
     promise="NVIDIA pods run under the RuntimeClass of the container toolkit.",
     settings=Settings,
     mutate=mutate,
-    vendors=frozenset({Vendor.NVIDIA}),
     references=references,
 )

@@ -115,5 +115,4 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
-    vendors=frozenset({Vendor.NVIDIA}),
 )

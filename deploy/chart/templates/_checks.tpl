@@ -1,0 +1,35 @@
+{{/* Values that contradict each other; the schema has refused what is wrong by itself. */}}
+{{- define "gpu-policy.checks" -}}
+{{- with .Values -}}
+{{- if and (eq .certificates.source "existing") (not .certificates.existing.secretName) -}}
+{{- fail "certificates.source is existing, but certificates.existing.secretName is empty; name the Secret, or choose self or certManager" -}}
+{{- end -}}
+{{- if and (ne .certificates.source "existing") (or .certificates.existing.secretName .certificates.existing.caBundle) -}}
+{{- fail (printf "certificates.existing is set, but certificates.source is %s; set it to existing, or leave both values empty" .certificates.source) -}}
+{{- end -}}
+{{- if and (ne .certificates.source "certManager") .certificates.certManager.issuerRef -}}
+{{- fail (printf "certificates.certManager.issuerRef is set, but certificates.source is %s; set it to certManager, or leave issuerRef empty" .certificates.source) -}}
+{{- end -}}
+{{- if and .certificates.clientCA.configMap .certificates.clientCA.secret -}}
+{{- fail "certificates.clientCA names a configMap and a secret; name one of them" -}}
+{{- end -}}
+{{- if and .certificates.clientNames (not .certificates.clientCA.configMap) (not .certificates.clientCA.secret) -}}
+{{- fail "certificates.clientNames is set without certificates.clientCA, so no client's name could be verified; name a configMap or a secret there" -}}
+{{- end -}}
+{{- if not (or .policies.defaults .policies.inline .policies.configMaps) -}}
+{{- fail "there are no policies, and a replica without policies never gets ready; set policies.defaults, policies.inline or policies.configMaps" -}}
+{{- end -}}
+{{- range .extraArgs -}}
+{{- $flag := first (splitList "=" .) -}}
+{{- if contains (printf "- %s=" $flag) (include "gpu-policy.arguments" $) -}}
+{{- fail (printf "extraArgs has %s, which the chart sets from another value; set that one" $flag) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .hostNetwork (eq (int .port) 10250) -}}
+{{- fail "hostNetwork is set and port is 10250, which the kubelet has on every node; choose another port" -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.webhook.matchConditions "always") (not (include "gpu-policy.isAtLeast" (list . "1.27"))) -}}
+{{- fail (printf "webhook.matchConditions is always, but Kubernetes %s does not know them; choose auto or never" (include "gpu-policy.kubeVersion" .)) -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,112 @@
+{{/* What the chart asks of `gpu-policy serve`. */}}
+{{- define "gpu-policy.arguments" -}}
+- serve
+- --policies=/etc/gpu-policy/policies
+- --registration=/etc/gpu-policy/registration/webhooks.yaml
+{{- if eq .Values.certificates.source "self" }}
+- --certificate-secret={{ .Release.Namespace }}/{{ include "gpu-policy.certificateSecret" . }}
+- --certificate-dir=/run/gpu-policy/tls
+{{- range include "gpu-policy.hosts" . | fromYamlArray }}
+- --certificate-name={{ . }}
+{{- end }}
+{{- else }}
+- --cert=/etc/gpu-policy/tls/tls.crt
+- --key=/etc/gpu-policy/tls/tls.key
+{{- end }}
+{{- with .Values.certificates }}
+{{- if or .clientCA.configMap .clientCA.secret }}
+- --client-ca=/etc/gpu-policy/client-ca/{{ .clientCA.key }}
+{{- end }}
+{{- range .clientNames }}
+- {{ printf "--client-name=%s" . | quote }}
+{{- end }}
+{{- end }}
+- --port={{ .Values.port }}
+- --drain-seconds={{ .Values.drainSeconds }}
+- --log-level={{ .Values.logLevel }}
+- --namespace-series={{ int64 .Values.namespaceSeries }}
+{{- end }}
+
+{{/* Volumes and mounts are of the same order. Whole directories only: the kubelet never updates a subPath. */}}
+{{- define "gpu-policy.mounts" -}}
+- {name: policies, mountPath: /etc/gpu-policy/policies, readOnly: true}
+- {name: registration, mountPath: /etc/gpu-policy/registration, readOnly: true}
+{{- if eq .Values.certificates.source "self" }}
+- {name: tls, mountPath: /run/gpu-policy/tls}
+{{- else }}
+- {name: tls, mountPath: /etc/gpu-policy/tls, readOnly: true}
+{{- end }}
+{{- if or .Values.certificates.clientCA.configMap .Values.certificates.clientCA.secret }}
+- {name: client-ca, mountPath: /etc/gpu-policy/client-ca, readOnly: true}
+{{- end }}
+- {name: tmp, mountPath: /tmp}
+{{- end }}
+
+{{- define "gpu-policy.volumes" -}}
+{{- $name := include "gpu-policy.name" . -}}
+- name: policies
+  projected:
+    sources:
+      {{- if or .Values.policies.defaults .Values.policies.inline }}
+      - configMap: {name: {{ $name }}-policies}
+      {{- end }}
+      {{- range .Values.policies.configMaps }}
+      - configMap: {name: {{ . }}}
+      {{- end }}
+- name: registration
+  configMap:
+    name: {{ $name }}-registration
+- name: tls
+{{- if eq .Values.certificates.source "self" }}
+  emptyDir:
+    medium: Memory
+    sizeLimit: 1Mi
+{{- else }}
+  secret:
+    secretName: {{ include "gpu-policy.certificateSecret" . }} # pods wait until it is there
+    defaultMode: 0440
+{{- end }}
+{{- with .Values.certificates.clientCA.configMap }}
+- name: client-ca
+  configMap:
+    name: {{ . }}
+{{- end }}
+{{- with .Values.certificates.clientCA.secret }}
+- name: client-ca
+  secret:
+    secretName: {{ . }}
+    items:
+      - {key: {{ $.Values.certificates.clientCA.key }}, path: {{ $.Values.certificates.clientCA.key }}}
+{{- end }}
+- name: tmp
+  emptyDir:
+    medium: Memory
+    sizeLimit: 16Mi
+{{- end }}
+
+{{- define "gpu-policy.placement" -}}
+{{- $selector := dict "matchLabels" (include "gpu-policy.selectorLabels" . | fromYaml) -}}
+affinity:
+{{- with .Values.affinity }}
+  {{- toYaml . | nindent 2 }}
+{{- else }}
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector: {{- toYaml $selector | nindent 12 }}
+{{- end }}
+{{- with .Values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range . }}
+  - {{ hasKey . "labelSelector" | ternary . (set (deepCopy .) "labelSelector" $selector) | toYaml | indent 4 | trim }}
+  {{- end }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,31 @@
+{{/* What follows from the cluster's version and APIs. Answers are "true" or empty. */}}
+
+{{- define "gpu-policy.kubeVersion" -}}
+{{ .Values.kubeVersion | default .Capabilities.KubeVersion.Version }}
+{{- end }}
+
+{{/* (list root "1.28"): whether the cluster is of that version or newer. */}}
+{{- define "gpu-policy.isAtLeast" -}}
+{{- if semverCompare (printf ">=%s.0-0" (last .)) (include "gpu-policy.kubeVersion" (first .)) }}true{{ end -}}
+{{- end }}
+
+{{- define "gpu-policy.hasMatchConditions" -}}
+{{- $wanted := .Values.webhook.matchConditions -}}
+{{- if or (eq $wanted "always") (and (eq $wanted "auto") (include "gpu-policy.isAtLeast" (list . "1.28"))) }}true{{ end -}}
+{{- end }}
+
+{{/* (list root value): a value of auto asks whether the cluster has the Prometheus operator's API. */}}
+{{- define "gpu-policy.isMonitored" -}}
+{{- $root := first . -}}
+{{- $wanted := last . -}}
+{{- if eq (toString $wanted) "auto" -}}
+{{- if $root.Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}true{{ end -}}
+{{- else if $wanted }}true{{ end -}}
+{{- end }}
+
+{{/* (list root phase): Fail or Ignore. Without matchConditions every pod of the cluster would depend on an answer. */}}
+{{- define "gpu-policy.failurePolicy" -}}
+{{- $root := first . -}}
+{{- $set := (get $root.Values.webhook (last .)).failurePolicy -}}
+{{- $set | default (ternary "Fail" "Ignore" (eq (include "gpu-policy.hasMatchConditions" $root) "true")) -}}
+{{- end }}

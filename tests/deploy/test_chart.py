@@ -1,0 +1,128 @@
+"""The chart as a whole: helm accepts it, and what is generated is in step with what it is made from."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.generate import CHART, DEFAULT_POLICIES, INSTALL, POLICIES, chart_files, helm, install_manifest, render
+from tests.deploy.manifests import needs_helm, shipped
+from tests.deploy.value_sets import EXISTING, value_sets
+
+ROOT = CHART.parents[1]
+TEMPLATES = sorted((CHART / "templates").iterdir())
+VARYING = re.compile(r"gen\w+|derivePassword|rand\w*|uuidv4|shuffle|now|date\w*|ago|lookup|getHostByName|(expand)?env")
+"""Functions of templates whose answer differs from one call to the next."""
+EVERY_API = "--api-versions=monitoring.coreos.com/v1"
+
+
+@needs_helm
+@value_sets
+def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values=-", values=values)
+
+
+def test_the_chart_and_the_project_are_of_one_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert chart["appVersion"] == project["version"]
+    assert chart["version"] == "0.1.0"
+
+
+@needs_helm
+def test_install_yaml_is_what_the_chart_makes() -> None:
+    assert install_manifest() == INSTALL.read_text(), "run `python -m deploy.generate`"
+
+
+@pytest.mark.parametrize("file", chart_files(), ids=lambda file: file.name)
+def test_generated_files_of_the_chart_are_what_their_sources_make_of_them(file: Path) -> None:
+    assert chart_files()[file] == file.read_text(), "run `python -m deploy.generate`"
+
+
+def test_the_default_policies_are_those_that_are_shipped_without_the_examples_of_teams() -> None:
+    data = shipped().one("ConfigMap", "gpu-policy-policies")["data"]
+    assert data == {name: (POLICIES / name).read_text() for name in DEFAULT_POLICIES}
+
+
+def test_without_helm_nothing_is_written_and_the_remedy_is_named() -> None:
+    before = INSTALL.stat().st_mtime_ns
+    command = [sys.executable, "-m", "deploy.generate"]
+    done = subprocess.run(command, env={"HELM": "/nowhere/helm"}, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "go install helm.sh/helm/v3/cmd/helm@" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert before == INSTALL.stat().st_mtime_ns
+
+
+@needs_helm
+@value_sets
+def test_A22_rendering_twice_gives_the_same_bytes(values: dict[str, Any]) -> None:
+    assert render(values, EVERY_API) == render(values, EVERY_API)
+
+
+@pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.name)
+def test_A22_no_template_makes_certificates_or_draws_at_random_or_asks_the_cluster(file: Path) -> None:
+    actions = " ".join(re.findall(r"\{\{(?!-? *\/\*).*?\}\}", file.read_text()))
+    functions = set(re.findall(r"(?<![.\"$\w])[a-zA-Z]\w*", actions))
+    assert "include" in functions or "define" in functions or "fail" in functions
+    assert not [name for name in functions if VARYING.fullmatch(name)]
+
+
+def test_no_certificate_and_no_key_is_shipped() -> None:
+    assert not re.search(r"-----BEGIN|caBundle:\s*\S", INSTALL.read_text())
+    (secret,) = shipped().of("Secret")
+    assert not {"data", "stringData"} & secret.keys()
+
+
+# What helm says after an installation
+
+REQUIRED = {"webhook": {"mutate": {"failurePolicy": "Fail"}, "validate": {"failurePolicy": "Fail"}}}
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], str]:
+    """Renders NOTES.txt, which helm itself prints only where there is a cluster."""
+    chart = tmp_path_factory.mktemp("notes") / "chart"
+    shutil.copytree(CHART, chart)
+    (chart / "templates" / "NOTES.txt").rename(chart / "notes.txt")
+    (chart / "templates" / "notes.yaml").write_text('notes: {{ tpl (.Files.Get "notes.txt") . | toJson }}\n')
+    template = ["template", "gate", str(chart), "--namespace=platform", "--show-only=templates/notes.yaml"]
+
+    def render_notes(values: dict[str, Any]) -> str:
+        return str(yaml.safe_load(helm(*template, "--values=-", values=values))["notes"])
+
+    return render_notes
+
+
+@needs_helm
+def test_the_notes_name_the_next_steps_and_the_way_back(notes: Callable[[dict[str, Any]], str]) -> None:
+    text = notes({"kubeVersion": "1.28.0"})
+    assert "kubectl --namespace platform rollout status deployment/gate-gpu-policy" in text
+    assert "gpu-policy doctor --namespace platform --name gate-gpu-policy" in text
+    assert "helm uninstall gate --namespace platform" in text
+    assert not re.search("WARNING|NOTE", text)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({"kubeVersion": "1.28.0", "replicas": 1}, "WARNING: replicas is 1", id="one replica"),
+        pytest.param({"kubeVersion": "1.27.0", **REQUIRED}, "no pod at all can be created", id="every pod depends"),
+        pytest.param({"kubeVersion": "1.27.0"}, "NOTE: failurePolicy is Ignore", id="no pod depends"),
+        pytest.param({"kubeVersion": "1.20.0"}, "kubectl label namespace", id="namespaces without their names"),
+        pytest.param(EXISTING, "caBundle is empty", id="nothing to trust"),
+        pytest.param({"hostNetwork": True}, "a node of its own", id="the nodes' network"),
+    ],
+)
+def test_the_notes_warn_of_what_the_values_mean(
+    notes: Callable[[dict[str, Any]], str], values: dict[str, Any], said: str
+) -> None:
+    assert said in notes(values)

@@ -1,0 +1,206 @@
+"""The pods of the Deployment: what they run, with which rights, and when they are replaced."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
+from tests.deploy.value_sets import TEAM, value_sets
+from webhook.cli import main
+from webhook.policy.loader import load
+
+DIGEST = "sha256:" + "a" * 64
+
+
+def mounts(objects: Objects) -> dict[str, str]:
+    """Name of each volume -> where it is mounted."""
+    return {mount["name"]: mount["mountPath"] for mount in objects.container["volumeMounts"]}
+
+
+def volume(objects: Objects, name: str) -> Raw:
+    (found,) = [volume for volume in objects.pod["volumes"] if volume["name"] == name]
+    return {key: value for key, value in found.items() if key != "name"}
+
+
+@needs_helm
+@value_sets
+def test_the_server_takes_every_argument_that_it_is_given(values: dict[str, Any]) -> None:
+    name, *arguments = rendered(values).container["args"]
+    main.commands[name].make_context(name, list(arguments))
+
+
+@needs_helm
+@value_sets
+def test_every_file_that_an_argument_names_is_mounted(values: dict[str, Any]) -> None:
+    objects = rendered(values)
+    folders = set(mounts(objects).values())
+    for _, value in objects.options:
+        if value.startswith("/"):
+            assert {value, str(Path(value).parent)} & folders
+    assert {one["name"] for one in objects.pod["volumes"]} == set(mounts(objects))
+
+
+@needs_helm
+@value_sets
+def test_pods_are_hardened(values: dict[str, Any]) -> None:
+    objects = rendered(values)
+    assert objects.pod["securityContext"]["runAsNonRoot"] is True
+    assert objects.pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert objects.container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    writable = [one for one in objects.container["volumeMounts"] if not one.get("readOnly")]
+    assert {volume(objects, one["name"])["emptyDir"]["medium"] for one in writable} == {"Memory"}
+    assert not [one for one in objects.container["volumeMounts"] if "subPath" in one]
+
+
+@needs_helm
+def test_the_user_is_a_number_or_left_to_the_platform() -> None:
+    assert rendered({"runAsUser": 1_000_700_000}).pod["securityContext"]["runAsUser"] == 1_000_700_000
+    assert {"runAsUser", "runAsGroup", "fsGroup"} & rendered({"runAsUser": None}).pod["securityContext"].keys() == set()
+
+
+def test_the_token_is_mounted_where_it_is_used_and_nowhere_else() -> None:
+    objects = shipped()
+    assert objects.one("ServiceAccount")["automountServiceAccountToken"] is False
+    assert objects.pod["automountServiceAccountToken"] is True
+    assert objects.pod["serviceAccountName"] == objects.one("ServiceAccount")["metadata"]["name"]
+
+
+# Coming, staying and going
+
+
+def test_an_update_takes_no_replica_away_before_another_one_is_ready() -> None:
+    strategy = shipped().one("Deployment")["spec"]["strategy"]["rollingUpdate"]
+    assert strategy == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+def test_a_replica_has_five_minutes_to_wait_for_the_api_server_and_its_certificate() -> None:
+    probe = shipped().container["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] == 300
+    assert probe["httpGet"]["path"] == shipped().container["livenessProbe"]["httpGet"]["path"] == "/livez"
+    assert shipped().container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+@needs_helm
+@pytest.mark.parametrize("seconds", [0, 10, 300])
+def test_the_kubelet_waits_longer_than_a_replica_needs_to_drain_and_to_stop(seconds: int) -> None:
+    objects = rendered({"drainSeconds": seconds})
+    assert ("--drain-seconds", str(seconds)) in objects.options
+    assert objects.pod["terminationGracePeriodSeconds"] > seconds + 13
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "restarts"),
+    [
+        pytest.param({"policies": {"inline": {"team-vision.yaml": TEAM}}}, False, id="a policy"),
+        pytest.param({"webhook": {"validate": {"failurePolicy": "Ignore"}}}, False, id="failurePolicy"),
+        pytest.param({"webhook": {"mutate": {"timeoutSeconds": 9}}}, False, id="timeout"),
+        pytest.param({"webhook": {"namespaceSelector": {"exclude": ["a"]}}}, False, id="excluded namespaces"),
+        pytest.param({"replicas": 5}, False, id="replicas"),
+        pytest.param({"podDisruptionBudget": {"enabled": False}}, False, id="disruption budget"),
+        pytest.param({"networkPolicy": {"enabled": False}}, False, id="network policy"),
+        pytest.param({"image": {"tag": "0.2.0"}}, True, id="image"),
+        pytest.param({"logLevel": "debug"}, True, id="an argument"),
+        pytest.param({"policies": {"configMaps": ["more"]}}, True, id="another volume"),
+    ],
+)
+def test_pods_are_replaced_only_for_what_they_cannot_take_up_as_they_run(
+    values: dict[str, Any],
+    restarts: bool,
+) -> None:
+    before, after = (rendered(one).one("Deployment")["spec"]["template"] for one in ({}, values))
+    assert (before != after) is restarts
+
+
+# Policies
+
+
+@needs_helm
+def test_all_policies_are_files_of_one_directory(tmp_path: Path) -> None:
+    values = {"policies": {"inline": {"team-vision.yaml": TEAM}, "configMaps": ["base", "teams"]}}
+    objects = rendered(values)
+    sources = [source["configMap"] for source in volume(objects, "policies")["projected"]["sources"]]
+    assert sources == [{"name": "gpu-policy-policies"}, {"name": "base"}, {"name": "teams"}]
+    for name, text in objects.one("ConfigMap", "gpu-policy-policies")["data"].items():
+        (tmp_path / name).write_text(text)
+    assert {policy.name for policy in load(tmp_path).policies} == {"_default", "gpu-operator", "team-vision"}
+
+
+@needs_helm
+def test_an_inline_file_takes_the_place_of_a_default() -> None:
+    data = rendered({"policies": {"inline": {"_default.yaml": TEAM}}}).one("ConfigMap", "gpu-policy-policies")["data"]
+    assert data["_default.yaml"] == TEAM
+    assert "gpu-operator.yaml" in data
+
+
+@needs_helm
+def test_with_config_maps_alone_the_chart_brings_no_policies() -> None:
+    objects = rendered({"policies": {"defaults": False, "configMaps": ["base"]}})
+    assert volume(objects, "policies") == {"projected": {"sources": [{"configMap": {"name": "base"}}]}}
+    assert not [one for one in objects.of("ConfigMap") if one["metadata"]["name"].endswith("-policies")]
+
+
+# Placement
+
+
+def test_replicas_keep_apart_where_they_can() -> None:
+    objects = shipped()
+    (preferred,) = objects.pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    (spread,) = objects.pod["topologySpreadConstraints"]
+    labels = objects.one("Deployment")["spec"]["selector"]["matchLabels"]
+    assert preferred["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+    assert preferred["podAffinityTerm"]["labelSelector"] == spread["labelSelector"] == {"matchLabels": labels}
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("topology.kubernetes.io/zone", "ScheduleAnyway")
+
+
+@needs_helm
+def test_what_is_said_about_placement_replaces_what_the_chart_says() -> None:
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    mine = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]
+    objects = rendered({"affinity": affinity, "topologySpreadConstraints": mine})
+    assert objects.pod["affinity"] == affinity
+    assert objects.pod["topologySpreadConstraints"] == mine
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param({}, ["system-cluster-critical"], id="default"),
+        pytest.param({"priorityClassName": "mine"}, [], id="a class of one's own"),
+        pytest.param({"priorityClassName": ""}, [], id="no class"),
+        pytest.param({"priorityClassQuota": {"enabled": False}}, [], id="switched off"),
+    ],
+)
+def test_a_quota_allows_the_priority_class_of_the_system(values: dict[str, Any], expected: list[str]) -> None:
+    objects = rendered(values)
+    quotas = objects.of("ResourceQuota")
+    assert [quota["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for quota in quotas] == [
+        [name] for name in expected
+    ]
+    assert objects.pod.get("priorityClassName", "") == values.get("priorityClassName", "system-cluster-critical")
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        pytest.param({}, "gpu-policy-webhook:0.1.0", id="default"),
+        pytest.param({"tag": "0.2.0"}, "gpu-policy-webhook:0.2.0", id="tag"),
+        pytest.param({"tag": "0.2.0", "digest": DIGEST}, f"gpu-policy-webhook@{DIGEST}", id="digest"),
+    ],
+)
+def test_the_image_is_named_by_the_most_exact_that_is_known(image: dict[str, str], expected: str) -> None:
+    assert rendered({"image": image}).container["image"] == expected
+
+
+@needs_helm
+def test_pods_on_the_nodes_network_resolve_names_as_others_do_and_no_network_policy_claims_them() -> None:
+    objects = rendered({"hostNetwork": True})
+    assert (objects.pod["hostNetwork"], objects.pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert objects.of("NetworkPolicy") == []

@@ -1,0 +1,198 @@
+"""The webhook configurations that the chart makes: whom they ask about, when, and where."""
+
+import base64
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.generate import CHART, INSTALL_VALUES
+from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
+from tests.deploy.value_sets import AUTHORITY, value_sets
+from webhook.admission.conditions import match_conditions
+from webhook.model.accelerators import GPU_PATTERNS
+from webhook.model.workload import TEMPLATES
+
+ROOT = CHART.parents[1]
+PHASES = ("mutate", "validate")
+
+
+def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(group, name) for rule in entry["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+
+
+# Which requests are asked about
+
+
+def test_every_workload_kind_whose_template_is_known_is_registered() -> None:
+    mutate, validate = shipped().entries
+    assert registered(mutate) == {(group, f"{kind.lower()}s") for group, kind in TEMPLATES} | {("", "pods")}
+    assert registered(validate) == {("", name) for name in ("pods", "pods/ephemeralcontainers", "pods/resize")}
+
+
+def test_A19_deleting_is_never_asked_about() -> None:
+    for entry in shipped().entries:
+        assert {operation for rule in entry["rules"] for operation in rule["operations"]} <= {"CREATE", "UPDATE"}
+
+
+@needs_helm
+@value_sets
+def test_A19_the_webhooks_own_namespace_and_kube_system_are_always_excluded(values: dict[str, Any]) -> None:
+    for entry in rendered(values, namespace="platform").entries:
+        excluded = entry["namespaceSelector"]["matchExpressions"][0]
+        assert (excluded["key"], excluded["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+        assert {"platform", "kube-system"} <= set(excluded["values"])
+
+
+@needs_helm
+def test_the_namespace_of_gpu_operator_is_excluded_until_other_ones_are_named() -> None:
+    named = {"webhook": {"namespaceSelector": {"exclude": ["team-infra", "gpu-policy"]}}}
+    for values, expected in (({}, ["gpu-operator"]), (named, ["team-infra"])):
+        for entry in rendered(values).entries:
+            excluded = entry["namespaceSelector"]["matchExpressions"][0]["values"]
+            assert excluded == ["kube-system", "gpu-policy", *expected]
+
+
+@needs_helm
+@value_sets
+def test_A25_namespaces_and_objects_are_selected_by_nothing_that_a_tenant_can_change(values: dict[str, Any]) -> None:
+    for entry in rendered(values).entries:
+        assert "objectSelector" not in entry
+        assert set(entry["namespaceSelector"]) == {"matchExpressions"}
+        keys = {expression["key"] for expression in entry["namespaceSelector"]["matchExpressions"]}
+        assert keys == {"kubernetes.io/metadata.name"}
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("wanted", "version", "explicit", "expected"),
+    [
+        pytest.param("auto", "1.28.0", "", (True, "Fail"), id="1.28"),
+        pytest.param("auto", "1.36.2-gke.100", "", (True, "Fail"), id="a provider's version"),
+        pytest.param("auto", "1.27.16", "", (False, "Ignore"), id="older than 1.28"),
+        pytest.param("always", "1.27.0", "", (True, "Fail"), id="switched on where they are alpha"),
+        pytest.param("never", "1.28.0", "", (False, "Ignore"), id="unwanted"),
+        pytest.param("auto", "1.27.0", "Fail", (False, "Fail"), id="Fail explicitly"),
+        pytest.param("auto", "1.28.0", "Ignore", (True, "Ignore"), id="Ignore explicitly"),
+    ],
+)
+@pytest.mark.parametrize("from_value", [pytest.param(True, id="kubeVersion"), pytest.param(False, id="the cluster's")])
+def test_only_where_conditions_keep_other_pods_away_is_an_answer_required(
+    wanted: str, version: str, explicit: str, expected: tuple[bool, str], *, from_value: bool
+) -> None:
+    phases = {phase: {"failurePolicy": explicit} for phase in PHASES}
+    values = {"webhook": {"matchConditions": wanted, **phases}, "kubeVersion": version if from_value else ""}
+    objects = rendered(values, version="1.20.0" if from_value and version < "1.28" else version)
+    for entry in objects.entries:
+        assert ("matchConditions" in entry, entry["failurePolicy"]) == expected
+
+
+def test_the_conditions_let_through_what_any_policy_may_concern() -> None:
+    """So that no change of policies needs another registration."""
+    patterns = [pattern for _, _, pattern in GPU_PATTERNS]
+    for phase, entry in zip(PHASES, shipped().entries, strict=True):
+        templates = phase == "mutate"
+        expected = match_conditions(patterns, watches_devices=True, templates=templates)
+        assert entry["matchConditions"] == [condition.raw() for condition in expected]
+
+
+@needs_helm
+def test_each_phase_has_a_failure_policy_and_a_patience_of_its_own() -> None:
+    values = {
+        "webhook": {
+            "mutate": {"failurePolicy": "Ignore", "timeoutSeconds": 2},
+            "validate": {"failurePolicy": "Fail", "timeoutSeconds": 7},
+        }
+    }
+    found = [(entry["name"], entry["failurePolicy"], entry["timeoutSeconds"]) for entry in rendered(values).entries]
+    assert found == [("mutate.gpupolicy.dev", "Ignore", 2), ("validate.gpupolicy.dev", "Fail", 7)]
+
+
+# Where the answers come from
+
+
+@needs_helm
+@value_sets
+def test_the_replicas_compare_with_exactly_what_is_installed(values: dict[str, Any]) -> None:
+    objects = rendered(values)
+    (registration,) = [one for one in objects.of("ConfigMap") if one["metadata"]["name"].endswith("-registration")]
+    assert Objects.read(registration["data"]["webhooks.yaml"]) == objects.configurations
+
+
+@needs_helm
+@pytest.mark.parametrize("port", [8443, 10250, 1024])
+def test_A30_the_port_reaches_everything_that_has_to_know_it(port: int) -> None:
+    objects = rendered({"port": port})
+    (container_port,) = objects.container["ports"]
+    assert ("--port", str(port)) in objects.options
+    assert (container_port["name"], container_port["containerPort"]) == ("https", port)
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert objects.container[probe]["httpGet"]["port"] == "https"
+    (service_port,) = objects.one("Service")["spec"]["ports"]
+    assert (service_port["targetPort"], service_port["port"]) == ("https", 443)
+    (allowed,) = objects.one("NetworkPolicy")["spec"]["ingress"]
+    assert allowed["ports"] == [{"port": port, "protocol": "TCP"}]
+    for phase, entry in zip(PHASES, objects.entries, strict=True):
+        service = objects.one("Service")["metadata"]
+        expected = {"name": service["name"], "namespace": service["namespace"], "port": 443, "path": f"/{phase}"}
+        assert entry["clientConfig"] == {"service": expected}
+
+
+@needs_helm
+def test_the_service_selects_the_pods_and_nothing_of_other_releases() -> None:
+    objects = rendered()
+    template = objects.one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        objects.one("Service")["spec"]["selector"],
+        objects.one("Deployment")["spec"]["selector"]["matchLabels"],
+        objects.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+        objects.one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+    ]
+    for selector in selectors:
+        assert selector.items() <= template.items()
+        assert "app.kubernetes.io/instance" in selector
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("url", "expected", "host"),
+    [
+        pytest.param("https://gpu.example.com", "https://gpu.example.com", "gpu.example.com", id="host"),
+        pytest.param("https://gpu.example.com:444/a/", "https://gpu.example.com:444/a", "gpu.example.com", id="path"),
+        pytest.param("https://[2001:db8::1]:444", "https://[2001:db8::1]:444", "2001:db8::1", id="IPv6"),
+    ],
+)
+def test_an_address_takes_the_place_of_the_service_and_is_in_the_certificate(
+    url: str, expected: str, host: str
+) -> None:
+    objects = rendered({"webhook": {"url": url}})
+    assert [entry["clientConfig"] for entry in objects.entries] == [{"url": f"{expected}/{phase}"} for phase in PHASES]
+    names = [value for option, value in objects.options if option == "--certificate-name"]
+    assert names == ["gpu-policy.gpu-policy.svc", host]
+
+
+@needs_helm
+def test_only_a_certificate_of_ones_own_brings_its_authority_along() -> None:
+    existing = {"certificates": {"source": "existing", "existing": {"secretName": "mine", "caBundle": AUTHORITY}}}
+    bundles = [entry["clientConfig"]["caBundle"] for entry in rendered(existing).entries]
+    assert [base64.b64decode(bundle).decode() for bundle in bundles] == [AUTHORITY, AUTHORITY]
+    for values in ({}, {"certificates": {"source": "certManager"}}):
+        assert not [entry for entry in rendered(values).entries if "caBundle" in entry["clientConfig"]]
+
+
+@needs_helm
+def test_annotations_and_labels_of_the_configurations_stay_off_everything_else() -> None:
+    values = {"webhook": {"labels": {"admissions.enforcer/disabled": "true"}, "annotations": {"example.com/a": "b"}}}
+    objects = rendered(values)
+    marked = [one for one in objects if "admissions.enforcer/disabled" in one["metadata"]["labels"]]
+    assert marked == [one for one in objects if "annotations" in one["metadata"]] == objects.configurations
+
+
+def test_conditions_are_read_from_the_generated_file() -> None:
+    generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())
+    assert [entry["matchConditions"] for entry in shipped().entries] == [generated[phase] for phase in PHASES]
+
+
+@needs_helm
+def test_the_value_for_the_version_weighs_more_than_the_version_that_helm_sees() -> None:
+    assert rendered(INSTALL_VALUES, version="1.20.0") == rendered(INSTALL_VALUES, version=NEWEST) == shipped()

@@ -1,0 +1,111 @@
+"""What surrounds the pods: network, disruptions, monitoring."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.generate import CHART
+from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
+from tests.deploy.value_sets import CERT_MANAGER, EXISTING, SELF, VALUE_SETS
+
+OPERATOR = "monitoring.coreos.com/v1"
+ALERTS = CHART / "files" / "alerts.yaml"
+DASHBOARD = CHART / "files" / "dashboard.json"
+
+needs_alerts = pytest.mark.skipif(not ALERTS.is_file(), reason="no deploy/chart/files/alerts.yaml")
+needs_dashboard = pytest.mark.skipif(not DASHBOARD.is_file(), reason="no deploy/chart/files/dashboard.json")
+
+
+# Network
+
+
+def test_a_replica_reaches_the_api_server_and_dns_and_nothing_else() -> None:
+    policy = shipped().one("NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    ports = [[(port["port"], port["protocol"]) for port in rule["ports"]] for rule in policy["egress"]]
+    assert ports == [[(443, "TCP"), (6443, "TCP")], [(53, "UDP"), (53, "TCP")]]
+
+
+@needs_helm
+def test_addresses_narrow_the_network_policy_down() -> None:
+    policy = rendered(VALUE_SETS["everything closed"]).one("NetworkPolicy")["spec"]
+    (ingress,) = policy["ingress"]
+    assert [peer.get("ipBlock", {}).get("cidr") for peer in ingress["from"]] == ["192.0.2.0/28", "2001:db8::/64", None]
+    api_server, dns, extra = policy["egress"]
+    assert api_server["to"] == [{"ipBlock": {"cidr": "192.0.2.10/32"}}]
+    assert [port["port"] for port in dns["ports"]] == [5353, 5353]
+    assert extra == VALUE_SETS["everything closed"]["networkPolicy"]["egress"]["extra"][0]
+
+
+@needs_helm
+@pytest.mark.parametrize(("version", "expected"), [("1.20.15", None), ("1.21.0", {}), ("1.27.0", {"AlwaysAllow"})])
+def test_the_disruption_budget_is_as_the_cluster_knows_it(version: str, expected: Any) -> None:
+    budgets = rendered(version=version).of("PodDisruptionBudget")
+    assert (not budgets) is (expected is None)
+    for budget in budgets:
+        assert budget["apiVersion"] == "policy/v1"
+        assert budget["spec"]["maxUnavailable"] == 1
+        assert {budget["spec"].get("unhealthyPodEvictionPolicy")} - {None} == set(expected or ())
+
+
+# Monitoring
+
+
+@needs_helm
+@needs_alerts
+@pytest.mark.parametrize(
+    ("enabled", "without", "within"),
+    [pytest.param("auto", False, True), pytest.param(True, True, True), pytest.param(False, False, False)],
+)
+def test_what_the_prometheus_operator_reads_is_there_where_it_is_or_on_demand(
+    enabled: Any, *, without: bool, within: bool
+) -> None:
+    values = {"serviceMonitor": {"enabled": enabled}, "prometheusRule": {"enabled": enabled}}
+    for objects, expected in ((rendered(values), without), (rendered(values, OPERATOR), within)):
+        for kind in ("ServiceMonitor", "PrometheusRule"):
+            assert bool(objects.of(kind)) is expected
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "secret"),
+    [
+        pytest.param(SELF, {"name": "gpu-policy-tls", "key": "ca-bundle.crt"}, id="self"),
+        pytest.param(CERT_MANAGER, {"name": "gpu-policy-cert-manager", "key": "ca.crt"}, id="certManager"),
+        pytest.param(EXISTING, {"name": "mine", "key": "ca.crt"}, id="existing"),
+    ],
+)
+def test_prometheus_verifies_whom_it_asks(values: Raw, secret: Raw) -> None:
+    objects = rendered(values, OPERATOR)
+    (endpoint,) = objects.one("ServiceMonitor")["spec"]["endpoints"]
+    assert (endpoint["port"], endpoint["scheme"], endpoint["path"]) == ("https", "https", "/metrics")
+    assert endpoint["tlsConfig"] == {"serverName": "gpu-policy.gpu-policy.svc", "ca": {"secret": secret}}
+    selector = objects.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= objects.one("Service")["metadata"]["labels"].items()
+
+
+@needs_helm
+@needs_alerts
+def test_the_alerts_are_those_of_the_file() -> None:
+    rule = rendered({"prometheusRule": {"labels": {"release": "prometheus"}}}, OPERATOR).one("PrometheusRule")
+    assert rule["spec"] == yaml.safe_load(ALERTS.read_text())
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+
+
+@needs_helm
+@needs_dashboard
+def test_the_dashboard_is_the_file_under_the_label_that_the_sidecar_looks_for() -> None:
+    dashboard = rendered({"grafanaDashboard": {"annotations": {"folder": "GPU"}}}).one(
+        "ConfigMap", "gpu-policy-dashboard"
+    )
+    assert dashboard["data"] == {"gpu-policy.json": DASHBOARD.read_text()}
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert dashboard["metadata"]["annotations"] == {"folder": "GPU"}
+
+
+@needs_helm
+def test_monitoring_can_be_left_out_altogether() -> None:
+    objects = rendered(VALUE_SETS["policies from several places"], OPERATOR)
+    assert {"ServiceMonitor", "PrometheusRule"}.isdisjoint(document["kind"] for document in objects)
+    assert "dashboard" not in "".join(document["metadata"]["name"] for document in objects)

@@ -1,0 +1,177 @@
+"""values.yaml and its schema: everything is documented, typos are refused, contradictions are explained."""
+
+import json
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.generate import CHART, HelmError, render
+from tests.deploy.manifests import needs_helm, rendered
+from tests.deploy.value_sets import AUTHORITY, VALUE_SETS
+
+TEXT = (CHART / "values.yaml").read_text()
+LINES = TEXT.splitlines()
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+FREE = {"type": "object"}
+"""The schema of what Kubernetes checks."""
+
+Key = tuple[str, ...]
+
+
+def keys(node: yaml.MappingNode, path: Key = ()) -> Iterator[tuple[Key, int]]:
+    """Every key of values.yaml outside of lists, with the number of its line from 0."""
+    for key, value in node.value:
+        here = (*path, key.value)
+        yield here, key.start_mark.line
+        if isinstance(value, yaml.MappingNode):
+            yield from keys(value, here)
+
+
+KEYS = dict(keys(yaml.compose(TEXT)))
+EXAMPLES = {("resources",), ("grafanaDashboard", "labels"), ("topologySpreadConstraints",)}
+"""Values that are written as Kubernetes writes them: what is inside is documented there."""
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").removeprefix("#/definitions/")
+    return resolved(SCHEMA["definitions"][name]) if name else schema
+
+
+def schema_of(key: Key) -> dict[str, Any]:
+    return reduce(lambda schema, part: resolved(schema["properties"][part]), key, SCHEMA)
+
+
+def leaves(values: dict[str, Any], path: Key = ()) -> Iterator[Key]:
+    for key, value in values.items():
+        yield (*path, key)
+        if isinstance(value, dict):
+            yield from leaves(value, (*path, key))
+
+
+def objects(schema: Any, path: str = "values") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every part of the schema that describes a map."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield path, schema
+        for name, inner in schema.items():
+            yield from objects(inner, f"{path}.{name}")
+
+
+def is_inside(key: Key, others: set[Key]) -> bool:
+    return any(key[: len(other)] == other and key != other for other in others)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if not is_inside(key, EXAMPLES)], ids=".".join)
+def test_every_value_is_described_in_the_line_above_it(key: Key) -> None:
+    above = LINES[KEYS[key] - 1].strip()
+    assert above.startswith("# ")
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if not is_inside(key, EXAMPLES)], ids=".".join)
+def test_every_value_is_in_the_schema(key: Key) -> None:
+    assert schema_of(key)
+
+
+def test_the_schema_knows_nothing_that_values_yaml_does_not_document() -> None:
+    """Except for what Helm passes to a chart that another one depends on, and the parts of an issuerRef."""
+    known = {("global",), ("enabled",)}
+    for key, schema in [((), SCHEMA), *((key, schema_of(key)) for key in KEYS if not is_inside(key, EXAMPLES))]:
+        known |= {(*key, name) for name in schema.get("properties", {}) if key[-1:] != ("issuerRef",)}
+    assert known == {key for key in KEYS if not is_inside(key, EXAMPLES)} | {
+        ("global",),
+        ("enabled",),
+        *(("resources", part) for part in ("requests", "limits")),
+        *(("affinity", part) for part in ("nodeAffinity", "podAffinity", "podAntiAffinity")),
+    }
+
+
+@pytest.mark.parametrize(
+    "schema", [pytest.param(schema, id=path) for path, schema in objects(SCHEMA) if path != "values.properties.global"]
+)
+def test_every_map_refuses_unknown_keys_or_names_what_it_holds(schema: dict[str, Any]) -> None:
+    """Where Kubernetes has its own schema, that one refuses."""
+    refuses = schema.get("additionalProperties") is not None
+    assert refuses or schema == FREE or set(schema) == {"type", "required"}
+
+
+def test_the_value_sets_of_the_tests_leave_no_value_out() -> None:
+    set_somewhere = {leaf for values in VALUE_SETS.values() for leaf in leaves(values)}
+    lists_and_scalars = {key for key in KEYS if not is_inside(key, EXAMPLES)} - {key[:-1] for key in KEYS}
+    assert lists_and_scalars - set_somewhere == set()
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param({"replcas": 3}, "replcas", id="typo at the top"),
+        pytest.param({"webhook": {"validate": {"failurepolicy": "Fail"}}}, "failurepolicy", id="typo inside"),
+        pytest.param({"webhook": {"mutate": {"failurePolicy": "fail"}}}, "failurePolicy", id="a word unknown here"),
+        pytest.param({"webhook": {"mutate": {"timeoutSeconds": 31}}}, "timeoutSeconds", id="too patient"),
+        pytest.param({"webhook": {"url": "http://example.com"}}, "url", id="no TLS"),
+        pytest.param({"kubeVersion": 1.30}, "kubeVersion", id="a version without quotes"),
+        pytest.param({"port": 443}, "port", id="a port of root"),
+        pytest.param({"policies": {"inline": {"team-vision": TEXT}}}, "team-vision", id="a file without ending"),
+        pytest.param({"certificates": {"source": "cert-manager"}}, "source", id="a source unknown here"),
+        pytest.param({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable", id="no node could be drained"),
+        pytest.param(
+            {"webhook": {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}},
+            "key",
+            id="a label that whoever owns a namespace may set",
+        ),
+    ],
+)
+def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(HelmError, match=said):
+        render(values)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        pytest.param(
+            {"certificates": {"source": "existing"}},
+            "certificates.source is existing, but certificates.existing.secretName is empty",
+            id="existing without a Secret",
+        ),
+        pytest.param(
+            {"certificates": {"existing": {"secretName": "mine"}}},
+            "certificates.existing is set, but certificates.source is self",
+            id="a Secret for nothing",
+        ),
+        pytest.param(
+            {"certificates": {"existing": {"caBundle": AUTHORITY}}},
+            "certificates.existing is set, but certificates.source is self",
+            id="a caBundle that replicas would replace",
+        ),
+        pytest.param(
+            {"certificates": {"certManager": {"issuerRef": {"name": "corporate"}}}},
+            "certificates.certManager.issuerRef is set, but certificates.source is self",
+            id="an issuer for nothing",
+        ),
+        pytest.param(
+            {"certificates": {"clientCA": {"configMap": "a", "secret": "b"}}}, "name one of them", id="two client CAs"
+        ),
+        pytest.param({"certificates": {"clientNames": ["api"]}}, "without certificates.clientCA", id="names alone"),
+        pytest.param({"policies": {"defaults": False}}, "there are no policies", id="no policies"),
+        pytest.param({"hostNetwork": True, "port": 10250}, "the kubelet has", id="the kubelet's port"),
+        pytest.param({"extraArgs": ["--port=9"]}, "extraArgs has --port", id="an argument twice"),
+        pytest.param(
+            {"webhook": {"matchConditions": "always"}, "kubeVersion": "1.26.4"},
+            "Kubernetes 1.26.4 does not know them",
+            id="conditions that the cluster does not know",
+        ),
+    ],
+)
+def test_values_that_contradict_each_other_are_explained(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(HelmError, match=said):
+        render(values)
+
+
+@needs_helm
+def test_the_chart_can_be_a_dependency_with_a_condition() -> None:
+    assert rendered({"global": {"imageRegistry": "example.com"}, "enabled": True}) == rendered()

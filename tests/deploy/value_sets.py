@@ -1,0 +1,153 @@
+"""Installations as people make them: together they set every value of the chart."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import yaml
+
+from certs.authority import new_authority
+from deploy.generate import INSTALL_VALUES
+
+AUTHORITY = new_authority(datetime.now(UTC)).certificate_pem.decode()
+
+SELF: dict[str, Any] = {}
+CERT_MANAGER = {"certificates": {"source": "certManager"}}
+EXISTING = {"certificates": {"source": "existing", "existing": {"secretName": "mine"}}}
+
+TEAM = yaml.safe_dump(
+    {
+        "apiVersion": "gpupolicy.dev/v1alpha1",
+        "kind": "GPUPolicy",
+        "metadata": {"name": "team-vision"},
+        "spec": {"rules": {"gpuLimits": {"mode": "enforce", "maxPerPod": 2}}},
+    }
+)
+
+VALUE_SETS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "plain manifests": dict(INSTALL_VALUES),
+    "a laptop": {
+        "replicas": 1,
+        "webhook": {"mutate": {"failurePolicy": "Ignore"}, "validate": {"failurePolicy": "Ignore"}},
+        "podDisruptionBudget": {"enabled": False},
+        "priorityClassName": "",
+        "networkPolicy": {"enabled": False},
+        "topologySpreadConstraints": [],
+        "resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "512Mi"}},
+        "drainSeconds": 0,
+        "logLevel": "debug",
+        "image": {"tag": "dev", "pullPolicy": "Never"},
+    },
+    "a private GKE cluster": {
+        "port": 10250,
+        "replicas": 5,
+        "image": {
+            "repository": "registry.example.com/tools/gpu-policy-webhook",
+            "digest": "sha256:" + "0123456789abcdef" * 4,
+            "pullSecrets": [{"name": "registry"}],
+        },
+        "priorityClassName": "system-node-critical",
+        "priorityClassQuota": {"enabled": True},
+        "podDisruptionBudget": {"maxUnavailable": "40%"},
+        "nodeSelector": {"cloud.google.com/gke-nodepool": "system"},
+        "tolerations": [{"key": "components.gke.io/gke-managed-components", "operator": "Exists"}],
+    },
+    "AKS under Argo CD": {
+        "webhook": {
+            "mutate": {"timeoutSeconds": 3},
+            "validate": {"timeoutSeconds": 30},
+            "labels": {"admissions.enforcer/disabled": "true"},
+            "annotations": {"argocd.argoproj.io/sync-wave": "1"},
+            "namespaceSelector": {
+                "exclude": ["gpu-operator", "gatekeeper-system"],
+                "matchExpressions": [{"operator": "NotIn", "values": ["aks-command"]}],
+            },
+        },
+        "commonLabels": {"team": "platform"},
+        "podAnnotations": {"example.com/scrape": "false"},
+        "fullnameOverride": "gpu-gate",
+    },
+    "policies from several places": {
+        "policies": {"defaults": False, "inline": {"team-vision.yaml": TEAM}, "configMaps": ["base-policies", "teams"]},
+        "namespaceSeries": 10_000,
+        "serviceMonitor": {"enabled": False},
+        "prometheusRule": {"enabled": False},
+        "grafanaDashboard": {"enabled": False},
+    },
+    "cert-manager with an authority of our own": {
+        "certificates": {"source": "certManager", "certManager": {"duration": "720h", "renewBefore": "240h"}},
+    },
+    "cert-manager and an address instead of a Service": {
+        "certificates": {
+            "source": "certManager",
+            "certManager": {"issuerRef": {"name": "corporate", "kind": "ClusterIssuer"}},
+        },
+        "webhook": {"url": "https://gpu-policy.example.com:8443/admission/"},
+        "service": {"type": "LoadBalancer", "annotations": {"example.com/internal": "true"}},
+        "serviceMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "prometheus"}},
+        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+    },
+    "a certificate of our own": {
+        "certificates": {
+            "source": "existing",
+            "existing": {"secretName": "corporate-tls", "caBundle": AUTHORITY},
+            "clientCA": {"configMap": "apiserver-ca", "key": "client-ca.crt"},
+            "clientNames": ["kube-apiserver", "kube-apiserver.example.com"],
+        },
+        "serviceMonitor": {"enabled": True, "tlsConfig": {"insecureSkipVerify": True}},
+        "grafanaDashboard": {"labels": {"dashboards": "yes"}, "annotations": {"folder": "GPU"}},
+    },
+    "the nodes' network": {
+        "hostNetwork": True,
+        "port": 9443,
+        "runAsUser": None,
+        "extraArgs": ["--host=::", "--threads=8"],
+        "extraEnv": [{"name": "KUBERNETES_SERVICE_HOST", "value": "192.0.2.10"}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]}
+                    ]
+                }
+            }
+        },
+        "namespace": {"create": True},
+    },
+    "everything closed": {
+        "certificates": {"clientCA": {"secret": "apiserver-client-ca"}},
+        "networkPolicy": {
+            "ingress": {
+                "cidrs": ["192.0.2.0/28", "2001:db8::/64"],
+                "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+            },
+            "egress": {
+                "apiServerPorts": [6443],
+                "apiServerCidrs": ["192.0.2.10/32"],
+                "dnsPorts": [5353],
+                "extra": [{"to": [{"ipBlock": {"cidr": "198.51.100.7/32"}}], "ports": [{"port": 443}]}],
+            },
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "gpu-policy"}},
+            }
+        ],
+    },
+    "every pod is asked about": {
+        "webhook": {
+            "matchConditions": "never",
+            "mutate": {"failurePolicy": "Ignore"},
+            "validate": {"failurePolicy": "Fail"},
+        },
+        "policies": {"defaults": True, "inline": {}},
+    },
+}
+"""What the set is for -> its values."""
+
+value_sets = pytest.mark.parametrize("values", [pytest.param(values, id=name) for name, values in VALUE_SETS.items()])
+"""Runs a test once for each set."""
