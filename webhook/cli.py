@@ -7,31 +7,12 @@ import sys
 import time
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from webhook.inputs import check_source_of_facts, facts_of, fail, load_inventory, load_policies, run_apart
-
-if TYPE_CHECKING:
-    pass
-
-
-POLICIES = click.option(
-    "--policies",
-    type=click.Path(path_type=Path),
-    default=Path("policies"),
-    show_default=True,
-    help="Directory of policy files.",
-)
-INVENTORY = click.option(
-    "--inventory",
-    type=click.Path(path_type=Path),
-    help="Facts about the cluster from a file: `kubectl get nodes,namespaces,runtimeclasses,pods -A -o yaml`.",
-)
-KUBECONFIG = click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), help="Facts about the cluster from the API server it names."
-)
+from webhook.inputs import facts_of, fail, load_policies
+from webhook.options import INVENTORY, KUBECONFIG, POLICIES
+from webhook.serving import serve
 
 
 @click.group(context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]})
@@ -42,76 +23,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é gets \xe9, not a traceback
 
 
-@main.command()
-@POLICIES
-@INVENTORY
-@KUBECONFIG
-@click.option("--cert", type=click.Path(path_type=Path), required=True, help="Serving certificate, PEM.")
-@click.option("--key", type=click.Path(path_type=Path), required=True, help="Its private key, PEM.")
-@click.option("--client-ca", type=click.Path(path_type=Path), help="Accept only clients with a certificate of this CA.")
-@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
-@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
-@click.option("--threads", type=click.IntRange(1, 64), default=4, show_default=True, help="Threads that answer.")
-@click.option(
-    "--drain-seconds",
-    type=click.FloatRange(0, 300),
-    default=0.0,
-    show_default=True,
-    help="Seconds between turning unready and closing the port on SIGTERM.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="Least level that is logged.",
-)
-def serve(
-    policies: Path,
-    inventory: Path | None,
-    kubeconfig: Path | None,
-    cert: Path,
-    key: Path,
-    client_ca: Path | None,
-    host: str,
-    port: int,
-    threads: int,
-    drain_seconds: float,
-    log_level: str,
-) -> None:
-    """Answer the API server over TLS until SIGTERM.
-
-    Without --inventory and --kubeconfig the facts come from the cluster the process runs in.
-    """
-    from webhook.admission import logs
-    from webhook.admission.server import Application, ServerSettings, serve
-
-    def application() -> Application:
-        from webhook.admission.replica import Replica, Sources
-
-        return Replica(Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig))
-
-    def check() -> None:
-        load_policies(policies)
-        if inventory is not None:
-            load_inventory(inventory)
-
-    logs.configure(log_level)
-    run_apart(check)
-    for file in (cert, key, client_ca):
-        if file is not None and not file.is_file():
-            fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
-    check_source_of_facts(inventory, kubeconfig)
-    settings = ServerSettings(
-        host=host,
-        port=port,
-        cert_file=cert,
-        key_file=key,
-        client_ca_file=client_ca,
-        threads=threads,
-        drain_seconds=drain_seconds,
-    )
-    serve(settings, application)
+main.add_command(serve)
 
 
 @main.command()
@@ -158,6 +70,54 @@ def review(
     sys.exit(reviewed.exit_status)
 
 
+@main.command()
+@click.option(
+    "--kubeconfig",
+    envvar="KUBECONFIG",
+    help="The cluster; without it that of ~/.kube/config, or the one the process runs in.",
+)
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--namespace", "-n", default="gpu-policy", show_default=True, help="Where the webhook is installed.")
+@click.option("--name", default="gpu-policy", show_default=True, help="What the release is called.")
+@click.option(
+    "--dry-run-namespace", default="default", show_default=True, help="Where GPU pods are tried, without being created."
+)
+@click.option("--policies", type=click.Path(path_type=Path), help="Its policies, where its ConfigMaps cannot be read.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def doctor(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    name: str,
+    dry_run_namespace: str,
+    policies: Path | None,
+    output: str,
+) -> None:
+    """Look at an installation with the rights of a kubeconfig: what is wrong, and how to mend it.
+
+    Exit status: 0 no problem (perhaps warnings), 1 a problem, 2 the cluster cannot be looked at.
+    """
+    from rich.console import Console
+
+    from webhook.doctor import as_json, as_text
+    from webhook.doctor.checks import examine
+    from webhook.doctor.cluster import UnavailableError
+    from webhook.doctor.connect import connect
+    from webhook.doctor.installation import Installation, Place
+
+    try:
+        cluster = connect(kubeconfig, context)
+    except UnavailableError as error:
+        fail(str(error))
+    place = Place(namespace, name, dry_run_namespace, policies)
+    report = examine(Installation(cluster, place))
+    if output == "json":
+        click.echo(as_json.render(report, place), nl=False)
+    else:
+        as_text.render(report, Console(highlight=False))
+    sys.exit(report.exit_status)
+
+
 @main.group()
 def policy() -> None:
     """Look at policy files."""
@@ -183,19 +143,6 @@ def show(policies: Path, namespace: str) -> None:
     from webhook.policy.show import explain
 
     click.echo(explain(load_policies(policies), namespace), nl=False)
-
-
-@policy.command()
-@POLICIES
-@click.argument("phase", type=click.Choice(["mutate", "validate"]))
-def conditions(policies: Path, phase: str) -> None:
-    """Print the matchConditions with which the API server keeps away what concerns no rule of these policies."""
-    import yaml
-
-    from webhook.admission.conditions import conditions_for
-
-    found = conditions_for(load_policies(policies), templates=phase == "mutate")
-    click.echo(yaml.safe_dump({"matchConditions": [condition.raw() for condition in found]}, width=10_000), nl=False)
 
 
 @policy.command()

@@ -3,8 +3,10 @@
 Imports stand inside the functions, so that each command pays only for what it uses.
 """
 
+import logging
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -31,9 +33,23 @@ def fail(message: str) -> NoReturn:
 
 def run_apart(check: Callable[[], None]) -> None:
     """Run a check in a process of its own, so that this one never weighs what it imports; exit where it failed."""
-    process = multiprocessing.get_context("fork").Process(target=check)
+
+    def run() -> None:
+        try:
+            check()
+        finally:
+            logging.shutdown()  # such a process ends without writing out what waits
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+
+    def stop(_signal: int, _frame: object) -> NoReturn:  # the first process of a container is not ended by default
+        process.terminate()
+        sys.exit(0)
+
+    before = signal.signal(signal.SIGTERM, stop)
     process.start()
     process.join()
+    signal.signal(signal.SIGTERM, before)
     if process.exitcode:
         sys.exit(UNUSABLE)
 
@@ -57,6 +73,16 @@ def load_inventory(path: Path) -> "FactsSource":
     try:
         return StaticFacts(inventory.load_inventory(path))
     except inventory.InventoryError as error:
+        fail(str(error))
+
+
+def check_registration(path: Path) -> None:
+    """Refuse a file that holds no pair of webhook configurations, with exit status 2."""
+    from webhook.cluster.registration import RegistrationError, load_registration
+
+    try:
+        load_registration(path)
+    except RegistrationError as error:
         fail(str(error))
 
 

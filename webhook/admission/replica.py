@@ -1,13 +1,13 @@
 """One replica as the server runs it: the application, and the threads that keep its policies and facts current."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from webhook.admission.app import create_app
-from webhook.admission.metrics import Metrics
+from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.service import Service
 from webhook.cluster.inventory import load_inventory
 from webhook.cluster.source import FactsSource, StaticFacts
@@ -33,11 +33,23 @@ class Sources:
         return LiveFacts(kubeconfig=self.kubeconfig)
 
 
+class Companion(Protocol):
+    """Something that a replica does besides answering, in threads of its own."""
+
+    def start(self, metrics: Metrics) -> None:
+        """Begin, and show in the metrics how it goes."""
+
+    def close(self) -> None:
+        """End, within 2 seconds."""
+
+
 class Replica:
     """A WSGI application with a life: made after the fork, drained on SIGTERM, closed at the end."""
 
-    def __init__(self, sources: Sources) -> None:
-        self._metrics = Metrics()
+    def __init__(
+        self, sources: Sources, *, namespace_series: int = NAMESPACE_SERIES, companions: Sequence[Companion] = ()
+    ) -> None:
+        self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
         self._facts = sources.facts()
         self._service = Service(self._policies, self._facts, self._metrics)
@@ -45,11 +57,18 @@ class Replica:
         self._reloaded(self._policies.status)
         self._policies.watch()
         self._facts.start()
+        self._companions = companions
+        for companion in companions:
+            companion.start(self._metrics)
         _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
         return self._wsgi(environ, start_response)
+
+    def refused(self, status: int) -> None:
+        """Count a request that the server answered itself."""
+        self._service.refused(status)
 
     def drain(self) -> None:
         """Turn unready; requests that still arrive are answered."""
@@ -58,6 +77,8 @@ class Replica:
 
     def close(self) -> None:
         """Stop the threads."""
+        for companion in self._companions:
+            companion.close()
         self._policies.close()
         self._facts.close()
 

@@ -1,0 +1,100 @@
+"""Certificates that the replicas keep by themselves, on a real API server, broken in every way that was thought of."""
+
+import base64
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from certs.authority import issued_by
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.kept_certificates import KeptSite
+from tests.e2e.replica_set import Replica
+
+NOW = datetime.now(UTC)
+GARBAGE = base64.b64encode(b"garbage").decode()
+Damage = Callable[[KeptSite], None]
+
+
+@pytest.fixture
+def site(control_plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[KeptSite]:
+    """An installation of its own, not started."""
+    site = KeptSite(control_plane, f"kept-{abs(hash(request.node.name)) % 10**8}", tmp_path)
+    yield site
+    site.remove()
+
+
+def test_A21_two_replicas_started_at_once_on_an_empty_cluster_make_one_authority(site: KeptSite) -> None:
+    site.start()
+    material = site.material()
+    assert material.faults == ()
+    assert len(material.bundle) == 1
+    assert len(set(site.served())) == 1
+    assert site.bundles() == [{str(one.serial_number).encode() for one in material.bundle}] * 2
+    eventually(site.is_answering)
+    logs = [replica.log.read_text() for replica in site.replicas]
+    assert sum("there was no usable authority" in log for log in logs) == 1
+
+
+def test_rotation_reaches_every_replica_without_a_restart_and_trust_never_breaks_off(site: KeptSite) -> None:
+    """The serving certificate first, then the authority; pods are judged all the time."""
+    site.start()
+    eventually(site.is_answering)
+    for what in ("serving", "authority"):
+        before = site.served()
+        authority = site.material().authority
+        site.rotate(what)
+
+        def rotated(before: list[bytes] = before) -> bool:
+            assert site.is_answering()
+            return not set(before) & set(site.served()) and len(set(site.served())) == 1
+
+        eventually(rotated, seconds=60)
+        material = site.material()
+        assert (material.authority != authority) is (what == "authority")
+        assert material.serving is not None and material.authority is not None  # noqa: PT018  # one thing: complete
+        assert issued_by(material.serving.certificate_pem, material.authority.certificate_pem)
+        assert "annotations" not in (site.secret() or {})["metadata"] or "rotate" not in str(
+            (site.secret() or {})["metadata"]["annotations"]
+        )
+    assert len(site.material().bundle) == 2
+    eventually(lambda: len(site.bundles()[0]) == 2)
+    assert site.is_answering()
+
+
+def test_the_metrics_say_how_certificates_and_registration_stand(site: KeptSite) -> None:
+    site.start()
+    first = site.replicas[0]
+    name = "gpu_policy_certificate_expiry_seconds"
+    eventually(lambda: first.metric(name, 'certificate="ca_bundle"') > 0)
+    days = {label: first.metric(name, f'certificate="{label}"') / 86400 for label in ("ca", "leaf", "ca_bundle")}
+    assert round(days["ca"]) == 3650
+    assert round(days["leaf"]) == round(days["ca_bundle"]) == 365
+    assert first.metric("gpu_policy_certificate_fault") == 0
+    assert abs(first.metric("gpu_policy_clock_skew_seconds")) < 5
+    ok = "gpu_policy_webhook_configuration_ok"
+    eventually(lambda: first.metric(ok) == 2)
+    assert first.metric("gpu_policy_webhook_timeout_seconds", 'configuration="mutating"') == 5
+    site.write_configuration("validating", failurePolicy="Ignore")
+    eventually(lambda: first.metric(ok, 'configuration="validating"') == 0 and first.metric(ok) == 1)
+    site.plane.kubectl("delete", "mutatingwebhookconfiguration", site.name)
+    eventually(lambda: first.metric(ok) == 0)
+
+
+def ok_lines(replica: Replica) -> str:
+    """What the metrics say about the configurations; nothing where that cannot be looked at."""
+    lines = replica.get("/metrics")[1].splitlines()
+    return "\n".join(line for line in lines if line.startswith("gpu_policy_webhook_configuration_ok{"))
+
+
+def test_a_replica_without_rights_says_which_and_serves_on(site: KeptSite) -> None:
+    site.start()
+    site.plane.kubectl("delete", "clusterrolebinding", site.name)
+    site.plane.kubectl("delete", "rolebinding", "gpu-policy", namespace=site.name)
+    first = site.replicas[0]
+    eventually(lambda: first.metric("gpu_policy_certificate_fault") == 1)
+    assert "install the RBAC objects of the chart again" in first.log.read_text()
+    eventually(lambda: 'configuration="mutating"' not in ok_lines(first))
+    assert site.is_answering()

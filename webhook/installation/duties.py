@@ -1,0 +1,135 @@
+"""The duties of a replica, and the thread that does them."""
+
+import logging
+import random
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from certs.authority import CertificateError
+from certs.cluster import ClusterError
+from certs.keeper import CertificateKeeper, Kept
+from certs.material import Terms
+from certs.status import CertificateStatus, CertificateWitness
+from webhook.admission.metrics import Metrics
+from webhook.cluster.api_server import ApiServer
+from webhook.cluster.registration import RegistrationError, api_path, load_registration
+from webhook.installation.kubernetes import KubernetesCluster
+from webhook.installation.registration import RegistrationWatch
+from webhook.installation.settings import InstallationSettings, KeptCertificates
+
+LOOK_SECONDS = 5.0
+"""How often certificates and registration are looked at: three small requests, each a read of one object by name."""
+
+_FIRST_RETRIES = (0.2, 0.5, 1.0, 2.0, 5.0)
+_CLOSE_SECONDS = 1.5
+
+_log = logging.getLogger("gpu_policy.installation")
+
+
+class _CertificateDuty(Protocol):
+    """A keeper or a witness of certificates."""
+
+    status: CertificateStatus
+
+    def look(self) -> None:
+        """See how things stand, and mend them where that is its task."""
+        ...
+
+
+class Installation:
+    """The duties of one replica, in a thread of their own. Make it after the fork."""
+
+    def __init__(self, settings: InstallationSettings) -> None:
+        self._server = ApiServer(settings.kubeconfig)
+        cluster = KubernetesCluster(self._server)
+        self._certificates: _CertificateDuty
+        if settings.certificates is not None:
+            self._certificates = _keeper(cluster, settings, settings.certificates)
+        else:
+            self._certificates = CertificateWitness(cluster, settings.certificate_file, _configurations(settings))
+        self._registration = (
+            None if settings.registration_file is None else RegistrationWatch(cluster, settings.registration_file)
+        )
+        self._complaints: dict[str, str] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="installation", daemon=True)
+
+    def start(self, metrics: Metrics) -> None:
+        """Begin, and show in the metrics how things stand."""
+        metrics.watch_certificates(
+            self._seconds_left, lambda: bool(self._certificates.status.fault), lambda: self._server.clock_skew
+        )
+        if (registration := self._registration) is not None:
+            metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; a request that hangs is left to itself."""
+        self._stop.set()
+        self._thread.join(_CLOSE_SECONDS)
+
+    def _seconds_left(self) -> dict[str, float]:
+        now = datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
+        return {name: max(0.0, (end - now).total_seconds()) for name, end in self._certificates.status.ends.items()}
+
+    def _run(self) -> None:
+        while True:
+            for duty in (self._certificates, self._registration):
+                if duty is not None:
+                    self._do(duty)
+            if self._stop.wait(LOOK_SECONDS * random.uniform(0.8, 1.2)):  # noqa: S311  # apart from other replicas
+                return
+
+    def _do(self, duty: _CertificateDuty | RegistrationWatch) -> None:
+        """Look once; what goes wrong is said once, and never ends the thread."""
+        name = type(duty).__name__
+        complaint = ""
+        try:
+            duty.look()
+        except (ClusterError, CertificateError, RegistrationError) as error:
+            complaint = str(error)
+        except Exception as error:  # noqa: BLE001  # a bug met in one look must not end all later ones
+            _log.exception("%s failed", name)
+            complaint = repr(error)
+        if complaint and complaint != self._complaints.get(name):
+            _log.error("%s: %s", name, complaint)
+        self._complaints[name] = complaint
+
+
+def prepare(settings: InstallationSettings) -> None:
+    """Return when there is a certificate to present, however long the API server takes to answer.
+
+    What an earlier run of this replica left in the directory will do until then.
+    """
+    certificates = settings.certificates
+    if certificates is None:
+        return
+    for attempt in range(10**9):
+        try:
+            _keeper(KubernetesCluster(ApiServer(settings.kubeconfig)), settings, certificates).look()
+        except (ClusterError, CertificateError) as error:
+            _log.warning("certificates: %s", error)
+            if all((certificates.directory / name).is_file() for name in ("tls.crt", "tls.key")):
+                return
+            time.sleep(_FIRST_RETRIES[min(attempt, len(_FIRST_RETRIES) - 1)])
+        else:
+            return
+
+
+def _keeper(
+    cluster: KubernetesCluster, settings: InstallationSettings, certificates: KeptCertificates
+) -> CertificateKeeper:
+    return CertificateKeeper(
+        cluster,
+        Kept(certificates.secret, certificates.directory, _configurations(settings)),
+        Terms(certificates.names),
+        settle_seconds=certificates.settle_seconds,
+    )
+
+
+def _configurations(settings: InstallationSettings) -> tuple[str, ...]:
+    if settings.registration_file is None:
+        return ()
+    return tuple(api_path(one) for one in load_registration(settings.registration_file).configurations.values())

@@ -1,0 +1,190 @@
+"""The command that runs one replica.
+
+Imports stand inside the functions: the process that watches over the server never weighs what only its worker uses.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.inputs import check_registration, check_source_of_facts, fail, load_inventory, load_policies, run_apart
+from webhook.installation.settings import InstallationSettings, KeptCertificates
+from webhook.options import INVENTORY, KUBECONFIG, POLICIES
+
+if TYPE_CHECKING:
+    from webhook.admission.replica import Replica
+
+
+@click.command()
+@POLICIES
+@INVENTORY
+@KUBECONFIG
+@click.option("--cert", type=click.Path(path_type=Path), help="Serving certificate, PEM.")
+@click.option("--key", type=click.Path(path_type=Path), help="Its private key, PEM.")
+@click.option(
+    "--certificate-secret",
+    metavar="NAMESPACE/NAME",
+    help="Instead of --cert and --key: make and renew certificates in this Secret, together with the other replicas.",
+)
+@click.option(
+    "--certificate-dir", type=click.Path(path_type=Path), help="Where this replica puts what it serves of the Secret."
+)
+@click.option(
+    "--certificate-name",
+    "certificate_names",
+    multiple=True,
+    help="DNS name or IP address under which the API server calls, for certificates of the Secret; repeatable.",
+)
+@click.option(
+    "--certificate-settle-seconds",
+    type=click.FloatRange(0, 3600),
+    default=60.0,
+    show_default=True,
+    help="How long a new CA stands in every caBundle before it issues.",
+)
+@click.option(
+    "--registration",
+    type=click.Path(path_type=Path),
+    help="The webhook configurations as installed: those of the cluster are compared with them, their caBundle is "
+    "kept when --certificate-secret is given.",
+)
+@click.option("--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA.")
+@click.option(
+    "--client-name", "client_names", multiple=True, help="Of those, only ones of this CN or DNS name; repeatable."
+)
+@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
+@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
+@click.option("--threads", type=click.IntRange(1, 64), default=4, show_default=True, help="Threads that answer.")
+@click.option(
+    "--drain-seconds",
+    type=click.FloatRange(0, 300),
+    default=0.0,
+    show_default=True,
+    help="Seconds between turning unready and closing the port on SIGTERM.",
+)
+@click.option(
+    "--namespace-series",
+    type=click.IntRange(0, 10_000),
+    default=200,
+    show_default=True,
+    help="Namespaces that are counted by name in the metrics; further ones are counted together.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Least level that is logged.",
+)
+def serve(
+    policies: Path,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    certificate_secret: str | None,
+    certificate_dir: Path | None,
+    certificate_names: tuple[str, ...],
+    certificate_settle_seconds: float,
+    registration: Path | None,
+    client_ca: Path | None,
+    client_names: tuple[str, ...],
+    host: str,
+    port: int,
+    threads: int,
+    drain_seconds: float,
+    namespace_series: int,
+    log_level: str,
+) -> None:
+    """Answer the API server over TLS until SIGTERM.
+
+    Without --inventory and --kubeconfig the facts come from the cluster the process runs in.
+    """
+    from webhook.admission import logs
+    from webhook.admission.server import ServerSettings
+    from webhook.admission.server import serve as run_server
+
+    logs.configure(log_level)
+    if client_names and client_ca is None:
+        fail("--client-name needs --client-ca, the authority whose certificates are believed")
+    certificates = _kept(certificate_secret, certificate_dir, certificate_names, certificate_settle_seconds)
+    cert, key = _presented(certificates, cert, key)
+    installation = None
+    if certificates is not None or registration is not None:
+        if inventory is not None:
+            fail("--certificate-secret and --registration are about a cluster; with --inventory there is none")
+        installation = InstallationSettings(certificates, cert, registration, kubeconfig)
+    run_apart(partial(_check, policies, inventory, registration))
+    check_source_of_facts(inventory, kubeconfig)
+    if installation is not None:
+        run_apart(partial(_prepare, installation))
+    for file in (cert, key, client_ca):
+        if file is not None and not file.is_file():
+            fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        cert_file=cert,
+        key_file=key,
+        client_ca_file=client_ca,
+        client_names=client_names,
+        threads=threads,
+        drain_seconds=drain_seconds,
+    )
+    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation)
+    run_server(settings, sources)
+
+
+def _kept(secret: str | None, directory: Path | None, names: tuple[str, ...], settle: float) -> KeptCertificates | None:
+    if secret is None:
+        return None
+    try:
+        return KeptCertificates.of(secret, directory, names, settle)
+    except ValueError as error:
+        fail(str(error))
+
+
+def _presented(certificates: KeptCertificates | None, cert: Path | None, key: Path | None) -> tuple[Path, Path]:
+    """The files of what is presented, which may not be there yet."""
+    if certificates is not None:
+        if cert is not None or key is not None:
+            fail("--certificate-secret and --cert with --key exclude each other; name one source of certificates")
+        return certificates.directory / "tls.crt", certificates.directory / "tls.key"
+    if cert is None or key is None:
+        fail("no certificate to serve: name --cert and --key, or --certificate-secret")
+    return cert, key
+
+
+def _check(policies: Path, inventory: Path | None, registration: Path | None) -> None:
+    load_policies(policies)
+    if inventory is not None:
+        load_inventory(inventory)
+    if registration is not None:
+        check_registration(registration)
+
+
+def _prepare(installation: InstallationSettings) -> None:
+    from webhook.installation.duties import prepare
+
+    prepare(installation)
+
+
+def _replica(
+    policies: Path,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    namespace_series: int,
+    installation: InstallationSettings | None,
+) -> "Replica":
+    """The replica, made in the worker process: only there is the weight of what it imports."""
+    from webhook.admission.replica import Replica, Sources
+
+    companions = []
+    if installation is not None:
+        from webhook.installation.duties import Installation
+
+        companions.append(Installation(installation))
+    sources = Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
+    return Replica(sources, namespace_series=namespace_series, companions=companions)
