@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tests.deploy.manifests import shipped
 from tests.replicas import POLICY, Replica
@@ -32,7 +31,6 @@ from webhook import engine
 from webhook.admission import phases
 from webhook.audit.documents import Document
 from webhook.audit.simulate import review
-from webhook.cli import main
 from webhook.cluster.snapshot import Snapshot
 from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
@@ -462,10 +460,6 @@ def test_A33_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> No
     (rule,) = network_policy["ingress"]
     ports = [port["containerPort"] for port in objects.container["ports"]]
     assert [port["port"] for port in rule["ports"]] == ports
-
-
-def test_A33_clients_without_a_certificate_can_be_turned_away() -> None:
-    assert "--client-ca" in CliRunner().invoke(main, ["serve", "--help"]).output
 
 
 def test_A33_strangers_who_ask_change_nothing(tmp_path: Path) -> None:

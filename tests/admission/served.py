@@ -24,6 +24,8 @@ class Echo:
 
     def __call__(self, environ, start_response):
         path = environ["PATH_INFO"]
+        if path == "/unavailable":
+            return answer(start_response, "503 Service Unavailable", b"not now")
         if int(environ.get("CONTENT_LENGTH") or 0) > LIMIT and path != "/careless":
             return answer(start_response, "413 Content Too Large", b"the limit says no")
         return answer(start_response, "200 OK", getattr(self, path.strip("/"), self.echo)(environ))
@@ -40,6 +42,17 @@ class Echo:
     def large(self, _environ):
         return b"x" * 4_000_000
 
+    def waited(self, environ):
+        return str(environ["webhook.waited"]()).encode()
+
+    def objection(self, environ):
+        return environ["webhook.objection"].encode()
+
+    def long(self, environ):
+        environ["webhook.may_block"]()
+        time.sleep(4)
+        return b"done"
+
     def sleep(self, environ):
         """Sleep, and answer with the largest number of requests that slept at the same time."""
         with self.lock:
@@ -51,6 +64,9 @@ class Echo:
         with self.lock:
             self.working -= 1
         return str(self.most).encode()
+
+    def refused(self, status):
+        logging.getLogger("served").info("the server itself answered %d", status)
 
     def drain(self):
         self.readiness = b"draining"
@@ -73,6 +89,7 @@ if __name__ == "__main__":
     arguments = json.loads(sys.argv[1])
     factory = broken if arguments.pop("broken", False) else Echo
     files = {name: Path(value) for name, value in arguments.items() if name.endswith("_file")}
+    arguments["client_names"] = tuple(arguments.get("client_names", ()))
     settings = ServerSettings(**{"host": "127.0.0.1", **arguments, **files})
     LIMIT = settings.max_body_bytes
     serve(settings, factory)

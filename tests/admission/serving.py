@@ -23,16 +23,17 @@ PATIENCE = 20.0
 """Seconds after which a test gives up; nothing that works takes so long."""
 
 
-def make_certificate(directory, name="server", password=None):
+def make_certificate(directory, name="server", password=None, dns_names=()):
     """Write a self-signed certificate and its key; return both paths. Each certificate is its own authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), *map(x509.DNSName, dns_names)]
     now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=5))
         .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(key, hashes.SHA256())
     )
     cert_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
@@ -72,6 +73,11 @@ class Client:
         length = int(headers.get("content-length", 0))
         body = self._until(lambda: length if len(self.buffer) >= length else 0) if length else b""
         return int(status.split()[1]), headers, body
+
+    def is_dismissed(self):
+        """Whether the server ends an idle connection with what makes the API server repeat a request on its way."""
+        status, headers, _ = self.answer()
+        return (status, headers["retry-after"], headers["connection"]) == (503, "1", "close") and self.ended()
 
     def ended(self):
         """Return whether the server ends the connection, cleanly; raises ConnectionResetError when it does not."""
@@ -154,11 +160,26 @@ class Server:
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
 
+    def paused(self):
+        return paused_worker(self.process.pid)
+
     def stop(self):
         self.connections.close()
         if self.process.poll() is None:
             self.terminate()
         return self.process.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def paused_worker(arbiter):
+    """The process that serves stands still, as one that gets no CPU; the kernel goes on receiving for it."""
+    (worker,) = map(int, Path(f"/proc/{arbiter}/task/{arbiter}/children").read_text().split())
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        wait_for(lambda: Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+        yield
+    finally:
+        os.kill(worker, signal.SIGCONT)
 
 
 @contextlib.contextmanager

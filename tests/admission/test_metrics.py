@@ -1,70 +1,145 @@
 """What operators can count, with a number of series that no tenant can drive up."""
 
-from prometheus_client.parser import text_string_to_metric_families as families
+import logging
+from dataclasses import replace
 
-from tests.reviews import FACTS, INJECTING, pod, policies, request, wanting_pod, workload
+import pytest
+
+from tests.counted import counted, labels_by_name, samples
+from tests.reviews import FACTS, pod, policies, request, workload
 from webhook.admission import phases
-from webhook.admission.metrics import LATENCY_BUCKETS, Metrics
+from webhook.admission.metrics import LATENCY_BUCKETS, REASONS, Metrics
+from webhook.admission.phases import UNCONCERNED
+from webhook.rules import RULES
 
 LABELS = {
-    "gpu_policy_requests": {"phase", "operation", "result"},
-    "gpu_policy_findings": {"rule", "mode", "kind"},
-    "gpu_policy_injections": {"rule"},
-    "gpu_policy_errors": {"reason"},
-    "gpu_policy_request_duration_seconds": {"phase", "le"},
+    "gpu_policy_requests_total": {"phase", "operation", "result"},
+    "gpu_policy_namespace_decisions_total": {"namespace", "result"},
+    "gpu_policy_findings_total": {"rule", "mode", "kind"},
+    "gpu_policy_injections_total": {"rule"},
+    "gpu_policy_errors_total": {"reason"},
+    "gpu_policy_request_duration_seconds_bucket": {"phase", "le"},
+    "gpu_policy_request_duration_seconds_count": {"phase"},
+    "gpu_policy_request_duration_seconds_sum": {"phase"},
     "gpu_policy_policy_info": {"hash"},
     "gpu_policy_policy_reload_ok": set(),
-    "gpu_policy_policy_reload_failures": set(),
+    "gpu_policy_policy_reload_failures_total": set(),
+    "gpu_policy_ready": set(),
     "gpu_policy_facts_age_seconds": set(),
     "gpu_policy_apiserver_reachable": set(),
+    "gpu_policy_certificate_expiry_seconds": {"certificate"},
+    "gpu_policy_certificate_fault": set(),
+    "gpu_policy_clock_skew_seconds": set(),
+    "gpu_policy_webhook_configuration_ok": {"configuration"},
+    "gpu_policy_webhook_timeout_seconds": {"configuration"},
 }
-
-
-def used() -> Metrics:
-    """Metrics after every kind of event, for two differently named pods."""
-    metrics = Metrics()
-    metrics.watch_facts(lambda: 7.0, lambda: True)
-    metrics.policies("abc", is_current=True, failures=0)
-    metrics.error("bug")
-    for name in ("one", "two"):
-        for mode in ("enforce", "warn"):
-            raw = wanting_pod() | {"metadata": {"name": name, "namespace": name}}
-            using = policies(INJECTING, mode=mode)
-            for phase in (phases.mutate, phases.validate):
-                decision = phase(request(raw, namespace=name, name=name), using, FACTS)
-                metrics.count(phase.__name__, "CREATE", decision.result, decision.outcome, 0.001)
-    return metrics
+PROCESS = {
+    "process_cpu_seconds_total",
+    "process_max_fds",
+    "process_open_fds",
+    "process_resident_memory_bytes",
+    "process_start_time_seconds",
+    "process_virtual_memory_bytes",
+}
+MOST_SERIES = 200
+"""Without namespaces, of which there are three times as many as have series of their own, and _other."""
+NAMESPACE_SERIES = 200
 
 
 def test_names_and_labels_are_those_that_dashboards_are_built_on() -> None:
-    found: dict[str, set[str]] = {}
-    for family in families(used().page().decode()):
-        for sample in family.samples:
-            if not sample.name.endswith("_created"):
-                found.setdefault(family.name, set()).update(sample.labels)
-    assert {name: labels for name, labels in found.items() if not name.endswith("_created")} == LABELS
+    assert labels_by_name(counted().page()) == LABELS | {name: set() for name in PROCESS}
 
 
-def test_no_label_names_a_pod_or_a_namespace() -> None:
-    values = {
-        value
-        for family in families(used().page().decode())
-        for sample in family.samples
-        for value in sample.labels.values()
-    }
-    assert not values & {"one", "two", "trainer", "team"}
+def decide(metrics: Metrics, namespace: str, operation: str = "CREATE") -> None:
+    """Count the refusal and the acceptance of a pod in both phases."""
+    for phase in ("mutate", "validate"):
+        asked = request(pod(1, name=f"pod-of-{namespace}"), operation, namespace=namespace, name=f"pod-of-{namespace}")
+        metrics.count(phase, asked, UNCONCERNED, 0.001)
+        metrics.count(phase, asked, replace(UNCONCERNED, answer=replace(UNCONCERNED.answer, is_allowed=False)), 9.0)
 
 
-def test_the_histogram_has_at_most_ten_buckets() -> None:
-    assert len(LATENCY_BUCKETS) + 1 <= 10
+def test_A28_the_number_of_series_is_bounded_whatever_is_thrown_at_a_replica() -> None:
+    metrics = counted()
+    for number in range(10_000):
+        decide(metrics, f"namespace-{number}", f"operation-{number}")
+    for operation in ("CREATE", "UPDATE", "DELETE", "CONNECT", "", "create", "PATCH\n"):
+        decide(metrics, "team-one", operation)
+    for number in range(1000):
+        metrics.policies(f"hash-{number}", is_current=False, failures=number)
+    shown = samples(metrics.page())
+    of_namespaces = [sample for sample in shown if "namespace" in sample.labels]
+    assert len({sample.labels["namespace"] for sample in of_namespaces}) == NAMESPACE_SERIES + 1
+    assert len(of_namespaces) <= 3 * (NAMESPACE_SERIES + 1)
+    assert len(shown) - len(of_namespaces) <= MOST_SERIES
+    assert not [sample for sample in shown if any("pod-" in value for value in sample.labels.values())]
+    buckets = [sample for sample in shown if sample.name.endswith("_bucket") and sample.labels["phase"] == "mutate"]
+    assert len(buckets) == len(LATENCY_BUCKETS) + 1 <= 10
+
+
+def test_namespaces_beyond_the_bound_are_counted_together() -> None:
+    metrics = Metrics(namespace_series=2)
+    for namespace in ("one", "two", "three", "four", "one"):
+        decide(metrics, namespace)
+    value = metrics.registry.get_sample_value
+    found = [
+        value("gpu_policy_namespace_decisions_total", {"namespace": namespace, "result": "refused"})
+        for namespace in ("one", "two", "three", "four", "_other")
+    ]
+    assert found == [4, 2, None, None, 4]
+
+
+def test_a_bound_of_zero_shows_no_namespace() -> None:
+    metrics = Metrics(namespace_series=0)
+    decide(metrics, "one")
+    assert {s.labels["namespace"] for s in samples(metrics.page()) if "namespace" in s.labels} == {"_other"}
+
+
+@pytest.mark.parametrize(
+    "namespace",
+    [
+        pytest.param("", id="none"),
+        pytest.param("x" * 64, id="longer than a name can be"),
+        pytest.param("Team", id="capitals"),
+        pytest.param('team"} 1\nforged 1', id="a line of its own"),
+        pytest.param("team\n", id="a line break at the end"),
+        pytest.param("-team", id="a dash at the start"),
+    ],
+)
+def test_what_no_namespace_can_be_called_is_no_label_and_takes_no_room(namespace: str) -> None:
+    metrics = Metrics(namespace_series=1)
+    decide(metrics, namespace)
+    decide(metrics, "x" * 63)
+    assert {s.labels["namespace"] for s in samples(metrics.page()) if "namespace" in s.labels} == {"_other", "x" * 63}
 
 
 def test_what_was_injected_and_what_only_would_have_been_are_counted_apart() -> None:
-    metrics = used()
+    metrics = counted()
     value = metrics.registry.get_sample_value
     assert value("gpu_policy_injections_total", {"rule": "tolerations"}) == 2
     labels = {"rule": "tolerations", "mode": "warn", "kind": "injection"}
     assert value("gpu_policy_findings_total", labels) == 2
+
+
+def test_decisions_of_a_namespace_are_counted_by_what_became_of_them() -> None:
+    value = counted().registry.get_sample_value
+    by_result = {
+        result: value("gpu_policy_namespace_decisions_total", {"namespace": "team-one", "result": result})
+        for result in ("allowed", "patched", "refused")
+    }
+    assert by_result == {"allowed": 2, "patched": 1, "refused": 1}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_reason_is_shown_as_zero_before_it_occurs(reason: str) -> None:
+    """Otherwise the first event would be no increase to Prometheus."""
+    assert Metrics().registry.get_sample_value("gpu_policy_errors_total", {"reason": reason}) == 0
+
+
+def test_a_missing_injection_is_shown_as_zero_for_every_rule_that_injects() -> None:
+    value = Metrics().registry.get_sample_value
+    for rule in RULES:
+        labels = {"rule": rule.key, "mode": "enforce", "kind": "missing"}
+        assert value("gpu_policy_findings_total", labels) == (None if rule.mutate is None else 0)
 
 
 def test_the_hash_in_force_is_the_only_one_shown() -> None:
@@ -87,12 +162,58 @@ def test_a_refused_reload_is_shown_and_counted_until_it_is_mended() -> None:
 def test_a_template_that_passes_counts_no_findings() -> None:
     """Its pods will, when they come."""
     metrics = Metrics()
-    decision = phases.mutate(request(workload("Job", pod(9))), policies({"gpuLimits": {"maxPerPod": 1}}), FACTS)
-    metrics.count("mutate", "CREATE", decision.result, decision.outcome, 0.001)
-    assert "gpu_policy_findings_total{" not in metrics.page().decode()
+    asked = request(workload("Job", pod(9)))
+    metrics.count("mutate", asked, phases.mutate(asked, policies({"gpuLimits": {"maxPerPod": 1}}), FACTS), 0.001)
+    assert sum(s.value for s in samples(metrics.page()) if s.name == "gpu_policy_findings_total") == 0
 
 
 def test_two_replicas_in_one_process_do_not_share_their_counts() -> None:
     one, other = Metrics(), Metrics()
     one.error("bug")
-    assert "gpu_policy_errors_total{" not in other.page().decode()
+    assert other.registry.get_sample_value("gpu_policy_errors_total", {"reason": "bug"}) == 0
+
+
+# What is read at each scrape.
+
+
+def test_what_nobody_knows_yet_is_absent_and_not_zero() -> None:
+    metrics = Metrics()
+    ends: dict[str, float] = {}
+    metrics.watch_certificates(lambda: ends, lambda: True, lambda: None)
+    metrics.watch_registration(dict, {"mutating": 5.0})
+    value = metrics.registry.get_sample_value
+    shown = labels_by_name(metrics.page())
+    assert "gpu_policy_certificate_expiry_seconds" not in shown
+    assert "gpu_policy_clock_skew_seconds" not in shown
+    assert "gpu_policy_webhook_configuration_ok" not in shown
+    assert value("gpu_policy_certificate_fault") == 1
+    assert value("gpu_policy_webhook_timeout_seconds", {"configuration": "mutating"}) == 5
+    ends["leaf"] = 60.0
+    assert value("gpu_policy_certificate_expiry_seconds", {"certificate": "leaf"}) == 60
+    assert value("gpu_policy_certificate_expiry_seconds", {"certificate": "ca"}) is None
+
+
+def test_a_reading_that_fails_takes_only_itself_from_the_page_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    metrics = Metrics()
+    ages: list[float] = []
+    metrics.watch_facts(lambda: ages[0], lambda: True)
+    for _ in range(3):
+        shown = labels_by_name(metrics.page())
+        assert "gpu_policy_facts_age_seconds" not in shown
+        assert {"gpu_policy_apiserver_reachable", "gpu_policy_errors_total"} <= set(shown)
+    (record,) = caplog.records
+    assert (record.levelno, record.exc_info is None) == (logging.ERROR, False)
+    assert record.getMessage() == "gpu_policy_facts_age_seconds: cannot be read and is not shown"
+    ages.append(3.0)
+    assert metrics.registry.get_sample_value("gpu_policy_facts_age_seconds") == 3
+    ages.clear()
+    metrics.page()
+    assert len(caplog.records) == 2
+
+
+def test_values_that_are_no_numbers_are_not_half_shown() -> None:
+    metrics = Metrics()
+    metrics.watch_certificates(lambda: {"ca": 5.0, "leaf": "soon"}, lambda: False, lambda: 0.0)  # type: ignore[dict-item]  # the fault
+    assert "gpu_policy_certificate_expiry_seconds" not in labels_by_name(metrics.page())

@@ -54,10 +54,11 @@ def test_a_handshake_that_does_not_end_is_ended(server):
     assert server.tcp().recv(1) == b""
 
 
-def test_an_idle_connection_is_ended_cleanly(server):
+def test_an_idle_connection_is_ended_with_an_answer_for_the_request_that_may_be_on_its_way(server):
+    """Go's client takes it for the answer to a request that crosses with it, and the API server asks again."""
     client = server.tls()
     assert client.ask()[0] == 200
-    assert client.ended()
+    assert client.is_dismissed()
 
 
 def test_connections_over_the_cap_wait_until_one_ends(server):
@@ -66,6 +67,20 @@ def test_connections_over_the_cap_wait_until_one_ends(server):
     held[0].sock.close()
     client = server.tls_over(last)
     assert client.ask()[0] == 200
+
+
+def test_when_there_is_no_room_those_who_do_nothing_make_some(tmp_path):
+    with serving(tmp_path, max_connections=4) as server:
+        idle = server.tls()
+        half = server.tls().send(request(body=b"x" * 6000)[:-1])
+        busy = server.tls().send(request("/long"))
+        mute = server.tcp()
+        assert server.tls().ask()[0] == 200, "waited in the backlog until there was room"
+        assert idle.is_dismissed()
+        status, headers, body = half.answer()
+        assert (status, headers["retry-after"], body) == (503, "1", b"there are too many connections\n")
+        assert mute.recv(1) == b""
+        assert busy.answer()[::2] == (200, b"done")
 
 
 class Load:
@@ -115,23 +130,61 @@ def test_stopping_under_load_answers_every_request_that_was_sent(tmp_path):
         load.wait()
         status, headers, _ = slow.answer()
         assert (status, headers["connection"]) == (200, "close")
-        assert idle.ended()
+        assert idle.is_dismissed()
         assert load.lost == []
         assert server.process.wait(PATIENCE) == 0
         assert "the application is closed" in server.log
 
 
-def test_draining_turns_unready_first_and_serves_on_new_connections_too(tmp_path):
-    with serving(tmp_path, drain_seconds=1) as server:
+def test_draining_turns_unready_first_and_ends_each_connection_with_its_next_answer(tmp_path):
+    """The API server opens its next connection through the Service, which knows of the other replicas."""
+    with serving(tmp_path, drain_seconds=2) as server:
         kept = server.tls()
         assert kept.ask("/readyz")[2] == b"ready"
         server.terminate()
-        wait_for(lambda: kept.ask("/readyz")[2] == b"draining")
-        assert server.tls().ask()[0] == 200
-        assert kept.ended()
-        with pytest.raises(ConnectionRefusedError):
-            server.tcp()
+        wait_for(lambda: server.tls().ask("/readyz")[2] == b"draining")
+        for client in (kept, server.tls()):
+            status, headers, body = client.ask(body=b"hello")
+            assert (status, headers["connection"], body) == (200, "close", b"hello")
+            assert client.ended()
         assert server.process.wait(PATIENCE) == 0
+
+
+def test_when_draining_is_over_nobody_gets_in_any_more(tmp_path):
+    with serving(tmp_path, drain_seconds=1) as server:
+        last = server.tls()
+        server.terminate()
+        wait_for(lambda: not _listens(server))
+        assert last.ask()[0] == 200
+
+
+def test_clients_that_were_not_yet_accepted_when_the_server_stops_are_answered(tmp_path):
+    with serving(tmp_path, max_connections=2) as server:
+        busy = [server.tls().send(request("/sleep")) for _ in range(2)]
+        waiting = [server.tcp() for _ in range(20)]
+        server.terminate()
+        answers = [server.tls_over(sock).ask() for sock in waiting]
+        assert {(status, headers["connection"]) for status, headers, _ in answers} == {(200, "close")}
+        assert [client.answer()[0] for client in busy] == [200, 200]
+
+
+def test_a_request_that_is_arriving_when_the_server_stops_is_answered(tmp_path):
+    with serving(tmp_path) as server:
+        message = request(body=b"x" * 6000)
+        client = server.tls().send(message[:3000])
+        server.terminate()
+        wait_for(lambda: not _listens(server))
+        status, headers, body = client.send(message[3000:]).answer()
+        assert (status, headers["connection"], body) == (200, "close", b"x" * 6000)
+
+
+def test_a_request_that_has_not_arrived_when_the_server_ends_is_told_to_come_again(tmp_path):
+    with serving(tmp_path, graceful_seconds=3) as server:
+        client = server.tls().send(request(body=b"x" * 6000)[:-1])
+        server.terminate()
+        status, headers, body = client.answer()
+        assert (status, headers["retry-after"], body) == (503, "1", b"this server is stopping\n")
+        assert client.ended()
 
 
 def test_a_request_may_still_begin_on_an_idle_connection_when_the_server_stops(tmp_path):

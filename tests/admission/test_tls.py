@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from tests.admission.serving import make_certificate, serving, trusting
+from tests.admission.serving import make_certificate, request, serving, trusting
 from webhook.admission.tls import CertificateKeeper
 
 
@@ -15,6 +15,11 @@ def keeper_of(directory, **options):
 
 def handshake(server_context, client_context):
     """Shake hands in memory; return the certificate that the client saw."""
+    return shake_hands(server_context, client_context)[0].getpeercert()
+
+
+def shake_hands(server_context, client_context):
+    """Both ends of a connection in memory, the client's first."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
     server = server_context.wrap_bio(to_server, to_client, server_side=True)
@@ -24,7 +29,7 @@ def handshake(server_context, client_context):
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    return client.getpeercert()
+    return client, server
 
 
 def test_files_that_do_not_change_keep_the_context(tmp_path):
@@ -121,16 +126,69 @@ def test_tls_versions_from_1_2_are_spoken(tmp_path, version, fits):
     assert ssl.TLSVersion.TLSv1_2 == keeper.context().minimum_version
 
 
-def test_a_client_certificate_is_demanded_when_an_authority_is_configured(tmp_path):
+def test_without_an_authority_for_clients_nobody_is_objected_to(tmp_path):
+    keeper = keeper_of(tmp_path)
+    assert keeper.objection(shake_hands(keeper.context(), trusting(tmp_path / "server.crt"))[1]) == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param((), "", id="any name will do"),
+        pytest.param(("api-server",), "", id="the common name"),
+        pytest.param(("other", "api.example.com"), "", id="a DNS name"),
+        pytest.param(
+            ("example.com", "API-server"),
+            "client certificate: found the names api-server, api.example.com, expected API-server or example.com",
+            id="none of the names",
+        ),
+    ],
+)
+def test_a_client_with_a_certificate_of_the_authority_may_ask_if_it_has_a_right_name(tmp_path, names, expected):
+    ours = make_certificate(tmp_path, "api-server", dns_names=["api.example.com"])
+    keeper = keeper_of(tmp_path, client_ca_file=ours[0], client_names=names)
+    _, connection = shake_hands(keeper.context(), trusting(tmp_path / "server.crt", *ours))
+    assert expected == keeper.objection(connection)
+
+
+def test_a_client_without_a_certificate_gets_in_and_is_objected_to(tmp_path):
+    """Probes and Prometheus have none."""
     ours = make_certificate(tmp_path, "client")
-    theirs = make_certificate(tmp_path, "stranger")
     keeper = keeper_of(tmp_path, client_ca_file=ours[0])
-    cert_file = tmp_path / "server.crt"
-    assert handshake(keeper.context(), trusting(cert_file, *ours))
-    with pytest.raises(ssl.SSLError):
-        handshake(keeper.context(), trusting(cert_file))
-    with pytest.raises(ssl.SSLError):
-        handshake(keeper.context(), trusting(cert_file, *theirs))
+    _, connection = shake_hands(keeper.context(), trusting(tmp_path / "server.crt"))
+    expected = "client certificate: found none, expected one of the authority in --client-ca"
+    assert expected == keeper.objection(connection)
+
+
+def test_a_certificate_of_another_authority_ends_the_handshake(tmp_path):
+    ours, theirs = make_certificate(tmp_path, "client"), make_certificate(tmp_path, "stranger")
+    keeper = keeper_of(tmp_path, client_ca_file=ours[0])
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(keeper.context(), trusting(tmp_path / "server.crt", *theirs))
+
+
+def test_the_application_learns_of_each_request_whether_its_client_may_ask(tmp_path):
+    ours = make_certificate(tmp_path, "client")
+    with serving(tmp_path, client_ca_file=str(ours[0]), client_names=["client"]) as server:
+        known, unknown = server.tls(trusting(server.cert_file, *ours)), server.tls()
+        for _ in range(2):
+            assert known.ask("/objection")[::2] == (200, b"")
+            assert unknown.ask("/objection")[2].startswith(b"client certificate: found none")
+            assert unknown.ask("/readyz")[2] == b"ready"
+
+
+def test_a_new_authority_for_clients_is_taken_up_under_connections_that_go_on(tmp_path):
+    old, new = make_certificate(tmp_path, "client"), make_certificate(tmp_path, "successor")
+    authorities = tmp_path / "clients.crt"
+    authorities.write_bytes(old[0].read_bytes())
+    with serving(tmp_path, client_ca_file=str(authorities), certificate_check_seconds=0) as server:
+        kept = server.tls(trusting(server.cert_file, *old))
+        assert kept.ask("/objection")[2] == b""
+        authorities.write_bytes(new[0].read_bytes())
+        assert server.tls(trusting(server.cert_file, *new)).ask("/objection")[2] == b""
+        with pytest.raises(ssl.SSLError, match="alert"):
+            server.tls(trusting(server.cert_file, *old)).ask("/objection")
+        assert kept.ask("/objection")[2] == b""
 
 
 def test_a_running_server_takes_the_new_certificate_and_keeps_its_connections(tmp_path):
@@ -142,3 +200,16 @@ def test_a_running_server_takes_the_new_certificate_and_keeps_its_connections(tm
         with pytest.raises(ssl.SSLCertVerificationError):
             server.tls()
         assert kept.ask()[0] == 200
+
+
+def test_requests_go_on_through_rotations_on_the_connections_they_are_on(tmp_path):
+    """The API server keeps its connections; none of them notices that the certificate has changed five times."""
+    with serving(tmp_path, certificate_check_seconds=0) as server:
+        kept = [server.tls() for _ in range(10)]
+        slow = server.tls().send(request("/long"))
+        for _ in range(5):
+            make_certificate(tmp_path)
+            assert server.tls(trusting(server.cert_file)).ask()[0] == 200
+            answers = [client.ask(body=b"hello") for client in kept]
+            assert {(status, headers["connection"]) for status, headers, _ in answers} == {(200, "keep-alive")}
+        assert slow.answer()[::2] == (200, b"done")

@@ -200,6 +200,7 @@ def test_large_bodies_that_never_arrive_use_limited_memory_and_small_requests_ge
     head, _, body = request(body=b"x" * LIMIT).partition(b"\r\n\r\n")
     held = [server.tls().send(head + b"\r\n\r\n" + body[:-1]) for _ in range(8)]
     wait_for(lambda: server.tls().ask(body=body)[0] == 503)
+    assert server.tls().ask(body=body)[1]["retry-after"] == "1"
     assert server.tls().ask(body=b"x" * 60_000)[0] == 200
     assert held[0].send(body[-1:]).answer()[0] == 200
     assert server.tls().ask(body=body)[0] == 200
@@ -208,6 +209,42 @@ def test_large_bodies_that_never_arrive_use_limited_memory_and_small_requests_ge
 def test_a_head_that_never_ends_is_refused(server):
     client = server.tls().send(b"POST /echo HTTP/1.1\r\n" + b"X-Long: x\r\n" * 7_000)
     assert client.answer()[0] == 431
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        pytest.param(b"nonsense\r\n\r\n", 400, id="no HTTP"),
+        pytest.param(b"POST /" + b"x" * 5_000 + b" HTTP/1.1\r\n\r\n", 414, id="a line without end"),
+        pytest.param(CHUNKED + b"%x\r\n" % (LIMIT + 1), 413, id="a body that is too large"),
+        pytest.param(b"POST /echo HTTP/1.1\r\n" + b"X: x\r\n" * 200 + b"\r\n", 431, id="too many headers"),
+        pytest.param(request("/bug"), 500, id="a bug in the application"),
+    ],
+)
+def test_the_application_learns_what_the_server_answered_itself(server, message, status):
+    told = f"the server itself answered {status}"
+    before = server.log.count(told)
+    client = server.tls().send(message)
+    assert client.answer()[0] == status
+    assert client.ended()
+    assert before + 1 == server.log.count(told)
+
+
+def test_an_answer_of_503_ends_its_connection_so_that_the_next_attempt_may_meet_another_replica(server):
+    client = server.tls()
+    status, headers, body = client.ask("/unavailable")
+    assert (status, headers["connection"], body) == (503, "close", b"not now")
+    assert client.ended()
+
+
+def test_the_application_learns_how_long_a_request_waited_before_it_was_read(server):
+    client = server.tls()
+    with server.paused():
+        client.send(request("/waited"))
+        time.sleep(1.2)
+    waited = float(client.answer()[2])
+    assert waited >= 1
+    assert waited > float(client.ask("/waited")[2]), "the next one did not wait"
 
 
 def test_a_request_may_arrive_byte_by_byte(server):

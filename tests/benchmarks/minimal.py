@@ -35,6 +35,9 @@ class Minimal:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         return self._app(environ, start_response)
 
+    def refused(self, status: int) -> None:
+        """Nothing to count."""
+
     def drain(self) -> None:
         """Nothing to turn."""
 

@@ -12,7 +12,7 @@ from certs.authority import issued_by, new_authority
 from certs.cluster import ClusterError
 from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms, material_of
-from certs.trust import trusted_until
+from certs.trust import read_bundle, trusted_until
 from tests.certs.memory_cluster import CONFIGURATIONS, SECRET, MemoryCluster
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -221,6 +221,24 @@ def test_a_writer_who_is_always_faster_is_a_fault_and_no_endless_loop(tmp_path: 
     cluster.before_call = lambda: cluster.put(SECRET.path, {"metadata": {"name": SECRET.name}})
     with pytest.raises(ClusterError, match="other writers were faster, 5 times in a row"):
         Keeper(cluster, tmp_path).look()
+
+
+def test_A20_in_thirty_years_nothing_ends_that_is_served_and_no_authority_before_what_it_issued(tmp_path: Path) -> None:
+    """The clock is moved on by a month at a time; everything is renewed long before its end."""
+    cluster = MemoryCluster(NOW)
+    keepers = [Keeper(cluster, tmp_path / str(number)) for number in range(2)]
+    authorities = set()
+    for month in range(360):
+        cluster.pass_time(timedelta(days=30) if month % 2 else timedelta(seconds=SETTLE))
+        for keeper in keepers:
+            keeper.look()
+            assert_trusted(cluster, keeper)
+            ends = keeper.status.ends
+            assert ends["leaf"] - cluster.time > timedelta(days=30)
+            assert ends["ca"] >= ends["leaf"] == ends["ca_bundle"]
+        authorities.add(authority_of(cluster))
+    assert len(authorities) == 2
+    assert all(len(read_bundle(bundle)) <= 2 for bundle in cluster.bundles())
 
 
 EVENTS = st.sampled_from(

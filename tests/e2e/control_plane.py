@@ -58,6 +58,8 @@ class ControlPlane:
         self.url = f"https://127.0.0.1:{self._port}"
         self.ca_file = directory / "ca.crt"
         self.audit_log = directory / "audit.log"
+        self.flags: list[str] = []
+        """What the API server is started with besides the usual."""
         self._daemons: dict[str, Daemon] = {}
         self._write_files()
         self.kubeconfig = self.kubeconfig_for(ADMIN_TOKEN)
@@ -92,9 +94,8 @@ class ControlPlane:
 
     def start_apiserver(self) -> None:
         """Start the API server on the same port and the same data."""
-        self._run("kube-apiserver", api_server(self.directory, self._port, self._etcd_port)).wait_until(
-            self._serves, seconds=60
-        )
+        flags = [*api_server(self.directory, self._port, self._etcd_port), *self.flags]
+        self._run("kube-apiserver", flags).wait_until(self._serves, seconds=60)
 
     def stop_apiserver(self) -> None:
         """End the API server; etcd and the controllers keep running."""

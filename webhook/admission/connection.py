@@ -9,6 +9,8 @@ import contextlib
 import math
 import socket
 import ssl
+import sys
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,9 @@ _RECORD = 16_384
 
 _READS_PER_TURN = 16
 """Records read from one connection before the others get their turn."""
+
+_LAST_DATA_RECEIVED = slice(52, 56)
+"""Where Linux's `struct tcp_info` has the milliseconds since something arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +48,16 @@ class Connection:
     __slots__ = (
         "busy",
         "closing",
-        "deadline",
         "draining",
         "fd",
         "interest",
+        "objection",
+        "patience",
         "peer",
         "reader",
         "receiving",
         "secured",
+        "since",
         "sock",
         "unsent",
     )
@@ -62,11 +69,15 @@ class Connection:
         self.fd = self.sock.fileno()
         self.peer = peer
         self.reader = reader
-        self.deadline = math.inf
-        """When to give up waiting, on the monotonic clock."""
+        self.since = 0.0
+        """When the client's turn began, on the monotonic clock: to shake hands, to ask, to take the answer, to go."""
+        self.patience = math.inf
+        """Seconds that its turn may last."""
         self.interest = 0
         """What the poller waits for: a mask of `select.EPOLL*`."""
         self.secured = False
+        self.objection = ""
+        """Why this client gets no review answered; empty where it does."""
         self.receiving = False
         """A request has begun to arrive; its deadline stands."""
         self.busy = False
@@ -76,6 +87,25 @@ class Connection:
         self.draining = False
         """All is said; what the client still sends is thrown away until it ends the connection too."""
         self.unsent = b""
+
+    @property
+    def idle(self) -> bool:
+        """Whether a request could come and none has begun to."""
+        return self.secured and not (self.receiving or self.busy or self.closing or self.unsent)
+
+    def wait(self, seconds: float) -> None:
+        """Begin the client's next turn, which may last so long."""
+        self.since = time.monotonic()
+        self.patience = seconds
+
+    def unread_seconds(self) -> float:
+        """How long the client has been waiting for us: the time since it sent the last of what has been read.
+
+        The kernel knows, in milliseconds; requests that wait for their turn wait there, before anything of ours sees
+        them. 0 where the kernel is none that says it.
+        """
+        info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_RECEIVED.stop)
+        return int.from_bytes(info[_LAST_DATA_RECEIVED], sys.byteorder) / 1000
 
     def complete_handshake(self) -> bool:
         """Shake hands as far as the client is; return whether this call completed it."""

@@ -5,6 +5,7 @@ none of it. Everything else falls through to Flask.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -19,6 +20,14 @@ from webhook.rules.rule import Facts
 
 LARGEST_BODY = 7 * 1024**2
 """Bytes of a request; the API server takes objects of about 3 MiB, and an UPDATE carries two of them."""
+
+_PATIENCE = 0.5
+"""Share of the sender's timeout that a request may wait before it is begun."""
+
+_DEFAULT_TIMEOUT_SECONDS = 10
+"""What Kubernetes waits for a webhook that says nothing else; for senders that do not say how long they wait."""
+
+_WHOLE_SECONDS = re.compile(r"[0-9]{1,3}s")
 
 _LOG = logging.getLogger("gpu_policy.admission")
 
@@ -68,10 +77,13 @@ class ReviewEndpoint:
 
     def _answer(self, environ: Environ, name: str, decide: Phase) -> bytes:
         started = time.perf_counter()
+        if objection := environ.get("webhook.objection"):
+            raise UnansweredError(HTTPStatus.FORBIDDEN, objection, "forbidden")
+        _check_in_time(environ)
         facts = self._service.facts.facts
         if facts is None:
             reason = self._service.not_ready() or "facts: not loaded yet"
-            raise UnansweredError(HTTPStatus.SERVICE_UNAVAILABLE, reason, "not_ready", Retry_After="1")
+            raise _unavailable(reason, "not_ready")
         try:
             review = parse(_body(environ))
         except BadRequestError as error:
@@ -85,9 +97,37 @@ class ReviewEndpoint:
             text = "no decision because of a bug in gpu-policy; its log says more"
             raise UnansweredError(HTTPStatus.INTERNAL_SERVER_ERROR, text, "bug") from None
         seconds = time.perf_counter() - started
-        self._service.metrics.count(name, _operation(review), decision.result, decision.outcome, seconds)
+        self._service.metrics.count(name, review, decision, seconds)
         logs.log_decision(name, review, decision, seconds)
         return body
+
+
+def _check_in_time(environ: Environ) -> None:
+    """Raise UnansweredError for a request that has waited too long to be worth computing.
+
+    The API server says in the query for how long it waits in all, `timeout=5s`. When half of that is over, a second
+    attempt is more useful than the answer: there is still time for it, and under load it may meet another replica.
+    """
+    waited = environ.get("webhook.waited", _not_at_all)()
+    timeout = _timeout_seconds(environ.get("QUERY_STRING", ""))
+    if waited > timeout * _PATIENCE:
+        text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
+        raise _unavailable(text, "overloaded")
+
+
+def _not_at_all() -> float:
+    return 0.0
+
+
+def _timeout_seconds(query: str) -> int:
+    name, _, value = query.partition("=")
+    if name == "timeout" and _WHOLE_SECONDS.fullmatch(value):
+        return int(value[:-1])
+    return _DEFAULT_TIMEOUT_SECONDS
+
+
+def _unavailable(text: str, reason: str) -> UnansweredError:
+    return UnansweredError(HTTPStatus.SERVICE_UNAVAILABLE, text, reason, Retry_After="1")
 
 
 def _body(environ: Environ) -> bytes:
@@ -119,8 +159,3 @@ def _decision(decide: Phase, review: Request, facts: Facts) -> Decision:
         return decide(review, facts)
     except ShapeError as error:
         return phases.malformed(error)
-
-
-def _operation(review: Request) -> str:
-    """The operation as a metric label, one of a closed set."""
-    return review.operation if review.operation in ("CREATE", "UPDATE", "DELETE", "CONNECT") else "other"

@@ -14,6 +14,8 @@ from gunicorn.http.errors import NoMoreData
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 
+from webhook.admission.refusal import bad_request, head_too_large, too_large, unavailable
+
 _MAX_HEAD = 65_536
 """Bytes of request line and headers; gunicorn's own limits per line and per field are stricter."""
 
@@ -25,15 +27,6 @@ _SMALL_BODY = 65_536
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CHUNK_SIZE = re.compile(rb"[0-9a-fA-F]{1,15}")
-
-
-class Refusal(Exception):  # noqa: N818  it is an answer
-    """A request that the server answers itself, after which the connection ends."""
-
-    def __init__(self, status: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
 
 
 class _NotReceived(io.RawIOBase):
@@ -122,7 +115,7 @@ class RequestReader:
             try:
                 raw = request.body.read()
             except NoMoreData as error:
-                raise Refusal("400 Bad Request", "the chunked body is malformed") from error
+                raise bad_request("the chunked body is malformed") from error
         request.body = _NotReceived(self._max_body) if self.unread else io.BytesIO(raw)
         return request
 
@@ -141,7 +134,7 @@ class RequestReader:
         if end < 4:
             self._scanned = len(self._buffer)
             if self._scanned > _MAX_HEAD:
-                raise Refusal("431 Request Header Fields Too Large", f"the head is larger than {_MAX_HEAD} bytes")
+                raise head_too_large(_MAX_HEAD)
             return False
         head = bytes(memoryview(self._buffer)[:end])
         del self._buffer[:end]
@@ -168,7 +161,7 @@ class RequestReader:
 
     def _reserve(self, length: int) -> None:
         if length > self._budget.left:
-            raise Refusal("503 Service Unavailable", "too many large requests are being received, try again")
+            raise unavailable("too many large requests are being received, try again")
         self._budget.left -= length
         self._reserved = length
 
@@ -195,7 +188,7 @@ class RequestReader:
                 return end if end >= 4 else arrived if arrived - line_end > _MAX_HEAD else None
             following = line_end + size + 4  # a line end before the data and one after it
             if following > self._max_body:
-                raise Refusal("413 Content Too Large", f"the body is over the limit of {self._max_body} bytes")
+                raise too_large(self._max_body)
             if following > arrived:
                 return None
             self._scanned = following

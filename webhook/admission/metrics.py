@@ -1,120 +1,208 @@
-"""What operators can count. No pod names, no namespaces: the number of series is bounded by rules and modes."""
+"""What operators can count. No pod names, a bounded number of namespaces, everything else from closed sets.
 
-from collections.abc import Callable
-from typing import Any
+docs/metrics.md says what each metric means; alerts and dashboard are in deploy/chart/files.
+"""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from collections.abc import Callable, Mapping, Sequence
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from webhook.outcome import Outcome
+from webhook.admission.phases import Decision
+from webhook.admission.review import Request
+from webhook.admission.series import NamespaceSeries, Series, Watched
+from webhook.outcome import Kind
+from webhook.rules import RULES
+from webhook.rules.rule import Mode
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.0)
-"""Upper bounds in seconds; with +Inf ten buckets."""
+LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.5, 2.0, 10.0)
+"""Upper bounds in seconds; with +Inf ten buckets. The last is over a quarter of the longest possible timeout, 30 s."""
+NAMESPACE_SERIES = 200
+"""Namespaces with series of their own unless said otherwise."""
+REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded")
+"""Why a request got no decision."""
 
+_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+_RESULTS = {"mutate": ("allowed", "patched", "refused"), "validate": ("allowed", "refused")}
 
-class _Series(dict[tuple[str, ...], Any]):
-    """The series of a metric by its label values; finding one again costs a look-up instead of a lock."""
-
-    def __init__(self, metric: Any) -> None:
-        super().__init__()
-        self._metric = metric
-
-    def __missing__(self, labels: tuple[str, ...]) -> Any:
-        series = self[labels] = self._metric.labels(*labels)
-        return series
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began would double their number
 
 
 class Metrics:
     """The metrics of one replica, in a registry of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace_series: int = NAMESPACE_SERIES) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
+        self._policy_hash = ""
+        self._failures_seen = 0
+        requests = self._counter(
             "gpu_policy_requests",
+            ["phase", "operation", "result"],
             "Admission reviews answered, by phase (mutate, validate), operation and result (allowed, patched, "
             "refused).",
-            ["phase", "operation", "result"],
-            registry=self.registry,
         )
-        self._findings = Counter(
+        namespaces = self._counter(
+            "gpu_policy_namespace_decisions",
+            ["namespace", "result"],
+            "Admission reviews answered, by namespace and result (allowed, patched, refused); _other stands for all "
+            "namespaces that have no series of their own.",
+        )
+        findings = self._counter(
             "gpu_policy_findings",
-            "Findings by rule, mode and kind (violation, injection, missing, advice); injection is one that only "
-            "would have been made.",
             ["rule", "mode", "kind"],
-            registry=self.registry,
+            "Findings by rule, mode and kind (violation, injection, missing, advice); injection is one that only would "
+            "have been made.",
         )
-        self._injections = Counter(
-            "gpu_policy_injections", "Pods completed, by rule.", ["rule"], registry=self.registry
-        )
-        self._errors = Counter(
-            "gpu_policy_errors",
-            "Requests not answered with a decision, by reason (bad_request, not_ready, bug).",
-            ["reason"],
-            registry=self.registry,
-        )
-        self._latency = Histogram(
+        injections = self._counter("gpu_policy_injections", ["rule"], "Pods completed, by rule.")
+        text = f"Requests not answered with a decision, by reason ({', '.join(REASONS)})."
+        errors = self._counter("gpu_policy_errors", ["reason"], text)
+        latency = Histogram(
             "gpu_policy_request_duration_seconds",
             "Time to answer an admission review, without TLS and reading the request.",
             ["phase"],
             buckets=LATENCY_BUCKETS,
             registry=self.registry,
         )
-        self._policy_info = Gauge(
+        self._count_of, self._finding_of, self._injection_of = Series(requests), Series(findings), Series(injections)
+        self._error_of, self._latency_of = Series(errors), Series(latency)
+        self._namespace_of = NamespaceSeries(namespaces, namespace_series)
+        self._watch(
             "gpu_policy_policy_info",
             "1 for the policy set in force, by content hash.",
-            ["hash"],
-            registry=self.registry,
+            lambda: {(self._policy_hash,): 1.0} if self._policy_hash else {},
+            "hash",
         )
         self._reload_ok = Gauge(
             "gpu_policy_policy_reload_ok",
             "1 if the policy files on disk are in force, 0 if they were refused and the last good set is kept.",
             registry=self.registry,
         )
-        self._reload_failures = Counter(
-            "gpu_policy_policy_reload_failures", "Policy reloads that were refused.", registry=self.registry
+        self._reload_failures = self._counter(
+            "gpu_policy_policy_reload_failures", [], "Policy reloads that were refused."
         )
-        self._failures_seen = 0
-        self._count_of = _Series(self._requests)
-        self._finding_of = _Series(self._findings)
-        self._injection_of = _Series(self._injections)
-        self._latency_of = _Series(self._latency)
+        ProcessCollector(registry=self.registry)
+        self._begin_at_zero()
+
+    def watch_readiness(self, ready: Callable[[], bool]) -> None:
+        """Show whether this replica is ready, as /readyz says it."""
+        self._watch(
+            "gpu_policy_ready",
+            "1 if this replica is ready for requests, 0 if it is not: facts not loaded, watch stale, or draining.",
+            lambda: {(): ready()},
+        )
 
     def watch_facts(self, age: Callable[[], float], reachable: Callable[[], bool]) -> None:
         """Show how old the facts about the cluster are and whether the API server answers, read at each scrape."""
-        Gauge(
+        self._watch(
             "gpu_policy_facts_age_seconds",
             "Seconds since the watches of nodes and runtime classes were last known to be current.",
-            registry=self.registry,
-        ).set_function(age)
-        Gauge(
+            lambda: {(): age()},
+        )
+        self._watch(
             "gpu_policy_apiserver_reachable",
             "1 if the API server answers this replica, 0 if the last known facts are used meanwhile.",
-            registry=self.registry,
-        ).set_function(lambda: float(reachable()))
+            lambda: {(): reachable()},
+        )
+
+    def watch_certificates(
+        self,
+        expiry: Callable[[], Mapping[str, float]],
+        fault: Callable[[], bool],
+        clock_skew: Callable[[], float | None],
+    ) -> None:
+        """Show how the certificates stand, read at each scrape.
+
+        `expiry` gives seconds by certificate (ca, leaf, ca_bundle) and leaves out what it does not know; `fault` says
+        whether their keeper cannot do its work; `clock_skew` gives the seconds that the local clock is ahead of the
+        API server's, None where nobody knows.
+        """
+        self._watch(
+            "gpu_policy_certificate_expiry_seconds",
+            "Seconds until a certificate ends (ca, leaf), or until the live caBundle stops trusting the certificate "
+            "that is served (ca_bundle); 0 if it does not trust it now.",
+            lambda: {(name,): seconds for name, seconds in expiry().items()},
+            "certificate",
+        )
+        self._watch(
+            "gpu_policy_certificate_fault",
+            "1 while the keeper of certificates cannot do its work, 0 if all is well.",
+            lambda: {(): fault()},
+        )
+        self._watch(
+            "gpu_policy_clock_skew_seconds",
+            "Seconds that this replica's clock is ahead of the API server's, to about a second.",
+            lambda: {} if (skew := clock_skew()) is None else {(): skew},
+        )
+
+    def watch_registration(self, ok: Callable[[], Mapping[str, bool]], timeouts: Mapping[str, float]) -> None:
+        """Show how the webhook configurations stand, by configuration (mutating, validating), read at each scrape.
+
+        `ok` says whether each is as it was installed and leaves out what it could not read; `timeouts` are the
+        seconds after which the API server gives up, as installed.
+        """
+        self._watch(
+            "gpu_policy_webhook_configuration_ok",
+            "1 if the webhook configuration is present and as it was installed, 0 if it is missing or was changed.",
+            lambda: {(name,): fine for name, fine in ok().items()},
+            "configuration",
+        )
+        self._watch(
+            "gpu_policy_webhook_timeout_seconds",
+            "Seconds after which the API server gives up a call, as installed.",
+            lambda: {(name,): seconds for name, seconds in timeouts.items()},
+            "configuration",
+        )
 
     def policies(self, content_hash: str, *, is_current: bool, failures: int) -> None:
         """Show the policy set in force and how its last reload went."""
-        self._policy_info.clear()
-        self._policy_info.labels(content_hash).set(1)
+        self._policy_hash = content_hash
         self._reload_ok.set(is_current)
         self._reload_failures.inc(max(0, failures - self._failures_seen))
         self._failures_seen = failures
 
-    def count(self, phase: str, operation: str, result: str, outcome: Outcome | None, seconds: float) -> None:
+    def count(self, phase: str, request: Request, decision: Decision, seconds: float) -> None:
         """Count one answer; `seconds` is what it took."""
+        result = decision.result
+        operation = request.operation if request.operation in _OPERATIONS else "other"
         self._count_of[phase, operation, result].inc()
+        self._namespace_of[request.namespace, result].inc()
         self._latency_of[(phase,)].observe(seconds)
-        if outcome is not None:
+        if (outcome := decision.outcome) is not None:
             for rule in outcome.injected:
                 self._injection_of[(rule,)].inc()
             for finding in outcome.findings:
                 self._finding_of[finding.rule, finding.mode, finding.kind].inc()
 
     def error(self, reason: str) -> None:
-        """Count a request that got no decision."""
-        self._errors.labels(reason).inc()
+        """Count a request that got no decision, for one of REASONS."""
+        self._error_of[(reason,)].inc()
 
     def page(self) -> bytes:
         """All metrics in the Prometheus text format."""
         return generate_latest(self.registry)
+
+    def _begin_at_zero(self) -> None:
+        """Make the series that alerts look at before anything happens: the first event counts only as a rise from 0."""
+        for phase, results in _RESULTS.items():
+            for result in results:
+                self._count_of[phase, "CREATE", result].inc(0)
+        for rule in RULES:
+            if rule.mutate is not None:
+                self._finding_of[rule.key, Mode.ENFORCE, Kind.MISSING].inc(0)
+        for reason in REASONS:
+            self._error_of[(reason,)].inc(0)
+
+    def _counter(self, name: str, labels: Sequence[str], text: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _watch(self, name: str, text: str, read: Callable[[], Mapping[tuple[str, ...], float]], *labels: str) -> None:
+        Watched(name, text, labels, read, registry=self.registry)

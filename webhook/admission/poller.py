@@ -9,14 +9,15 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from gunicorn.http.errors import ParseException
 
 from webhook.admission.connection import Answer, Closed, Connection
-from webhook.admission.framing import Refusal, RequestReader
+from webhook.admission.host import Host
 from webhook.admission.limits import Limits
 from webhook.admission.listeners import Listeners
+from webhook.admission.refusal import FAREWELL, Refusal, too_slow, unavailable
 
 log = logging.getLogger("gpu_policy.server")
 
@@ -24,25 +25,6 @@ _TURN_SECONDS = 1.0
 _EVENTS_PER_TURN = 64
 _COMPLAINT_SECONDS = 10.0
 _MUTED = select.EPOLLONESHOT  # errors are reported whatever is asked for, but then only once
-
-
-class Host(Protocol):
-    """What the poller needs of the server around it. All but `tick` are about one connection."""
-
-    def tick(self) -> None:
-        """Called about once per second as long as connections are served."""
-
-    def secure(self) -> ssl.SSLContext:
-        """Return the TLS context for a new connection."""
-
-    def reader(self, peer: Any) -> RequestReader:
-        """Return what makes requests of the bytes of a new connection."""
-
-    def answer(self, connection: Connection, request: Any) -> Answer | None:
-        """Answer, or return None when the baton was lost and the answer will be delivered."""
-
-    def refuse(self, peer: Any, error: Exception) -> Answer:
-        """Answer bytes that are no request."""
 
 
 class Poller:
@@ -63,6 +45,7 @@ class Poller:
         self._next_sweep = 0.0
         self._next_complaint = 0.0
         self._finish_asked = False
+        self._end = math.inf
         self.finishing = False
         """No connection is accepted, none is kept after its next answer."""
 
@@ -77,12 +60,11 @@ class Poller:
         while self._late:
             connection, answer = self._late.popleft()
             connection.take(answer)
-            connection.deadline = time.monotonic() + self._limits.answer
+            connection.wait(self._limits.answer)
             if not self._advance(connection):
                 return False
         now = time.monotonic()
         if now >= self._next_sweep or self._finish_asked:
-            self._next_sweep = now + _TURN_SECONDS
             self._sweep(now)
         for fd, _ in self._epoll.poll(_TURN_SECONDS, _EVENTS_PER_TURN):
             if fd in self._connections:
@@ -109,14 +91,14 @@ class Poller:
     def _advance(self, connection: Connection) -> bool:
         """Drive it, and arrange for what it has to wait for; return whether the thread still has the baton."""
         if connection.busy:  # it sent more, or ended, while its request is being answered: later
-            self._wait(connection, _MUTED)
+            self._watch(connection, _MUTED)
             return True
         try:
             return self._drive(connection)
         except (ssl.SSLWantReadError, BlockingIOError):
-            self._wait(connection, select.EPOLLIN)
+            self._watch(connection, select.EPOLLIN)
         except ssl.SSLWantWriteError:
-            self._wait(connection, select.EPOLLOUT)
+            self._watch(connection, select.EPOLLOUT)
         except Closed:
             self._drop(connection)
         except OSError as error:
@@ -129,16 +111,16 @@ class Poller:
 
     def _drive(self, connection: Connection) -> bool:
         if not connection.secured and connection.complete_handshake():
-            connection.deadline = time.monotonic() + self._idle_seconds()
+            connection.wait(self._idle_seconds())
+            self._host.secured(connection)
         if connection.unsent:
             connection.send()
-            connection.deadline = time.monotonic() + self._idle_seconds()
+            connection.wait(self._idle_seconds())
         while not connection.closing:
             request = self._next_request(connection)
             if request is None:
                 break
             connection.busy = True
-            connection.deadline = math.inf
             answer = self._host.answer(connection, request)
             if answer is None:
                 return False
@@ -148,9 +130,9 @@ class Poller:
         if connection.draining:
             connection.drain()
         elif connection.closing:
-            connection.deadline = time.monotonic() + self._limits.goodbye
+            connection.wait(self._limits.goodbye)
             connection.say_goodbye()
-        self._wait(connection, select.EPOLLIN)
+        self._watch(connection, select.EPOLLIN)
         return True
 
     def _next_request(self, connection: Connection) -> Any | None:
@@ -168,22 +150,21 @@ class Poller:
         self._say(connection, self._host.refuse(connection.peer, error))
 
     def _say(self, connection: Connection, answer: Answer) -> None:
-        now = time.monotonic()
-        connection.deadline = now + self._limits.answer
         connection.take(answer)
+        connection.wait(self._limits.answer)
         connection.send()
-        connection.deadline = now + self._idle_seconds()
+        connection.wait(self._idle_seconds())
 
     def _idle_seconds(self) -> float:
         return self._limits.goodbye if self.finishing else self._limits.idle
 
-    def _wait(self, connection: Connection, interest: int) -> None:
+    def _watch(self, connection: Connection, interest: int) -> None:
         if connection.interest != interest:
             connection.interest = interest
             self._epoll.modify(connection.fd, interest)
         if not connection.receiving and connection.reader.pending and not (connection.busy or connection.closing):
             connection.receiving = True
-            connection.deadline = time.monotonic() + self._limits.request
+            connection.wait(self._limits.request)
 
     def _drop(self, connection: Connection) -> None:
         del self._connections[connection.fd]
@@ -207,43 +188,54 @@ class Poller:
         except OSError:  # it has gone already
             sock.close()
             return
-        connection.deadline = time.monotonic() + self._limits.handshake
+        connection.wait(self._limits.handshake)
         connection.interest = select.EPOLLIN
         self._connections[connection.fd] = connection
         self._epoll.register(connection.fd, select.EPOLLIN)
 
     def _sweep(self, now: float) -> None:
+        self._next_sweep = now + _TURN_SECONDS
         self._host.tick()
         if self._finish_asked:
             self._begin_to_finish(now)
+        patience = self._limits.quiet if self._room() <= 0 else math.inf
         for connection in list(self._connections.values()):
-            if connection.deadline <= now:
-                self._expire(connection, now)
+            if connection.busy:
+                continue
+            waited = now - connection.since
+            if waited >= min(connection.patience, patience) or now >= self._end:
+                self._expire(connection, is_slow=waited >= connection.patience)
         self._listeners.watch(wanted=self._room() > 0)
 
     def _room(self) -> int:
         return self._limits.connections - len(self._connections)
 
-    def _expire(self, connection: Connection, now: float) -> None:
+    def _expire(self, connection: Connection, *, is_slow: bool) -> None:
+        """End a connection whose client's turn has lasted long enough; a request that may be on its way is answered."""
         if not connection.secured or connection.unsent or connection.draining:
             self._drop(connection)
             return
-        connection.deadline = now + self._limits.goodbye
-        connection.closing = True
+        connection.reader.unread = True
         if connection.receiving:
-            timeout = Refusal(
-                "408 Request Timeout", f"the request took longer than {self._limits.request:g} s to arrive"
-            )
-            connection.reader.unread = True
-            connection.unsent = self._host.refuse(connection.peer, timeout).data
+            answer = self._host.refuse(connection.peer, self._reason(is_slow=is_slow))
+        else:
+            answer = Answer(FAREWELL, last=True)
+        connection.take(answer)
+        connection.wait(self._limits.answer)
         self._advance(connection)
+
+    def _reason(self, *, is_slow: bool) -> Refusal:
+        if is_slow:
+            return too_slow(self._limits.request)
+        return unavailable("this server is stopping" if self.finishing else "there are too many connections")
 
     def _begin_to_finish(self, now: float) -> None:
         self._finish_asked = False
         if self.finishing:
             return
-        self._listeners.close(self._room(), self._admit)
+        self._listeners.close(self._admit)
         self.finishing = True
+        self._end = now + self._limits.stop
         for connection in self._connections.values():
-            if not connection.busy:
-                connection.deadline = min(connection.deadline, now + self._limits.goodbye)
+            if connection.idle:
+                connection.wait(self._limits.goodbye)

@@ -23,7 +23,10 @@ class Application(Protocol):
     """What is served."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer one request (WSGI)."""
+        """Answer one request (WSGI); `webhook.admission.responder` says what else is in its environment."""
+
+    def refused(self, status: int) -> None:
+        """The server has answered a request itself, with this status: for counting. Called from any thread."""
 
     def drain(self) -> None:
         """Turn unready: the server is about to stop. Called once."""
@@ -41,15 +44,19 @@ class ServerSettings:
     cert_file: Path
     key_file: Path
     client_ca_file: Path | None = None
-    """When set, only clients with a certificate of this authority are served."""
+    """When set, clients that present a certificate must have it from this authority, and the application is told of
+    each request whether its client presented one. Loaded anew when it changes, as the certificate is."""
+    client_names: tuple[str, ...] = ()
+    """When set, that certificate must also carry one of these as its common name or as a DNS name."""
     certificate_check_seconds: float = 5.0
     """How often the files are looked at for a new certificate."""
     threads: int = 4
     """So many requests may wait for something at the same time; computing is done by one at a time."""
     drain_seconds: float = 0.0
-    """Go on serving for so long after SIGTERM, until the Service has stopped sending connections."""
+    """Go on accepting connections for so long after SIGTERM, until the Service sends no more. Every answer from then on
+    ends its connection, so that the API server opens its next one to another replica."""
     graceful_seconds: float = 10.0
-    """For the requests in flight after that."""
+    """For the requests in flight after that; then those that have not arrived whole are told to come again."""
     max_body_bytes: int = 7 * 2**20
     """Larger bodies are not received: the application sees the Content-Length, no body; chunked ones get 413."""
     keepalive_seconds: float = 120.0
@@ -59,7 +66,8 @@ class ServerSettings:
     request_seconds: float = 10.0
     """From the first byte of a request to its last; the API server waits for 30 s at most, 5 s as we register it."""
     max_connections: int = 2000
-    """Open at the same time, each with one file descriptor; more wait in the backlog."""
+    """Open at the same time, each with one file descriptor. When there are as many, those that have done nothing for
+    2 s are ended; where there are none, more connections wait in the backlog."""
 
 
 def serve(settings: ServerSettings, application: Callable[[], Application]) -> None:

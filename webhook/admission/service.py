@@ -19,6 +19,7 @@ class Service:
         self.facts = facts
         self.metrics = metrics
         self.is_draining = False
+        metrics.watch_readiness(lambda: not self.not_ready())
         metrics.watch_facts(
             lambda: facts.status(time.monotonic()).age_seconds, lambda: facts.status(time.monotonic()).server_reachable
         )
@@ -38,9 +39,13 @@ class Service:
             return f"facts: the watch is stale although the API server answers ({status.detail})"
         return ""
 
+    def refused(self, status: int) -> None:
+        """Count a request that the server answered itself, with this status."""
+        self.metrics.error({500: "bug", 503: "overloaded"}.get(status, "bad_request"))
+
     def mutate(self, review: Request, facts: Facts) -> Decision:
         """Answer the mutating phase."""
-        return phases.mutate(review, self.policies.current, facts)
+        return phases.mutate(review, self.policies.current, facts, self.policies.recent())
 
     def validate(self, review: Request, facts: Facts) -> Decision:
         """Answer the validating phase."""

@@ -8,7 +8,9 @@ import logging
 import os
 import ssl
 import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 log = logging.getLogger("gpu_policy.tls")
 
@@ -16,17 +18,25 @@ _Fingerprint = tuple[tuple[int, int, int, int], ...]
 
 
 class CertificateKeeper:
-    """Hands out the TLS context of the files as they are now, or as they last were usable.
+    """Hands out the TLS context of the files as they are now, or as they last were usable, and judges clients by it.
 
-    Raises `OSError` or `ssl.SSLError` when the files cannot be used at the start.
+    With a `client_ca_file` a client may present a certificate, which must then be of that authority; probes present
+    none. Raises `OSError` or `ssl.SSLError` when the files cannot be used at the start.
     """
 
     def __init__(
-        self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None, *, check_seconds: float = 5.0
+        self,
+        cert_file: Path,
+        key_file: Path,
+        client_ca_file: Path | None = None,
+        client_names: Collection[str] = (),
+        *,
+        check_seconds: float = 5.0,
     ) -> None:
         self._cert_file = cert_file
         self._key_file = key_file
         self._client_ca_file = client_ca_file
+        self._client_names = client_names
         self._check_seconds = check_seconds
         self._seen: _Fingerprint | None = self._fingerprint()
         self._context = self._load()
@@ -41,6 +51,19 @@ class CertificateKeeper:
             self._next_check = now + self._check_seconds
             self._refresh()
         return self._context
+
+    def objection(self, sock: ssl.SSLSocket) -> str:
+        """Why this client, its handshake complete, is not one that may ask for reviews; empty where it is."""
+        if self._client_ca_file is None:
+            return ""
+        certificate = sock.getpeercert()
+        if not certificate:
+            return "client certificate: found none, expected one of the authority in --client-ca"
+        found = _names(certificate)
+        if self._client_names and not found & set(self._client_names):
+            expected = " or ".join(sorted(self._client_names))
+            return f"client certificate: found the names {', '.join(sorted(found)) or 'none'}, expected {expected}"
+        return ""
 
     def _refresh(self) -> None:
         found = None
@@ -78,8 +101,14 @@ class CertificateKeeper:
         context.load_cert_chain(self._cert_file, self._key_file, password=_no_password)
         if self._client_ca_file is not None:
             context.load_verify_locations(self._client_ca_file)
-            context.verify_mode = ssl.CERT_REQUIRED
+            context.verify_mode = ssl.CERT_OPTIONAL
         return context
+
+
+def _names(certificate: Mapping[str, Any]) -> set[str]:
+    """The common names and DNS names of a certificate, as `ssl` decodes it."""
+    common = {value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"}
+    return common | {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
 
 
 def _no_password() -> str:

@@ -5,7 +5,6 @@ wait for the first request of a connection is dead once as many of those are ope
 waits for a client at all: connections wait in a poller until a whole request has arrived, answers leave the same way.
 """
 
-import contextlib
 import logging
 import os
 import resource
@@ -15,14 +14,14 @@ import time
 from functools import partial
 from typing import Any
 
-from gunicorn.http import wsgi
 from gunicorn.workers.base import Worker
 
 from webhook.admission.baton import Baton, Call
 from webhook.admission.connection import Answer, Connection
-from webhook.admission.framing import Budget, Refusal, RequestReader
+from webhook.admission.framing import Budget, RequestReader
 from webhook.admission.limits import Limits
 from webhook.admission.poller import Poller
+from webhook.admission.responder import Responder
 from webhook.admission.tls import CertificateKeeper
 
 log = logging.getLogger("gpu_policy.server")
@@ -38,12 +37,15 @@ _LARGE_BODIES_AT_ONCE = 8
 
 _OTHER_DESCRIPTORS = 100
 
+_LAST_WORDS_SECONDS = 2.0
+"""Before the end of a graceful stop, for telling those that are not served any more."""
+
 
 class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     """Serves `app.settings` (`webhook.admission.server.ServerSettings`) until SIGTERM.
 
     The main thread only watches: it passes the baton on when a call of the application takes long, and ends the worker.
-    A call may be passed on at once by `environ["webhook.may_block"]()`, which an application calls before it waits.
+    What the application finds in its WSGI environment is described in `webhook.admission.responder`.
     """
 
     def load_wsgi(self) -> None:
@@ -53,6 +55,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             settings.cert_file,
             settings.key_file,
             settings.client_ca_file,
+            settings.client_names,
             check_seconds=settings.certificate_check_seconds,
         )
         super().load_wsgi()
@@ -61,7 +64,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         """Serve; the application exists by now."""
         settings = self._settings
         self._budget = Budget(settings.max_body_bytes * _LARGE_BODIES_AT_ONCE)
-        self._server_address = self.sockets[0].getsockname()
+        self._responder = Responder(self.wsgi, self.cfg, self.sockets[0].getsockname())
         for listener in self.sockets:
             listener.setblocking(False)
         limits = Limits(
@@ -69,6 +72,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             handshake=settings.handshake_seconds,
             request=settings.request_seconds,
             idle=settings.keepalive_seconds,
+            stop=max(0.0, settings.graceful_seconds - _LAST_WORDS_SECONDS),
         )
         self._poller = Poller([listener.sock for listener in self.sockets], limits, self)
         self._baton = Baton()
@@ -120,8 +124,12 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         return not self.alive
 
     def _stop(self) -> None:
-        """Turn unready, serve on for a while, then answer what is in flight and end."""
+        """Turn unready, serve on for a while, then answer what is in flight and end.
+
+        Every answer from now on ends its connection, so that the API server opens its next ones to other replicas.
+        """
         log.info("stopping: unready now, serving for another %g s", self._settings.drain_seconds)
+        self._responder.leaving = True
         try:
             self.wsgi.drain()
         except Exception:  # stopping goes on
@@ -147,47 +155,25 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         """Return what makes requests of the bytes of a new connection."""
         return RequestReader(self.cfg, peer, self._settings.max_body_bytes, self._budget)
 
+    def secured(self, connection: Connection) -> None:
+        """Look at the client's certificate, once for all requests of the connection."""
+        connection.objection = self._certificates.objection(connection.sock)
+
     def answer(self, connection: Connection, request: Any) -> Answer | None:
         """Call the application; return None when that took so long that the answer was delivered in another way."""
         call = self._baton.begin_call()
         if self._watch_sleeps:
             self._watch_sleeps = False
             os.write(self.PIPE[1], b".")
-        answer = self._respond(connection.peer, request, call)
+        answer = self._responder.respond(connection, request, partial(self._baton.take_from, call))
         if self._baton.end_call(call):
             return answer
         self._poller.deliver(connection, answer)
         return None
 
     def refuse(self, peer: Any, error: Exception) -> Answer:
-        """Answer bytes that are no request."""
-        if isinstance(error, Refusal):
-            log.info("%s for %s: %s", error.status, peer, error.message)
-            text = f"{error.message}\n".encode()
-            head = f"HTTP/1.1 {error.status}\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: "
-            return Answer(f"{head}{len(text)}\r\n\r\n".encode() + text, last=True)
-        output = _Output()
-        self.handle_error(None, output, peer, error)
-        return Answer(output.bytes(), last=True)
-
-    def _respond(self, peer: Any, request: Any, call: Call) -> Answer:
-        output = _Output()
-        try:
-            response, environ = wsgi.create(request, output, peer, self._server_address, self.cfg)
-            environ["wsgi.multithread"] = True
-            environ["webhook.may_block"] = partial(self._baton.take_from, call)
-            body = self.wsgi(environ, response.start_response)
-            if self._poller.finishing:  # perhaps only since the call
-                response.force_close()
-            with contextlib.closing(body) if hasattr(body, "close") else contextlib.nullcontext():
-                for part in body:
-                    response.write(part)
-                response.close()
-            return Answer(output.bytes(), response.should_close())
-        except Exception as error:  # noqa: BLE001  a bug in the application is an answer: 500
-            output = _Output()
-            self.handle_error(request, output, peer, error)
-            return Answer(output.bytes(), last=True)
+        """Answer, without the application, a request that cannot be received."""
+        return self._responder.refuse(peer, error)
 
 
 def _affordable(connections: int) -> int:
@@ -197,21 +183,3 @@ def _affordable(connections: int) -> int:
 
 def _past(deadline: float) -> bool:
     return time.monotonic() >= deadline
-
-
-class _Output:
-    """Where gunicorn writes the response: it goes out in one piece, in one TLS record if it fits."""
-
-    __slots__ = ("_parts",)
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def sendall(self, data: bytes) -> None:
-        self._parts.append(data)
-
-    def gettimeout(self) -> float:
-        return 0.0
-
-    def bytes(self) -> bytes:
-        return b"".join(self._parts)

@@ -1,0 +1,46 @@
+"""Metrics as a replica shows them after every kind of event, and what stands on the page."""
+
+from collections.abc import Sequence
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from tests.reviews import FACTS, INJECTING, policies, request, wanting_pod
+from webhook.admission import phases
+from webhook.admission.metrics import REASONS, Metrics
+
+DAY = 86400.0
+
+
+def counted() -> Metrics:
+    """The metrics of a replica in a cluster that has judged pods in two namespaces and met every fault."""
+    metrics = Metrics()
+    metrics.watch_readiness(lambda: True)
+    metrics.watch_facts(lambda: 7.0, lambda: True)
+    ends = {"ca": 700 * DAY, "leaf": 90 * DAY, "ca_bundle": 90 * DAY}
+    metrics.watch_certificates(lambda: ends, lambda: False, lambda: -1.0)
+    timeouts = {"mutating": 5.0, "validating": 5.0}
+    metrics.watch_registration(lambda: {"mutating": True, "validating": False}, timeouts)
+    metrics.policies("abc", is_current=True, failures=0)
+    for reason in REASONS:
+        metrics.error(reason)
+    for name in ("one", "two"):
+        raw = wanting_pod() | {"metadata": {"name": f"pod-{name}"}}
+        asked = request(raw, namespace=f"team-{name}", name=f"pod-{name}")
+        for mode in ("enforce", "warn"):
+            for phase in (phases.mutate, phases.validate):
+                metrics.count(phase.__name__, asked, phase(asked, policies(INJECTING, mode=mode), FACTS), 0.001)
+    return metrics
+
+
+def samples(page: bytes) -> Sequence[Sample]:
+    """Every sample on a page of metrics."""
+    return [sample for family in text_string_to_metric_families(page.decode()) for sample in family.samples]
+
+
+def labels_by_name(page: bytes) -> dict[str, set[str]]:
+    """The labels of each name that stands on a page of metrics; a histogram has three names, ending in _bucket, ..."""
+    found: dict[str, set[str]] = {}
+    for sample in samples(page):
+        found.setdefault(sample.name, set()).update(sample.labels)
+    return found

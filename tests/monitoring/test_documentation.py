@@ -1,0 +1,41 @@
+"""docs/metrics.md names every metric that a replica shows, with its labels, and none that it does not."""
+
+import re
+
+import pytest
+
+from tests.counted import counted, labels_by_name
+from tests.monitoring.promql import OF_THE_API_SERVER, ROOT, promtool
+from webhook.admission.metrics import NAMESPACE_SERIES, REASONS
+
+PAGE = (ROOT / "docs" / "metrics.md").read_text()
+HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+
+
+def test_every_metric_is_described_with_its_labels_and_no_other_is() -> None:
+    described = {
+        name: {label.strip() for label in labels.split(",") if label.strip()}
+        for name, labels in re.findall(r"^\| `((?:gpu_policy|process)_\w+)` \|([^|]*)\|", PAGE, re.MULTILINE)
+    }
+    shown: dict[str, set[str]] = {}
+    for name, labels in labels_by_name(counted().page()).items():
+        shown.setdefault(HISTOGRAM.sub("", name), set()).update(labels - {"le"})
+    assert described == shown
+
+
+def test_every_reason_is_explained_and_no_other_is() -> None:
+    table = PAGE.partition("| Reason |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(REASONS)
+
+
+def test_the_bound_of_namespaces_is_the_one_that_is_written_down() -> None:
+    assert f"the first {NAMESPACE_SERIES} that a replica sees" in PAGE
+
+
+@pytest.mark.parametrize("metric", sorted(OF_THE_API_SERVER))
+def test_metrics_of_others_that_alerts_need_are_named(metric: str) -> None:
+    assert f"`{metric}`" in PAGE
+
+
+def test_prometheus_finds_nothing_wrong_with_the_page_of_metrics() -> None:
+    promtool("check", "metrics", text=counted().page().decode())

@@ -1,0 +1,514 @@
+"""Attacks and faults of operation that happened to other admission webhooks, tried on a replica as a process where that
+makes a difference. Those that need a real API server are in tests/e2e; docs/decisions/0008 says which do not apply.
+"""
+
+import copy
+import json
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.admission.serving import make_certificate, wait_for
+from tests.cluster.fake_api_server import NODES, FakeApiServer, always, fake_api_server
+from tests.deploy.manifests import shipped
+from tests.e2e.eventually import eventually
+from tests.operation import Operated, ask, operated
+from tests.replicas import POLICY, Replica
+from tests.reviews import FACTS, INJECTING, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
+from tests.reviews import container as make_container
+from tests.reviews import env as variable
+from tests.strategies import checked
+from webhook.admission import phases
+from webhook.admission.endpoint import LARGEST_BODY
+from webhook.cluster.live import LiveFacts
+from webhook.cluster.source import FactsStatus
+
+ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
+REPAIRING = policies(INJECTING | {"gpuLimits": {"requestsOnly": "repair"}})
+MEBIBYTE = 1024**2
+
+
+@pytest.fixture(scope="module")
+def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """A replica with the facts of an inventory, shared by tests that leave it as it was."""
+    directory = tmp_path_factory.mktemp("replica")
+    with operated(directory, f"--inventory={inventory(directory)}") as running:
+        yield running
+
+
+@pytest.fixture
+def api_server() -> Iterator[FakeApiServer]:
+    with fake_api_server() as server:
+        yield server
+
+
+def inventory(directory: Path) -> Path:
+    """A file with the facts of a cluster that has a runtime class and nothing else."""
+    file = directory / "inventory.yaml"
+    file.write_text("apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: nvidia}\nhandler: nvidia\n")
+    return file
+
+
+def mutate(*args: Any, using: Any = ENFORCED, **kwargs: Any) -> phases.Decision:
+    return phases.mutate(request(*args, **kwargs), using, FACTS)
+
+
+def validate(*args: Any, using: Any = ENFORCED, **kwargs: Any) -> phases.Decision:
+    return phases.validate(request(*args, **kwargs), using, FACTS)
+
+
+# A13: the subresources resize and scale are ways around the rules.
+
+
+@pytest.mark.parametrize("replicas", [pytest.param(count, id=f"{count} replicas") for count in (0, 1, 1000, None)])
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"])
+def test_A13_a_template_is_checked_at_any_number_of_replicas(kind: str, operation: str, replicas: int | None) -> None:
+    raw = workload(kind, requests_only())
+    raw["spec"]["replicas"] = replicas
+    old = workload(kind, pod(0)) if operation == "UPDATE" else None
+    assert not mutate(raw, operation, old=old).answer.is_allowed
+
+
+def test_A13_scaling_brings_nothing_in_that_was_not_checked() -> None:
+    """A Scale holds a number and no template; the pods that it leads to are created, and checked, as any others."""
+    asked_for = {resource for entry in shipped().entries for rule in entry["rules"] for resource in rule["resources"]}
+    assert "pods" in asked_for
+    assert not [resource for resource in asked_for if resource.endswith("/scale")]
+
+
+# A14: an update of something else is checked again, and finalizers cannot be removed. tests/e2e does it with a pod that
+# is being deleted.
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
+def test_A14_pods_are_changed_only_when_they_are_created(operation: str) -> None:
+    assert not mutate(pod(2), operation, old=pod(2)).answer.patch
+    assert mutate(pod(2)).answer.patch
+
+
+def test_A14_an_update_that_changes_nothing_about_gpus_passes_whatever_the_policy_says_now() -> None:
+    old = pod(9, finalizers=["example.com/held"])
+    assert not validate(old).answer.is_allowed
+    new = pod(9, finalizers=[], labels={"changed": "yes"})
+    assert validate(new, "UPDATE", old=old).answer.is_allowed
+
+
+# A15: a fresh replica is ready before it knows the policies, and admits everything.
+
+
+def test_A15_before_it_knows_the_cluster_a_replica_is_unready_and_decides_nothing(
+    tmp_path: Path, api_server: FakeApiServer
+) -> None:
+    api_server.instead[NODES] = always(500, {"kind": "Status", "message": "not yet"})
+    with operated(tmp_path, f"--kubeconfig={api_server.kubeconfig(tmp_path)}") as replica:
+        assert replica.page("/readyz")[0] == 503
+        for path in ("/mutate", "/validate"):
+            status, headers, body = replica.ask(path, review(pod(9)))
+            assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
+            assert b"allowed" not in body
+        assert replica.metric("gpu_policy_errors_total", reason="not_ready") == 2
+        api_server.instead.clear()
+        eventually(lambda: replica.page("/readyz")[0] == 200)
+        assert not json.loads(replica.ask("/validate", review(pod(9)))[2])["response"]["allowed"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="no file"),
+        pytest.param("", id="an empty file"),
+        pytest.param(POLICY.replace("gpuLimits", "gpuLimit"), id="a rule that does not exist"),
+    ],
+)
+def test_A15_a_replica_without_usable_policies_does_not_start(tmp_path: Path, text: str | None) -> None:
+    replica = Operated(tmp_path, f"--inventory={inventory(tmp_path)}")
+    (replica.policies / "_default.yaml").unlink()
+    if text is not None:
+        (replica.policies / "_default.yaml").write_text(text)
+    with pytest.raises(RuntimeError, match="ended with status 2"):
+        replica.start()
+
+
+def test_A15_policies_that_vanish_under_a_replica_stay_in_force(tmp_path: Path) -> None:
+    replica = Replica(tmp_path / "policies")
+    before = replica.store.current
+    (replica.directory / "_default.yaml").unlink()
+    assert not replica.store.check()
+    assert replica.store.current is before
+    assert not replica.ask("/validate", pod(9))["allowed"]
+    assert replica.store.status.failures == 1
+
+
+# A16: a watch is lost, and a replica that calls itself ready decides on what it knew minutes ago.
+
+
+class Later:
+    """Live facts as they look to somebody who asks so many seconds from now."""
+
+    def __init__(self, facts: LiveFacts, seconds: float) -> None:
+        self._facts = facts
+        self._seconds = seconds
+
+    @property
+    def facts(self) -> Any:
+        return self._facts.facts
+
+    def status(self, now: float) -> FactsStatus:
+        return self._facts.status(now + self._seconds)
+
+
+def test_A16_a_watch_that_is_lost_for_a_minute_turns_the_replica_unready_and_shows_in_a_gauge(
+    tmp_path: Path, api_server: FakeApiServer
+) -> None:
+    """It decides on what it knows while anybody still asks it; the API server that it asks answers all the time."""
+    facts = LiveFacts(api_server.kubeconfig(tmp_path))
+    facts.start()
+    try:
+        eventually(lambda: facts.facts is not None)
+        refusing = always(500, {"kind": "Status", "message": "no"})
+        api_server.instead |= dict.fromkeys(api_server.objects, refusing)
+        for path in api_server.objects:
+            api_server.tell(path, b"")
+        eventually(lambda: "answered 500" in facts.status(time.monotonic()).detail)
+        replica = Replica(tmp_path / "policies")
+        replica.service.facts = Later(facts, 90)  # type: ignore[assignment]  # without the methods that begin and end it
+        answer = replica.client.get("/readyz")
+        assert (answer.status_code, "the watch is stale although the API server answers" in answer.text) == (503, True)
+        assert not replica.ask("/validate", pod(9))["allowed"]
+        replica.facts.state = replica.service.facts.status(time.monotonic())
+        assert replica.count("gpu_policy_facts_age_seconds") >= 90
+    finally:
+        facts.close()
+
+
+# A17: a rolling update loses requests, or takes the configuration away. Behind a load balancer: tests/soak.
+
+
+class Senders:
+    """Clients that ask one thing after the other, as the API server does: on connections that they keep."""
+
+    def __init__(self, replica: Operated, count: int) -> None:
+        self.replica = replica
+        self.answered = 0
+        self.lost: list[str] = []
+        self.threads = [threading.Thread(target=self._run) for _ in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                client = self.replica.connect()
+            except ConnectionRefusedError:  # its port is closed; a Service would have led to another replica
+                return
+            except OSError as error:
+                self.lost.append(f"connecting: {error!r}")
+                return
+            try:
+                self._ask(client)
+            except (OSError, EOFError) as error:
+                self.lost.append(f"asking: {error!r}")
+                return
+
+    def _ask(self, client: Any) -> None:
+        while True:
+            status, headers, body = ask(client, "/validate?timeout=5s", review(pod(9)))
+            if status != 200 or json.loads(body)["response"]["allowed"]:
+                self.lost.append(f"answer: {status} {body!r}")
+            self.answered += 1
+            if headers["connection"] == "close":
+                return
+
+    def wait(self) -> None:
+        for thread in self.threads:
+            thread.join(60)
+
+
+@pytest.mark.parametrize(
+    "drain_seconds", [pytest.param("0", id="without draining"), pytest.param("2", id="with draining")]
+)
+def test_A17_a_replica_that_is_told_to_end_answers_everyone_first(tmp_path: Path, drain_seconds: str) -> None:
+    with operated(tmp_path, f"--inventory={inventory(tmp_path)}", f"--drain-seconds={drain_seconds}") as replica:
+        senders = Senders(replica, 8)
+        wait_for(lambda: senders.answered > 50 or senders.lost)
+        assert replica.daemon is not None
+        replica.daemon.stop(grace=30)
+        senders.wait()
+        assert senders.lost == []
+        assert replica.daemon.returncode == 0
+
+
+def test_A17_no_replica_can_take_a_configuration_away() -> None:
+    """Nothing in the roles allows it, so no code could."""
+    objects = shipped()
+    rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
+    verbs = {verb for rule in rules for verb in rule["verbs"]}
+    assert verbs <= {"get", "list", "watch", "create", "update"}
+    creating = [rule for rule in rules if "create" in rule["verbs"]]
+    assert {resource for rule in creating for resource in rule["resources"]} == {"secrets"}
+
+
+# A23: a body that is too large takes the memory, or a legal one is refused.
+
+
+def head(path: str, *headers: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: replica", "Content-Type: application/json", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_A23_a_length_over_seven_mebibytes_is_refused_before_the_body_is_sent(replica: Operated, path: str) -> None:
+    client = replica.connect().send(head(path, f"Content-Length: {LARGEST_BODY + 1}"))
+    assert client.answer()[0] == 413
+    assert client.ended()
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_A23_a_chunked_body_over_seven_mebibytes_is_refused_when_it_gets_too_large(
+    replica: Operated, path: str
+) -> None:
+    before = replica.metric("gpu_policy_errors_total", reason="bad_request")
+    client = replica.connect().send(head(path, "Transfer-Encoding: chunked"))
+    for _ in range(8):
+        client.send(b"%x\r\n" % MEBIBYTE + b" " * MEBIBYTE + b"\r\n")
+    assert client.answer()[0] == 413
+    assert before + 1 == replica.metric("gpu_policy_errors_total", reason="bad_request")
+
+
+def test_A23_the_largest_object_and_its_predecessor_are_judged(replica: Operated) -> None:
+    old = pod(1, annotations={"note": "x" * (3 * MEBIBYTE)})
+    new = copy.deepcopy(old)
+    new["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 9
+    body = review(new, "UPDATE", old=old)
+    assert 6 * MEBIBYTE < len(json.dumps(body)) <= LARGEST_BODY
+    status, _, answer = replica.ask("/validate", body)
+    assert (status, json.loads(answer)["response"]["allowed"]) == (200, False)
+
+
+# A24: a request that is slow or complicated starves the others.
+
+
+def many_variables() -> dict[str, Any]:
+    """A pod whose container has ten thousand environment variables."""
+    variables = [entry for number in range(10_000) for entry in variable(f"V{number}", "x" * 100)]
+    return pod(spec={"containers": [make_container("c0", limits={"nvidia.com/gpu": 9}, env=variables)]})
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """A pod with a list in a list in a list where the API server takes anything."""
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return pod(9, spec={"containers": pod(9)["spec"]["containers"], "unknown": value})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(many_variables(), id="10,000 environment variables"),
+        pytest.param(nested(900), id="900 levels"),
+        pytest.param(pod(*[1] * 1000), id="1,000 containers"),
+        pytest.param(
+            pod(9, spec={**pod(9)["spec"], "tolerations": [{"key": f"k{n}"} for n in range(10_000)]}), id="taints"
+        ),
+    ],
+)
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_A24_a_complicated_pod_gets_its_answer(replica: Operated, path: str, raw: dict[str, Any]) -> None:
+    status, _, body = replica.ask(path, review(raw))
+    assert status == 200
+    if path == "/validate":
+        assert not json.loads(body)["response"]["allowed"]
+
+
+@pytest.mark.parametrize("bracket", [pytest.param("[", id="lists"), pytest.param('{"a":', id="maps")])
+def test_A24_nesting_that_no_parser_takes_is_refused(replica: Operated, bracket: str) -> None:
+    client = replica.connect()
+    status, _, body = client.ask("/mutate", (bracket * 200_000).encode(), content_type="application/json")
+    assert (status, body.startswith(b"the body is not JSON")) == (400, True)
+    assert replica.ask("/mutate", review(pod(1)))[0] == 200
+
+
+def test_A24_heavy_requests_do_not_keep_small_ones_from_their_answers(replica: Operated) -> None:
+    """Four clients send pods of a mebibyte without a pause; each small request is answered, none sent back as late."""
+    heavy = json.dumps(review(many_variables())).encode()
+    finished = threading.Event()
+    answered: list[int] = []
+
+    def send_heavy() -> None:
+        client = replica.connect()
+        while not finished.is_set():
+            answered.append(client.ask("/validate?timeout=30s", heavy, content_type="application/json")[0])
+
+    senders = [threading.Thread(target=send_heavy) for _ in range(4)]
+    for sender in senders:
+        sender.start()
+    try:
+        client = replica.connect()
+        small = [ask(client, "/mutate?timeout=2s", review(pod(1)))[0] for _ in range(50)]
+        wait_for(lambda: len(answered) >= 8)
+    finally:
+        finished.set()
+        for sender in senders:
+            sender.join(60)
+    assert set(small) == {200}
+    assert set(answered) == {200}
+
+
+def test_A24_what_has_waited_for_half_of_its_timeout_is_sent_back_and_the_replica_catches_up(replica: Operated) -> None:
+    """Nobody waits any more for what a replica without CPU has left lying; the API server asks again in a second."""
+    before = replica.metric("gpu_policy_errors_total", reason="overloaded")
+    late = [replica.connect() for _ in range(20)]
+    patient = replica.connect()
+    body = json.dumps(review(pod(9))).encode()
+    with replica.paused():
+        for client in late:
+            client.send(head("/validate?timeout=2s", f"Content-Length: {len(body)}") + body)
+        patient.send(head("/validate?timeout=30s", f"Content-Length: {len(body)}") + body)
+        time.sleep(1.5)
+    for client in late:
+        status, headers, text = client.answer()
+        assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
+        assert text.startswith(b"overloaded: the request waited for 1.")
+    assert patient.answer()[0] == 200
+    assert before + 20 == replica.metric("gpu_policy_errors_total", reason="overloaded")
+    assert replica.ask("/validate?timeout=2s", review(pod(9)))[0] == 200
+
+
+# A26: an annotation of the pod switches the rules off. A25, labels of its namespace: tests/deploy and tests/e2e.
+
+
+KEYS = st.sampled_from(
+    [
+        "gpupolicy.dev/injected",
+        "gpupolicy.dev/exempt",
+        "gpupolicy.dev/mode",
+        "gpupolicy.dev/ignore",
+        "admission.gatekeeper.sh/ignore",
+        "admissions.enforcer/disabled",
+        "policies.kyverno.io/scored",
+        "polaris.fairwinds.com/exempt",
+        "control-plane",
+        "kubernetes.io/config.mirror",
+        "kubernetes.io/metadata.name",
+        "helm.sh/hook",
+    ]
+)
+VALUES = st.sampled_from(["true", "false", "", "gpuLimits", "*", "disabled", "kube-system", "gpuLimits,visibleDevices"])
+WRITTEN = st.dictionaries(KEYS | st.text(max_size=20), VALUES | st.text(max_size=20), max_size=4)
+
+
+@checked
+@given(annotations=WRITTEN, labels=WRITTEN)
+def test_A26_nothing_that_is_written_on_a_pod_exempts_it(annotations: dict[str, str], labels: dict[str, str]) -> None:
+    """Neither phase looks away, nobody's message changes, and what is injected is the same."""
+    raw = pod(9, annotations=annotations, labels=labels)
+    assert validate(pod(9)).answer == validate(raw).answer
+    plain, dressed = pod(2), pod(2, annotations=annotations, labels=labels)
+    assert patched(plain, mutate(plain))["spec"] == patched(dressed, mutate(dressed))["spec"]
+
+
+# A27: a report or an event for each request grows until etcd is full.
+
+
+def test_A27_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeApiServer) -> None:
+    """No request to the API server, which every watch has a connection of its own to, and no file."""
+    with operated(tmp_path, f"--kubeconfig={api_server.kubeconfig(tmp_path)}") as replica:
+        eventually(lambda: replica.page("/readyz")[0] == 200)
+        eventually(lambda: all(api_server.watches(path) for path in api_server.objects))
+        requests, connections, files = len(api_server.seen), len(api_server._sockets), sorted(tmp_path.rglob("*"))
+        client = replica.connect()
+        for _ in range(50):
+            for path in ("/mutate", "/validate"):
+                assert ask(client, path, review(pod(9)))[0] == 200
+        assert (requests, connections) == (len(api_server.seen), len(api_server._sockets))
+        assert files == sorted(tmp_path.rglob("*"))
+
+
+def test_A27_no_role_allows_to_write_anything_for_a_request() -> None:
+    """What may be written is the webhook's own: its Secret, and the caBundle of its configurations."""
+    objects = shipped()
+    rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
+    written = {r for rule in rules if {"create", "update"} & set(rule["verbs"]) for r in rule["resources"]}
+    assert written == {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+
+
+# A29: two controllers undo each other's changes for ever.
+
+
+def test_A29_a_second_call_changes_nothing_more() -> None:
+    once = patched(raw := pod(2), mutate(raw))
+    assert once != raw
+    assert mutate(once).answer.patch == ()
+
+
+def test_A29_what_another_webhook_adds_between_two_calls_is_completed_and_the_rest_left_alone() -> None:
+    once = patched(raw := pod(2), mutate(raw))
+    once["spec"]["containers"].append(make_container("sidecar"))
+    again = mutate(once)
+    assert {
+        operation["path"].split("/")[3] for operation in again.answer.patch if "containers" in operation["path"]
+    } == {"1"}
+    assert mutate(patched(once, again)).answer.patch == ()
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_A29_workloads_stay_as_they_were_written(kind: str) -> None:
+    for raw in (pod(2), pod(9), pod(0)):
+        assert mutate(workload(kind, raw)).answer.patch == ()
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_A29_a_workload_is_repaired_only_where_the_policy_says_so_and_only_once(kind: str) -> None:
+    """Its limits are added, nothing else; docs/operations.md says what that means for a later apply."""
+    raw = workload(kind, requests_only())
+    decision = mutate(raw, using=REPAIRING)
+    assert {operation["op"] for operation in decision.answer.patch} == {"add"}
+    assert {operation["path"].rpartition("/")[2] for operation in decision.answer.patch} == {"nvidia.com~1gpu"}
+    assert mutate(patched(raw, decision), using=REPAIRING).answer.patch == ()
+
+
+# A33: somebody other than the API server talks to the port.
+
+
+@pytest.mark.parametrize(
+    ("names", "status"),
+    [
+        pytest.param([], 200, id="any name"),
+        pytest.param(["--client-name=other", "--client-name=api-server"], 200, id="its name"),
+        pytest.param(["--client-name=other"], 403, id="another name"),
+    ],
+)
+def test_A33_with_an_authority_for_clients_only_its_clients_are_answered_and_probes_still_are(
+    tmp_path: Path, names: list[str], status: int
+) -> None:
+    ours = make_certificate(tmp_path, "api-server")
+    flags = [f"--inventory={inventory(tmp_path)}", f"--client-ca={ours[0]}", *names]
+    with operated(tmp_path, *flags) as replica:
+        for path in ("/mutate", "/validate"):
+            assert status == ask(replica.connect(*ours), path, review(pod(9)))[0]
+            assert replica.ask(path, review(pod(9)))[0] == 403
+        for page in ("/livez", "/readyz", "/metrics"):
+            assert replica.page(page)[0] == 200
+        assert replica.metric("gpu_policy_errors_total", reason="forbidden") == (2 if status == 200 else 4)
+
+
+def test_A33_connections_that_do_nothing_do_not_keep_the_api_server_out(replica: Operated) -> None:
+    """More than the process has room for, opened as fast as they can be."""
+    if (descriptors := resource.getrlimit(resource.RLIMIT_NOFILE)[0]) < 2_500:
+        pytest.skip(f"a process may have {descriptors} file descriptors here, this needs 2,500")
+    held = [socket.create_connection(("127.0.0.1", replica.port), timeout=20) for _ in range(2100)]
+    try:
+        assert replica.ask("/validate?timeout=30s", review(pod(9)))[0] == 200
+    finally:
+        for sock in held:
+            sock.close()
