@@ -30,7 +30,7 @@ AUTHORITY_LIFETIME = timedelta(days=3650)
 SERVING_LIFETIME = timedelta(days=365)
 """How long a new serving certificate is valid unless said otherwise; never past its authority's end."""
 
-BACKDATE = timedelta(minutes=5)
+BACKDATE = timedelta(hours=2)
 """How far validity starts before now, so that a machine whose clock lags accepts a new certificate."""
 
 SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -152,6 +152,15 @@ def covers(certificate_pem: bytes, names: Iterable[str]) -> bool:
     except x509.ExtensionNotFound:
         return False
     return set(general_names(names)) <= set(extension.value)
+
+
+def names_of(certificate_pem: bytes) -> tuple[str, ...]:
+    """The DNS names and IP addresses that the certificate carries."""
+    try:
+        extension = read_certificate(certificate_pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return ()
+    return tuple(str(name.value) for name in extension.value if isinstance(name, x509.DNSName | x509.IPAddress))
 
 
 def belong_together(pair: KeyPair) -> bool:

@@ -32,6 +32,9 @@ from certs.authority import (
 RENEW_BEFORE = timedelta(days=30)
 """How long before its end a certificate is replaced unless said otherwise."""
 
+_STAGED = ".new-"
+"""How names of files begin that are not complete yet."""
+
 _MEND = (
     "put the right one back, or move ca.crt and ca.key away to get a new authority, "
     "whose ca.crt every webhook configuration then needs as its caBundle"
@@ -163,15 +166,21 @@ def replace_pair(directory: Path, stem: str, pair: KeyPair) -> bool:
 
 def _write(directory: Path, stem: str, pair: KeyPair) -> None:
     """Replace a pair. Both files are complete on disk before the first of them gets its name."""
+    for left_over in directory.glob(f"{_STAGED}*"):  # of a process that was killed in the middle
+        left_over.unlink(missing_ok=True)
     key = _staged(directory, pair.key_pem, mode=0o600)
-    certificate = _staged(directory, pair.certificate_pem, mode=0o644)
+    try:
+        certificate = _staged(directory, pair.certificate_pem, mode=0o644)
+    except OSError:
+        key.unlink()
+        raise
     key.replace(directory / f"{stem}.key")
     certificate.replace(directory / f"{stem}.crt")
 
 
 def _staged(directory: Path, content: bytes, *, mode: int) -> Path:
     """A new file, private until it is complete, with a name that no reader looks for."""
-    descriptor, name = tempfile.mkstemp(dir=directory, prefix=".new-")
+    descriptor, name = tempfile.mkstemp(dir=directory, prefix=_STAGED)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

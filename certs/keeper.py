@@ -9,14 +9,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 
-from certs.authority import CertificateError, not_after, read_certificate
+from certs.authority import CertificateError, not_after, read_certificate, signed
 from certs.cluster import ChangedError, Cluster, ClusterError, Json, SecretPlace
 from certs.configurations import Configurations, all_trusted, entries, set_bundle, trusted_by
 from certs.files import replace_pair
-from certs.material import Material, Plan, Situation, Terms, data_of, material_of, plan
+from certs.material import SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
 from certs.status import CertificateStatus, ends_of
 
 ROTATE = "gpupolicy.dev/rotate"
@@ -24,9 +23,6 @@ ROTATE = "gpupolicy.dev/rotate"
 
 SETTLE_SECONDS = 60.0
 """How long a new authority has to stand in every caBundle before it issues; API servers follow within seconds."""
-
-_LONG_KNOWN = timedelta(hours=1)
-"""An authority of this age that is in every caBundle needs no more waiting."""
 
 _ATTEMPTS = 5
 
@@ -61,6 +57,7 @@ class CertificateKeeper:
         self._settle_seconds = settle_seconds
         self._clock = clock
         self._remembered = Material()
+        self._remembered_at = 0.0
         self._metadata: Json = {"name": kept.secret.name, "namespace": kept.secret.namespace}
         self._announced_since: tuple[bytes, float] | None = None
         self.status = CertificateStatus()
@@ -82,10 +79,11 @@ class CertificateKeeper:
             with suppress(ChangedError):
                 configurations = {path: self._cluster.get(path) for path in self._kept.configurations}
                 material = self._settled(configurations)
-                self._serve(material)
-                self._report(material, configurations)
-                self._repair(configurations, material)
-                self._report(material, configurations)
+                try:
+                    self._repair(configurations, material)
+                finally:  # neither waits for the other: what is served may be trusted again, or be trusted already
+                    self._report(material, configurations)
+                    self._serve(material)
                 return
         raise ClusterError(f"other writers were faster, {_ATTEMPTS} times in a row")
 
@@ -93,7 +91,7 @@ class CertificateKeeper:
         """The material that all replicas share from now on; written where something had to become of it."""
         secret = self._cluster.get(self._kept.secret.path)
         found = material_of(_data(secret))
-        known = found.or_else(self._remembered)
+        known = self._with_what_is_remembered(found)
         if not found.bundle:  # what is trusted at the moment stays so: other replicas may be serving under it
             known = replace(known, bundle=(*known.bundle, *all_trusted(configurations)))
         situation = Situation(
@@ -109,6 +107,25 @@ class CertificateKeeper:
         self._remember(secret, made.material)
         return made.material
 
+    def _with_what_is_remembered(self, found: Material) -> Material:
+        """What was found, with what is missing taken from memory, as long as that is fresh.
+
+        An authority that is no longer trusted stays forgotten: it may have been retired for a reason. What this replica
+        may still be serving stays trusted, also when somebody puts an older Secret back.
+        """
+        if self._clock() - self._remembered_at > SPREAD.total_seconds():
+            return found
+        remembered = self._remembered
+        if found.bundle and remembered.authority is not None:
+            certificate = read_certificate(remembered.authority.certificate_pem)
+            remembered = replace(remembered, authority=remembered.authority if certificate in found.bundle else None)
+        known = found.or_else(remembered)
+        if remembered.serving is None:
+            return known
+        serving = read_certificate(remembered.serving.certificate_pem)
+        signers = (one for one in remembered.bundle if signed(serving, one))
+        return replace(known, bundle=tuple(dict.fromkeys((*known.bundle, *signers))))
+
     def _write(self, secret: Json | None, made: Plan) -> None:
         if secret is None:
             body = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": self._metadata}
@@ -123,6 +140,7 @@ class CertificateKeeper:
     def _remember(self, secret: Json | None, material: Material) -> None:
         """Keep what a deleted Secret is made anew of, its labels with it: they say which release it belongs to."""
         self._remembered = material
+        self._remembered_at = self._clock()
         metadata = (secret or {}).get("metadata") or {}
         for name in ("labels", "annotations"):
             if metadata.get(name):
@@ -141,8 +159,7 @@ class CertificateKeeper:
         now = self._clock()
         if self._announced_since is None or self._announced_since[0] != known.authority.certificate_pem:
             self._announced_since = (known.authority.certificate_pem, now)
-        has_waited = now - self._announced_since[1] >= self._settle_seconds
-        return has_waited or self._cluster.now() - certificate.not_valid_before_utc > _LONG_KNOWN
+        return now - self._announced_since[1] >= self._settle_seconds
 
     def _serve(self, material: Material) -> None:
         """Put the serving certificate where the server looks for it."""

@@ -7,7 +7,7 @@ issue. The former stays in the bundle until it ends, so a replica that is late w
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -25,6 +25,8 @@ from certs.authority import (
     general_names,
     is_authority,
     issue,
+    issued_by,
+    names_of,
     new_authority,
     not_after,
     not_before,
@@ -36,6 +38,11 @@ from certs.trust import join_bundle, read_bundle
 MOST_AUTHORITIES = 8
 """In one bundle; of more, the oldest are left out. Ordinary rotation needs two."""
 
+
+MOST_NAMES = 100
+"""In one serving certificate."""
+
+_UNCOVERED = "the serving certificate did not cover every name"
 
 SPREAD = timedelta(minutes=10)
 """After this long every replica that lives serves what was issued; they look every few seconds."""
@@ -143,12 +150,12 @@ def plan(found: Material, terms: Terms, situation: Situation) -> Plan:
     if news:
         situation = replace(situation, is_announced=False)
     certificate = read_certificate(authority.certificate_pem)
-    bundle = (certificate, *_others(found.bundle, certificate, situation.now))
+    bundle = (certificate, *_others(found, certificate, situation.now))
     reasons = [news] if news else []
     serving = found.serving
     fault = _serving_fault(serving, certificate, bundle, terms, situation)
     if serving is None or fault:
-        serving = issue(authority, terms.names, situation.now, terms.serving_lifetime)
+        serving = issue(authority, _names(serving, fault, terms), situation.now, terms.serving_lifetime)
         reasons.append(fault)
     issued = read_certificate(serving.certificate_pem).not_valid_before_utc + BACKDATE
     is_settled = situation.is_announced and not fault and issued + SPREAD <= situation.now
@@ -165,7 +172,7 @@ def _authority(found: Material, terms: Terms, situation: Situation) -> tuple[Key
     """The authority to issue with, and why it was made; an empty text when it was there."""
     if found.authority is None:
         news = "there was no usable authority"
-    elif situation.request == "authority" and situation.is_announced:  # one change of authority after the other
+    elif situation.request == "authority" and situation.is_announced and _issued_by(found.serving, found.authority):
         news = "a new authority was asked for"
     elif (end := not_after(found.authority.certificate_pem)) <= situation.now + terms.authority_renewal:
         news = f"the authority {'ended' if end <= situation.now else 'ends'} {end:%Y-%m-%d}"
@@ -174,6 +181,11 @@ def _authority(found: Material, terms: Terms, situation: Situation) -> tuple[Key
     else:
         return found.authority, ""
     return new_authority(situation.now, terms.authority_lifetime), news
+
+
+def _issued_by(serving: KeyPair | None, authority: KeyPair) -> bool:
+    """Whether the authority is in use: one change of authority comes after the other."""
+    return serving is not None and issued_by(serving.certificate_pem, authority.certificate_pem)
 
 
 def _serving_fault(
@@ -196,7 +208,7 @@ def _serving_fault(
         ),
     }
     unwanted = {
-        "the serving certificate did not cover every name": not covers(serving.certificate_pem, terms.names),
+        _UNCOVERED: not covers(serving.certificate_pem, terms.names),
         f"the serving certificate ends {end:%Y-%m-%d}": end <= situation.now + terms.serving_renewal,
         "a new serving certificate was asked for": situation.request == "serving",
         "the new authority has been announced for long enough": not signed(certificate, authority),
@@ -205,13 +217,22 @@ def _serving_fault(
     return next((fault for fault, present in faults.items() if present), "")
 
 
-def _others(
-    bundle: Iterable[x509.Certificate], authority: x509.Certificate, now: datetime
-) -> tuple[x509.Certificate, ...]:
-    """The other authorities that have not ended, each once, the newest first."""
-    alive = dict.fromkeys(one for one in bundle if one != authority and one.not_valid_after_utc > now)
+def _names(serving: KeyPair | None, fault: str, terms: Terms) -> tuple[str, ...]:
+    """The names to issue for. Where only names are missing, those of before stay: replicas that are called by other
+    names, in the middle of an upgrade, would issue in turns for ever.
+    """
+    if serving is None or fault != _UNCOVERED:
+        return terms.names
+    return tuple(dict.fromkeys((*terms.names, *names_of(serving.certificate_pem))))[:MOST_NAMES]
+
+
+def _others(found: Material, authority: x509.Certificate, now: datetime) -> tuple[x509.Certificate, ...]:
+    """The other authorities that have not ended, each once, those that issued what is served first, then the newest."""
+    serving = found.serving and read_certificate(found.serving.certificate_pem)
+    alive = dict.fromkeys(one for one in found.bundle if one != authority and one.not_valid_after_utc > now)
     newest_first = sorted(alive, key=lambda one: one.not_valid_before_utc, reverse=True)
-    return tuple(newest_first[: MOST_AUTHORITIES - 1])
+    in_use_first = sorted(newest_first, key=lambda one: not (serving and signed(serving, one)))
+    return tuple(in_use_first[: MOST_AUTHORITIES - 1])
 
 
 def _pair_of(data: Mapping[str, str], stem: str, faults: list[str]) -> KeyPair | None:

@@ -284,6 +284,7 @@ def test_a_pod_completed_by_a_recent_policy_is_not_missed_under_a_newer_one() ->
 
 POOL_A = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["a"]}]}, "tolerations": {}})
 POOL_B = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["b"]}]}, "tolerations": {}})
+POOL_C = policy({"nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["a", "c"]}]}})
 NO_POOL = policy({"nodeAffinity": {"mode": "disabled"}, "tolerations": {}})
 NOTHING = policy({"gpuLimits": {"maxPerPod": 4}})
 
@@ -305,7 +306,8 @@ def test_a_change_of_policy_loses_no_pod_while_replicas_are_out_of_step(
     """The one replica completes the pod, the other judges it, and one of them has not got the change yet."""
     if behind:
         completed = engine.complete(pod(1), after, FACTS, earlier=[before])
-        assert kinds(engine.judge(completed.object, before, FACTS)) == []
+        judged = engine.judge(completed.object, before, FACTS)
+        assert (judged.refusals, judged.warnings) == ((), ())
     else:
         completed = engine.complete(pod(1), before, FACTS)
         assert kinds(engine.judge(completed.object, after, FACTS, earlier=[before])) == []
@@ -315,18 +317,45 @@ def in_pool(value: str, **annotations: str) -> dict[str, Any]:
     return pod(1, annotations=annotations, spec={"nodeSelector": {"pool": value}})
 
 
-@pytest.mark.parametrize(
-    "stamp",
-    ["_default@000000000000", "elsewhere@1", "", f"_default@{POOL_B.short_hash}"],
-    ids=["made up", "x", "empty", "old"],
-)
-def test_nobody_can_write_the_stamp_instead(stamp: str) -> None:
-    """A pod that contradicts the policy is refused, whatever policy it says it was completed by."""
-    raw = in_pool("b", **{engine.STAMP: stamp})
+MADE_UP = [
+    pytest.param({}, id="none"),
+    pytest.param({engine.STAMP: "_default@000000000000"}, id="made up"),
+    pytest.param({engine.STAMP: "elsewhere"}, id="in another form"),
+    pytest.param({engine.STAMP: ""}, id="empty"),
+    pytest.param({engine.STAMP: f"_default@{POOL_B.short_hash}"}, id="of a policy that allows it"),
+]
+
+
+@pytest.mark.parametrize("stamp", MADE_UP)
+@pytest.mark.parametrize("judged_by", [POOL_A, POOL_C], ids=["the same", "one that is behind"])
+def test_a_pod_that_every_policy_forbids_is_refused_whatever_stamp_it_brings(
+    stamp: dict[str, str], judged_by: Policy
+) -> None:
+    completed = engine.complete(in_pool("forbidden", **stamp), POOL_A, FACTS)
+    assert kinds(engine.judge(completed.object, judged_by, FACTS)) == [Kind.VIOLATION]
+
+
+@pytest.mark.parametrize("stamp", MADE_UP)
+def test_a_pod_that_needs_nothing_else_is_held_to_the_policy_all_the_same(stamp: dict[str, str]) -> None:
+    raw = in_pool("b", **stamp)
     raw["spec"]["tolerations"] = [{"operator": "Exists"}]
     completed = engine.complete(raw, POOL_A, FACTS)
-    assert completed.object["metadata"]["annotations"][engine.STAMP] == f"_default@{POOL_A.short_hash}"
-    assert kinds(engine.judge(completed.object, POOL_A, FACTS, earlier=[POOL_B])) == [Kind.VIOLATION]
+    assert completed.object["metadata"].get("annotations", {}).get(engine.STAMP, "") == ""
+    assert kinds(engine.judge(completed.object, POOL_A, FACTS)) == [Kind.VIOLATION]
+
+
+def test_a_stamp_of_a_policy_that_is_not_known_leaves_a_record_of_what_it_excuses() -> None:
+    """A pod can bring one where GPUs were added after /mutate, or where that was not called."""
+    outcome = engine.judge(pod(1, annotations={engine.STAMP: "x@y"}), POOL_A, FACTS)
+    assert {(finding.kind, finding.mode, finding.refuses) for finding in outcome.findings} == {
+        (Kind.MISSING, Mode.AUDIT, False)
+    }
+
+
+def test_a_release_that_only_records_does_not_sign_what_another_release_completed() -> None:
+    recording = policy({"nodeAffinity": {"mode": "audit", **REQUIRED_POOL["nodeAffinity"]}})
+    completed = engine.complete(pod(1), POOL_A, FACTS)
+    assert engine.complete(completed.object, recording, FACTS).patch == ()
 
 
 def test_what_is_not_about_injections_is_judged_by_the_policy_in_force_whoever_completed_the_pod() -> None:

@@ -5,6 +5,7 @@ validators about the final pod and notices injections that got lost on the way.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from webhook.model.edits import AddGpuLimit, Annotate, Draft, Edit
@@ -20,7 +21,7 @@ ANNOTATION = "gpupolicy.dev/injected"
 STAMP = "gpupolicy.dev/policy"
 """Names the policy, with its version, by which a pod was last completed. Policies reach replicas at different moments:
 `judge` learns from it that the pod was completed by one that it does not have yet. Whatever else stands in it when the
-pod is completed is replaced, so nobody can write it instead."""
+pod is completed is replaced."""
 
 
 def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: Sequence[Policy] = ()) -> Outcome:
@@ -44,9 +45,8 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: S
         return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
     if injected and ANNOTATION not in pod.annotations:
         Annotate(ANNOTATION, ",".join(injected)).write(draft)
-    stamp = _stamp_of(policy)
-    found = pod.annotations.get(STAMP)
-    if found != stamp and (injected or found is not None or any(_completes(p, original, facts) for p in earlier)):
+    stamp = _due_stamp(original, policy, facts, earlier, injected=bool(injected))
+    if stamp is not None:
         Annotate(STAMP, stamp).write(draft)
     return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))
 
@@ -69,11 +69,7 @@ def judge(
     pod = pod_from_raw(raw)
     findings = list(_violations(pod, policy.validators, facts))
     if old is None:
-        stamp = pod.annotations.get(STAMP)
-        authors = [author for author in (policy, *earlier) if stamp in (None, _stamp_of(author))]
-        findings = [finding for finding in findings if _is_the_pods_own(finding, pod, policy, authors, facts)]
-        if authors:
-            findings.extend(_missing(pod, policy, facts, earlier))
+        findings = list(_of_a_new_pod(pod, findings, policy, facts, earlier))
     elif findings:
         known = set(_violations(pod_from_raw(old), policy.validators, facts))
         findings = [finding for finding in findings if finding not in known]
@@ -184,46 +180,88 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
 
 def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) -> Iterator[Finding]:
     """Enforced injections that the pod lacks under every policy that may have completed it."""
-    for stage in policy.mutators:
-        for bound in stage:
-            if bound.mode is not Mode.ENFORCE:
-                continue
-            lost = _edits(bound, pod, facts)
-            if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
-                continue
-            if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
-            yield Finding(
-                bound.rule.key,
-                bound.mode,
-                Kind.MISSING,
-                pod.spec_path,
-                f"{_list(lost)} should have been injected and is missing; another webhook removed it or added "
-                "the GPUs later, or mutate.gpupolicy.dev was not called",
-                "Create the pod again, or tell the platform team",
-                refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
-            )
+    for bound in _enforced_mutators(policy):
+        lost = _edits(bound, pod, facts)
+        if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
+            continue
+        if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
+        yield Finding(
+            bound.rule.key,
+            bound.mode,
+            Kind.MISSING,
+            pod.spec_path,
+            f"{_list(lost)} should have been injected and is missing; another webhook removed it or added "
+            "the GPUs later, or mutate.gpupolicy.dev was not called",
+            "Create the pod again, or tell the platform team",
+            refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
+        )
 
 
-def _is_the_pods_own(finding: Finding, pod: Pod, policy: Policy, authors: Sequence[Policy], facts: Facts) -> bool:
-    """Whether a finding cannot come of another policy's injection: every policy that may have completed the pod has it.
+def _due_stamp(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy], *, injected: bool) -> str | None:
+    """What to write of the policy into a pod that it completed, or that another one would have; None for nothing.
 
-    False where the pod was completed by a policy that is not known here.
+    A pod whose own words contradict what would be injected gets no name to hide behind.
     """
-    if not any(bound.rule.judges_injections for bound in policy.validators if bound.rule.key == finding.rule):
-        return True
-    return bool(authors) and all(
-        any(found.rule == finding.rule for found in _violations(pod, author.validators, facts)) for author in authors
-    )
+    found = pod.annotations.get(STAMP)
+    if found is None:
+        is_due = injected or any(_completes(other, pod, facts) for other in earlier)
+    else:
+        is_due = any(_enforced_mutators(one) for one in (policy, *earlier))
+    if not is_due:
+        return None
+    stamp = "" if _contradicts(pod, policy, facts) else _stamp_of(policy)
+    return None if stamp == (found or "") else stamp
 
 
 def _stamp_of(policy: Policy) -> str:
     return f"{policy.name}@{policy.short_hash}"
 
 
+def _of_a_new_pod(
+    pod: Pod, violations: Iterable[Finding], policy: Policy, facts: Facts, earlier: Sequence[Policy]
+) -> Iterator[Finding]:
+    """What holds of a pod that is created, by whatever policy it was completed.
+
+    A violation of what a rule injects counts only if every policy that may have completed the pod finds it too. Where
+    none of those known here did, this and what is missing is only recorded.
+    """
+    stamp = pod.annotations.get(STAMP)
+    authors = [author for author in (policy, *earlier) if not stamp or stamp == _stamp_of(author)]
+    judging = {bound.rule.key for bound in policy.validators if bound.rule.judges_injections}
+    for finding in violations:
+        if finding.rule not in judging:
+            yield finding
+        elif not authors:
+            yield _only_recorded(finding)
+        elif all(_finds(author, finding.rule, pod, facts) for author in authors):
+            yield finding
+    for finding in _missing(pod, policy, facts, earlier):
+        yield finding if authors else _only_recorded(finding)
+
+
+def _only_recorded(finding: Finding) -> Finding:
+    return replace(finding, mode=Mode.AUDIT, refuses=False)
+
+
+def _finds(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
+    """Whether the rule of this key has something against the pod under the policy."""
+    validators = [bound for bound in policy.validators if bound.rule.key == key]
+    return any(finding.kind is Kind.VIOLATION for finding in _violations(pod, validators, facts))
+
+
+def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
+    """Whether the pod says something against what an enforced rule of the policy would inject."""
+    judging = [bound for bound in policy.validators if bound.rule.judges_injections and bound.mode is Mode.ENFORCE]
+    return any(finding.kind is Kind.VIOLATION for finding in _violations(pod, judging, facts))
+
+
+def _enforced_mutators(policy: Policy) -> list[BoundRule]:
+    return [bound for stage in policy.mutators for bound in stage if bound.mode is Mode.ENFORCE]
+
+
 def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:
     """Whether an enforced rule of the policy would inject something."""
-    enforced = (bound for stage in policy.mutators for bound in stage if bound.mode is Mode.ENFORCE)
-    return any(_edits(bound, pod, facts) for bound in enforced)
+    return any(_edits(bound, pod, facts) for bound in _enforced_mutators(policy))
 
 
 def _edits(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:

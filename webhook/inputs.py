@@ -35,6 +35,7 @@ def run_apart(check: Callable[[], None]) -> None:
     """Run a check in a process of its own, so that this one never weighs what it imports; exit where it failed."""
 
     def run() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             check()
         finally:
@@ -84,6 +85,16 @@ def check_registration(path: Path) -> None:
         load_registration(path)
     except RegistrationError as error:
         fail(str(error))
+
+
+def check_certificate_names(names: tuple[str, ...]) -> None:
+    """Refuse names that no certificate can carry, with exit status 2."""
+    from certs.authority import CertificateError, general_names
+
+    try:
+        general_names(names)
+    except CertificateError as error:
+        fail(f"--certificate-name: {error}")
 
 
 def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.inputs import check_registration, check_source_of_facts, fail, load_inventory, load_policies, run_apart
+from webhook.inputs import (
+    check_certificate_names,
+    check_registration,
+    check_source_of_facts,
+    fail,
+    load_inventory,
+    load_policies,
+    run_apart,
+)
 from webhook.installation.settings import InstallationSettings, KeptCertificates
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
 
@@ -116,7 +124,7 @@ def serve(
         if inventory is not None:
             fail("--certificate-secret and --registration are about a cluster; with --inventory there is none")
         installation = InstallationSettings(certificates, cert, registration, kubeconfig)
-    run_apart(partial(_check, policies, inventory, registration))
+    run_apart(partial(_check, policies, inventory, registration, certificate_names))
     check_source_of_facts(inventory, kubeconfig)
     if installation is not None:
         run_apart(partial(_prepare, installation))
@@ -157,18 +165,25 @@ def _presented(certificates: KeptCertificates | None, cert: Path | None, key: Pa
     return cert, key
 
 
-def _check(policies: Path, inventory: Path | None, registration: Path | None) -> None:
+def _check(policies: Path, inventory: Path | None, registration: Path | None, names: tuple[str, ...]) -> None:
     load_policies(policies)
     if inventory is not None:
         load_inventory(inventory)
     if registration is not None:
         check_registration(registration)
+    if names:
+        check_certificate_names(names)
 
 
 def _prepare(installation: InstallationSettings) -> None:
+    from webhook.cluster.api_server import ClusterConfigError
+    from webhook.cluster.registration import RegistrationError
     from webhook.installation.duties import prepare
 
-    prepare(installation)
+    try:
+        prepare(installation)
+    except (ClusterConfigError, RegistrationError) as error:
+        fail(str(error))
 
 
 def _replica(

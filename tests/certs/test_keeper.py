@@ -131,6 +131,7 @@ def test_an_authority_that_cannot_be_announced_does_not_issue(tmp_path: Path) ->
     cluster = MemoryCluster(NOW)
     keeper = Keeper(cluster, tmp_path)
     keeper.look()
+    keeper.look()
     before = keeper.served()
     cluster.pass_time(timedelta(hours=2))
     cluster.annotate("authority")

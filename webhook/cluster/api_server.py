@@ -141,8 +141,8 @@ class ApiServer:
                 redirect=False,
                 preload_content=False,
             )
-            self.clock_skew = _skew(response, self.clock_skew)
             if response.status in (200, 201):
+                self.clock_skew = _skew(response, self.clock_skew)  # a proxy's refusal says nothing of the API server
                 return response
             refusal = _refusal(response)
         except (HTTPError, OSError) as error:
@@ -243,10 +243,9 @@ def _target(path: str, query: Mapping[str, str]) -> str:
 def _skew(response: Any, otherwise: float) -> float:
     """How far this machine's clock is ahead of the Date of an answer, in seconds."""
     try:
-        date = parsedate_to_datetime(str(response.headers.get("date", "")))
-    except ValueError:
+        return time.time() - parsedate_to_datetime(str(response.headers.get("date", ""))).timestamp()
+    except (ValueError, OverflowError):
         return otherwise
-    return time.time() - date.timestamp()
 
 
 def _seconds(response: Any) -> float:

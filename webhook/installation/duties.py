@@ -45,13 +45,16 @@ class Installation:
         self._server = ApiServer(settings.kubeconfig)
         cluster = KubernetesCluster(self._server)
         self._certificates: _CertificateDuty
-        if settings.certificates is not None:
-            self._certificates = _keeper(cluster, settings, settings.certificates)
-        else:
-            self._certificates = CertificateWitness(cluster, settings.certificate_file, _configurations(settings))
-        self._registration = (
-            None if settings.registration_file is None else RegistrationWatch(cluster, settings.registration_file)
-        )
+        self._registration: RegistrationWatch | None = None
+        try:
+            self._certificates = _certificate_duty(cluster, settings)
+            if settings.registration_file is not None:
+                self._registration = RegistrationWatch(cluster, settings.registration_file)
+        except RegistrationError as error:  # it was in order when the process began: GPU pods need answers all the same
+            _log.error(
+                "%s; until this replica restarts, it does not look after its installation", error
+            )  # the text says it all
+            self._certificates = CertificateWitness(cluster, settings.certificate_file, ())
         self._complaints: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="installation", daemon=True)
@@ -101,7 +104,8 @@ class Installation:
 def prepare(settings: InstallationSettings) -> None:
     """Return when there is a certificate to present, however long the API server takes to answer.
 
-    What an earlier run of this replica left in the directory will do until then.
+    What an earlier run of this replica left in the directory will do until then. Raises ClusterConfigError and
+    RegistrationError, which no waiting mends.
     """
     certificates = settings.certificates
     if certificates is None:
@@ -116,6 +120,12 @@ def prepare(settings: InstallationSettings) -> None:
             time.sleep(_FIRST_RETRIES[min(attempt, len(_FIRST_RETRIES) - 1)])
         else:
             return
+
+
+def _certificate_duty(cluster: KubernetesCluster, settings: InstallationSettings) -> _CertificateDuty:
+    if settings.certificates is not None:
+        return _keeper(cluster, settings, settings.certificates)
+    return CertificateWitness(cluster, settings.certificate_file, _configurations(settings))
 
 
 def _keeper(
