@@ -1,5 +1,6 @@
 """The webhook as a process beside the session's API server."""
 
+from tests.doctor.fixtures import site, standing
 from tests.e2e.fixtures import completing, installation, make_namespace, webhook
 
-__all__ = ["completing", "installation", "make_namespace", "webhook"]
+__all__ = ["completing", "installation", "make_namespace", "site", "standing", "webhook"]

@@ -9,9 +9,10 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from webhook.policy.errors import Faults, PolicyError, PolicyErrors
 from webhook.policy.schema import RESERVED_FILES
@@ -23,6 +24,8 @@ SETTLED = 2.0
 _ATTEMPTS = 5
 
 Fingerprint = tuple[object, ...]
+
+Place = TypeVar("Place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ def read_directory(directory: Path) -> Contents:
     for attempt in range(_ATTEMPTS):
         root = _root(directory)
         try:
-            contents = _read(directory, root)
+            contents = _collect(directory, sorted(_entries(root)), _read_file)
         except OSError as error:
             if attempt + 1 < _ATTEMPTS and root != _root(directory):
                 continue
@@ -52,10 +55,16 @@ def read_directory(directory: Path) -> Contents:
             raise PolicyErrors([PolicyError(str(directory), 0, "", message)]) from None
         if root == _root(directory):
             break
-    if not contents.files and not contents.faults:
-        message = f"holds no policy file; write {RESERVED_FILES[0]} or <namespace>.yaml"
-        raise PolicyErrors([PolicyError(str(directory), 0, "", message)])
-    return contents
+    return _not_empty(contents)
+
+
+def contents_of(directory: Path, files: Mapping[str, bytes]) -> Contents:
+    """The policy files among files that were read elsewhere, and that stand in `directory` where they are used.
+
+    Raises PolicyErrors where there are none.
+    """
+    entries = sorted(entry for entry in files.items() if _looks_like_a_policy(entry[0]))
+    return _not_empty(_collect(directory, entries, lambda content: content))
 
 
 def fingerprint(directory: Path, now: Callable[[], float] = time.time) -> Fingerprint | None:
@@ -120,14 +129,22 @@ def _looks_like_a_policy(name: str) -> bool:
     return not name.startswith(".") and name.lower().endswith((".yaml", ".yml"))
 
 
-def _read(directory: Path, root: _Root) -> Contents:
+def _not_empty(contents: Contents) -> Contents:
+    if not contents.files and not contents.faults:
+        message = f"holds no policy file; write {RESERVED_FILES[0]} or <namespace>.yaml"
+        raise PolicyErrors([PolicyError(str(contents.path), 0, "", message)])
+    return contents
+
+
+def _collect(directory: Path, entries: Iterable[tuple[str, Place]], read: Callable[[Place], bytes]) -> Contents:
+    """The contents of files with these names; `read` may raise OSError."""
     faults = Faults()
     files: list[tuple[str, bytes]] = []
-    for name, path in sorted(_entries(root)):
+    for name, place in entries:
         fault = _name_fault(name)
         if not fault:
             try:
-                files.append((name, _read_file(path)))
+                files.append((name, read(place)))
                 continue
             except OSError as error:
                 fault = f"cannot be read: {error.strerror}"

@@ -1,0 +1,236 @@
+"""A whole installation on a real API server: install.yaml, one replica, and by hand what controllers otherwise do."""
+
+import base64
+import contextlib
+import socket
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import yaml
+
+from tests.deploy.manifests import shipped
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import NAMESPACE, SERVICE, Installation
+from tests.e2e.objects import POLICIES
+from webhook.doctor.checks import CHECKS, Report, examine
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.connect import connect
+from webhook.doctor.finding import Finding, Status
+from webhook.doctor.installation import Installation as Examined
+from webhook.doctor.installation import Place
+
+Raw = dict[str, Any]
+
+NODES = ("n1", "n2", "n3")
+TRIED_IN = {True: "enforced-probe", False: "judged-probe"}
+"""Where pods are tried: whether the API server takes patches decides."""
+TAINTS = ({"key": "nvidia.com/gpu", "effect": "NoSchedule"}, {"key": "sku", "value": "gpu", "effect": "NoSchedule"})
+SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
+LABELS = {"nvidia.com/gpu.present": "true", "gpupolicy.dev/pool": "training", "example.com/pool": "gpu"}
+
+COLLECTIONS = {
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+    "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
+    "EndpointSlice": f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices",
+    "Endpoints": f"/api/v1/namespaces/{NAMESPACE}/endpoints",
+    "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "Node": "/api/v1/nodes",
+    "Pod": f"/api/v1/namespaces/{NAMESPACE}/pods",
+    "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+    "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+    "Secret": f"/api/v1/namespaces/{NAMESPACE}/secrets",
+    "Service": f"/api/v1/namespaces/{NAMESPACE}/services",
+    "ValidatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+}
+"""Every kind that an installation has, and where its objects are."""
+
+
+def own_address() -> str:
+    """An address of this machine that is not its loopback one, to which alone the API server proxies; else empty."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        return str(probe.getsockname()[0])
+    return ""
+
+
+class Site:
+    """The installation. `heal` makes it whole again, whatever a test broke; `webhook` is the replica's process."""
+
+    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+        self.plane = plane
+        self.webhook = Installation(plane, directory)
+        for name, text in POLICIES.items():
+            self.webhook.write_policy(name, text.replace("-*", "-probe"))
+        self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.iterdir())}
+        self.completes = plane.version >= (1, 28)
+        self.place = Place(tried_in=TRIED_IN[self.completes])
+        if plane.version < (1, 21):
+            for namespace in ("kube-node-lease", "kube-public"):
+                plane.kubectl("label", "namespace", namespace, f"kubernetes.io/metadata.name={namespace}")
+        plane.namespace(NAMESPACE)
+        for namespace in TRIED_IN.values():
+            plane.namespace(namespace)
+
+    def start(self, *extra: str) -> None:
+        """Start the replica, where the API server can proxy to it."""
+        file = self.webhook.directory / "webhooks.yaml"
+        file.write_text(self.registration())
+        self.webhook.start("--host=0.0.0.0", f"--registration={file}", *extra)
+
+    def stop(self) -> None:
+        """End it."""
+        self.webhook.stop()
+
+    def heal(self) -> None:
+        """Make every object what it should be."""
+        for pod in self.all("Pod"):
+            self.delete("Pod", pod["metadata"]["name"])
+        for manifest in self.objects():
+            self.put(manifest)
+        self.status("Deployment", SERVICE, {"replicas": 3, "readyReplicas": 3, "observedGeneration": 1})
+        for number, node in enumerate(NODES):
+            self.start_pod(f"gpu-policy-{number}", node)
+
+    def objects(self) -> Iterator[Raw]:
+        """What stands in install.yaml, pointing at the process here, and what it finds in a cluster."""
+        install = shipped()
+        unknown = ["PodDisruptionBudget"] if self.plane.version < (1, 21) else []
+        for manifest in install:
+            if manifest["kind"] in COLLECTIONS and manifest["kind"] not in ("Secret", "Service", *unknown):
+                yield self._adapted(manifest)
+        yield {"kind": "Secret", "metadata": {"name": "gpu-policy-tls"}, "data": self.certificates()}
+        ports = [{"port": self.webhook.port}]
+        spec = {"type": "ExternalName", "externalName": "localhost", "ports": ports}
+        yield {"kind": "Service", "metadata": {"name": SERVICE}, "spec": spec}
+        yield self.endpoints(3)
+        yield {"kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"}
+        for node in NODES:
+            yield {"kind": "Node", "metadata": {"name": node, "labels": LABELS}, "spec": {"taints": [*TAINTS, SPOT]}}
+
+    def certificates(self) -> dict[str, str]:
+        """The data of the Secret."""
+        files = self.webhook.files
+        contents = {"ca.crt": files.ca_file, "ca-bundle.crt": files.ca_file, "tls.crt": files.cert_file}
+        return {key: base64.b64encode(file.read_bytes()).decode() for key, file in contents.items()}
+
+    def configurations(self) -> list[Raw]:
+        """Both configurations, such that a failing call shows on every server."""
+        found = self.webhook.configurations()
+        for configuration in found:
+            configuration["webhooks"][0]["failurePolicy"] = "Fail"
+        return found
+
+    def registration(self) -> str:
+        """The configurations as installed, without what the replicas fill in."""
+        found = self.configurations()
+        for configuration in found:
+            del configuration["webhooks"][0]["clientConfig"]["caBundle"]
+        return yaml.safe_dump_all(found)
+
+    def endpoints(self, count: int) -> Raw:
+        """So many ready endpoints of the Service, in the form that the server knows."""
+        addresses = [f"10.1.0.{number + 1}" for number in range(count)]
+        labels = {"kubernetes.io/service-name": SERVICE}
+        if self.plane.version < (1, 21):
+            subset = {"addresses": [{"ip": one} for one in addresses], "ports": [{"port": 8443}]}
+            return {"kind": "Endpoints", "metadata": {"name": SERVICE}, "subsets": [subset] if addresses else []}
+        found = [{"addresses": [one], "conditions": {"ready": True}} for one in addresses]
+        found.append({"addresses": ["10.1.0.99"], "conditions": {"ready": False}})
+        metadata = {"name": "gpu-policy-1", "labels": labels}
+        return {"kind": "EndpointSlice", "metadata": metadata, "addressType": "IPv4", "endpoints": found}
+
+    def start_pod(self, name: str, node: str) -> None:
+        """A replica's pod, as the scheduler and a kubelet leave it."""
+        deployment = shipped().one("Deployment")
+        template = deepcopy(deployment["spec"]["template"])
+        spec = template["spec"] | {"nodeName": node}
+        self.put({"kind": "Pod", "metadata": {"name": name, "labels": template["metadata"]["labels"]}, "spec": spec})
+        address = own_address()
+        self.status("Pod", name, {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]})
+
+    def put(self, manifest: Raw) -> None:
+        """Create an object or replace it."""
+        api = COLLECTIONS[manifest["kind"]].split("/")
+        version = "v1" if api[1] == "api" else "/".join(api[2:4])
+        body = {"apiVersion": version, **deepcopy(manifest)}
+        path = self.path(manifest["kind"], manifest["metadata"]["name"])
+        status, there = self.plane.raw("GET", path)
+        if status == 200:
+            body["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
+            status, answer = self.plane.raw("PUT", path, body)
+        else:
+            status, answer = self.plane.raw("POST", COLLECTIONS[manifest["kind"]], body)
+        assert status in (200, 201), answer
+
+    def patch(self, kind: str, name: str, change: Any) -> None:
+        """Change an object: a map as merge patch, a list as JSON patch."""
+        form = "application/json-patch+json" if isinstance(change, list) else None
+        status, answer = self.plane.raw("PATCH", self.path(kind, name), change, content_type=form)
+        assert status == 200, answer
+
+    def status(self, kind: str, name: str, status: Raw) -> None:
+        """Set the status of an object."""
+        path = f"{self.path(kind, name)}/status"
+        code, answer = self.plane.raw("PATCH", path, {"status": status})
+        assert code == 200, answer
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object at once."""
+        status, answer = self.plane.raw("DELETE", f"{self.path(kind, name)}?gracePeriodSeconds=0")
+        assert status == 200, answer
+
+    def all(self, kind: str) -> list[Raw]:
+        """The objects of a kind."""
+        found: list[Raw] = self.plane.raw("GET", COLLECTIONS[kind])[1]["items"]
+        return found
+
+    @staticmethod
+    def path(kind: str, name: str) -> str:
+        """The API path of an object."""
+        return f"{COLLECTIONS[kind]}/{quote(name)}"
+
+    def examined(self, cluster: Cluster | None = None, **place: Any) -> Report:
+        """What the doctor says, with an administrator's rights unless another cluster is given."""
+        asked = cluster or connect(str(self.plane.kubeconfig))
+        return examine(Examined(asked, Place(**{"tried_in": self.place.tried_in, **place})))
+
+    def tried(self) -> list[Finding]:
+        """What becomes of the pods on trial."""
+        asked = Examined(connect(str(self.plane.kubeconfig)), self.place)
+        return said(examine(asked, [check for check in CHECKS if check.key == "pods"]), "pods")
+
+    def _adapted(self, manifest: Raw) -> Raw:
+        """A manifest as it has to be here."""
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        if kind.endswith("WebhookConfiguration"):
+            (manifest,) = [one for one in self.configurations() if one["kind"] == kind]
+        elif name == "gpu-policy-registration":
+            manifest["data"] = {"webhooks.yaml": self.registration()}
+        elif name == "gpu-policy-policies":
+            manifest["data"] = self.policies
+        elif kind == "Deployment":
+            arguments = manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+            arguments[arguments.index("--port=8443")] = f"--port={self.webhook.port}"
+        return manifest
+
+
+def said(report: Report, check: str, status: Status | None = None) -> list[Finding]:
+    """What a check said, perhaps only what stands like this."""
+    findings = [result.finding for result in report.results if result.check.key == check]
+    return [finding for finding in findings if status in (None, finding.status)]
+
+
+def wrong(report: Report) -> list[tuple[str, str, str]]:
+    """All that is not well: check, status, what was found."""
+    return [
+        (result.check.key, result.finding.status.value, result.finding.found)
+        for result in report.results
+        if result.finding.status is not Status.OK
+    ]

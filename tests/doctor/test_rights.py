@@ -1,0 +1,41 @@
+"""What the doctor asks for is what the chart grants, no more and no less, however certificates are kept."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.deploy.manifests import needs_helm, rendered
+from webhook.doctor.installation import Place
+from webhook.doctor.rights import needed
+from webhook.doctor.workload import Workload
+
+
+def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
+    namespace = role["metadata"].get("namespace", "")
+    for rule in role["rules"]:
+        names = rule.get("resourceNames", [""])
+        for group, resource, verb, name in product(rule["apiGroups"], rule["resources"], rule["verbs"], names):
+            yield verb, group, resource, name, namespace
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({}, id="self-managed"),
+        pytest.param({"certificates": {"source": "certManager"}}, id="cert-manager"),
+        pytest.param(
+            {"certificates": {"source": "existing", "existing": {"secretName": "mine"}}},
+            id="a certificate of one's own",
+        ),
+    ],
+)
+def test_the_rights_that_are_needed_are_those_that_the_chart_grants(values: dict[str, Any]) -> None:
+    objects = rendered(values)
+    asked = {
+        (right.verb, right.group, right.resource, right.name, right.namespace)
+        for right in needed(Workload(objects.one("Deployment")), Place())
+    }
+    assert asked == {right for role in (*objects.of("ClusterRole"), *objects.of("Role")) for right in granted(role)}

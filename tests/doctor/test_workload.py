@@ -1,0 +1,115 @@
+"""What the Deployment says is understood for every way in which the chart makes one."""
+
+from typing import Any
+
+import pytest
+
+from tests.deploy.manifests import needs_helm, rendered, shipped
+from webhook.doctor.workload import Workload
+
+
+def workload(values: dict[str, Any]) -> Workload:
+    return Workload(rendered(values).one("Deployment"))
+
+
+def test_the_shipped_deployment_is_understood() -> None:
+    found = Workload(shipped().one("Deployment"))
+    assert (found.wanted, found.ready, found.port, found.service_account) == (3, 0, 8443, "gpu-policy")
+    assert (found.keeps_certificates, found.certificate_secret) == (True, "gpu-policy-tls")
+    assert [source["name"] for source in found.policy_config_maps] == ["gpu-policy-policies"]
+    labels = shipped().one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert found.labels.items() <= labels.items()
+
+
+def test_the_registration_and_the_policies_are_where_the_doctor_looks() -> None:
+    """Names that it does not read in the Deployment it makes from the release's."""
+    names = {config_map["metadata"]["name"] for config_map in shipped().of("ConfigMap")}
+    assert names == {"gpu-policy-policies", "gpu-policy-registration"}
+    assert list(shipped().one("ConfigMap", "gpu-policy-registration")["data"]) == ["webhooks.yaml"]
+
+
+PLAIN = {
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "gpu"}},
+        "template": {
+            "metadata": {"labels": {"app": "gpu"}},
+            "spec": {
+                "containers": [
+                    {"name": "sidecar"},
+                    {
+                        "name": "webhook",
+                        "args": ["serve", "--policies", "/policies/", "--cert=/tls/tls.crt", "--port=9443"],
+                        "volumeMounts": [
+                            {"name": "files", "mountPath": "/policies"},
+                            {"name": "certificate", "mountPath": "/tls"},
+                        ],
+                    },
+                ],
+                "volumes": [
+                    {
+                        "name": "files",
+                        "projected": {
+                            "sources": [
+                                {"configMap": {"name": "defaults"}},
+                                {"secret": {"name": "other"}},
+                                {"configMap": {"name": "teams", "items": [{"key": "a", "path": "team-a.yaml"}]}},
+                            ]
+                        },
+                    },
+                    {"name": "certificate", "secret": {"secretName": "from-cert-manager"}},
+                ],
+            },
+        },
+    },
+    "status": {"readyReplicas": 1},
+}
+
+
+def test_a_certificate_of_ones_own_and_several_config_maps_are_understood() -> None:
+    found = Workload(PLAIN)
+    assert (found.wanted, found.ready, found.port, found.service_account) == (2, 1, 9443, "default")
+    assert (found.keeps_certificates, found.certificate_secret) == (False, "from-cert-manager")
+    assert [source["name"] for source in found.policy_config_maps] == ["defaults", "teams"]
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "keeps", "secret", "port", "config_maps"),
+    [
+        pytest.param({}, True, "gpu-policy-tls", 8443, ["gpu-policy-policies"], id="self-managed"),
+        pytest.param(
+            {"certificates": {"source": "certManager"}, "port": 10250},
+            False,
+            "gpu-policy-cert-manager",
+            10250,
+            ["gpu-policy-policies"],
+            id="cert-manager",
+        ),
+        pytest.param(
+            {
+                "certificates": {"source": "existing", "existing": {"secretName": "mine"}},
+                "policies": {"configMaps": ["platform", "teams"]},
+            },
+            False,
+            "mine",
+            8443,
+            ["gpu-policy-policies", "platform", "teams"],
+            id="a certificate of one's own, several ConfigMaps",
+        ),
+        pytest.param(
+            {"policies": {"defaults": False, "configMaps": ["teams"]}, "hostNetwork": True},
+            True,
+            "gpu-policy-tls",
+            8443,
+            ["teams"],
+            id="no ConfigMap of the release",
+        ),
+    ],
+)
+def test_what_the_chart_makes_is_understood(
+    values: dict[str, Any], keeps: bool, secret: str, port: int, config_maps: list[str]
+) -> None:
+    found = workload(values)
+    assert (found.keeps_certificates, found.certificate_secret, found.port) == (keeps, secret, port)
+    assert [source["name"] for source in found.policy_config_maps] == config_maps

@@ -1,0 +1,113 @@
+"""The doctor finds a whole installation well, says so in text and JSON, and looks where it is told to."""
+
+import json
+import shlex
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.doctor.breaks import (
+    needs_address,
+)
+from tests.doctor.site import Site, said, wrong
+from webhook.cli import main
+from webhook.cluster.api_server import ApiServer
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.finding import Status
+
+pytestmark = pytest.mark.e2e
+
+
+@needs_address
+def test_a_whole_installation_is_well(site: Site) -> None:
+    """Nothing but what an old API server does not know is found lacking."""
+    found = wrong(site.examined())
+    if site.completes:
+        assert found == []
+    else:
+        assert [(check, status) for check, status, _ in found] == [
+            ("version", "warning"),
+            ("disruption-budget", "skipped"),
+            ("pods", "skipped"),
+        ]
+
+
+def doctor(*arguments: str) -> Result:
+    return CliRunner(env={"KUBECONFIG": "/nonexistent"}).invoke(main, ["doctor", *arguments])
+
+
+def test_the_command_says_everything_in_text_and_json_and_in_its_exit_status(site: Site) -> None:
+    arguments = [f"--kubeconfig={site.plane.kubeconfig}", f"--dry-run-namespace={site.place.tried_in}"]
+    well = doctor(*arguments)
+    assert (well.exit_code, "0 problem" in well.stdout) == (0, True), well.output
+    assert "ok       configurations     the mutating webhook configuration is as it was installed\n" in well.stdout
+    site.patch("Deployment", "gpu-policy", {"spec": {"replicas": 1}})
+    site.status("Deployment", "gpu-policy", {"readyReplicas": 0})
+    ill = doctor(*arguments)
+    assert ill.exit_code == 1
+    see = "kubectl -n gpu-policy describe deployment/gpu-policy; kubectl -n gpu-policy get pods"
+    assert (
+        "problem  deployment         0 of 1 replicas are ready\n"
+        "         expected: two or more, so that one may be lost\n"
+        f"         remedy: {see}\n"
+    ) in ill.stdout
+    as_json = doctor(*arguments, "--output=json")
+    assert as_json.exit_code == 1
+    document = json.loads(as_json.stdout)
+    assert [document[key] for key in ("apiVersion", "kind", "namespace", "name")] == [
+        "gpupolicy.dev/v1alpha1",
+        "DoctorReport",
+        "gpu-policy",
+        "gpu-policy",
+    ]
+    assert document["counts"]["problem"] == 1
+    (problem,) = [result for result in document["results"] if result["status"] == "problem"]
+    assert problem == {
+        "check": "deployment",
+        "status": "problem",
+        "found": "0 of 1 replicas are ready",
+        "expected": "two or more, so that one may be lost",
+        "remedy": see,
+    }
+
+
+def test_an_installation_of_another_name_is_looked_for_there(site: Site) -> None:
+    (finding,) = said(site.examined(name="other"), "deployment")
+    assert finding.found == "there is no Deployment gpu-policy/other"
+    (finding,) = said(site.examined(namespace="elsewhere"), "deployment")
+    assert finding.found == "there is no Deployment elsewhere/gpu-policy"
+
+
+def test_a_namespace_without_its_label_is_named_with_the_command_that_mends_it(site: Site) -> None:
+    if site.plane.version >= (1, 21):
+        pytest.skip("since Kubernetes 1.21 the API server sets the label whatever anybody does")
+    site.plane.kubectl("label", "namespace", "kube-public", "kubernetes.io/metadata.name-")
+    site.plane.kubectl("label", "namespace", "default", "kubernetes.io/metadata.name=kube-system", "--overwrite")
+    found = said(site.examined(), "namespaces", Status.PROBLEM)
+    assert [finding.found for finding in found] == [
+        "namespace default has the label kube-system in kubernetes.io/metadata.name",
+        "namespace kube-public has no label kubernetes.io/metadata.name",
+    ]
+    for finding in found:
+        site.plane.kubectl(*shlex.split(finding.remedy)[1:])
+    assert said(site.examined(), "namespaces", Status.PROBLEM) == []
+
+
+class Ahead(Cluster):
+    """A machine whose clock is wrong."""
+
+    clock_skew = 40.0
+
+
+def test_clocks_that_are_apart_are_a_warning(site: Site) -> None:
+    (finding,) = said(site.examined(Ahead(ApiServer(site.plane.kubeconfig))), "clock")
+    assert (finding.status, finding.found) == (
+        Status.WARNING,
+        "this machine's clock is 40 s ahead of the API server's",
+    )
+
+
+def test_another_namespace_can_be_tried(site: Site) -> None:
+    (finding, *_) = said(site.examined(tried_in="nowhere"), "pods")
+    assert 'namespaces "nowhere" not found' in finding.found
+    assert "--dry-run-namespace" in finding.remedy

@@ -1,0 +1,1 @@
+"""Looks at a live installation from outside, says what is wrong with it, and how to mend it."""

@@ -1,0 +1,136 @@
+"""Certificates: whether the API server trusts what the replicas serve, and for how long."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from certs.authority import CertificateError, covers, not_after, not_before
+from certs.trust import trusted_until
+from webhook.cluster.api_server import RefusedError
+from webhook.doctor.cluster import Object, UnavailableError
+from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.installation import Installation, decoded
+from webhook.doctor.served import pages
+
+SOON = timedelta(days=30)
+"""How long before an end people should know of it."""
+
+_TRUST = re.compile(r'gpu_policy_certificate_expiry_seconds\{certificate="ca_bundle"\} (\S+)')
+
+
+def look(installation: Installation) -> Iterator[Finding]:
+    """The API server trusts the certificate that is served, and goes on doing so for a while."""
+    try:
+        secret = installation.certificate_secret
+    except UnavailableError as why:
+        yield skipped(str(why), why.remedy)
+        yield from _as_replicas_tell(installation)
+        return
+    if secret is None:
+        yield problem("there is no Secret with the serving certificate", "a Secret with tls.crt", _remedy(installation))
+        return
+    name = f"Secret {secret['metadata']['namespace']}/{secret['metadata']['name']}"
+    pem = decoded(secret.get("data") or {}, "tls.crt")
+    try:
+        yield _ending(f"the serving certificate in {name}", not_before(pem), not_after(pem), installation)
+        for entry in installation.entries:
+            yield _entry(entry, pem, installation)
+    except CertificateError as error:
+        yield problem(f"tls.crt in {name} is {error}", "the serving certificate", _remedy(installation))
+    authority = decoded(secret.get("data") or {}, "ca.crt")
+    if authority:
+        yield _authority(authority, name, installation)
+
+
+def _authority(pem: bytes, name: str, installation: Installation) -> Finding:
+    try:
+        return _ending(f"the authority in {name}", not_before(pem), not_after(pem), installation)
+    except CertificateError as error:
+        return problem(f"ca.crt in {name} is {error}", "the authority", _remedy(installation))
+
+
+def _entry(entry: Object, pem: bytes, installation: Installation) -> Finding:
+    """Whether one webhook's caBundle trusts the certificate, and its name is one that the certificate has."""
+    name, client = entry["name"], entry.get("clientConfig", {})
+    host = _host(client)
+    if not covers(pem, [host]):
+        found = f"{name} is called at {host}, which the serving certificate does not cover"
+        return problem(found, f"a certificate for {host}", _remedy(installation))
+    try:
+        bundle = base64.b64decode(client.get("caBundle") or "")
+        if not bundle and _is_left_to_the_roots(installation):
+            return skipped(f"the caBundle of {name} is empty, so the API server's own roots decide; see the check pods")
+        end = trusted_until(pem, bundle) if bundle else None
+    except (CertificateError, binascii.Error) as error:
+        return problem(f"the caBundle of {name} is {error}", "the authorities to trust", _remedy(installation))
+    if end is None:
+        found = "does not trust the serving certificate" if bundle else "is empty"
+        return problem(
+            f"the caBundle of {name} {found}",
+            "the authority that signed the serving certificate",
+            _remedy(installation),
+        )
+    return _ending(f"the trust of {name} in the serving certificate", None, end, installation)
+
+
+def _is_left_to_the_roots(installation: Installation) -> bool:
+    """Whether nobody is there who would fill in a caBundle."""
+    found = [configuration for configuration in installation.configurations.values() if configuration]
+    annotations = {key for one in found for key in one["metadata"].get("annotations") or {}}
+    injects = any(key.startswith("cert-manager.io/inject-") for key in annotations)
+    return not injects and not installation.workload.keeps_certificates
+
+
+def _ending(what: str, start: datetime | None, end: datetime, installation: Installation) -> Finding:
+    now = installation.cluster.now()
+    if start is not None and start > now:
+        return problem(f"{what} begins {start:%Y-%m-%d %H:%M} UTC", "one that is valid now", _remedy(installation))
+    if end <= now:
+        return problem(f"{what} ended {end:%Y-%m-%d %H:%M} UTC", "one that is valid now", _remedy(installation))
+    if end - now < SOON:
+        return warning(
+            f"{what} ends {end:%Y-%m-%d %H:%M} UTC, in {(end - now).days} days",
+            f"more than {SOON.days} days",
+            _remedy(installation),
+        )
+    return ok(f"{what} ends {end:%Y-%m-%d}")
+
+
+def _host(client: Object) -> str:
+    """The name that the API server expects in the certificate."""
+    service = client.get("service")
+    if service:
+        return f"{service['name']}.{service['namespace']}.svc"
+    return urlsplit(client.get("url", "")).hostname or ""
+
+
+def _remedy(installation: Installation) -> str:
+    """Who has to mend certificates, and how to see why it did not happen."""
+    try:
+        keeps = installation.workload.keeps_certificates
+    except UnavailableError:
+        keeps = False
+    if keeps:
+        return (
+            f"a replica mends it within seconds; why it does not is in its log: "
+            f"{installation.kubectl} logs {installation.title} | grep gpu_policy.certificates"
+        )
+    return (
+        "whoever issues the certificate (cert-manager, or you) has to renew it in the Secret, and put the authority "
+        "that signed it into the caBundle of both configurations"
+    )
+
+
+def _as_replicas_tell(installation: Installation) -> Iterator[Finding]:
+    """What the replicas' own metrics say about the trust in what they serve."""
+    for name, page in pages(installation, "metrics"):
+        if isinstance(page, RefusedError):
+            yield skipped(f"replica {name} does not tell: {page}")
+        elif (told := _TRUST.search(page)) is None:
+            yield skipped(f"replica {name} does not tell whether it is trusted")
+        else:
+            end = installation.cluster.now() + timedelta(seconds=float(told[1]))
+            yield _ending(f"the trust in what replica {name} serves", None, end, installation)

@@ -1,0 +1,77 @@
+"""Every question that is asked, in the order in which the answers are of use, and the asking."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from webhook.doctor import (
+    certificates,
+    configurations,
+    namespaces,
+    platform,
+    rights,
+    running,
+    served,
+    server,
+    trial,
+)
+from webhook.doctor.cluster import UnavailableError
+from webhook.doctor.finding import Check, Finding, Status, skipped
+from webhook.doctor.installation import Installation
+
+CHECKS: tuple[Check, ...] = (
+    # The cluster.
+    Check("version", server.version),
+    Check("clock", server.clock),
+    Check("namespaces", namespaces.look),
+    # The way from the API server to the webhook.
+    Check("configurations", configurations.look),
+    Check("certificates", certificates.look),
+    Check("deployment", running.deployment),
+    Check("endpoints", running.endpoints),
+    Check("spread", running.spread),
+    Check("disruption-budget", running.disruption_budget),
+    Check("rights", rights.look),
+    # What they decide by.
+    Check("policies", platform.policies),
+    Check("references", platform.references),
+    Check("replicas", served.look),
+    # All of it together.
+    Check("pods", trial.look),
+)
+"""Everything that is looked at. The keys are a contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one check said about one thing."""
+
+    check: Check
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that was said."""
+
+    results: tuple[Result, ...]
+
+    def count(self, status: Status) -> int:
+        """How many things stand like this."""
+        return sum(result.finding.status is status for result in self.results)
+
+    @property
+    def exit_status(self) -> int:
+        """1 where anything is wrong, 0 otherwise."""
+        return 1 if self.count(Status.PROBLEM) else 0
+
+
+def examine(installation: Installation, checks: Sequence[Check] = CHECKS) -> Report:
+    """Ask these questions."""
+    return Report(tuple(Result(check, finding) for check in checks for finding in _asked(check, installation)))
+
+
+def _asked(check: Check, installation: Installation) -> Iterator[Finding]:
+    try:
+        yield from check.look(installation)
+    except UnavailableError as why:
+        yield skipped(str(why), why.remedy)

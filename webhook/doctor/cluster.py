@@ -1,0 +1,89 @@
+"""Look-ups that may fail: each gives what was asked for, or the reason why it cannot be had."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import Any
+
+from webhook.cluster.api_server import ApiServer, RefusedError, UnreachableError
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it."""
+
+ANSWER_SECONDS = 15.0
+"""How long the API server may take to answer."""
+REVIEWED_SECONDS = 75.0
+"""How long it may take where webhooks are asked, each for at most 30 seconds."""
+_PAGE = "500"
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_OTHER_RIGHTS = "look again with a kubeconfig that may"
+
+
+class UnavailableError(Exception):
+    """What was looked for cannot be had; the text says why, `remedy` what would help."""
+
+    def __init__(self, why: str, remedy: str = "") -> None:
+        super().__init__(why)
+        self.remedy = remedy
+
+
+class Cluster:
+    """The API server, asked with the rights of whoever looks."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+
+    @property
+    def clock_skew(self) -> float:
+        """Seconds that this machine's clock is ahead of the API server's."""
+        return self._server.clock_skew
+
+    def now(self) -> datetime:
+        """The API server's clock, in UTC."""
+        return datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
+
+    def find(self, path: str, query: Mapping[str, str] = _NOTHING) -> Object | None:
+        """The object at `path`, None where there is none; UnavailableError where nobody can tell."""
+        try:
+            return self._server.get(path, query, ANSWER_SECONDS)
+        except RefusedError as refusal:
+            if refusal.status == 404:
+                return None
+            raise UnavailableError(str(refusal), _OTHER_RIGHTS if refusal.status == 403 else "") from None
+        except UnreachableError as fault:
+            raise UnavailableError(f"the API server does not answer: {fault}") from None
+        except ValueError as fault:
+            raise UnavailableError(f"the API server answers something else than JSON: {fault}") from None
+
+    def items(self, path: str, query: Mapping[str, str] = _NOTHING) -> Iterator[Object]:
+        """The objects of a list, page by page; UnavailableError also where the API server does not know the kind."""
+        query = {**query, "limit": _PAGE}
+        while True:
+            page = self.find(path, query)
+            if page is None:
+                raise UnavailableError(f"the API server does not know {path}")
+            yield from page.get("items") or ()
+            if not (rest := page.get("metadata", {}).get("continue")):
+                return
+            query["continue"] = rest
+
+    def create(self, path: str, body: Mapping[str, Any], query: Mapping[str, str] = _NOTHING) -> Object:
+        """What the API server makes of a new object; RefusedError where it refuses, UnavailableError otherwise."""
+        try:
+            return self._server.send("POST", path, body, REVIEWED_SECONDS, query)
+        except UnreachableError as fault:
+            raise UnavailableError(f"the API server does not answer: {fault}") from None
+        except ValueError as fault:
+            raise UnavailableError(f"the API server answers something else than JSON: {fault}") from None
+
+    def page(self, path: str) -> str:
+        """The text at `path` in one line; UnavailableError where there is none, RefusedError for any other status."""
+        try:
+            stream = self._server.stream(path, {}, ANSWER_SECONDS)
+            try:
+                return " ".join(b"\n".join(stream).decode("utf-8", "replace").split())
+            finally:
+                stream.close()
+        except UnreachableError as fault:
+            raise UnavailableError(f"the API server does not answer: {fault}") from None

@@ -1,0 +1,122 @@
+"""The webhook configurations: whether both are there and say what was installed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.cluster.registration import PHASES, Document, RegistrationError, differences, webhooks_of
+from webhook.doctor.cluster import UnavailableError
+from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.installation import REGISTRATION_KEY, Installation
+
+PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
+"""What kubectl calls the two kinds."""
+LONGEST_TIMEOUT = 10
+"""Seconds that a pod may wait for an answer before people wait too long."""
+
+
+def look(installation: Installation) -> Iterator[Finding]:
+    """Both webhook configurations are there and as they were installed."""
+    registration = None
+    try:
+        registration = installation.registration
+    except RegistrationError as error:
+        yield problem(str(error), "both webhook configurations as they were installed", installation.restore)
+    except UnavailableError as why:
+        yield skipped(f"what was installed is not known, so only the essentials can be checked: {why}", why.remedy)
+    else:
+        if registration is None:
+            yield warning(
+                f"there is no ConfigMap {_config_map(installation)}, so only the essentials can be checked",
+                "the configurations as they were installed",
+                installation.restore,
+            )
+    for phase, live in installation.configurations.items():
+        if live is None:
+            yield _missing(phase, installation)
+        elif registration is not None:
+            yield from _compared(phase, registration.configurations[phase], live, installation)
+        else:
+            yield from _essentials(phase, live, installation)
+
+
+def _missing(phase: str, installation: Installation) -> Finding:
+    return problem(
+        f"there is no {phase} webhook configuration {installation.place.name}: "
+        + ("GPU pods are not completed" if phase == "mutating" else "GPU pods are not judged"),
+        "the configuration as it was installed",
+        _apply(installation),
+    )
+
+
+def _compared(phase: str, expected: Document, live: Document, installation: Installation) -> Iterator[Finding]:
+    found = differences(expected, live)
+    for sentence in found:
+        yield problem(f"{phase}: {sentence}", "the configuration as it was installed", _apply(installation))
+    if not found:
+        yield ok(f"the {phase} webhook configuration is as it was installed")
+
+
+def _essentials(phase: str, live: Document, installation: Installation) -> Iterator[Finding]:
+    """What every installation needs, for want of anything to compare with."""
+    kind = next(kind for kind, short in PHASES.items() if short == phase)
+    webhooks = webhooks_of({**live, "kind": kind})
+    faults = [] if webhooks else ["webhooks"]
+    if not webhooks:
+        yield problem(f"{phase}: there are no webhooks in the configuration", "one webhook", installation.restore)
+    for name, webhook in webhooks.items():
+        for field, found, expected in _flaws(webhook, installation):
+            faults.append(field)
+            yield problem(f"{phase}: webhooks[{name}].{field} {found}", expected, installation.restore)
+        if webhook["failurePolicy"] == "Ignore":
+            yield warning(
+                f"{phase}: webhooks[{name}].failurePolicy is Ignore: pods pass unchecked while nobody answers",
+                "Fail, unless it was switched off on purpose",
+                f"kubectl edit {PLURALS[phase]} {installation.place.name}",
+            )
+    if not faults:
+        yield ok(f"the {phase} webhook configuration has the essentials")
+
+
+def _flaws(webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
+    """Field, what was found and what is expected."""
+    if not any(
+        {"pods", "*"} & {*rule["resources"]} and {"CREATE", "*"} & {*rule["operations"]} for rule in webhook["rules"]
+    ):
+        yield "rules", "do not have pods on CREATE", "pods on CREATE"
+    selected = _left_out(webhook["namespaceSelector"])
+    for namespace in sorted({"kube-system", installation.place.namespace} - selected):
+        yield (
+            "namespaceSelector",
+            f"does not leave out {namespace}",
+            "kube-system and the webhook's own namespace left out by kubernetes.io/metadata.name, or a cluster "
+            "without a webhook could not start one",
+        )
+    if webhook["matchPolicy"] != "Equivalent":
+        yield "matchPolicy", f"is {webhook['matchPolicy']}", "Equivalent, or other API versions of a kind pass by"
+    if webhook["sideEffects"] not in ("None", "NoneOnDryRun"):
+        yield "sideEffects", f"is {webhook['sideEffects']}", "None, or dry runs fail"
+    if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
+        yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
+
+
+def _left_out(selector: Mapping[str, Any]) -> set[str]:
+    """The namespaces that a selector leaves out by name."""
+    return {
+        name
+        for one in selector["matchExpressions"]
+        if one["key"] == "kubernetes.io/metadata.name" and one["operator"] == "NotIn"
+        for name in one["values"]
+    }
+
+
+def _config_map(installation: Installation) -> str:
+    return f"{installation.place.namespace}/{installation.place.name}-registration"
+
+
+def _apply(installation: Installation) -> str:
+    """The command that applies the configurations as they were installed."""
+    key = REGISTRATION_KEY.replace(".", r"\.")
+    return (
+        f"{installation.kubectl} get configmap {installation.place.name}-registration "
+        f"-o jsonpath='{{.data.{key}}}' | kubectl apply -f -"
+    )

@@ -1,0 +1,185 @@
+"""One installation, looked up part by part when a check first asks for it, and then remembered."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import quote
+
+from webhook.cluster.registration import (
+    PHASES,
+    Registration,
+    RegistrationError,
+    api_path,
+    read_registration,
+)
+from webhook.cluster.snapshot import Snapshot
+from webhook.doctor.cluster import Cluster, Object, UnavailableError
+from webhook.doctor.policies import of_config_maps
+from webhook.doctor.workload import Workload
+from webhook.policy.errors import PolicyErrors
+from webhook.policy.loader import load
+from webhook.policy.policy_set import PolicySet
+
+REGISTRATION_KEY = "webhooks.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an installation is and what it is called, and where a GPU pod may be tried."""
+
+    namespace: str = "gpu-policy"
+    name: str = "gpu-policy"
+    tried_in: str = "default"
+    """The namespace in which GPU pods are tried without being created."""
+    policies: Path | None = None
+    """Its policies as files, for whoever may not read its ConfigMaps."""
+
+
+@dataclass
+class Installation:
+    """What belongs to one installation. Every part may raise UnavailableError."""
+
+    cluster: Cluster
+    place: Place
+
+    @property
+    def title(self) -> str:
+        """What the Deployment is called in commands."""
+        return f"deployment/{self.place.name}"
+
+    @property
+    def kubectl(self) -> str:
+        """The beginning of a command about an object in its namespace."""
+        return f"kubectl -n {self.place.namespace}"
+
+    @property
+    def restore(self) -> str:
+        """How to get back what belongs to the installation."""
+        return f"apply the release again: helm upgrade {self.place.name} ..., or kubectl apply -f install.yaml"
+
+    def path(self, kind: str, name: str = "", api: str = "/api/v1") -> str:
+        """The API path of objects in its namespace, or of one of them."""
+        return f"{api}/namespaces/{quote(self.place.namespace, safe='')}/{kind}{name and '/' + quote(name, safe='')}"
+
+    @cached_property
+    def deployment(self) -> Workload | None:
+        """The Deployment, None where there is none."""
+        found = self.cluster.find(self.path("deployments", self.place.name, "/apis/apps/v1"))
+        return None if found is None else Workload(found)
+
+    @property
+    def workload(self) -> Workload:
+        """The Deployment; UnavailableError where there is none."""
+        if self.deployment is None:
+            raise UnavailableError(f"there is no Deployment {self.place.namespace}/{self.place.name}")
+        return self.deployment
+
+    @cached_property
+    def pods(self) -> tuple[Object, ...]:
+        """The pods of the Deployment that run and are not about to end."""
+        selector = ",".join(f"{key}={value}" for key, value in sorted(self.workload.labels.items()))
+        pods = self.cluster.items(self.path("pods"), {"labelSelector": selector})
+        return tuple(
+            pod
+            for pod in pods
+            if pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+        )
+
+    @cached_property
+    def registration(self) -> Registration | None:
+        """The configurations as installed, None where the ConfigMap that holds them is missing.
+
+        Raises RegistrationError where it holds something else.
+        """
+        name = f"{self.place.name}-registration"
+        found = self.cluster.find(self.path("configmaps", name))
+        if found is None:
+            return None
+        text = (found.get("data") or {}).get(REGISTRATION_KEY, "")
+        return read_registration(text, f"ConfigMap {self.place.namespace}/{name}, {REGISTRATION_KEY}")
+
+    @cached_property
+    def configurations(self) -> Mapping[str, Object | None]:
+        """The configurations as they are, by `mutating` and `validating`; None for one that is missing."""
+        try:
+            expected = None if self.registration is None else self.registration.configurations
+        except (RegistrationError, UnavailableError):
+            expected = None
+        found: dict[str, Object | None] = {}
+        for kind, phase in PHASES.items():
+            document = {"kind": kind, "metadata": {"name": self.place.name}} if expected is None else expected[phase]
+            found[phase] = self.cluster.find(api_path(document))
+        return found
+
+    @cached_property
+    def entries(self) -> tuple[Object, ...]:
+        """The webhooks of both configurations."""
+        return tuple(entry for found in self.configurations.values() if found for entry in found.get("webhooks", ()))
+
+    @cached_property
+    def certificate_secret(self) -> Object | None:
+        """The Secret with the serving certificate, None where there is none."""
+        try:
+            name = self.workload.certificate_secret
+        except UnavailableError:
+            name = ""
+        return self.cluster.find(self.path("secrets", name or f"{self.place.name}-tls"))
+
+    @cached_property
+    def policy_config_maps(self) -> tuple[tuple[Object, Object], ...]:
+        """How the Deployment mounts each ConfigMap with policies, and the ConfigMap, in their order."""
+        found = [
+            (source, self.cluster.find(self.path("configmaps", source["name"])))
+            for source in self.workload.policy_config_maps
+        ]
+        for source, config_map in found:
+            if config_map is None and not source.get("optional"):
+                raise UnavailableError(f"there is no ConfigMap {self.place.namespace}/{source['name']}", self.restore)
+        return tuple((source, config_map) for source, config_map in found if config_map is not None)
+
+    @cached_property
+    def policies(self) -> PolicySet:
+        """The policies: those of the ConfigMaps that the Deployment mounts, else those of the files.
+
+        Raises PolicyErrors where they have mistakes.
+        """
+        try:
+            return of_config_maps(self.policy_config_maps)
+        except UnavailableError as error:
+            if self.place.policies is None:
+                raise UnavailableError(f"the policies are not known: {error}", "name them with --policies") from None
+            return load(self.place.policies)
+
+    @property
+    def sound_policies(self) -> PolicySet:
+        """The policies; UnavailableError where they have mistakes, which a check of its own tells."""
+        try:
+            return self.policies
+        except PolicyErrors as error:
+            raise UnavailableError(f"the policies are not known: they have {len(error.errors)} mistakes") from None
+
+    @cached_property
+    def nodes(self) -> tuple[Object, ...]:
+        """All nodes."""
+        return tuple(self.cluster.items("/api/v1/nodes"))
+
+    @cached_property
+    def runtime_classes(self) -> tuple[Object, ...]:
+        """All runtime classes."""
+        return tuple(self.cluster.items("/apis/node.k8s.io/v1/runtimeclasses"))
+
+    @cached_property
+    def facts(self) -> Snapshot:
+        """What the rules may ask about the cluster."""
+        return Snapshot.of(self.nodes, self.runtime_classes)
+
+
+def decoded(data: Mapping[str, str], key: str) -> bytes:
+    """One value of a Secret's data; empty where it is missing or no base64."""
+    try:
+        return base64.b64decode(data.get(key) or "")
+    except binascii.Error:
+        return b""

@@ -1,0 +1,86 @@
+"""What the policies name of the cluster: RuntimeClasses, labels of nodes, taints. A misspelled one helps nobody."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.installation import Installation
+from webhook.model.selectors import Expression
+from webhook.model.tolerations import Taint, Toleration
+from webhook.policy.errors import PolicyErrors
+from webhook.rules.rule import Reference, RuntimeClassName
+
+
+def policies(installation: Installation) -> Iterator[Finding]:
+    """The policies have no mistakes: a replica that starts with them becomes ready."""
+    try:
+        found = installation.policies
+    except PolicyErrors as errors:
+        for error in errors.errors:
+            yield problem(
+                str(error), "policies without a mistake", "correct it; running replicas keep the last good set"
+            )
+        return
+    for notice in found.notices:
+        yield warning(notice, "rules for every namespace", "add the file to the policies")
+    if not found.notices:
+        count = len(found.policies)
+        yield ok(f"{count} {'policy' if count == 1 else 'policies'}, hash {found.hash[:12]}")
+
+
+def references(installation: Installation) -> Iterator[Finding]:
+    """The cluster has the RuntimeClasses, node labels and taints that the policies name."""
+    named: dict[Reference, list[str]] = defaultdict(list)
+    for policy in installation.sound_policies.policies:
+        for bound in policy.rules:
+            for reference in bound.rule.references(bound.settings):
+                place = f"{bound.origin}: {bound.rule.key}"
+                if place not in named[reference]:
+                    named[reference].append(place)
+    absent = 0
+    for reference, places in named.items():
+        if found := _absent(reference, installation):
+            absent += 1
+            expected, remedy = _wanted(reference)
+            yield warning(f"{found} ({', '.join(places)})", expected, remedy)
+    if not named:
+        yield skipped("the policies name no RuntimeClass, no node label and no taint")
+    elif not absent:
+        yield ok(f"the cluster has all {len(named)} RuntimeClasses, node labels and taints that the policies name")
+
+
+def _absent(reference: Reference, installation: Installation) -> str:
+    """Why the cluster does not have what settings name; empty where it has."""
+    match reference:
+        case RuntimeClassName(name):
+            return "" if installation.facts.runtime_class(name) else f"the cluster has no {reference}"
+        case Expression():
+            labels = (node["metadata"].get("labels") or {} for node in installation.nodes)
+            return "" if any(map(reference.matches, labels)) else f"no node satisfies {reference}"
+        case Toleration():
+            taints = (taint for node in installation.nodes for taint in node["spec"].get("taints") or ())
+            tolerated = not reference.key or any(reference.tolerates(_taint(taint)) for taint in taints)
+            return "" if tolerated else f"no node has a taint {_spelled(reference)}"
+
+
+def _wanted(reference: Reference) -> tuple[str, str]:
+    """What is expected, and the remedy."""
+    pool = "nothing to do where such a pool is scaled to zero; otherwise correct the policy, or"
+    match reference:
+        case RuntimeClassName():
+            toolkit = "nothing to do where nvidia is the default runtime; otherwise correct the policy, or install it"
+            return "the RuntimeClass of the container toolkit, without which no pod gets one", toolkit
+        case Expression():
+            return "a node that does", f"{pool} kubectl label node NODE {reference.key}=VALUE"
+        case Toleration():
+            return "a node that has it", f"{pool} kubectl taint node NODE {_spelled(reference)}"
+
+
+def _taint(raw: Mapping[str, str]) -> Taint:
+    return Taint(raw["key"], raw.get("value", ""), raw["effect"])
+
+
+def _spelled(reference: Toleration) -> str:
+    """A taint that it tolerates, as kubectl takes it."""
+    value = f"={reference.value}" if reference.value else ""
+    return f"{reference.key}{value}:{reference.effect or 'NoSchedule'}"

@@ -1,0 +1,88 @@
+"""What the replicas may do: everything they need, asked of the API server's own authorizer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from webhook.cluster.api_server import RefusedError
+from webhook.doctor.cluster import UnavailableError
+from webhook.doctor.finding import Finding, ok, problem
+from webhook.doctor.installation import Installation, Place
+from webhook.doctor.workload import Workload
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Something that the replicas have to be allowed to do, and what for."""
+
+    verb: str
+    group: str
+    resource: str
+    purpose: str
+    name: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        named = f" {self.name}" if self.name else ""
+        return f"{self.verb} {self.resource}{named}"
+
+
+def look(installation: Installation) -> Iterator[Finding]:
+    """The service account of the replicas may do what they do."""
+    account = f"system:serviceaccount:{installation.place.namespace}:{installation.workload.service_account}"
+    rights = needed(installation.workload, installation.place)
+    missing = [right for right in rights if not _has(account, right, installation)]
+    for right in missing:
+        kind = f"{right.resource}.{right.group}" if right.group else right.resource
+        where = f"-n {right.namespace} " if right.namespace else ""
+        yield problem(
+            f"{account} may not {right}: {right.purpose}",
+            "a role that allows it",
+            f"{installation.restore}. Then: kubectl auth can-i {where}{right.verb} {kind}"
+            f"{right.name and '/' + right.name} --as={account}",
+        )
+    if not missing:
+        yield ok(f"{account} may do what it needs")
+
+
+def needed(workload: Workload, place: Place) -> Iterator[Right]:
+    """The rights that the replicas use, as they are started."""
+    for verb in ("list", "watch"):
+        yield Right(verb, "", "nodes", "rules ask where a pod can run")
+        yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
+    keeps = workload.keeps_certificates
+    if "registration" in workload.arguments or keeps:
+        for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+            purpose = "changes to the configurations are noticed"
+            yield Right("get", "admissionregistration.k8s.io", resource, purpose, place.name)
+            if keeps:
+                purpose = "the caBundle is kept right"
+                yield Right("update", "admissionregistration.k8s.io", resource, purpose, place.name)
+    if keeps:
+        secret = workload.certificate_secret
+        for verb in ("get", "update"):
+            yield Right(verb, "", "secrets", "certificates are kept there", secret, place.namespace)
+        yield Right("create", "", "secrets", "certificates are made on the first start", "", place.namespace)
+
+
+def _has(account: str, right: Right, installation: Installation) -> bool:
+    attributes = {
+        "verb": right.verb,
+        "group": right.group,
+        "resource": right.resource,
+        "name": right.name,
+        "namespace": right.namespace,
+    }
+    namespace = installation.place.namespace
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": account, "groups": groups, "resourceAttributes": attributes},
+    }
+    try:
+        return bool(installation.cluster.create(_REVIEWS, body)["status"]["allowed"])
+    except RefusedError as refusal:
+        remedy = "look again with a kubeconfig that may create subjectaccessreviews"
+        raise UnavailableError(str(refusal), remedy) from None

@@ -1,0 +1,93 @@
+"""What the Deployment of an installation says: its arguments, what it mounts, whom it runs as."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+from webhook.doctor.cluster import Object
+
+DEFAULT_PORT = 8443
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A Deployment of the webhook, as the API server gives it."""
+
+    raw: Object
+
+    @cached_property
+    def arguments(self) -> Mapping[str, str]:
+        """The options of `gpu-policy serve` by name, without dashes; of a repeated one the last."""
+        words = [str(word) for word in (*self._container.get("command", ()), *self._container.get("args", ()))]
+        options: dict[str, str] = {}
+        for word, following in zip(words, (*words[1:], ""), strict=True):
+            if word.startswith("--"):
+                name, equals, value = word[2:].partition("=")
+                options[name] = value if equals else following
+        return options
+
+    @property
+    def wanted(self) -> int:
+        """Replicas that should run."""
+        return int(self.raw["spec"].get("replicas", 1))
+
+    @property
+    def ready(self) -> int:
+        """Replicas that are ready."""
+        return int(self.raw.get("status", {}).get("readyReplicas", 0))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels by which it finds its pods."""
+        return dict(self.raw["spec"]["selector"].get("matchLabels", {}))
+
+    @property
+    def port(self) -> int:
+        """The port that a replica listens on."""
+        port = self.arguments.get("port", "")
+        return int(port) if port.isdecimal() else DEFAULT_PORT
+
+    @property
+    def service_account(self) -> str:
+        """The name of the service account that the replicas run as."""
+        return str(self._pod.get("serviceAccountName") or "default")
+
+    @property
+    def keeps_certificates(self) -> bool:
+        """Whether the replicas make and renew their certificates themselves."""
+        return "certificate-secret" in self.arguments
+
+    @property
+    def certificate_secret(self) -> str:
+        """The Secret with the serving certificate; empty where none is named or mounted."""
+        if self.keeps_certificates:
+            return self.arguments["certificate-secret"].rpartition("/")[2]
+        place = PurePosixPath(self.arguments.get("cert", "/")).parent
+        return next((source["secretName"] for source in self._mounted(place, "secret") if "secretName" in source), "")
+
+    @property
+    def policy_config_maps(self) -> tuple[Object, ...]:
+        """The ConfigMaps with the policies, in their order: `name` and perhaps `items`, as a volume has them."""
+        place = PurePosixPath(self.arguments.get("policies", "/"))
+        return tuple(self._mounted(place, "configMap"))
+
+    @property
+    def _pod(self) -> Mapping[str, Any]:
+        pod: Mapping[str, Any] = self.raw["spec"]["template"]["spec"]
+        return pod
+
+    @property
+    def _container(self) -> Mapping[str, Any]:
+        containers: list[Mapping[str, Any]] = self._pod["containers"]
+        return next((one for one in containers if "serve" in one.get("args", ())), containers[0])
+
+    def _mounted(self, place: PurePosixPath, kind: str) -> Iterator[Object]:
+        """What the volume at a path is made of, as far as it is of that kind."""
+        volumes = {volume["name"]: volume for volume in self._pod.get("volumes") or ()}
+        for mount in self._container.get("volumeMounts") or ():
+            if PurePosixPath(mount["mountPath"]) == place:
+                volume = volumes.get(mount["name"], {})
+                sources = (volume, *(volume.get("projected", {}).get("sources") or ()))
+                yield from (source[kind] for source in sources if kind in source)
