@@ -24,8 +24,8 @@ defaults
   retries 0
   no option redispatch
   timeout connect 2s
-  timeout client 10m
-  timeout server 10m
+  timeout client {idle}
+  timeout server {idle}
   timeout check 2s
 frontend service
   bind 127.0.0.1:{port}
@@ -42,12 +42,15 @@ backend replicas
 class LoadBalancer:
     """`port` of the loopback address leads to the `members`, ports of the same address. Start it from the main thread.
 
-    `probe` is the page that decides about membership, `extra` are further settings of each member, as in EAGER.
+    `probe` is the page that decides about membership, `extra` are further settings of each member, as in EAGER, and
+    `idle` is the time after which a connection that nobody uses is closed.
     """
 
-    def __init__(self, directory: Path, members: Sequence[int], *, probe: str = "/readyz", extra: str = "") -> None:
+    def __init__(
+        self, directory: Path, members: Sequence[int], *, probe: str = "/readyz", extra: str = "", idle: str = "10m"
+    ) -> None:
         self.port, self._stats_port = free_ports(2)
-        text = _CONFIGURATION.format(port=self.port, stats_port=self._stats_port, probe=probe, extra=extra)
+        text = _CONFIGURATION.format(port=self.port, stats_port=self._stats_port, probe=probe, extra=extra, idle=idle)
         self._file = directory / "haproxy.cfg"
         self._file.write_text(text + "".join(f"  server {port} 127.0.0.1:{port}\n" for port in members))
         self._daemon: Daemon | None = None
@@ -78,6 +81,10 @@ class LoadBalancer:
     def refused(self) -> int:
         """How many connections were sent to a port at which nobody listened, and so were lost."""
         return sum(int(row["econ"]) for row in self._statistics())
+
+    def connections(self) -> int:
+        """How many connections have been sent to members so far."""
+        return sum(int(row["stot"]) for row in self._statistics())
 
     def _statistics(self) -> list[dict[str, str]]:
         with socket.create_connection(("127.0.0.1", self._stats_port), timeout=5) as connection:

@@ -1,5 +1,44 @@
-"""The webhook as a process beside the session's API server."""
+"""Fixtures of the storms, and the table of what the storms about availability have found."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
 
 from tests.e2e.fixtures import completing, installation, make_namespace, webhook
+from tests.e2e.installation import Installation
+from tests.e2e.load_balancer import HAPROXY
+from tests.soak.account import HEAD, Account
+from tests.soak.site import Site
 
 __all__ = ["completing", "installation", "make_namespace", "webhook"]
+
+ACCOUNTS = pytest.StashKey[list[Account]]()
+
+
+@pytest.fixture
+def open_site(
+    installation: Installation, make_namespace: Callable[[str], str], tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Site]]:
+    """Makes the test's Site, or one of another kind, registered; takes what the LoadBalancer takes."""
+    if HAPROXY is None:
+        pytest.skip("no haproxy here; Debian's package is haproxy")
+    accounts = request.config.stash.setdefault(ACCOUNTS, [])
+    namespace = make_namespace("enforced" if installation.plane.version >= (1, 28) else "judged")
+    with ExitStack() as stack:
+        yield lambda kind=Site, **options: stack.enter_context(
+            kind(installation, namespace, tmp_path, accounts, **options)
+        )
+
+
+@pytest.fixture
+def site(open_site: Callable[..., Site]) -> Site:
+    """Three replicas behind a load balancer that probes them as the kubelet does."""
+    return open_site()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the table for docs/performance.md."""
+    if accounts := config.stash.get(ACCOUNTS, []):
+        terminalreporter.write_line("\n".join([HEAD, *(account.row for account in accounts)]))
