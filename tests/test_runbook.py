@@ -114,10 +114,11 @@ def test_our_own_commands_and_their_options_exist(command: str) -> None:
     assert {word for word in words if word.startswith("--")} <= options
 
 
-def test_nothing_but_the_policies_is_ever_replaced_as_a_whole() -> None:
-    """Replacing the Secret or a configuration takes away what the replicas wrote."""
+def test_nothing_but_policies_and_tampered_configurations_is_ever_replaced_as_a_whole() -> None:
+    """Replacing takes away what the replicas wrote: of a configuration they write it again, of the Secret too late."""
     replacing = [command for command in KUBECTL if re.search(r"kubectl replace|--force", command)]
-    assert all("configmap gpu-policy-policies" in command or command == "kubectl replace" for command in replacing)
+    sources = ("configmap gpu-policy-policies", "configmap gpu-policy-registration")
+    assert all(any(one in command for one in sources) or command == "kubectl replace" for command in replacing)
 
 
 # What it speaks of

@@ -178,3 +178,12 @@ def test_clients_are_judged_by_an_authority_from_a_config_map_or_a_secret(source
     assert volume[source][field] == "api"
     assert ("--client-ca", "/etc/gpu-policy/client-ca/front.crt") in objects.options
     assert ("--client-name", "api-server") in objects.options
+
+
+@needs_helm
+def test_an_address_that_is_called_is_an_address_in_the_certificate() -> None:
+    """Clients look for addresses among addresses only."""
+    values = {"certificates": {"source": "certManager"}, "webhook": {"url": "https://10.1.2.3:8443"}}
+    certificate = rendered(values).one("Certificate", "gpu-policy")
+    assert certificate["spec"]["dnsNames"] == ["gpu-policy.gpu-policy.svc"]
+    assert certificate["spec"]["ipAddresses"] == ["10.1.2.3"]

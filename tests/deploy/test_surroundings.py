@@ -7,7 +7,7 @@ import yaml
 
 from deploy.generate import CHART
 from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
-from tests.deploy.value_sets import CERT_MANAGER, EXISTING, SELF, VALUE_SETS
+from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VALUE_SETS
 
 OPERATOR = "monitoring.coreos.com/v1"
 ALERTS = CHART / "files" / "alerts.yaml"
@@ -67,20 +67,26 @@ def test_what_the_prometheus_operator_reads_is_there_where_it_is_or_on_demand(
             assert bool(objects.of(kind)) is expected
 
 
+TRUSTED = {"certificates": {"source": "existing", "existing": {"secretName": "mine", "caBundle": AUTHORITY}}}
+
+
 @needs_helm
 @pytest.mark.parametrize(
-    ("values", "secret"),
+    ("values", "authority"),
     [
-        pytest.param(SELF, {"name": "gpu-policy-tls", "key": "ca-bundle.crt"}, id="self"),
-        pytest.param(CERT_MANAGER, {"name": "gpu-policy-cert-manager", "key": "ca.crt"}, id="certManager"),
-        pytest.param(EXISTING, {"name": "mine", "key": "ca.crt"}, id="existing"),
+        pytest.param(SELF, {"secret": {"name": "gpu-policy-tls", "key": "ca-bundle.crt"}}, id="self"),
+        pytest.param(CERT_MANAGER, {"secret": {"name": "gpu-policy-cert-manager", "key": "ca.crt"}}, id="certManager"),
+        pytest.param(EXISTING, {"secret": {"name": "mine", "key": "ca.crt"}}, id="existing"),
+        pytest.param(TRUSTED, {"configMap": {"name": "gpu-policy-ca", "key": "ca.crt"}}, id="existing, with caBundle"),
     ],
 )
-def test_prometheus_verifies_whom_it_asks(values: Raw, secret: Raw) -> None:
+def test_prometheus_verifies_whom_it_asks(values: Raw, authority: Raw) -> None:
     objects = rendered(values, OPERATOR)
     (endpoint,) = objects.one("ServiceMonitor")["spec"]["endpoints"]
     assert (endpoint["port"], endpoint["scheme"], endpoint["path"]) == ("https", "https", "/metrics")
-    assert endpoint["tlsConfig"] == {"serverName": "gpu-policy.gpu-policy.svc", "ca": {"secret": secret}}
+    assert endpoint["tlsConfig"] == {"serverName": "gpu-policy.gpu-policy.svc", "ca": authority}
+    if "configMap" in authority:
+        assert objects.one("ConfigMap", "gpu-policy-ca")["data"] == {"ca.crt": AUTHORITY}
     selector = objects.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
     assert selector.items() <= objects.one("Service")["metadata"]["labels"].items()
 

@@ -74,11 +74,12 @@ def reachable(count: int) -> Break:
     return lambda site: site.put(site.endpoints(count))
 
 
-RESTORE = "helm upgrade gpu-policy ..., or kubectl apply -f install.yaml"
+RESTORE = "helm upgrade RELEASE ... --namespace gpu-policy, or kubectl apply -f install.yaml"
 APPLY = (
     "kubectl -n gpu-policy get configmap gpu-policy-registration -o jsonpath='{.data.webhooks\\.yaml}' "
     "| kubectl apply -f -"
 )
+REPLACE = APPLY.replace("kubectl apply", "kubectl replace")
 LOG = "kubectl -n gpu-policy logs deployment/gpu-policy | grep gpu_policy.certificates"
 OTHER = base64.b64encode(new_authority(NOW).certificate_pem).decode()
 TEAM_A = """\

@@ -117,9 +117,35 @@ def test_pods_are_created_although_no_replica_lives_and_checked_again_afterwards
 def test_the_whole_release_switches_it_back_on_as_well(incident: Incident, way: str) -> None:
     incident.types(way)
     eventually(lambda: dict(problems(incident.site)).keys() >= {"configurations"})
-    incident.types("Switching back on", 3)
+    incident.types("Switching back on", 4)
     eventually(incident.is_checked)
     eventually(lambda: problems(incident.site) == [])
+
+
+ADDITIONS: list[dict[str, Any]] = [
+    {"objectSelector": {"matchLabels": {"app": "nobody"}}},
+    {"namespaceSelector": {"matchLabels": {"app": "nobody"}}},
+    {"timeoutSeconds": 1, "failurePolicy": "Ignore", "reinvocationPolicy": "Never"},
+]
+
+
+@pytest.mark.parametrize("addition", ADDITIONS, ids="+".join)
+def test_what_somebody_added_to_a_configuration_goes_away_by_what_the_doctor_says(
+    incident: Incident, addition: dict[str, Any]
+) -> None:
+    """Applying the configuration again would leave it."""
+    site = incident.site
+    live = site.plane.raw("GET", site.path(MUTATING, "gpu-policy"))[1]
+    live["webhooks"][0].update(addition)
+    live["webhooks"].append({**live["webhooks"][0], "name": "another.example.com"})
+    assert site.plane.raw("PUT", site.path(MUTATING, "gpu-policy"), live)[0] == 200
+    findings = said(site.examined(), "configurations", Status.PROBLEM)
+    assert len(findings) > len(addition)
+    (block,) = {finding.remedy for finding in findings}
+    assert block == runbook.blocks("Switching back on")[2].strip()
+    incident.types("Switching back on", 2)
+    eventually(incident.is_checked)
+    eventually(lambda: problems(site) == [])
 
 
 def test_a_deleted_configuration_is_left_deleted_by_the_replicas(incident: Incident) -> None:
@@ -142,7 +168,7 @@ def test_policies_that_only_warn_let_everything_pass_and_come_back(incident: Inc
     )
     assert (status, "gpupolicy.dev/injected" in str(answer)) == (201, False)
 
-    incident.types("Switching back on", 3)
+    incident.types("Switching back on", 4)
     incident.delivers()
     eventually(incident.is_checked)
 

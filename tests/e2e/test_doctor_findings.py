@@ -11,6 +11,7 @@ from tests.doctor.breaks import (
     MUTATING,
     NOW,
     OTHER,
+    REPLACE,
     RESTORE,
     TEAM_A,
     VALIDATING,
@@ -53,7 +54,7 @@ PROBLEMS = [
         entry(VALIDATING, "failurePolicy", "Ignore"),
         "configurations",
         "validating: webhooks[validate.gpupolicy.dev].failurePolicy is Ignore; Fail is expected",
-        APPLY,
+        REPLACE,
         id="failurePolicy changed",
     ),
     pytest.param(

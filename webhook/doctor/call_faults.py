@@ -37,7 +37,7 @@ CALL_FAULTS: tuple[CallFault, ...] = (
     CallFault(
         r'service[s]? "[^"]+" not found',
         "the Service is missing",
-        "apply the release again: helm upgrade {name} ..., or kubectl apply -f install.yaml",
+        "apply the release again: helm upgrade RELEASE ... --namespace {namespace}, or kubectl apply -f install.yaml",
     ),
     CallFault(
         r"x509: certificate has expired|x509: certificate .*not yet valid",

@@ -44,14 +44,15 @@ def _missing(phase: str, installation: Installation) -> Finding:
         f"there is no {phase} webhook configuration {installation.place.name}: "
         + ("GPU pods are not completed" if phase == "mutating" else "GPU pods are not judged"),
         "the configuration as it was installed",
-        _apply(installation),
+        _as_installed(installation, "apply"),
     )
 
 
 def _compared(phase: str, expected: Document, live: Document, installation: Installation) -> Iterator[Finding]:
     found = differences(expected, live)
     for sentence in found:
-        yield problem(f"{phase}: {sentence}", "the configuration as it was installed", _apply(installation))
+        remedy = _as_installed(installation, "replace")  # apply would leave what somebody added
+        yield problem(f"{phase}: {sentence}", "the configuration as it was installed", remedy)
     if not found:
         yield ok(f"the {phase} webhook configuration is as it was installed")
 
@@ -113,10 +114,10 @@ def _config_map(installation: Installation) -> str:
     return f"{installation.place.namespace}/{installation.place.name}-registration"
 
 
-def _apply(installation: Installation) -> str:
-    """The command that applies the configurations as they were installed."""
+def _as_installed(installation: Installation, verb: str) -> str:
+    """The command that has the configurations as they were installed; `verb` is apply or replace."""
     key = REGISTRATION_KEY.replace(".", r"\.")
     return (
         f"{installation.kubectl} get configmap {installation.place.name}-registration "
-        f"-o jsonpath='{{.data.{key}}}' | kubectl apply -f -"
+        f"-o jsonpath='{{.data.{key}}}' | kubectl {verb} -f -"
     )

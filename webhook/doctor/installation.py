@@ -58,7 +58,8 @@ class Installation:
     @property
     def restore(self) -> str:
         """How to get back what belongs to the installation."""
-        return f"apply the release again: helm upgrade {self.place.name} ..., or kubectl apply -f install.yaml"
+        helm = f"helm upgrade RELEASE ... --namespace {self.place.namespace}"
+        return f"apply the release again: {helm}, or kubectl apply -f install.yaml"
 
     def path(self, kind: str, name: str = "", api: str = "/api/v1") -> str:
         """The API path of objects in its namespace, or of one of them."""

@@ -51,7 +51,7 @@
       - configMap: {name: {{ $name }}-policies}
       {{- end }}
       {{- range .Values.policies.configMaps }}
-      - configMap: {name: {{ . }}}
+      - configMap: {name: {{ . | quote }}}
       {{- end }}
 - name: registration
   configMap:
@@ -63,18 +63,18 @@
     sizeLimit: 1Mi
 {{- else }}
   secret:
-    secretName: {{ include "gpu-policy.certificateSecret" . }} # pods wait until it is there
+    secretName: {{ include "gpu-policy.certificateSecret" . | quote }} # pods wait until it is there
     defaultMode: 0440
 {{- end }}
 {{- with .Values.certificates.clientCA.configMap }}
 - name: client-ca
   configMap:
-    name: {{ . }}
+    name: {{ . | quote }}
 {{- end }}
 {{- with .Values.certificates.clientCA.secret }}
 - name: client-ca
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
     items:
       - {key: {{ $.Values.certificates.clientCA.key }}, path: {{ $.Values.certificates.clientCA.key }}}
 {{- end }}

@@ -36,7 +36,7 @@ clientConfig:
   url: {{ trimSuffix "/" . }}/{{ $phase }}
   {{- else }}
   service:
-    namespace: {{ $root.Release.Namespace }}
+    namespace: {{ $root.Release.Namespace | quote }}
     name: {{ include "gpu-policy.name" $root }}
     path: /{{ $phase }}
     port: 443
