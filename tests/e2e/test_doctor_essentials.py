@@ -78,12 +78,18 @@ def test_a_configuration_without_webhooks_is_a_problem(site: Site) -> None:
     assert finding.found == "mutating: there are no webhooks in the configuration"
 
 
-def test_the_remedy_for_configurations_mends_them(site: Site) -> None:
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(lambda site: site.delete(MUTATING, "gpu-policy"), id="one is missing"),
+        pytest.param(entry(VALIDATING, "failurePolicy", "Ignore"), id="one was changed"),
+        pytest.param(entry(VALIDATING, "objectSelector", {"matchLabels": {"a": "b"}}), id="one selects less"),
+    ],
+)
+def test_the_remedy_for_configurations_mends_them(site: Site, broken: Break) -> None:
     """The command in the report is run as it stands there."""
-    site.delete(MUTATING, "gpu-policy")
-    entry(VALIDATING, "failurePolicy", "Ignore")(site)
-    found = said(site.examined(), "configurations", Status.PROBLEM)
-    (command,) = {finding.remedy for finding in found}
+    broken(site)
+    (command,) = {finding.remedy for finding in said(site.examined(), "configurations", Status.PROBLEM)}
     first, second = map(shlex.split, command.split(" | "))
     printed = site.plane.kubectl(*first[1:])
     site.plane.kubectl(*second[1:], input=printed.stdout)
