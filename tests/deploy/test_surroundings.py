@@ -13,9 +13,6 @@ OPERATOR = "monitoring.coreos.com/v1"
 ALERTS = CHART / "files" / "alerts.yaml"
 DASHBOARD = CHART / "files" / "dashboard.json"
 
-needs_alerts = pytest.mark.skipif(not ALERTS.is_file(), reason="no deploy/chart/files/alerts.yaml")
-needs_dashboard = pytest.mark.skipif(not DASHBOARD.is_file(), reason="no deploy/chart/files/dashboard.json")
-
 
 # Network
 
@@ -53,7 +50,6 @@ def test_the_disruption_budget_is_as_the_cluster_knows_it(version: str, expected
 
 
 @needs_helm
-@needs_alerts
 @pytest.mark.parametrize(
     ("enabled", "without", "within"),
     [pytest.param("auto", False, True), pytest.param(True, True, True), pytest.param(False, False, False)],
@@ -92,7 +88,6 @@ def test_prometheus_verifies_whom_it_asks(values: Raw, authority: Raw) -> None:
 
 
 @needs_helm
-@needs_alerts
 def test_the_alerts_are_those_of_the_file() -> None:
     rule = rendered({"prometheusRule": {"labels": {"release": "prometheus"}}}, OPERATOR).one("PrometheusRule")
     assert rule["spec"] == yaml.safe_load(ALERTS.read_text())
@@ -100,7 +95,6 @@ def test_the_alerts_are_those_of_the_file() -> None:
 
 
 @needs_helm
-@needs_dashboard
 def test_the_dashboard_is_the_file_under_the_label_that_the_sidecar_looks_for() -> None:
     dashboard = rendered({"grafanaDashboard": {"annotations": {"folder": "GPU"}}}).one(
         "ConfigMap", "gpu-policy-dashboard"
