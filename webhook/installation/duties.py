@@ -46,14 +46,14 @@ class Installation:
         cluster = KubernetesCluster(self._server)
         self._certificates: _CertificateDuty
         self._registration: RegistrationWatch | None = None
+        self._degraded = ""
         try:
             self._certificates = _certificate_duty(cluster, settings)
             if settings.registration_file is not None:
                 self._registration = RegistrationWatch(cluster, settings.registration_file)
         except RegistrationError as error:  # it was in order when the process began: GPU pods need answers all the same
-            _log.error(
-                "%s; until this replica restarts, it does not look after its installation", error
-            )  # the text says it all
+            self._degraded = f"{error}; until this replica restarts, it does not look after its installation"
+            _log.error("%s", self._degraded)  # the text says it all
             self._certificates = CertificateWitness(cluster, settings.certificate_file, ())
         self._complaints: dict[str, str] = {}
         self._stop = threading.Event()
@@ -61,9 +61,7 @@ class Installation:
 
     def start(self, metrics: Metrics) -> None:
         """Begin, and show in the metrics how things stand."""
-        metrics.watch_certificates(
-            self._seconds_left, lambda: bool(self._certificates.status.fault), lambda: self._server.clock_skew
-        )
+        metrics.watch_certificates(self._seconds_left, self._has_fault, lambda: self._server.clock_skew)
         if (registration := self._registration) is not None:
             metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
         self._thread.start()
@@ -72,6 +70,11 @@ class Installation:
         """End the thread; a request that hangs is left to itself."""
         self._stop.set()
         self._thread.join(_CLOSE_SECONDS)
+
+    def _has_fault(self) -> bool:
+        """Whether certificates are not looked after as they should be, be it for a bug."""
+        complaint = self._complaints.get(type(self._certificates).__name__, "")
+        return bool(self._degraded or self._certificates.status.fault or complaint)
 
     def _seconds_left(self) -> dict[str, float]:
         now = datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
@@ -88,16 +91,15 @@ class Installation:
     def _do(self, duty: _CertificateDuty | RegistrationWatch) -> None:
         """Look once; what goes wrong is said once, and never ends the thread."""
         name = type(duty).__name__
-        complaint = ""
+        complaint, bug = "", None
         try:
             duty.look()
         except (ClusterError, CertificateError, RegistrationError) as error:
             complaint = str(error)
         except Exception as error:  # noqa: BLE001  # a bug met in one look must not end all later ones
-            _log.exception("%s failed", name)
-            complaint = repr(error)
+            complaint, bug = repr(error), error
         if complaint and complaint != self._complaints.get(name):
-            _log.error("%s: %s", name, complaint)
+            _log.error("%s: %s", name, complaint, exc_info=bug)
         self._complaints[name] = complaint
 
 
