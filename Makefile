@@ -36,12 +36,15 @@ soak: $(READY) ## Storms: minutes of load and faults against real parts
 bench: $(READY) ## Measure; docs/performance.md says what with
 	$(BIN)/python -m tests.benchmarks.engine
 	$(BIN)/python -m tests.benchmarks.direct
+	$(BIN)/python -m tests.benchmarks.cuda
 	$(BIN)/python -m tests.benchmarks.memory
+	$(BIN)/python -m tests.benchmarks.images_memory
 	$(BIN)/python -m tests.benchmarks.through_apiserver
 
 docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md
 	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
+	$(BIN)/gpu-policy cuda docs > docs/cuda.md
 	$(BIN)/python -m deploy.generate
 
 lock: ## Resolve the dependencies anew

@@ -7,13 +7,13 @@ from prometheus_client.samples import Sample
 
 from tests.reviews import FACTS, INJECTING, policies, request, wanting_pod
 from webhook.admission import phases
-from webhook.admission.metrics import REASONS, Metrics
+from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics
 
 DAY = 86400.0
 
 
 def counted() -> Metrics:
-    """The metrics of a replica in a cluster that has judged pods in two namespaces and met every fault."""
+    """The metrics of a replica that has judged pods in two namespaces, looked up images and met every fault."""
     metrics = Metrics()
     metrics.watch_readiness(lambda: True)
     metrics.watch_facts(lambda: 7.0, lambda: True)
@@ -21,6 +21,9 @@ def counted() -> Metrics:
     metrics.watch_certificates(lambda: ends, lambda: False, lambda: -1.0)
     timeouts = {"mutating": 5.0, "validating": 5.0}
     metrics.watch_registration(lambda: {"mutating": True, "validating": False}, timeouts)
+    metrics.watch_images(lambda: 40, lambda: 2, lambda: True)
+    for result in LOOKUP_RESULTS:
+        metrics.image_lookup(result)
     metrics.policies("abc", is_current=True, failures=0)
     for reason in REASONS:
         metrics.error(reason)

@@ -20,8 +20,25 @@ NODES = [
         "metadata": {"name": "gpu-0", "uid": "1", "labels": {"pool": "gpu", "nvidia.com/gpu.present": "true"}},
         "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
         "status": {"capacity": {"nvidia.com/gpu": "8"}},
-    }
+    },
+    *(
+        {
+            "metadata": {
+                "name": f"desk-{driver}",
+                "labels": {
+                    "pool": "gpu",
+                    "desk": driver.split(".", maxsplit=1)[0],
+                    "nvidia.com/gpu.product": "NVIDIA-GeForce-RTX-3090",
+                    "nvidia.com/cuda.driver-version.full": driver,
+                },
+            },
+            "status": {"capacity": {"nvidia.com/gpu": "1"}},
+        }
+        for driver in ("470.82.01", "580.95.05")
+    ),
 ]
+"""A GPU server with a taint and without a word about its driver, and two GPU nodes without a taint: only the newer one
+runs CUDA 12."""
 RUNTIME_CLASS = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
 FACTS = Snapshot.of(NODES, [RUNTIME_CLASS])
 WITHOUT_RUNTIME_CLASS = Snapshot.of(NODES)
@@ -34,6 +51,7 @@ INJECTING: Mapping[str, Mapping[str, Any]] = {
     "ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}},
     "gpuLimits": {"requestsOnly": "repair"},
     "visibleDevices": {},
+    "cudaDriver": {"images": {"*": "12.8"}},
 }
 """Settings under which every rule has something to inject into `wanting_pod()`."""
 

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tests.rules.samples import Cluster
+from webhook.model.image import ImageConfig, ImageSight
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.selectors import Expression, contradicts
 
@@ -87,7 +88,7 @@ def resources(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
 @st.composite
 def containers(draw: st.DrawFn, name: str, *, with_gpus: bool = True, volumes: tuple[str, ...] = ()) -> dict[str, Any]:
     """A container that the API server accepts; its mounts name declared volumes only."""
-    container: dict[str, Any] = {"name": name, "image": "registry.example.com/train:1"}
+    container: dict[str, Any] = {"name": name, "image": draw(_some(IMAGES))}
     if draw(st.booleans()) or with_gpus:
         container["resources"] = draw(resources(with_gpus=with_gpus))
     value = _map(value=_some(("all", "void", "none", "", "WARN")))
@@ -239,15 +240,48 @@ def clusters() -> st.SearchStrategy[Cluster]:
     classes = st.builds(RuntimeClass, st.just("nvidia"), st.just("nvidia"), scheduling)
     nodes = st.builds(
         NodeClass,
-        st.just({}),
+        gpu_labels(),
         runtime_handlers=_some((None, frozenset({"", "nvidia"}), frozenset({""}))),
         count=st.integers(1, 3),
     )
     return st.builds(
         Cluster,
         classes.map(lambda found: {"nvidia": found}) | st.just({}),
-        st.lists(nodes, max_size=2),
+        st.lists(nodes, max_size=3),
+        images=st.dictionaries(_some(IMAGES), image_sights(), max_size=2),
     )
+
+
+IMAGES = (
+    "registry.example.com/train:1",
+    "nvidia/cuda:13.0.0-base-ubuntu24.04",
+    "registry.example.com/mirror/nvidia/cuda:12.4.1-devel-ubuntu22.04",
+    "nvcr.io/nvidia/pytorch:24.09-py3",
+    "rocm/vllm:latest",
+    "python:3.12",
+    "Not An Image",
+)
+
+
+def gpu_labels() -> st.SearchStrategy[dict[str, str]]:
+    """What GPU Feature Discovery says about a node, or some of it, or nonsense."""
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "nvidia.com/cuda.driver-version.major": _some(("470", "535", "580", "x")),
+            "nvidia.com/cuda.driver-version.full": _some(("470.82.01", "535.183.01", "580.95.05", "no version")),
+            "nvidia.com/gpu.product": _some(("Tesla-V100-SXM2-32GB", "NVIDIA-H100-80GB-HBM3-SHARED", "?")),
+            "nvidia.com/gpu.compute.major": _some(("7", "9", "-1")),
+            "kubernetes.io/arch": _some(("amd64", "arm64")),
+        },
+    )
+
+
+def image_sights() -> st.SearchStrategy[ImageSight]:
+    """What a registry says about an image, and what it does not."""
+    env = st.dictionaries(_some(("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA")), _some(("12.4.1", "cuda>=13.0", "?")))
+    config = st.builds(ImageConfig, st.just("sha256:" + "0" * 64), env, _some(((), ("amd64",), ("arm64",))))
+    return st.builds(ImageSight, config | st.none(), st.booleans(), _some(("", "registry.example.com: 404")))
 
 
 def _required(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -284,4 +318,12 @@ def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
             maxPerPod=st.integers(0, 16),
         ),
         "visibleDevices": st.just({}),
+        "cudaDriver": _map(
+            unknown=_some(("allow", "warn", "deny")),
+            steer=st.booleans(),
+            forwardCompat=_some(("allow", "deny")),
+            images=st.dictionaries(
+                _some(("*", "registry.example.com/*", "nvidia/*:1?.*")), _some(("none", "12.8", "13"))
+            ),
+        ),
     }[key]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.reviews import (
+    BY_KEY,
     FACTS,
     INJECTING,
     WITHOUT_RUNTIME_CLASS,
@@ -25,12 +26,15 @@ from webhook.rules.rule import Advice, Mode, Rule, RuleSettings
 
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
 MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
+LASTING = [key for key in MUTATORS if key != "gpuLimits" and not BY_KEY[key].is_momentary]
+"""Rules of which a pod must not lose what they injected, and whose injections the API server does not need."""
 MODES = ["enforce", "warn", "audit", "disabled"]
 
 VIOLATED = {
     "nodeAffinity": (INJECTING["nodeAffinity"], pod(1, spec={"nodeSelector": {"pool": "cpu"}})),
     "gpuLimits": ({"maxPerPod": 1}, pod(2)),
     "visibleDevices": ({}, pod(spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})),
+    "cudaDriver": (INJECTING["cudaDriver"], pod(1, spec={"nodeSelector": {"desk": "470"}})),
 }
 ADVISED = {
     "runtimeClass": ({"whenMissing": "warn"}, pod(1)),
@@ -199,7 +203,7 @@ def test_rules_that_look_at_nodes_see_the_placement_that_was_injected() -> None:
 
 def test_the_annotation_names_the_rules_that_injected() -> None:
     outcome = engine.complete(pod(2), policy(INJECTING), FACTS)
-    expected = "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
+    expected = "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv,cudaDriver"
     assert expected == outcome.object["metadata"]["annotations"][engine.ANNOTATION]
 
 
@@ -207,7 +211,7 @@ def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> Non
     raw = pod(2, annotations={engine.ANNOTATION: "nodeAffinity"})
     completed = engine.complete(raw, policy(INJECTING), FACTS)
     assert completed.object["metadata"]["annotations"][engine.ANNOTATION] == "nodeAffinity"
-    assert len(completed.injected) == 5
+    assert len(completed.injected) == 6
     assert "nodeAffinity" in [f.rule for f in engine.judge(raw, policy(INJECTING), FACTS).refusals]
 
 
@@ -230,7 +234,7 @@ def test_a_pod_without_gpus_passes_untouched() -> None:
     assert (raw, (), (), ()) == (completed.object, completed.patch, completed.findings, judged.findings)
 
 
-@pytest.mark.parametrize("key", [key for key in MUTATORS if key != "gpuLimits"])
+@pytest.mark.parametrize("key", LASTING)
 @pytest.mark.parametrize("if_missing", ["refuse", "warn"])
 def test_an_enforced_injection_that_got_lost_is_refused_or_warned_about(key: str, if_missing: str) -> None:
     in_force = policy({key: {**INJECTING[key], "ifMissing": if_missing}})
@@ -242,7 +246,7 @@ def test_an_enforced_injection_that_got_lost_is_refused_or_warned_about(key: str
     assert Kind.MISSING not in kinds(engine.judge(completed.object, in_force, FACTS))
 
 
-@pytest.mark.parametrize("key", [key for key in MUTATORS if key != "gpuLimits"])
+@pytest.mark.parametrize("key", LASTING)
 def test_without_a_word_in_the_policy_only_a_lost_node_affinity_refuses(key: str) -> None:
     lost = engine.judge(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
     (missing,) = [finding for finding in lost.findings if finding.kind is Kind.MISSING]

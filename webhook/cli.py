@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from webhook.cuda_command import cuda
 from webhook.inputs import facts_of, fail, load_policies
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
 from webhook.serving import serve
@@ -24,6 +25,7 @@ def main() -> None:
 
 
 main.add_command(serve)
+main.add_command(cuda)
 
 
 @main.command()

@@ -97,6 +97,18 @@ def check_certificate_names(names: tuple[str, ...]) -> None:
         fail(f"--certificate-name: {error}")
 
 
+def check_registries(registries: Path, credentials: Path | None) -> None:
+    """Refuse a list of registries, or credentials for them, that cannot be used, with exit status 2."""
+    from webhook.registry.allowlist import AllowList, AllowListError
+    from webhook.registry.credentials import Credentials, CredentialsError
+
+    try:
+        AllowList.load(registries)
+        Credentials(credentials)
+    except (AllowListError, CredentialsError) as error:
+        fail(str(error))
+
+
 def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
     """Refuse early what can be seen without the Kubernetes client, which only the worker process loads."""
     if inventory is not None and kubeconfig is not None:

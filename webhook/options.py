@@ -1,6 +1,8 @@
 """Options that several commands take."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,3 +21,17 @@ INVENTORY = click.option(
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Facts about the cluster from the API server it names."
 )
+OUTPUT = click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+
+
+def policy_of(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options `--policies` and `--namespace`, for commands that go by one policy or by none."""
+    namespace = click.option(
+        "--namespace", "-n", default="default", show_default=True, help="Namespace whose policy counts."
+    )
+    policies = click.option(
+        "--policies",
+        type=click.Path(path_type=Path),
+        help="Directory of policy files: node pools, and what cudaDriver knows of images, count too.",
+    )
+    return policies(namespace(command))

@@ -12,13 +12,14 @@ import click
 from webhook.inputs import (
     check_certificate_names,
     check_registration,
+    check_registries,
     check_source_of_facts,
     fail,
     load_inventory,
     load_policies,
     run_apart,
 )
-from webhook.installation.settings import InstallationSettings, KeptCertificates
+from webhook.installation.settings import ImageSettings, InstallationSettings, KeptCertificates
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
 
 if TYPE_CHECKING:
@@ -58,6 +59,21 @@ if TYPE_CHECKING:
     help="The webhook configurations as installed: those of the cluster are compared with them, their caBundle is "
     "kept when --certificate-secret is given.",
 )
+@click.option(
+    "--registries",
+    type=click.Path(path_type=Path),
+    help="Look images up in their registries, in the background: those that this file lists, and no other.",
+)
+@click.option(
+    "--registry-credentials",
+    type=click.Path(path_type=Path),
+    help="What is shown to these registries, in the format of Docker's config.json; read again when it changes.",
+)
+@click.option(
+    "--image-results",
+    metavar="NAMESPACE/NAME",
+    help="Share what is found with the other replicas, in this ConfigMap.",
+)
 @click.option("--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA.")
 @click.option(
     "--client-name", "client_names", multiple=True, help="Of those, only ones of this CN or DNS name; repeatable."
@@ -71,6 +87,13 @@ if TYPE_CHECKING:
     default=0.0,
     show_default=True,
     help="Seconds between turning unready and closing the port on SIGTERM.",
+)
+@click.option(
+    "--idle-seconds",
+    type=click.FloatRange(1, 3600),
+    default=120.0,
+    show_default=True,
+    help="How long an unused connection is kept; below what a proxy in between allows, above the API server's 90.",
 )
 @click.option(
     "--namespace-series",
@@ -97,12 +120,16 @@ def serve(
     certificate_names: tuple[str, ...],
     certificate_settle_seconds: float,
     registration: Path | None,
+    registries: Path | None,
+    registry_credentials: Path | None,
+    image_results: str | None,
     client_ca: Path | None,
     client_names: tuple[str, ...],
     host: str,
     port: int,
     threads: int,
     drain_seconds: float,
+    idle_seconds: float,
     namespace_series: int,
     log_level: str,
 ) -> None:
@@ -124,7 +151,10 @@ def serve(
         if inventory is not None:
             fail("--certificate-secret and --registration are about a cluster; with --inventory there is none")
         installation = InstallationSettings(certificates, cert, registration, kubeconfig)
-    run_apart(partial(_check, policies, inventory, registration, certificate_names))
+    images = _image_settings(registries, registry_credentials, image_results, kubeconfig)
+    if images is not None and images.results is not None and inventory is not None:
+        fail("--image-results is about a cluster; with --inventory there is none")
+    run_apart(partial(_check, policies, inventory, registration, certificate_names, images))
     check_source_of_facts(inventory, kubeconfig)
     if installation is not None:
         run_apart(partial(_prepare, installation))
@@ -140,8 +170,9 @@ def serve(
         client_names=client_names,
         threads=threads,
         drain_seconds=drain_seconds,
+        keepalive_seconds=idle_seconds,
     )
-    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation)
+    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation, images)
     run_server(settings, sources)
 
 
@@ -165,7 +196,26 @@ def _presented(certificates: KeptCertificates | None, cert: Path | None, key: Pa
     return cert, key
 
 
-def _check(policies: Path, inventory: Path | None, registration: Path | None, names: tuple[str, ...]) -> None:
+def _image_settings(
+    registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
+) -> ImageSettings | None:
+    if registries is None:
+        if credentials is not None or results is not None:
+            fail("--registry-credentials and --image-results need --registries, the registries that may be asked")
+        return None
+    try:
+        return ImageSettings.of(registries, credentials, results, kubeconfig)
+    except ValueError as error:
+        fail(str(error))
+
+
+def _check(
+    policies: Path,
+    inventory: Path | None,
+    registration: Path | None,
+    names: tuple[str, ...],
+    images: ImageSettings | None,
+) -> None:
     load_policies(policies)
     if inventory is not None:
         load_inventory(inventory)
@@ -173,6 +223,8 @@ def _check(policies: Path, inventory: Path | None, registration: Path | None, na
         check_registration(registration)
     if names:
         check_certificate_names(names)
+    if images is not None:
+        check_registries(images.registries_file, images.credentials_file)
 
 
 def _prepare(installation: InstallationSettings) -> None:
@@ -192,6 +244,7 @@ def _replica(
     kubeconfig: Path | None,
     namespace_series: int,
     installation: InstallationSettings | None,
+    images: ImageSettings | None,
 ) -> "Replica":
     """The replica, made in the worker process: only there is the weight of what it imports."""
     from webhook.admission.replica import Replica, Sources
@@ -201,5 +254,10 @@ def _replica(
         from webhook.installation.duties import Installation
 
         companions.append(Installation(installation))
+    look_ups = None
+    if images is not None:
+        from webhook.installation.images import look_ups_of
+
+        look_ups = look_ups_of(images)
     sources = Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
-    return Replica(sources, namespace_series=namespace_series, companions=companions)
+    return Replica(sources, namespace_series=namespace_series, images=look_ups, companions=companions)

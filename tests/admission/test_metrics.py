@@ -32,6 +32,10 @@ LABELS = {
     "gpu_policy_clock_skew_seconds": set(),
     "gpu_policy_webhook_configuration_ok": {"configuration"},
     "gpu_policy_webhook_timeout_seconds": {"configuration"},
+    "gpu_policy_image_lookups_total": {"result"},
+    "gpu_policy_images_known": set(),
+    "gpu_policy_images_pending": set(),
+    "gpu_policy_image_results_shared": set(),
 }
 PROCESS = {
     "process_cpu_seconds_total",

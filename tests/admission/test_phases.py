@@ -321,7 +321,7 @@ def test_a_pod_being_deleted_is_judged_like_any_other(operation: str) -> None:
 def test_an_update_without_the_old_object_is_judged_whole() -> None:
     decision = validate(pod(9), "UPDATE", old=None)
     assert decision.outcome is not None
-    assert [finding.kind for finding in decision.outcome.findings] == [Kind.VIOLATION]
+    assert [finding.kind for finding in decision.outcome.findings if finding.refuses] == [Kind.VIOLATION]
     assert decision.result == "refused"
 
 
@@ -343,7 +343,7 @@ def test_old_servers_send_ephemeral_containers_as_a_kind_of_their_own(value: str
 
 def test_the_audit_log_learns_policy_hash_and_the_rules_that_spoke() -> None:
     annotations = validate(pod(9)).answer.audit_annotations
-    rules = "gpuLimits,tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
+    rules = "gpuLimits,cudaDriver,tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv"
     assert annotations == {"policy": "_default", "hash": ENFORCED.default.hash, "rules": rules}
 
 

@@ -103,6 +103,21 @@ def test_the_first_form_of_runtime_classes_is_read_too():
     assert found.handler == "nvidia-legacy"
 
 
+@pytest.mark.parametrize(
+    ("capacity", "gpus"),
+    [
+        pytest.param({"cpu": "96", "nvidia.com/gpu": "8"}, 8, id="whole GPUs"),
+        pytest.param({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/mig-2g.20gb": "3"}, 10, id="slices"),
+        pytest.param({"nvidia.com/gpu": "many", "amd.com/gpu": "-1"}, 0, id="no numbers"),
+        pytest.param({}, 0, id="none"),
+    ],
+)
+def test_the_gpus_of_a_node_are_counted(capacity, gpus):
+    found = node_from_raw({"metadata": {"name": "a"}, "status": {"capacity": capacity}})
+    assert found is not None
+    assert found.gpus == gpus
+
+
 def test_nodes_share_what_they_have_in_common():
     """Thousands of nodes fit into memory because equal texts, label keys and hardware are one object."""
     labels = {"zone": "eu-west-1a", "nvidia.com/gpu.product": "Tesla-T4"}

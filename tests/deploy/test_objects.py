@@ -6,7 +6,7 @@ import pytest
 
 from deploy.generate import INSTALL_VALUES, render
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from tests.deploy.value_sets import CERT_MANAGER, EXISTING, SELF, value_sets
+from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, value_sets
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -101,6 +101,7 @@ KEEPING = {
     ("Role", "secrets", "gpu-policy-tls", "update"),
     ("Role", "secrets", "*", "create"),
 }
+SHARING = {("Role", "configmaps", "gpu-policy-images", verb) for verb in ("get", "update")}
 
 
 @needs_helm
@@ -110,9 +111,11 @@ KEEPING = {
         pytest.param(SELF, READING | KEEPING, id="self"),
         pytest.param(CERT_MANAGER, READING, id="certManager"),
         pytest.param(EXISTING, READING, id="existing"),
+        pytest.param(LOOKING_UP, READING | KEEPING | SHARING, id="look-ups"),
+        pytest.param(LOOKING_UP | CERT_MANAGER, READING | SHARING, id="look-ups alone"),
     ],
 )
-def test_replicas_may_write_only_where_they_keep_certificates(values: Raw, expected: set[Any]) -> None:
+def test_replicas_may_write_only_what_they_keep(values: Raw, expected: set[Any]) -> None:
     assert rights(rendered(values)) == expected
 
 

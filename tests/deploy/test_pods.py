@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from tests.deploy.value_sets import TEAM, value_sets
+from tests.deploy.value_sets import LOOKING_UP, TEAM, value_sets
 from webhook.cli import main
 from webhook.policy.loader import load
 
@@ -107,6 +107,7 @@ def test_the_kubelet_waits_longer_than_a_replica_needs_to_drain_and_to_stop(seco
         pytest.param({"image": {"tag": "0.2.0"}}, True, id="image"),
         pytest.param({"logLevel": "debug"}, True, id="an argument"),
         pytest.param({"policies": {"configMaps": ["more"]}}, True, id="another volume"),
+        pytest.param(LOOKING_UP, True, id="look-ups"),
     ],
 )
 def test_pods_are_replaced_only_for_what_they_cannot_take_up_as_they_run(

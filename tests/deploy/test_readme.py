@@ -35,7 +35,7 @@ def test_the_image_of_the_plain_manifest_is_replaced_by_the_command_that_says_so
     done = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     image = Objects.read(done.stdout).container["image"]
     assert image.startswith("registry.example.com/gpu-policy-webhook:")
-    assert done.stdout.count("registry.example.com") == 1
+    assert done.stdout.count("image: registry.example.com") == 1
 
 
 @needs_helm

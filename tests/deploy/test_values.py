@@ -117,6 +117,9 @@ def test_the_value_sets_of_the_tests_leave_no_value_out() -> None:
         pytest.param({"policies": {"inline": {"team-vision": TEXT}}}, "team-vision", id="a file without ending"),
         pytest.param({"certificates": {"source": "cert-manager"}}, "source", id="a source unknown here"),
         pytest.param({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable", id="no node could be drained"),
+        pytest.param({"registries": {"extra": [{"hots": "a.example"}]}}, "hots", id="typo in a list"),
+        pytest.param({"registries": {"authorities": {"a.pem": "hello"}}}, "a.pem", id="no certificate"),
+        pytest.param({"registries": {"authorities": {"registries.yaml": AUTHORITY}}}, "registries.yaml", id="the list"),
         pytest.param(
             {"webhook": {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}},
             "key",
@@ -159,6 +162,17 @@ def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: s
         pytest.param({"certificates": {"clientNames": ["api"]}}, "without certificates.clientCA", id="names alone"),
         pytest.param({"policies": {"defaults": False}}, "there are no policies", id="no policies"),
         pytest.param({"hostNetwork": True, "port": 10250}, "the kubelet has", id="the kubelet's port"),
+        pytest.param(
+            {"registries": {"enabled": True, "presets": []}}, "no registry may be asked", id="look-ups of nothing"
+        ),
+        pytest.param(
+            {"registries": {"credentialsSecret": "logins"}}, "registries.enabled is not", id="logins for nobody"
+        ),
+        pytest.param(
+            {"registries": {"extra": [{"host": "a.example", "caFile": "a.pem"}]}},
+            "caFile a.pem for a.example, which is not in registries.authorities",
+            id="an authority that is not there",
+        ),
         pytest.param({"extraArgs": ["--port=9"]}, "extraArgs has --port", id="an argument twice"),
         pytest.param(
             {"webhook": {"matchConditions": "always"}, "kubeVersion": "1.26.4"},

@@ -15,6 +15,8 @@ SELF: dict[str, Any] = {}
 CERT_MANAGER = {"certificates": {"source": "certManager"}}
 EXISTING = {"certificates": {"source": "existing", "existing": {"secretName": "mine"}}}
 
+LOOKING_UP: dict[str, Any] = {"registries": {"enabled": True}}
+
 TEAM = yaml.safe_dump(
     {
         "apiVersion": "gpupolicy.dev/v1alpha1",
@@ -137,6 +139,27 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
                 "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "gpu-policy"}},
             }
         ],
+    },
+    "images are looked up": dict(LOOKING_UP),
+    "images are looked up in registries of our own": {
+        "certificates": {"source": "certManager"},
+        "registries": {
+            "enabled": True,
+            "presets": ["docker.io", "nvcr.io"],
+            "extra": [
+                {
+                    "host": "registry.corp.example:5000",
+                    "tokenHosts": ["auth.corp.example:8444"],
+                    "blobHosts": ["*.s3.corp.example"],
+                    "privateAddresses": ["10.1.0.0/16"],
+                    "caFile": "corp.pem",
+                },
+                {"host": "*.lab.example", "plainHTTP": True},
+            ],
+            "authorities": {"corp.pem": AUTHORITY},
+            "credentialsSecret": "registry-logins",
+        },
+        "networkPolicy": {"egress": {"registryPorts": [443, 8443], "registryCidrs": ["192.0.2.0/24"]}},
     },
     "every pod is asked about": {
         "webhook": {

@@ -30,6 +30,7 @@ def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
             {"certificates": {"source": "existing", "existing": {"secretName": "mine"}}},
             id="a certificate of one's own",
         ),
+        pytest.param({"registries": {"enabled": True}}, id="look-ups"),
     ],
 )
 def test_the_rights_that_are_needed_are_those_that_the_chart_grants(values: dict[str, Any]) -> None:

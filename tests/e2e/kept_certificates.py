@@ -2,7 +2,7 @@
 
 import base64
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import yaml
 from certs.authority import read_certificate
 from certs.material import Material, material_of
 from certs.trust import read_bundle
+from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ROOT
 from tests.e2e.load_balancer import free_ports
@@ -27,23 +28,37 @@ POLICIES = {
     + JUDGING["judged"],
 }
 """In the namespaces `judged-*` nothing is injected, since a server of 1.20 built with a current Go takes no patch."""
+KEPT = (SECRET, "gpu-policy-images")
 RIGHTS = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount")
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/{}"
 
 
 class KeptSite:
-    """An installation named like its namespace: the objects of deploy/install.yaml that certificates touch."""
+    """An installation named like its namespace: the objects of a manifest that the replicas read and write.
 
-    def __init__(self, plane: ControlPlane, namespace: str, directory: Path, *, replicas: int = 2) -> None:
+    `arguments` are further ones of each replica.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        namespace: str,
+        directory: Path,
+        *,
+        replicas: int = 2,
+        manifest: Sequence[dict[str, Any]] = (),
+        arguments: Sequence[str] = (),
+    ) -> None:
         self.plane = plane
         self.name = namespace
         self.directory = directory
+        self._arguments = arguments
         plane.namespace(namespace)
         self.judged = plane.namespace(f"judged-{namespace}")
         self.ports = free_ports(replicas)
         plane.webhook_service(namespace, namespace, self.ports[0])
-        objects = [self._renamed(one) for one in yaml.safe_load_all((ROOT / "deploy" / "install.yaml").read_text())]
-        self._objects = [one for one in objects if one["kind"] in RIGHTS or one["kind"] == "Secret"]
+        objects = [self._renamed(one) for one in manifest or shipped()]
+        self._objects = [one for one in objects if one["kind"] in RIGHTS or one["metadata"]["name"] in KEPT]
         self._configurations = [self._lead_here(one) for one in objects if "WebhookConfiguration" in one["kind"]]
         plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([*self._objects, *self._configurations]))
         self.registration = directory / "webhooks.yaml"
@@ -140,6 +155,7 @@ class KeptSite:
             f"--certificate-name={self.name}.{self.name}.svc",
             "--certificate-settle-seconds=3",
             f"--registration={self.registration}",
+            *self._arguments,
         ]
         return Replica(folder, self.ports[number], POLICIES, arguments)
 

@@ -24,8 +24,8 @@ defaults
   retries 0
   no option redispatch
   timeout connect 2s
-  timeout client {idle}
-  timeout server {idle}
+  timeout client 10m
+  timeout server 10m
   timeout check 2s
 frontend service
   bind 127.0.0.1:{port}
@@ -42,15 +42,12 @@ backend replicas
 class LoadBalancer:
     """`port` of the loopback address leads to the `members`, ports of the same address. Start it from the main thread.
 
-    `probe` is the page that decides about membership, `extra` are further settings of each member, as in EAGER, and
-    `idle` is the time after which a connection that nobody uses is closed.
+    `probe` is the page that decides about membership, `extra` are further settings of each member, as in EAGER.
     """
 
-    def __init__(
-        self, directory: Path, members: Sequence[int], *, probe: str = "/readyz", extra: str = "", idle: str = "10m"
-    ) -> None:
+    def __init__(self, directory: Path, members: Sequence[int], *, probe: str = "/readyz", extra: str = "") -> None:
         self.port, self._stats_port = free_ports(2)
-        text = _CONFIGURATION.format(port=self.port, stats_port=self._stats_port, probe=probe, extra=extra, idle=idle)
+        text = _CONFIGURATION.format(port=self.port, stats_port=self._stats_port, probe=probe, extra=extra)
         self._file = directory / "haproxy.cfg"
         self._file.write_text(text + "".join(f"  server {port} 127.0.0.1:{port}\n" for port in members))
         self._daemon: Daemon | None = None

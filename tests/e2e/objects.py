@@ -58,6 +58,32 @@ spec:
     gpuLimits: {mode: audit, maxPerPod: 1}
     visibleDevices: {mode: audit}
 """,
+    "judgedcuda": f"""\
+spec:
+  namespaces: ["judgedcuda-*"]
+  rules:
+    cudaDriver: {{steer: false}}
+{JUDGED}""",
+    "knowing": f"""\
+spec:
+  namespaces: ["knowing-*"]
+  rules:
+    cudaDriver: {{steer: false, unknown: deny}}
+{JUDGED}""",
+    "growing": f"""\
+spec:
+  namespaces: ["growing-*"]
+  nodePools:
+    - {{name: spot, labels: {{pool: spot}}, driver: "580.95.05", product: NVIDIA-H100-80GB-HBM3}}
+  rules:
+    cudaDriver: {{steer: false}}
+{JUDGED}""",
+    "steered": """\
+spec:
+  namespaces: ["steered-*"]
+  rules:
+    tolerations: {mode: enforce}
+""",
 }
 
 

@@ -1,6 +1,7 @@
 """Several replicas of the webhook as processes, each with policies of its own, as each has its own kubelet."""
 
 import http.client
+import json
 import os
 import signal
 import ssl
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 from tests.e2e.daemon import Daemon
 from tests.e2e.installation import COMMAND
@@ -96,6 +98,15 @@ class Replica:
             connection.request("GET", path)
             response = connection.getresponse()
             return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def ask(self, path: str, review: Any) -> Any:
+        """The response to an AdmissionReview, sent past the API server."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=self._tls)
+        try:
+            connection.request("POST", path, json.dumps(review), {"Content-Type": "application/json"})
+            return json.loads(connection.getresponse().read())["response"]
         finally:
             connection.close()
 

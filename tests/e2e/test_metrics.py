@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from prometheus_client.samples import Sample
 
 from tests.counted import DAY, counted, labels_by_name, samples
@@ -14,6 +15,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import REFUSED_EARLY
 from tests.e2e.kept_certificates import CONFIGURATION, KINDS, KeptSite
 from tests.e2e.objects import gpu_pod
+from tests.installation.test_serving import LISTED
 from tests.monitoring.promql import OF_THE_API_SERVER
 
 NUMBERS = count(1)
@@ -27,7 +29,11 @@ def create(site: KeptSite, pod: dict[str, Any]) -> int:
 @pytest.fixture
 def site(control_plane: ControlPlane, tmp_path: Path) -> Iterator[KeptSite]:
     """One replica that keeps its certificates, registered and asked."""
-    site = KeptSite(control_plane, f"measured-{next(NUMBERS)}", tmp_path, replicas=1)
+    file = tmp_path / "registries.yaml"
+    file.write_text(yaml.safe_dump(LISTED))
+    name = f"measured-{next(NUMBERS)}"
+    looking_up = [f"--registries={file}", f"--image-results={name}/gpu-policy-images"]
+    site = KeptSite(control_plane, name, tmp_path, replicas=1, arguments=looking_up)
     try:
         site.start()
         eventually(lambda: create(site, REFUSED_EARLY) == 403)

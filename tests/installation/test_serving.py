@@ -23,6 +23,8 @@ REGISTRATION = [
     for kind in ("Mutating", "Validating")
 ]
 
+LISTED = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "Registries", "spec": {"presets": ["docker.io"]}}
+
 
 def serving(tmp_path: Path, *more: str, kubeconfig: str = "") -> list[str]:
     (tmp_path / "kubeconfig").write_text(kubeconfig or kubeconfig_of("https://127.0.0.1:9"))
@@ -70,10 +72,22 @@ def test_without_an_api_server_it_waits_says_so_and_ends_when_told(tmp_path: Pat
         pytest.param(["--client-name=kube-apiserver"], "--client-name needs --client-ca", id="name without authority"),
         pytest.param(["--inventory=inventory.yaml"], "with --inventory there is none", id="no cluster"),
         pytest.param(["--registration=nowhere"], "nowhere: cannot be read (No such file", id="no registration"),
+        pytest.param(["--registry-credentials=a"], "need --registries, the registries that may be asked", id="no list"),
+        pytest.param(["--image-results=a/b"], "need --registries, the registries that may be asked", id="no look-ups"),
+        pytest.param(["--registries=nowhere.yaml"], "nowhere.yaml: the file cannot be read", id="no registries"),
+        pytest.param(
+            ["--registries=REGISTRIES", "--image-results=a"], "is not of the form NAMESPACE/NAME", id="no place"
+        ),
+        pytest.param(
+            ["--registries=REGISTRIES", "--registry-credentials=nowhere.json"], "nowhere.json", id="no credentials"
+        ),
         pytest.param(["--certificate-name=a b"], "'a b' is neither a DNS name nor an IP address", id="odd name"),
     ],
 )
 def test_arguments_that_make_no_sense_are_explained(change: list[str], message: str, tmp_path: Path) -> None:
+    registries = tmp_path / "registries.yaml"
+    registries.write_text(yaml.safe_dump(LISTED))
+    change = [argument.replace("REGISTRIES", str(registries)) for argument in change]
     done = subprocess.run(serving(tmp_path, *change), capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
     assert message in done.stderr

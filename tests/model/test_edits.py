@@ -220,3 +220,11 @@ def test_only_preferences_can_be_lost_without_harm():
     assert [edit.is_preference for edit in (PreferNodes(GPU, 1), Annotate("a", "b"))] == [True, True]
     assert not RequireNodes(GPU, None).is_preference
     assert not AddToleration(TOLERATION).is_preference
+
+
+def test_a_list_that_was_replaced_does_not_lend_its_place_to_another():
+    """An empty list of the author is copied, then replaced; what comes after it in memory is not ours to change."""
+    for _ in range(200):  # memory is not given again each time
+        raw = {"spec": {"tolerations": [], "containers": []}}
+        draft = apply(raw, [AddToleration(TOLERATION), *([RequireNodes(ZONE, None)] * 2)])
+        assert jsonpatch.apply_patch(raw, draft.patch) == draft.object

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.policy.globs import fault_in, matcher, overlap
+from webhook.policy.globs import fault_in, overlap
 
 NAMES = [
     name
@@ -30,11 +30,6 @@ def test_two_globs_overlap_exactly_when_some_name_matches_both(one: str, other: 
         assert fnmatchcase(witness, one)
         assert fnmatchcase(witness, other)
         assert len(witness) == len(common[0])
-
-
-@given(patterns, st.sampled_from(NAMES))
-def test_a_glob_matches_as_in_the_shell(pattern: str, name: str) -> None:
-    assert bool(matcher(pattern).fullmatch(name)) == fnmatchcase(name, pattern)
 
 
 @pytest.mark.parametrize(

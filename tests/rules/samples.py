@@ -8,6 +8,7 @@ from typing import Any
 import jsonpatch
 
 from webhook.model.edits import Edit, apply
+from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.rules.rule import Advice, Rule, RuleSettings, Violation
@@ -22,12 +23,16 @@ class Cluster:
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     nodes: Sequence[NodeClass] = ()
     selects: Callable[[Pod], bool] = lambda _: True
+    images: Mapping[str, ImageSight] = field(default_factory=dict)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)
 
     def candidates(self, pod: Pod) -> Sequence[NodeClass]:
         return self.nodes if self.selects(pod) else ()
+
+    def image(self, reference: str) -> ImageSight:
+        return self.images.get(reference, NOT_LOOKED_UP)
 
 
 NOTHING_KNOWN = Cluster()

@@ -17,7 +17,7 @@ from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import gpu_pod
 from tests.e2e.replica_set import Replica
 
-NAME = "gpu-policy"
+NAME, NAMESPACE = "gpu-policy", "upgraded"
 TENANT = "judged-upgrade"
 
 
@@ -73,14 +73,14 @@ def test_upgrades_and_rollbacks_leave_no_gap(
             "labels": {"admissions.enforcer/disabled": "true"},
         },
     }
-    plane.namespace(NAME)
+    plane.namespace(NAMESPACE)
     plane.namespace(TENANT)
-    where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={NAME}")
+    where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={NAMESPACE}")
     registration = tmp_path / "webhooks.yaml"
     registration.write_text(yaml.safe_dump_all(rendered(before).configurations))
     arguments = [
         f"--kubeconfig={plane.kubeconfig}",
-        f"--certificate-secret={NAME}/gpu-policy-tls",
+        f"--certificate-secret={NAMESPACE}/gpu-policy-tls",
         f"--certificate-dir={tmp_path / 'tls'}",
         "--certificate-name=localhost",
         f"--registration={registration}",

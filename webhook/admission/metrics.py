@@ -30,6 +30,8 @@ NAMESPACE_SERIES = 200
 """Namespaces with series of their own unless said otherwise."""
 REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded")
 """Why a request got no decision."""
+LOOKUP_RESULTS = ("found", "unchanged", "refused", "failed", "bug")
+"""What becomes of a look-up of an image."""
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _RESULTS = {"mutate": ("allowed", "patched", "refused"), "validate": ("allowed", "refused")}
@@ -75,6 +77,7 @@ class Metrics:
         self._count_of, self._finding_of, self._injection_of = Series(requests), Series(findings), Series(injections)
         self._error_of, self._latency_of = Series(errors), Series(latency)
         self._namespace_of = NamespaceSeries(namespaces, namespace_series)
+        self._lookup_of: Series
         self._watch(
             "gpu_policy_policy_info",
             "1 for the policy set in force, by content hash.",
@@ -162,6 +165,30 @@ class Metrics:
             "configuration",
         )
 
+    def watch_images(
+        self, known: Callable[[], int], pending: Callable[[], int], shared: Callable[[], bool | None]
+    ) -> None:
+        """Show what the look-ups of images know, read at each scrape, and begin to count them.
+
+        `shared` says whether results were exchanged with the other replicas when it was last tried, None where they
+        never are.
+        """
+        text = f"Look-ups of images in their registries, by result ({', '.join(LOOKUP_RESULTS)})."
+        self._lookup_of = Series(self._counter("gpu_policy_image_lookups", ["result"], text))
+        for result in LOOKUP_RESULTS:
+            self._lookup_of[(result,)].inc(0)
+        self._watch("gpu_policy_images_known", "Image references whose configuration is known.", lambda: {(): known()})
+        self._watch(
+            "gpu_policy_images_pending",
+            "Image references that wait for a look-up, or are being looked up.",
+            lambda: {(): pending()},
+        )
+        self._watch(
+            "gpu_policy_image_results_shared",
+            "1 if results of look-ups were exchanged with the other replicas when it was last tried, 0 if that failed.",
+            lambda: {} if (fine := shared()) is None else {(): fine},
+        )
+
     def policies(self, content_hash: str, *, is_current: bool, failures: int) -> None:
         """Show the policy set in force and how its last reload went."""
         self._policy_hash = content_hash
@@ -185,6 +212,10 @@ class Metrics:
     def error(self, reason: str) -> None:
         """Count a request that got no decision, for one of REASONS."""
         self._error_of[(reason,)].inc()
+
+    def image_lookup(self, result: str) -> None:
+        """Count one look-up of an image, with one of LOOKUP_RESULTS; after `watch_images`."""
+        self._lookup_of[(result,)].inc()
 
     def page(self) -> bytes:
         """All metrics in the Prometheus text format."""

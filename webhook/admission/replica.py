@@ -12,6 +12,7 @@ from webhook.admission.service import Service
 from webhook.cluster.inventory import load_inventory
 from webhook.cluster.source import FactsSource, StaticFacts
 from webhook.policy.store import PolicyStore, ReloadStatus
+from webhook.registry.sight import Sights
 
 _LOG = logging.getLogger("gpu_policy")
 
@@ -43,22 +44,34 @@ class Companion(Protocol):
         """End, within 2 seconds."""
 
 
+class LookUps(Companion, Sights, Protocol):
+    """A companion that looks images up, and is asked about them."""
+
+
 class Replica:
-    """A WSGI application with a life: made after the fork, drained on SIGTERM, closed at the end."""
+    """A WSGI application with a life: made after the fork, drained on SIGTERM, closed at the end.
+
+    Without `images` nothing is looked up in registries.
+    """
 
     def __init__(
-        self, sources: Sources, *, namespace_series: int = NAMESPACE_SERIES, companions: Sequence[Companion] = ()
+        self,
+        sources: Sources,
+        *,
+        namespace_series: int = NAMESPACE_SERIES,
+        images: LookUps | None = None,
+        companions: Sequence[Companion] = (),
     ) -> None:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
         self._facts = sources.facts()
-        self._service = Service(self._policies, self._facts, self._metrics)
+        self._service = Service(self._policies, self._facts, self._metrics, images)
         self._wsgi = create_app(self._service).wsgi_app
         self._reloaded(self._policies.status)
         self._policies.watch()
         self._facts.start()
-        self._companions = companions
-        for companion in companions:
+        self._companions = companions if images is None else (*companions, images)
+        for companion in self._companions:
             companion.start(self._metrics)
         _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
 

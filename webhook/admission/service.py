@@ -8,16 +8,23 @@ from webhook.admission.phases import Decision
 from webhook.admission.review import Request
 from webhook.cluster.source import FactsSource
 from webhook.policy.store import PolicyStore
+from webhook.registry.sight import Sights, WithImages
 from webhook.rules.rule import Facts
 
 
 class Service:
-    """One replica: the policies and facts it decides with, and whether it is ready to."""
+    """One replica: the policies and facts it decides with, and whether it is ready to.
 
-    def __init__(self, policies: PolicyStore, facts: FactsSource, metrics: Metrics) -> None:
+    Without `images` nothing is looked up in registries.
+    """
+
+    def __init__(
+        self, policies: PolicyStore, facts: FactsSource, metrics: Metrics, images: Sights | None = None
+    ) -> None:
         self.policies = policies
         self.facts = facts
         self.metrics = metrics
+        self._images = images
         self.is_draining = False
         metrics.watch_readiness(lambda: not self.not_ready())
         metrics.watch_facts(
@@ -45,11 +52,14 @@ class Service:
 
     def mutate(self, review: Request, facts: Facts) -> Decision:
         """Answer the mutating phase."""
-        return phases.mutate(review, self.policies.current, facts, self.policies.recent())
+        return phases.mutate(review, self.policies.current, self._with_images(facts), self.policies.recent())
 
     def validate(self, review: Request, facts: Facts) -> Decision:
         """Answer the validating phase."""
-        return phases.validate(review, self.policies.current, facts, self.policies.recent())
+        return phases.validate(review, self.policies.current, self._with_images(facts), self.policies.recent())
+
+    def _with_images(self, facts: Facts) -> Facts:
+        return facts if self._images is None else WithImages(facts, self._images)
 
     def readiness(self) -> tuple[str, int]:
         """The text and status code of /readyz: every check on a line of its own."""

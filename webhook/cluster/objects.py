@@ -5,13 +5,13 @@ texts, equal sets of label keys and equal hardware are one object each, shared b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from webhook.model.accelerators import accelerator
 from webhook.model.node import GPU_LABELS, NodeClass, RuntimeClass
-from webhook.model.selectors import Expression, Operator
+from webhook.model.selectors import Expression, Operator, as_integer
 from webhook.model.tolerations import Taint, toleration_from_raw
 
 TRANSIENT_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -22,13 +22,18 @@ _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node. `kind` is the class it belongs to, counted as 1; `keys` gives the place of a label in `values`."""
+    """One node. `kind` is the class it belongs to, counted as 1; `keys` gives the place of a label in `values`.
+
+    `gpus` is the number of GPUs in its capacity when it was read, slices and shares counted each. Rules do not see it,
+    and a node that differs in nothing else counts as the same.
+    """
 
     name: str
     uid: str
     kind: NodeClass
     keys: Mapping[str, int]
     values: tuple[str, ...]
+    gpus: int = field(default=0, compare=False)
 
     def label(self, key: str) -> str | None:
         """The value of a label, None where the node has no such label."""
@@ -69,6 +74,7 @@ def node_from_raw(raw: object) -> Node | None:
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
+        _gpus(_mapping(status.get("capacity"))),
     )
 
 
@@ -109,6 +115,11 @@ def _taints(raw: object) -> tuple[Taint, ...]:
 def _gpu_resources(amounts: Mapping[Any, Any]) -> frozenset[str]:
     """The GPU resource names, also those that read 0, as they do while a device plugin restarts."""
     return frozenset(name for name in amounts if isinstance(name, str) and accelerator(name) is not None)
+
+
+def _gpus(amounts: Mapping[Any, Any]) -> int:
+    counts = (as_integer(_text(amounts[name])) for name in _gpu_resources(amounts))
+    return sum(count for count in counts if count is not None and count > 0)
 
 
 def _runtime_handlers(raw: object) -> frozenset[str] | None:

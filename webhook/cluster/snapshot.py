@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from webhook.cluster.masks import Mask
 from webhook.cluster.objects import Node, node_from_raw, runtime_class_from_raw
 from webhook.cluster.table import NodeTable
+from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression, Term
@@ -49,6 +50,10 @@ class Snapshot:
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """The RuntimeClass of this name, None where the cluster has none."""
         return self._runtime_classes.get(name)
+
+    def image(self, reference: str) -> ImageSight:  # noqa: ARG002  # nodes know nothing of images
+        """Nothing: no registry is asked."""
+        return NOT_LOOKED_UP
 
     def candidates(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from webhook.doctor import (
     certificates,
     configurations,
+    images,
     namespaces,
     platform,
     rights,
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     # What they decide by.
     Check("policies", platform.policies),
     Check("references", platform.references),
+    Check("images", images.look),
     Check("replicas", served.look),
     # All of it together.
     Check("pods", trial.look),

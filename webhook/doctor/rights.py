@@ -64,6 +64,10 @@ def needed(workload: Workload, place: Place) -> Iterator[Right]:
         for verb in ("get", "update"):
             yield Right(verb, "", "secrets", "certificates are kept there", secret, place.namespace)
         yield Right("create", "", "secrets", "certificates are made on the first start", "", place.namespace)
+    if results := workload.image_results:
+        for verb in ("get", "update"):
+            purpose = "what is found out about images is shared there"
+            yield Right(verb, "", "configmaps", purpose, results, place.namespace)
 
 
 def _has(account: str, right: Right, installation: Installation) -> bool:

@@ -68,6 +68,11 @@ class Workload:
         return next((source["secretName"] for source in self._mounted(place, "secret") if "secretName" in source), "")
 
     @property
+    def image_results(self) -> str:
+        """The ConfigMap in which the replicas share what they know of images; empty where they do not."""
+        return self.arguments.get("image-results", "").rpartition("/")[2]
+
+    @property
     def policy_config_maps(self) -> tuple[Object, ...]:
         """The ConfigMaps with the policies, in their order: `name` and perhaps `items`, as a volume has them."""
         place = PurePosixPath(self.arguments.get("policies", "/"))

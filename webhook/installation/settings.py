@@ -23,9 +23,7 @@ class KeptCertificates:
         cls, secret: str, directory: Path | None, names: tuple[str, ...], settle_seconds: float
     ) -> "KeptCertificates":
         """The same from what a command line gives; ValueError says what is wrong with it."""
-        namespace, _, name = secret.partition("/")
-        if not namespace or not name or "/" in name:
-            raise ValueError(f"--certificate-secret: {secret!r} is not of the form NAMESPACE/NAME")
+        namespace, name = _place("--certificate-secret", secret)
         if directory is None:
             raise ValueError("--certificate-secret needs --certificate-dir, a directory that this replica may write")
         if not names:
@@ -44,3 +42,47 @@ class InstallationSettings:
     registration_file: Path | None
     """The webhook configurations as they were installed."""
     kubeconfig: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapPlace:
+    """Where a ConfigMap is."""
+
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Its API path."""
+        return f"/api/v1/namespaces/{self.namespace}/configmaps/{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSettings:
+    """How the replicas look images up in their registries; `kubeconfig` is None inside the cluster."""
+
+    registries_file: Path
+    """The registries that may be asked."""
+    credentials_file: Path | None
+    """What is shown to them, in the format of Docker's config.json."""
+    results: ConfigMapPlace | None
+    """Where the replicas share what they find; None where each keeps it to itself."""
+    kubeconfig: Path | None = None
+
+    @classmethod
+    def of(
+        cls, registries: Path, credentials: Path | None, results: str | None, kubeconfig: Path | None
+    ) -> "ImageSettings":
+        """The same from what a command line gives; ValueError says what is wrong with it."""
+        place = None if results is None else ConfigMapPlace(*_place("--image-results", results))
+        return cls(registries, credentials, place, kubeconfig)
+
+
+def _place(option: str, text: str) -> tuple[str, str]:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise ValueError(f"{option}: {text!r} is not of the form NAMESPACE/NAME")
+    return namespace, name

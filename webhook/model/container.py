@@ -74,6 +74,7 @@ class Container:
     is_privileged: bool = False
     has_claims: bool = False
     asks_gpu_attributes: bool = False
+    image: str = ""
     gpu_count: int = 0
     """GPUs of all names together; a slice and a shared GPU count as one."""
 
@@ -114,6 +115,7 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_
         asks_gpu_attributes=any(
             is_gpu_attribute(resource) and _positive(resource_names[resource]) for resource in resource_names
         ),
+        image=text(raw.get("image"), "image"),
         gpu_count=sum([request.count for request in asked]),
     )
 

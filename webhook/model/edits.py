@@ -26,7 +26,7 @@ class Draft:
         self.object: dict[str, Any] = dict(raw)
         self.patch: list[dict[str, Any]] = []
         self._base = base
-        self._owned: set[int] = {id(self.object)}
+        self._owned: dict[int, Any] = {id(self.object): self.object}  # kept alive, or an id might be given again
 
     def get(self, path: Path) -> Any:
         """What stands at `path` of the pod; None where nothing does."""
@@ -68,7 +68,7 @@ class Draft:
             if id(child) not in self._owned:
                 child = dict(child) if isinstance(child, dict) else list(child)
                 parent[key] = child
-                self._owned.add(id(child))
+                self._owned[id(child)] = child
             parent = child
         return parent, len(path)
 

@@ -9,8 +9,10 @@ from webhook.model.tolerations import Taint, Toleration
 GPU_LABELS: tuple[str, ...] = (
     "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-gpu-driver-version",
+    "eks.amazonaws.com/instance-gpu-name",
     "gpu.nvidia.com/class",
     "k8s.amazonaws.com/accelerator",
+    "karpenter.azure.com/sku-gpu-name",
     "karpenter.k8s.aws/instance-gpu-name",
     "kubernetes.io/arch",
     "kubernetes.io/os",
@@ -55,6 +57,24 @@ class NodeClass:
     gpu_resources: frozenset[str] = frozenset()
     runtime_handlers: frozenset[str] | None = None
     count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Nodes that a platform declares although none of them may exist now, because the pool scales from zero.
+
+    `labels` are all that its nodes will have, sorted by key; `gpus` is the number of GPUs on each, None where nobody
+    said.
+    """
+
+    name: str
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+    gpu_resources: frozenset[str] = frozenset()
+    gpus: int | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # pools are looked up on every review, and those of one policy differ in their names
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,9 @@ def _read(spec: Mapping[str, Any], spec_path: str, annotations: Mapping[str, Any
 
 
 def placed(pod: Pod, raw: Mapping[str, Any]) -> Pod:
-    """`pod` after its tolerations and node affinity were completed to those of `raw`; nothing else is read anew."""
-    return replace(pod, **_placement(raw["spec"]))
+    """`pod` with the tolerations, node affinity and RuntimeClass that `raw` got; nothing else is read anew."""
+    spec = raw["spec"]
+    return replace(pod, **_placement(spec), runtime_class=spec.get("runtimeClassName"))
 
 
 def _placement(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from webhook.model.globs import is_glob
 from webhook.policy.errors import Faults
-from webhook.policy.globs import is_glob, overlap
+from webhook.policy.globs import overlap
 from webhook.policy.policy_set import Policy
 from webhook.policy.source import Claim, PolicySource
 

@@ -3,18 +3,14 @@
 import re
 from collections import deque
 from collections.abc import Iterator
-from functools import lru_cache
 from string import ascii_lowercase, digits
+
+from webhook.model.globs import is_glob
 
 MAX_NAME = 63
 """Most characters in a namespace's name (a DNS label, RFC 1123)."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _GLOB = re.compile(r"[a-z0-9*?]([a-z0-9*?-]*[a-z0-9*?])?")
-
-
-def is_glob(pattern: str) -> bool:
-    """Whether the pattern stands for more than its own text."""
-    return "*" in pattern or "?" in pattern
 
 
 def fault_in(pattern: str) -> str:
@@ -29,12 +25,6 @@ def fault_in(pattern: str) -> str:
         f'"{shown}" cannot be a namespace; names have up to {MAX_NAME} lower-case letters, digits and inner dashes, '
         "and the only wildcards are * and ?"
     )
-
-
-@lru_cache(maxsize=4096)
-def matcher(pattern: str) -> re.Pattern[str]:
-    """The glob as a regular expression to be used with fullmatch: * is any text, ? is one character."""
-    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."))
 
 
 def overlap(one: str, other: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from webhook.model.node import NodePool
 from webhook.policy.claims import Claims
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.errors import Faults
@@ -62,6 +63,22 @@ class _Merged:
     bound: BoundRule | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Pools:
+    """The node pools of one policy: as values, as written, and the file that declares them."""
+
+    pools: tuple[NodePool, ...] = ()
+    written: tuple[Any, ...] = ()
+    origin: str = ""
+
+    @classmethod
+    def of(cls, source: PolicySource | None) -> "_Pools":
+        if source is None or not source.pools:
+            return cls()
+        written = (each.model_dump(mode="json", by_alias=True, exclude_unset=True) for each in source.pools)
+        return cls(tuple(each.pool for each in source.pools), tuple(written), source.file)
+
+
 class _Binder:
     """Merges, validates and binds the rules of one policy after the other, sharing what is equal."""
 
@@ -85,7 +102,12 @@ class _Binder:
             if rule.key in self._default_nodes
         }
         self._default_files = (DEFAULT_FILE,) if default is not None else ()
-        self.default = self._policy(default.name, self._default_files, self._default_rules) if default else None
+        self._default_pools = _Pools.of(default)
+        self.default = (
+            self._policy(default.name, self._default_files, self._default_rules, self._default_pools)
+            if default is not None
+            else None
+        )
 
     def bind(self, source: PolicySource) -> Policy:
         """The policy of a namespace's file, merged over the default; what is faulty is left out and recorded."""
@@ -95,13 +117,15 @@ class _Binder:
             if own is not None:
                 node = merge_rule(rule, self._default_nodes.get(rule.key), own)
                 merged[rule.key] = self._merge(rule, node, source.file)
-        return self._policy(source.name, (*self._default_files, source.file), merged)
+        pools = self._default_pools if source.pools is None else _Pools.of(source)
+        return self._policy(source.name, (*self._default_files, source.file), merged, pools)
 
-    def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged]) -> Policy:
+    def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged], pools: _Pools) -> Policy:
         active = [merged[rule.key] for rule in self._rules if rule.key in merged]
         bound = tuple(each.bound for each in active if each.bound is not None)
         content = {each.bound.rule.key: each.written for each in active if each.bound is not None}
-        policy = Policy(name, files, content_hash(content), bound)
+        written = [content, pools.written] if pools.written else content
+        policy = Policy(name, files, content_hash(written), bound, pools.pools, pools.origin)
         previous = self._previous.get(name)
         return previous if previous is not None and previous == policy else policy
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from webhook.policy.globs import is_glob, matcher
+from webhook.model.globs import is_glob, matcher
+from webhook.model.node import NodePool
 from webhook.policy.schema import DEFAULT_FILE
 from webhook.rules.rule import Mode, Rule, RuleSettings, Stage
 
@@ -41,12 +42,15 @@ class Policy:
     """What holds in a namespace: the rules that are not disabled, in the order of the list of rules.
 
     `files` are the names of the files that contributed, the default first; `hash` is of the merged content.
+    `pools_origin` is the file that declares the node pools, empty where none does.
     """
 
     name: str
     files: tuple[str, ...]
     hash: str
     rules: tuple[BoundRule, ...]
+    node_pools: tuple[NodePool, ...] = ()
+    pools_origin: str = ""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate, one tuple for each stage, in the order of stages."""
     validators: tuple[BoundRule, ...] = field(init=False)

@@ -6,7 +6,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from webhook.policy.schema import API_VERSION, DEFAULT_FILE, Schema, rule_schema, settings_schema
+from webhook.policy.schema import (
+    API_VERSION,
+    DEFAULT_FILE,
+    Schema,
+    part_at,
+    policy_schema,
+    rule_schema,
+    settings_schema,
+)
 from webhook.policy.wording import describe
 from webhook.rules import RULES
 from webhook.rules.rule import InjectionSettings, Rule, RuleSettings
@@ -54,9 +62,36 @@ Every rule has a `mode`, which means the same everywhere:
 """
 
 
+_POOLS = """
+## Node pools
+
+A pool that scales from zero may have no node when a pod is created. `spec.nodePools` declares what its nodes will be
+like, and rules that ask where a pod could land then count it in:
+
+```yaml
+spec:
+  nodePools:
+    - name: h100-spot
+      labels: {cloud.google.com/gke-nodepool: h100-spot}
+      taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]
+      driver: "550.54.15"
+      product: NVIDIA-H100-80GB-HBM3
+      gpus: 8
+```
+
+A pool is matched like a node: nodeSelector, required node affinity, taints and GPU resources must fit. It has the
+labels that GPU Feature Discovery will publish of its driver and GPU; a pod that selects by something else, such as a
+zone, fits only if `labels` say so. A pod that names its node, in `nodeName` or by its host name, fits no pool.
+
+A namespace's list replaces that of `_default.yaml`; `[]` declares none. `gpu-policy policy show NAMESPACE` prints the
+pools with all their labels.
+
+"""
+
+
 def rules_reference(rules: Sequence[Rule] = RULES) -> str:
     """The text of docs/rules.md."""
-    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules)))
+    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules), _pools()))
 
 
 def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
@@ -94,13 +129,25 @@ def _rule(rule: Rule) -> str:
     own = [key for key, part in schema["properties"].items() if part != shared.get(key)]
     parts = [f"\n## `{rule.key}`\n\n{_module_docstring(rule) or rule.promise}\n"]
     parts.append("\n" + _table(schema, own) if own else "\nIt has no settings of its own.\n")
-    for key in own:
-        entries = schema["properties"][key].get("items", {})
-        if "properties" in entries:
-            parts.append(f"\nEach entry of `{key}`:\n\n" + _table(entries, list(entries["properties"])))
+    parts += _entries(schema, own)
     groups = (" and ".join(f"`{key}`" for key in sorted(group)) for group in rule.settings.exclusive)
     parts.extend(f"\n{group} exclude each other.\n" for group in groups)
     return "".join(parts)
+
+
+def _pools() -> str:
+    """How node pools are declared."""
+    pool = part_at(policy_schema(()), ("spec", "nodePools", 0))
+    keys = list(pool["properties"])
+    return "".join((_POOLS, _table(pool, keys), *_entries(pool, keys)))
+
+
+def _entries(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
+    """A table for each key that holds a list of maps."""
+    for key in keys:
+        entries = schema["properties"][key].get("items", {})
+        if "properties" in entries:
+            yield f"\nEach entry of `{key}`:\n\n" + _table(entries, list(entries["properties"]))
 
 
 def _table(schema: Schema, keys: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import to_jsonable_python
 
 from webhook.model.quantity import format_bytes
+from webhook.policy.pools import PoolSettings
 from webhook.rules import RULES
 from webhook.rules.rule import Rule, RuleSettings
 
@@ -47,6 +48,9 @@ class Spec(_Part):
     exact name beats a longer glob, which beats a shorter one, which beats `_default.yaml`."""
     rules: dict[str, dict[str, Any]]
     """Settings of each rule, merged over those of `_default.yaml`; a rule named in neither file is disabled."""
+    node_pools: tuple[PoolSettings, ...] | None = None
+    """Pools of nodes that may have no node at the moment, because they scale from zero: pods may land there too. A
+    namespace's list replaces that of `_default.yaml`."""
 
 
 class PolicyFile(_Part):

@@ -6,6 +6,7 @@ from typing import Any
 import yaml
 
 from webhook.policy.policy_set import BoundRule, PolicySet
+from webhook.policy.pools import as_declared
 from webhook.policy.schema import API_VERSION, as_written, part_at, rule_schema
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule
@@ -19,19 +20,24 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
         for rule in rules
     }
     head = {"apiVersion": API_VERSION, "kind": "GPUPolicy", "metadata": {"name": namespace}}
-    return {**head, "spec": {"rules": settings}}
+    pools = [as_declared(pool) for pool in policies.for_namespace(namespace).node_pools]
+    return {**head, "spec": {**({"nodePools": pools} if pools else {}), "rules": settings}}
 
 
 def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
-    """The same as YAML, with a comment for each rule that names the file which had the last word on it."""
+    """The same as YAML, with comments that name the file which had the last word on each rule and on the pools."""
     policy = policies.for_namespace(namespace)
     origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
     files = " over ".join(reversed(policy.files)) or "no file"
     document = effective_policy(policies, namespace, rules)
-    settings = document["spec"].pop("rules")
+    settings, pools = document["spec"].pop("rules"), document["spec"].pop("nodePools", None)
     lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
     lines += _yaml({key: value for key, value in document.items() if key != "spec"})
-    lines += ["spec:", "  rules:"]
+    lines.append("spec:")
+    if pools:
+        lines.append(f"  # from {policy.pools_origin}, with the labels that follow from what it says")
+        lines += ["  " + line for line in _yaml({"nodePools": pools})]
+    lines.append("  rules:")
     for key, value in settings.items():
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
-from webhook.policy.errors import Faults, KeyPath, PolicyErrors
+from webhook.policy.errors import Faults, KeyPath, PolicyErrors, key_text
 from webhook.policy.globs import fault_in
+from webhook.policy.pools import PoolSettings
 from webhook.policy.schema import DEFAULT_FILE, PolicyFile, Schema, policy_schema
 from webhook.policy.wording import locate, message_for, unknown_key
 from webhook.policy.yaml_lines import Node, read_yaml
@@ -16,6 +17,7 @@ from webhook.rules.rule import Rule
 
 RULES_PATH: KeyPath = ("spec", "rules")
 NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
+POOLS_PATH: KeyPath = ("spec", "nodePools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,17 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class PolicySource:
-    """What one file says: the namespaces it claims, and its settings by rule, not yet merged."""
+    """What one file says: the namespaces it claims, and its settings by rule, not yet merged.
+
+    `pools` are the node pools it declares, None where it says nothing about them or something faulty.
+    """
 
     file: str
     path: str
     name: str
     claims: tuple[Claim, ...]
     rules: dict[str, Node]
+    pools: tuple[PoolSettings, ...] | None
 
 
 def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faults: Faults) -> PolicySource | None:
@@ -45,9 +51,10 @@ def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faul
     except PolicyErrors as errors:
         faults.extend(errors.errors)
         return None
-    _check_head(root, _document_schema(tuple(rules)), faults)
+    document = _document(root, _document_schema(tuple(rules)), faults)
     name = file.removesuffix(".yaml")
     _check_name(root, name, faults)
+    _check_pool_names(root, faults)
     settings = _mapping_at(root, RULES_PATH)
     known = {rule.key: rule for rule in rules}
     for key, node in settings.items():
@@ -56,7 +63,8 @@ def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faul
         elif isinstance(node.value, dict):
             _check_exclusive(known[key], node.value, faults)
     kept = {key: node for key, node in settings.items() if key in known and isinstance(node.value, dict)}
-    return PolicySource(file, path, name, _claims(root, file, faults), kept)
+    pools = document.spec.node_pools if document is not None else None
+    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools)
 
 
 @lru_cache(maxsize=16)
@@ -93,21 +101,25 @@ def _null_fault(path: KeyPath) -> str:
         )
     if path == RULES_PATH:
         return "is empty; write at least one rule, or {} for none"
+    if path == POOLS_PATH:
+        return f"is empty; write a list, [] for no pools, or remove the line to inherit it from {DEFAULT_FILE}"
     if path[:2] == RULES_PATH and not any(isinstance(part, int) for part in path):
         return f"is empty; write a value, or remove the line to inherit it from {DEFAULT_FILE}"
     return "is empty; write a value, or remove the line"
 
 
-def _check_head(root: Node, schema: Schema, faults: Faults) -> None:
+def _document(root: Node, schema: Schema, faults: Faults) -> PolicyFile | None:
+    """The file but for the settings of its rules, which are not looked at here; None where it is faulty."""
     if not isinstance(root.value, dict):
         faults.add(root.file, root.line, "", "not a map; a policy file starts with apiVersion, kind, metadata and spec")
-        return
+        return None
     try:
-        PolicyFile.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False)
+        return PolicyFile.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             path, node = locate(root, detail["loc"], detail["type"] == "missing")
             faults.add(root.file, node.line, path, message_for(detail, schema, path, node))
+    return None
 
 
 def _check_name(root: Node, stem: str, faults: Faults) -> None:
@@ -119,6 +131,19 @@ def _check_name(root: Node, stem: str, faults: Faults) -> None:
         faults.add(root.file, name.line, "metadata.name", message)
     elif stem + ".yaml" != DEFAULT_FILE and fault_in(stem):
         faults.add(root.file, name.line, "metadata.name", fault_in(stem))
+
+
+def _check_pool_names(root: Node, faults: Faults) -> None:
+    pools = _mapping_at(root, ("spec",)).get("nodePools")
+    seen: dict[object, int] = {}
+    for index, pool in enumerate(pools.value if pools is not None and isinstance(pools.value, list) else ()):
+        name = pool.value.get("name") if isinstance(pool.value, dict) else None
+        if name is None or not isinstance(name.value, str):
+            continue
+        first = seen.setdefault(name.value, index)
+        if first != index:
+            message = f'"{name.value}" is the name of {key_text((*POOLS_PATH, first))} too; rename one of them'
+            faults.add(root.file, name.line, (*POOLS_PATH, index, "name"), message)
 
 
 def _check_exclusive(rule: Rule, settings: dict[str, Node], faults: Faults) -> None:

@@ -101,9 +101,22 @@ def _about_key(error: ErrorDetails, schema: Schema, path: KeyPath) -> str:
     if error["type"] == "missing":
         return f"missing; write {describe(part_at(schema, path))}"
     if error["loc"][-1:] == ("[key]",):
-        context = error.get("ctx", {})
-        reason = context.get("error") or (f"keys match {context['pattern']}" if "pattern" in context else "")
+        reason = _about_form(error.get("ctx", {}))
         return "not allowed as a key here" + (f"; {reason}" if reason else "")
+    return ""
+
+
+def _about_form(context: Mapping[str, object]) -> str:
+    """Which form a key must have."""
+    match context:
+        case {"error": reason}:
+            return str(reason)
+        case {"pattern": pattern}:
+            return f"keys match {pattern}"
+        case {"min_length": least}:
+            return f"keys have at least {least} {'character' if least == 1 else 'characters'}"
+        case {"max_length": most}:
+            return f"keys have at most {most} characters"
     return ""
 
 

@@ -1,6 +1,7 @@
 """One file per promise. `RULES` is the one visible, ordered list; a new rule is a file here and a line in it."""
 
 from webhook.rules import (
+    cuda_driver,
     gpu_limits,
     nccl_env,
     node_affinity,
@@ -22,6 +23,8 @@ RULES: tuple[Rule, ...] = (
     # What it may ask for.
     gpu_limits.RULE,
     visible_devices.RULE,
+    # Whether it will run there.
+    cuda_driver.RULE,
 )
 """Every rule, in the order in which documents, messages and patches name them. Mutators of one stage see the same pod,
 so the order changes no result."""

@@ -9,7 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.pod import Pod
-from webhook.model.selectors import Expression, Term, contradicts, implies
+from webhook.model.requirements import living_terms, requiring, selector_of
+from webhook.model.selectors import Expression, contradicts, implies
 from webhook.rules.names import LabelKey, LabelValue
 from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
 
@@ -84,17 +85,10 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
     """AND the required expressions into every term, and add the preferences that the pod does not state."""
     if not pod.gpus:
         return
-    selector = _selector(pod)
     excluded = _excluded(pod, settings)
     for entry in settings.required:
-        wanted = entry.expression
-        if wanted in excluded or implies(selector, wanted):
-            continue
-        if pod.required is None:
-            yield RequireNodes(wanted, None)
-        for index, term in enumerate(pod.required or ()):
-            if not term.matches_nothing and not implies((*selector, *term.expressions), wanted):
-                yield RequireNodes(wanted, index)
+        if entry.expression not in excluded:
+            yield from requiring(pod, entry.expression)
     for preference in settings.preferred:
         wanted = preference.expression
         stated = any(wanted in term.expressions for term in pod.preferred)
@@ -115,17 +109,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         )
 
 
-def _selector(pod: Pod) -> tuple[Expression, ...]:
-    return tuple(Expression(key, "In", (value,)) for key, value in pod.node_selector.items())
-
-
-def _living(pod: Pod) -> tuple[Term, ...]:
-    return tuple(term for term in pod.required or () if not term.matches_nothing)
-
-
 def _implied_by_all(pod: Pod, wanted: Expression) -> bool:
-    selector = _selector(pod)
-    terms = _living(pod)
+    selector = selector_of(pod)
+    terms = living_terms(pod)
     return implies(selector, wanted) or (
         bool(terms) and all(implies((*selector, *term.expressions), wanted) for term in terms)
     )
@@ -136,7 +122,7 @@ def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, tu
 
     Terms are alternatives: nothing is excluded while one of them has room for all that is required.
     """
-    selector = _selector(pod)
+    selector = selector_of(pod)
     required = [entry.expression for entry in settings.required]
     excluded = {wanted: ("nodeSelector", stated) for wanted in required if (stated := contradicts(selector, wanted))}
     conflicts = [
@@ -145,7 +131,7 @@ def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, tu
             for wanted in required
             if wanted not in excluded and (stated := contradicts((*selector, *term.expressions), wanted))
         }
-        for term in _living(pod)
+        for term in living_terms(pod)
     ]
     if conflicts and all(conflicts):
         for conflict in conflicts:

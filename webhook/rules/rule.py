@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic.alias_generators import to_camel
 
 from webhook.model.edits import Edit
+from webhook.model.image import ImageSight
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, parse_quantity
@@ -87,6 +88,10 @@ class Facts(Protocol):
         """
         ...
 
+    def image(self, reference: str) -> ImageSight:
+        """What is known of an image, written as in a container. Asking has it looked up where its registry may be."""
+        ...
+
 
 LARGEST_SIZE = 2**60
 """Bytes; an exbibyte is more than any node has, and Kubernetes cuts what no 64-bit integer holds."""
@@ -151,6 +156,8 @@ class Stage(IntEnum):
     """Decides where the pod may run."""
     COMPLETION = 2
     """Sees the pod with its placement decided."""
+    STEERING = 3
+    """Sees the pod as it will be, and keeps it off some of the nodes that are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,5 +196,10 @@ class Rule:
     judges_injections: bool = False
     """Whether its violations are of what it injects itself, so that what another version of the policy injected could
     be taken for the author's."""
+    judges_placement: bool = False
+    """Whether it judges where the pod will land, so that it is shown a template as its pods will be."""
+    is_momentary: bool = False
+    """Whether what it injects follows from what is known of nodes and images at the moment, so that the lack of it is
+    not held against a pod."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What its settings name of the cluster, for people who want to know whether the cluster has it."""

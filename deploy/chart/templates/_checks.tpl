@@ -19,6 +19,17 @@
 {{- if not (or .policies.defaults .policies.inline .policies.configMaps) -}}
 {{- fail "there are no policies, and a replica without policies never gets ready; set policies.defaults, policies.inline or policies.configMaps" -}}
 {{- end -}}
+{{- if and .registries.enabled (not .registries.presets) (not .registries.extra) -}}
+{{- fail "registries.enabled is set, but no registry may be asked; name some in registries.presets or registries.extra" -}}
+{{- end -}}
+{{- if and .registries.credentialsSecret (not .registries.enabled) -}}
+{{- fail "registries.credentialsSecret is set, but registries.enabled is not; set both, or neither" -}}
+{{- end -}}
+{{- range .registries.extra -}}
+{{- if and .caFile (not (hasKey $.Values.registries.authorities .caFile)) -}}
+{{- fail (printf "registries.extra names caFile %s for %s, which is not in registries.authorities; add it there" .caFile .host) -}}
+{{- end -}}
+{{- end -}}
 {{- range .extraArgs -}}
 {{- $flag := first (splitList "=" .) -}}
 {{- if contains (printf "- %s=" $flag) (include "gpu-policy.arguments" $) -}}

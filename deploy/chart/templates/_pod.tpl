@@ -21,6 +21,13 @@
 - {{ printf "--client-name=%s" . | quote }}
 {{- end }}
 {{- end }}
+{{- if .Values.registries.enabled }}
+- --registries=/etc/gpu-policy/registries/registries.yaml
+- --image-results={{ .Release.Namespace }}/{{ include "gpu-policy.name" . }}-images
+{{- if .Values.registries.credentialsSecret }}
+- --registry-credentials=/etc/gpu-policy/registry-credentials/config.json
+{{- end }}
+{{- end }}
 - --port={{ .Values.port }}
 - --drain-seconds={{ .Values.drainSeconds }}
 - --log-level={{ .Values.logLevel }}
@@ -38,6 +45,12 @@
 {{- end }}
 {{- if or .Values.certificates.clientCA.configMap .Values.certificates.clientCA.secret }}
 - {name: client-ca, mountPath: /etc/gpu-policy/client-ca, readOnly: true}
+{{- end }}
+{{- if .Values.registries.enabled }}
+- {name: registries, mountPath: /etc/gpu-policy/registries, readOnly: true}
+{{- if .Values.registries.credentialsSecret }}
+- {name: registry-credentials, mountPath: /etc/gpu-policy/registry-credentials, readOnly: true}
+{{- end }}
 {{- end }}
 - {name: tmp, mountPath: /tmp}
 {{- end }}
@@ -77,6 +90,19 @@
     secretName: {{ . | quote }}
     items:
       - {key: {{ $.Values.certificates.clientCA.key }}, path: {{ $.Values.certificates.clientCA.key }}}
+{{- end }}
+{{- if .Values.registries.enabled }}
+- name: registries
+  configMap:
+    name: {{ $name }}-registries
+{{- with .Values.registries.credentialsSecret }}
+- name: registry-credentials
+  secret:
+    secretName: {{ . | quote }} # pods wait until it is there
+    defaultMode: 0440
+    items:
+      - {key: .dockerconfigjson, path: config.json}
+{{- end }}
 {{- end }}
 - name: tmp
   emptyDir:

@@ -1,0 +1,54 @@
+"""A replica's rules are told of images where these are looked up, in both phases, and of none otherwise."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reviews import FACTS, pod, request
+from webhook.admission.metrics import Metrics
+from webhook.admission.replica import Replica, Sources
+from webhook.admission.service import Service
+from webhook.cluster.source import StaticFacts
+from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.policy.store import PolicyStore
+
+ROOT = Path(__file__).parents[2]
+
+
+class Remembering:
+    """Look-ups that remember what they were asked about, and whether they run."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.life: list[str] = []
+
+    def sight(self, text: str) -> ImageSight:
+        self.asked.append(text)
+        return NOT_LOOKED_UP
+
+    def start(self, metrics: Metrics) -> None:
+        assert metrics.page()
+        self.life.append("started")
+
+    def close(self) -> None:
+        self.life.append("closed")
+
+
+@pytest.mark.parametrize("phase", ["mutate", "validate"])
+def test_both_phases_ask_about_the_images_of_a_gpu_pod(phase: str) -> None:
+    images = Remembering()
+    service = Service(PolicyStore(ROOT / "policies"), StaticFacts(FACTS), Metrics(), images)
+    asked: Any = getattr(service, phase)
+    asked(request(pod(1)), FACTS)
+    assert set(images.asked) == {"registry.example.com/train:1"}
+
+
+def test_look_ups_begin_and_end_with_the_replica(tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory.yaml"
+    inventory.write_text("apiVersion: v1\nkind: List\nitems: []\n")
+    images = Remembering()
+    replica = Replica(Sources(ROOT / "policies", inventory), images=images)
+    assert images.life == ["started"]
+    replica.close()
+    assert images.life == ["started", "closed"]

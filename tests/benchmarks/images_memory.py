@@ -1,0 +1,109 @@
+"""Memory of what a replica knows of images: 10,000 references as a cluster has them, and as an attacker names them.
+
+python -m tests.benchmarks.images_memory
+"""
+
+import gc
+import hashlib
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from webhook.model.image import ImageConfig
+from webhook.registry.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, Result
+
+Mix = Callable[[], Iterator[tuple[str, Result]]]
+
+ENVIRONMENTS = 60
+"""Different ones in the realistic mix: most images are built on one of a few dozen bases."""
+BRANDS = (
+    "tesla",
+    "unknown",
+    "nvidia",
+    "nvidiartx",
+    "geforce",
+    "geforcertx",
+    "quadro",
+    "quadrortx",
+    "titan",
+    "titanrtx",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is left of a mix, and what it takes: as Python's allocator counts it, and as the cache estimates it."""
+
+    references: int
+    bytes: int
+    estimate: int
+
+    def __str__(self) -> str:
+        taken, estimate, most = (size / 2**20 for size in (self.bytes, self.estimate, MOST_BYTES))
+        return f"{self.references} references, {taken:.1f} MiB (by its own estimate {estimate:.1f}, at most {most:.0f})"
+
+
+def main() -> None:
+    """Print what each mix takes."""
+    print("as clusters have them:", measured(realistic), flush=True)
+    print("every environment another one of 4 KiB:", measured(distinct_environments), flush=True)
+    print("every look-up a failure:", measured(failures), flush=True)
+
+
+def measured(mix: Mix) -> Measured:
+    """Remember a mix and see what it takes."""
+    gc.collect()
+    tracemalloc.start()
+    cache = ImageCache()
+    for reference, result in mix():
+        cache.put(reference, result)
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return Measured(len(cache), taken, cache.bytes)
+
+
+def realistic() -> Iterator[tuple[str, Result]]:
+    """Tags of 500 repositories, each with an image of its own."""
+    for number in range(MOST_REFERENCES):
+        reference = f"registry.corp.example/machine-learning/team-{number % 500}/trainer:2026.07.{number:05d}-cuda"
+        architectures = tuple(f"{name}64" for name in ("amd", "arm"))
+        yield reference, _found(number, ImageConfig(_digest(number), _env(number % ENVIRONMENTS), architectures))
+
+
+def distinct_environments() -> Iterator[tuple[str, Result]]:
+    """Images whose variables are as long as possible, and never the same."""
+    for number in range(MOST_REFERENCES):
+        env = {"NVIDIA_REQUIRE_CUDA": f"cuda>={number}" + "x" * 4096, "CUDA_VERSION": str(number)}
+        yield f"docker.io/mallory/image:{number}", _found(number, ImageConfig(_digest(number), env))
+
+
+def failures() -> Iterator[tuple[str, Result]]:
+    """Images that do not exist."""
+    for number in range(MOST_REFERENCES):
+        problem = f"docker.io: mallory/image:{number} is not there, or not for everybody to see ({'x' * 200})"
+        yield f"docker.io/mallory/image:{number}", Result(float(number), 600.0, problem=problem)
+
+
+def _found(number: int, config: ImageConfig) -> Result:
+    return Result(float(number), 3600.0, config)
+
+
+def _env(number: int) -> dict[str, str]:
+    """The variables of an nvidia/cuda image, as long as they are there."""
+    version = f"{11 + number % 3}.{number % 9}.{number % 4}"
+    floors = [f"brand={brand},driver>={low},driver<{low + 1}" for low in (470, 525, 535) for brand in BRANDS]
+    return {
+        "CUDA_VERSION": version,
+        "NV_CUDA_CUDART_VERSION": f"{version}-{number}",
+        "NVIDIA_REQUIRE_CUDA": " ".join([f"cuda>={version.rpartition('.')[0]}", *floors]),
+        "NVIDIA_VISIBLE_DEVICES": "all",
+    }
+
+
+def _digest(number: int) -> str:
+    return "sha256:" + hashlib.sha256(str(number).encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    main()

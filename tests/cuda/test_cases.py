@@ -1,0 +1,54 @@
+"""Worked cases from the name of an image to the verdict."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.gate import Gate
+from webhook.cuda.need import Compat, Kind
+from webhook.cuda.offer import offer_from
+from webhook.cuda.verdict import Verdict, judge
+from webhook.model.image import ImageConfig, ImageSight
+
+CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
+
+
+def by_configuration(case):
+    env = case.get("env")
+    sight = ImageSight() if env is None else ImageSight(ImageConfig("sha256:0", env))
+    return need_of(case["image"], Claims(sight=sight))
+
+
+def by_container(case):
+    return need_of(case["image"], Claims(env=tuple(case.get("env", {}).items())))
+
+
+def assert_as_expected(case, need):
+    assert need.spelled == case["cuda"]
+    judgement = judge(need, offer_from(**case["node"]))
+    assert judgement.verdict in (case["verdict"], *case.get("also", ()))
+    assert judgement.gate == case["gate"]
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
+def test_an_image_is_judged_on_a_node(case):
+    assert_as_expected(case, by_configuration(case))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if "env" in case])
+def test_the_same_is_found_where_the_container_sets_what_the_image_would(case):
+    assert_as_expected(case, by_container(case))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if case["cuda"] != "none"])
+def test_whether_an_image_brings_cuda_compat_is_found_or_left_open(case):
+    assert by_configuration(case).compat in (Compat(case["compat"]), Compat.UNKNOWN)
+
+
+def test_every_kind_of_answer_is_among_the_cases():
+    needs = [by_configuration(case) for case in CASES]
+    assert {need.kind for need in needs} == set(Kind)
+    assert {case["verdict"] for case in CASES} == set(Verdict)
+    assert {case["gate"] for case in CASES} == set(Gate)

@@ -1,0 +1,322 @@
+"""What an image needs comes from the strongest evidence, names it, and never depends on anything weaker."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import checked
+from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.need import Compat, ImageEnv, Kind
+from webhook.model.image import ImageConfig, ImageSight
+
+IMAGE = "nvcr.io/nvidia/pytorch:24.09-py3"
+SILENT = "registry.corp.example/team/app:3"
+NGC_GATE = ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"})
+
+
+def sight(env=None, *architectures):
+    return ImageSight(ImageConfig("sha256:" + "0" * 64, env or {}, architectures))
+
+
+POLICY, ENV, NOTE = (("nvcr.io/*", "11.1"),), (("CUDA_VERSION", "11.2.3.4"),), "11.3"
+SEEN = sight({"CUDA_VERSION": "11.4.5.006"})
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected", "evidence"),
+    [
+        pytest.param(Claims(POLICY, ENV, NOTE, SEEN), "11.1", "policy images: nvcr.io/*", id="policy"),
+        pytest.param(Claims((), ENV, NOTE, SEEN), "11.2.3", "env CUDA_VERSION=11.2.3.4", id="container"),
+        pytest.param(Claims((), (), NOTE, SEEN), "11.3", "annotation", id="annotation"),
+        pytest.param(
+            Claims((), (), None, SEEN), "11.4.5", "image configuration: CUDA_VERSION=11.4.5.006", id="registry"
+        ),
+        pytest.param(Claims(), "12.6.1", "tag 24.09-py3 of nvidia/pytorch", id="tables"),
+    ],
+)
+def test_each_evidence_beats_the_next(claims, expected, evidence):
+    need = need_of(IMAGE, claims)
+    assert (need.kind, str(need.cuda), need.evidence) == (Kind.CUDA, expected, evidence)
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected", "note"),
+    [
+        pytest.param(
+            Claims((), (("CUDA_VERSION", "latest"),), "12.4"), "annotation", 'CUDA_VERSION: "latest" is not', id="env"
+        ),
+        pytest.param(Claims(annotation="newest", sight=SEEN), "image", 'annotation: "newest" is not', id="annotation"),
+        pytest.param(
+            Claims(sight=sight({"CUDA_VERSION": "12-4"})), "tag", 'CUDA_VERSION: "12-4" is not', id="configuration"
+        ),
+        pytest.param(
+            Claims(sight=ImageSight(problem="no answer in 10 s")),
+            "tag",
+            "its registry told nothing: no answer",
+            id="registry",
+        ),
+        pytest.param(Claims((("*", "118"),)), "tag", 'policy images: *: "118" is no version', id="policy"),
+    ],
+)
+def test_what_cannot_be_read_is_noted_and_the_next_is_asked(claims, expected, note):
+    need = need_of(IMAGE, claims)
+    assert need.evidence.startswith(expected)
+    assert [text[: len(note)] for text in need.notes] == [note]
+
+
+def test_a_pending_registry_is_waited_for_unless_something_stronger_decides():
+    pending = ImageSight(is_pending=True)
+    need = need_of(IMAGE, Claims(sight=pending))
+    assert (need.kind, need.cuda, need.is_pending) == (Kind.UNKNOWN, None, True)
+    assert not need_of(IMAGE, Claims(annotation="12.4", sight=pending)).is_pending
+    refreshed = ImageSight(SEEN.config, is_pending=True)
+    assert str(need_of(IMAGE, Claims(sight=refreshed)).cuda) == "11.4.5"
+
+
+def test_a_configuration_without_cuda_leaves_the_answer_to_the_tables():
+    need = need_of(IMAGE, Claims(sight=sight({})))
+    assert str(need.cuda) == "12.6.1"
+    assert need_of(SILENT, Claims(sight=sight({}))).kind is Kind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("mapping", "expected"),
+    [
+        pytest.param(
+            {"registry.corp.example/*": "11.1", "registry.corp.example/team/*": "11.2"}, "11.2", id="the longer"
+        ),
+        pytest.param({"*": "11.1", SILENT: "11.2"}, "11.2", id="the image itself"),
+        pytest.param({"registry.corp.example/team/app": "11.2"}, "11.2", id="any tag of it"),
+        pytest.param({"registry.corp.example/team/app:?": "11.2"}, "11.2", id="one character"),
+        pytest.param({"team/app*": "11.2"}, "unknown", id="another registry"),
+        pytest.param({"registry.corp.example/*": "none"}, "none", id="an image without CUDA"),
+    ],
+)
+def test_the_policys_longest_glob_decides(mapping, expected):
+    assert need_of(SILENT, Claims(tuple(mapping.items()))).spelled == expected
+
+
+@pytest.mark.parametrize("image", ["team/app:1", "docker.io/team/app:1", "index.docker.io/team/app:1", "team/app"])
+@pytest.mark.parametrize("glob", ["team/*", "docker.io/team/*", "team/app"])
+def test_a_glob_finds_an_image_however_docker_hub_is_spelled(glob, image):
+    assert need_of(image, Claims(((glob, "11.2"),))).spelled == "11.2"
+
+
+def test_a_glob_still_finds_an_image_by_its_digest():
+    digest = f"@sha256:{'ab' * 32}"
+    for image in (f"team/app{digest}", f"team/app:1{digest}"):
+        assert need_of(image, Claims((("team/app", "11.2"),))).spelled == "11.2"
+
+
+@pytest.mark.parametrize("word", ["none", " none "])
+def test_an_annotation_may_say_that_there_is_no_cuda(word):
+    assert need_of(IMAGE, Claims(annotation=word)).kind is Kind.NONE
+
+
+@pytest.mark.parametrize(
+    ("image", "env", "expected", "compat", "gate"),
+    [
+        pytest.param(
+            SILENT,
+            {"CUDA_VERSION": "13.0.1", "NVIDIA_REQUIRE_CUDA": "cuda>=13.0"},
+            "13.0.1",
+            Compat.YES,
+            {"CUDA_VERSION": "13.0.1", "NVIDIA_REQUIRE_CUDA": "cuda>=13.0"},
+            id="a child of nvidia/cuda",
+        ),
+        pytest.param(
+            SILENT,
+            {"NVIDIA_REQUIRE_CUDA": "cuda>=12.0 arch>=8.0"},
+            "12.0",
+            Compat.UNKNOWN,
+            {"NVIDIA_REQUIRE_CUDA": "cuda>=12.0 arch>=8.0"},
+            id="a requirement alone",
+        ),
+        pytest.param(
+            SILENT,
+            {
+                "CUDA_VERSION": "13.0.2.006",
+                "NVIDIA_REQUIRE_CUDA": "cuda>=9.0",
+                "_CUDA_COMPAT_PATH": "/usr/local/cuda/compat",
+                "CUDA_DRIVER_VERSION": "580.95.05",
+            },
+            "13.0.2",
+            Compat.YES,
+            {"CUDA_VERSION": "13.0.2.006", "NVIDIA_REQUIRE_CUDA": "cuda>=9.0"},
+            id="a child of NVIDIA's framework containers",
+        ),
+        pytest.param(
+            "nvcr.io/nim/meta/llama:1.8.6",
+            {"NVIDIA_TRITON_SERVER_VERSION": "24.09", "TRITON_SERVER_VERSION": "2.50.0"},
+            "12.6.1",
+            Compat.UNKNOWN,
+            None,
+            id="a month behind a NIM",
+        ),
+        pytest.param(
+            SILENT,
+            {"CUDA_VERSION": "11.6.2"},
+            "11.6.2",
+            Compat.UNKNOWN,
+            {"CUDA_VERSION": "11.6.2"},
+            id="a version alone",
+        ),
+    ],
+)
+def test_the_environment_alone_tells_need_compat_and_gate(image, env, expected, compat, gate):
+    """Set in the container or read from the registry, it says the same."""
+    need = need_of(image, Claims(env=tuple(env.items())))
+    assert (str(need.cuda), need.compat) == (expected, compat)
+    assert need.env == (ImageEnv.of(gate) if gate else None)
+    read = need_of(image, Claims(sight=sight(env)))
+    assert (read.cuda, read.compat, read.env) == (need.cuda, compat, ImageEnv.of(env))
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        pytest.param("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", ImageEnv.of({}), id="CUDA from pip"),
+        pytest.param("nvcr.io/nvidia/pytorch:27.03-py3", NGC_GATE, id="NVIDIA's constant"),
+        pytest.param(
+            "rapidsai/base:25.04-cuda11.8-py3.11",
+            ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=11.8"}, is_complete=False),
+            id="a part",
+        ),
+        pytest.param("rapidsai/base:26.08-cuda13-py3.13", None, id="no second number"),
+        pytest.param("team/app:7-cu124", None, id="no family"),
+        pytest.param("rocm/pytorch:latest", ImageEnv.of({}), id="for others"),
+    ],
+)
+def test_the_family_tells_what_the_container_toolkit_reads(image, expected):
+    assert need_of(image, Claims()).env == expected
+
+
+def test_images_of_nvidia_cuda_carry_what_their_builds_do():
+    need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", Claims())
+    requirements = [dict(variant)["NVIDIA_REQUIRE_CUDA"] for variant in need.env.variants]
+    assert need.env.is_complete
+    assert requirements
+    assert all(text.startswith("cuda>=12.4 brand=") for text in requirements)
+
+
+def test_the_containers_variables_change_the_gate_and_not_the_base():
+    need = need_of(IMAGE, Claims(env=(("NVIDIA_DISABLE_REQUIRE", "1"),)))
+    assert need.env == ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=9.0", "NVIDIA_DISABLE_REQUIRE": "1"})
+    assert (str(need.cuda), need.compat) == ("12.6.1", Compat.YES)
+
+
+def test_a_lie_about_the_version_does_not_move_the_floor_of_the_framework():
+    need = need_of("nvcr.io/nvidia/pytorch:25.03-py3", Claims(env=(("CUDA_VERSION", "11.0"),)))
+    assert (str(need.cuda), str(need.compute_floor)) == ("11.0", "7.5")
+
+
+def test_an_image_built_on_a_monthly_release_has_its_floor():
+    env = {"CUDA_VERSION": "12.6.3.004", "NVIDIA_PYTORCH_VERSION": "24.11"}
+    need = need_of(SILENT, Claims(sight=sight(env)))
+    assert (str(need.cuda), str(need.compute_floor), need.is_floor_verified) == ("12.6.3", "7.5", False)
+    assert str(need.certain_floor) == "7.0"
+
+
+def test_what_nobody_read_is_marked_in_the_evidence():
+    need = need_of("nvcr.io/nvidia/pytorch:23.10-py3", Claims())
+    assert (need.evidence, need.is_cuda_verified) == ("tag 23.10-py3 of nvidia/pytorch, unverified", False)
+    assert need_of("nvcr.io/nvidia/pytorch:23.10-py3", Claims(annotation="12.2")).is_cuda_verified
+
+
+def test_the_registry_knows_the_architectures_better_than_the_name():
+    image = "lmsysorg/sglang:v0.5.9-cu129-amd64"
+    assert need_of(image, Claims()).architectures == ("amd64",)
+    assert need_of(image, Claims(sight=sight({}, "amd64", "arm64"))).architectures == ("amd64", "arm64")
+
+
+def test_a_variable_of_unknown_value_hides_the_literal_before_it():
+    env = (("CUDA_VERSION", "11.0"), ("CUDA_VERSION", None))
+    assert str(need_of(IMAGE, Claims(env=env)).cuda) == "12.6.1"
+
+
+@pytest.mark.parametrize("image", ["", "Not An Image", " python", "python:", "a" * 100_000, "\ud800", "x@y@z"])
+def test_what_is_no_image_is_unknown_with_its_text(image):
+    need = need_of(image, Claims())
+    assert (need.kind, need.evidence) == (Kind.UNKNOWN, "none")
+    assert need.notes[0].startswith(f'"{image[:50]}')
+    assert str(need_of(image, Claims(annotation="12.4")).cuda) == "12.4"
+
+
+IMAGES = st.sampled_from(
+    (IMAGE, SILENT, "nvidia/cuda:13.0.0-base-ubuntu24.04", "rocm/vllm:latest", "python")
+) | st.text(max_size=60)
+VERSIONS = st.sampled_from(("12.4.1", "13.0.2.006", "9", "latest", "", " 11.8 ", "v12", "118", "none", "12.4\x00"))
+NAMES = st.sampled_from(
+    (
+        "CUDA_VERSION",
+        "NVIDIA_REQUIRE_CUDA",
+        "NVIDIA_REQUIRE_X",
+        "NVIDIA_DISABLE_REQUIRE",
+        "NVIDIA_PYTORCH_VERSION",
+        "TRITON_SERVER_VERSION",
+        "_CUDA_COMPAT_PATH",
+        "PATH",
+    )
+)
+VALUES = VERSIONS | st.text(max_size=20) | st.text("cuda>=<,. 0123456789", max_size=40)
+ENVS = st.lists(st.tuples(NAMES, st.none() | VALUES), max_size=6).map(tuple)
+SIGHTS = st.builds(
+    ImageSight,
+    st.none()
+    | st.builds(ImageConfig, st.just("sha256:0"), st.dictionaries(NAMES, VALUES, max_size=5), st.just(("amd64",))),
+    st.booleans(),
+    st.sampled_from(("", "no answer")),
+)
+MAPPINGS = st.lists(
+    st.tuples(st.sampled_from(("*", "nvcr.io/*", "nvidia/cuda*", "?")), st.sampled_from(("12.4", "none", "x"))),
+    max_size=3,
+).map(tuple)
+CLAIMS = st.builds(Claims, MAPPINGS, ENVS, st.none() | VALUES, SIGHTS)
+
+
+@checked
+@given(IMAGES, CLAIMS)
+def test_nothing_that_is_said_of_an_image_raises(image, claims):
+    need = need_of(image, claims)
+    assert need.cuda is None or (need.kind is Kind.CUDA and 1 <= len(need.cuda.parts) <= 3)
+    assert hash(need) == hash(need_of(image, claims))
+    assert not (need.is_pending and need.kind is not Kind.UNKNOWN)
+
+
+ORDER = ("policy images: *", "env CUDA_VERSION=12.2", "annotation", "image configuration: CUDA_VERSION=12.4")
+
+
+@checked
+@given(IMAGES, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_the_strongest_evidence_that_is_there_decides_whatever_the_image(image, mapped, in_env, noted, seen):
+    claims = Claims(
+        (("*", "12.1"),) if mapped else (),
+        (("CUDA_VERSION", "12.2"),) if in_env else (),
+        "12.3" if noted else None,
+        sight({"CUDA_VERSION": "12.4"}) if seen else ImageSight(),
+    )
+    expected = next((at for at, is_there in enumerate((mapped, in_env, noted, seen)) if is_there), None)
+    if expected is not None:
+        need = need_of(image, claims)
+        assert (str(need.cuda), need.evidence) == (f"12.{expected + 1}", ORDER[expected])
+
+
+@checked
+@given(IMAGES.filter(lambda image: "@" not in image), CLAIMS)
+def test_a_digest_behind_a_tag_changes_nothing(image, claims):
+    tagged = image if ":" in image.rpartition("/")[2] else f"{image}:latest"
+    with_digest = need_of(f"{tagged}@sha256:{'ab' * 32}", claims)
+    without = need_of(tagged, claims)
+    assert (with_digest.kind, with_digest.cuda, with_digest.env) == (without.kind, without.cuda, without.env)
+
+
+def test_answers_are_kept_only_while_they_are_small():
+    """Or tenants could fill the memory with long values."""
+    from webhook.cuda.evidence import _answered
+
+    before = _answered.cache_info().misses
+    need = need_of(SILENT, Claims(env=(("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 " + "x" * 10_000),)))
+    assert str(need.cuda) == "12.4"
+    assert _answered.cache_info().misses == before
+    need_of(SILENT, Claims(env=(("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 a_small_one"),)))
+    assert _answered.cache_info().misses == before + 1

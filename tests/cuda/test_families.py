@@ -1,0 +1,341 @@
+"""Names of images as people write them, and what they say of the CUDA in the image."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import checked
+from webhook.cuda.bases import Base
+from webhook.cuda.families import look_up
+from webhook.cuda.need import Compat, Kind
+from webhook.model.image import parse_reference
+
+NGC, AWS, GCP = "nvcr.io/nvidia", "763104351884.dkr.ecr.us-west-2.amazonaws.com", "gcr.io/deeplearning-platform-release"
+GCP_NEW, AZURE = "us-docker.pkg.dev/deeplearning-platform-release/gcr.io", "mcr.microsoft.com"
+TGI = "ghcr.io/huggingface/text-generation-inference"
+VERTEX = "us-docker.pkg.dev/vertex-ai"
+
+KNOWN = [
+    ("nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04", "12.4.1"),
+    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "11.8.0"),
+    ("nvidia/cuda:13.0.0-tensorrt-runtime-ubuntu24.04", "13.0.0"),
+    ("nvidia/cuda:13.3.0-devel-ubuntu26.04", "13.3.0"),
+    ("nvidia/cuda:12.8.1-base-ubi9", "12.8.1"),
+    ("nvidia/cuda:9.0-devel", "9.0"),
+    ("nvidia/cuda:11.0-base", "11.0"),
+    ("nvidia/cuda:10.2", "10.2"),
+    ("nvidia/cudagl:11.4.2-base-ubuntu20.04", "11.4.2"),
+    ("nvidia/cuda-arm64:11.4.0-base-ubuntu20.04", "11.4.0"),
+    ("registry.corp:5000/cuda:12.4.1-base-ubuntu22.04", "12.4.1"),
+    (f"{NGC}/cuda-dl-base:24.12-cuda12.6-devel-ubuntu24.04", "12.6"),
+    (f"{NGC}/cuda-dl-base:26.06-cuda13.3-inference-devel-ubuntu24.04", "13.3"),
+    (f"{NGC}/pytorch:24.09-py3", "12.6.1"),
+    (f"{NGC}/pytorch:20.06-py3", "11.0.167"),
+    (f"{NGC}/pytorch:26.10-py3", "13.4.3"),
+    (f"{NGC}/tensorflow:22.12-tf1-py3", "11.8.0"),
+    (f"{NGC}/tritonserver:23.05-py3", "12.1.1"),
+    (f"{NGC}/tritonserver:20.03.1-py3", "10.2.89"),
+    (f"{NGC}/tritonserver:24.07-trtllm-python-py3", "12.4.1"),
+    (f"{NGC}/tritonserver:25.06-vllm-python-py3", "12.9.0"),
+    (f"{NGC}/tritonserver:24.08-py3-min", "12.6.0"),
+    (f"{NGC}/tritonserver:24.08-py3-sdk", "12.6.0"),
+    (f"{NGC}/vllm:25.10-py3", "13.0.2"),
+    ("mirror.corp/tritonserver:24.08-py3", "12.6.0"),
+    ("007439368137.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-tritonserver:24.09-py3", "12.6.1"),
+    ("pytorch/pytorch:2.0.0-cuda11.7-cudnn8-runtime", "11.7"),
+    ("pytorch/pytorch:1.5-cuda10.1-cudnn7-devel", "10.1"),
+    ("pytorch/pytorch:0.4_cuda9_cudnn7", "9"),
+    ("tensorflow/tensorflow:2.12.0-gpu-jupyter", "11.8"),
+    ("tensorflow/tensorflow:1.15.0-gpu-py3", "10.0"),
+    ("tensorflow/tensorflow:2.4.0rc1-gpu", "11.0"),
+    ("vllm/vllm-openai:v0.4.2", "12.1"),
+    ("vllm/vllm-openai:v0.5.0", "12.4"),
+    ("vllm/vllm-openai:v0.8.5.post1", "12.4"),
+    ("vllm/vllm-openai:v0.11.2-x86_64", "12.9"),
+    ("vllm/vllm-openai:v0.19.0-cu130", "13.0"),
+    ("vllm/vllm-openai:v0.20.2", "13.0"),
+    ("vllm/vllm-openai:v0.20.2-cu129-ubuntu2404", "12.9"),
+    ("lmsysorg/sglang:v0.5.0rc0-cu126", "12.6"),
+    ("lmsysorg/sglang:v0.5.9-cu129-amd64-runtime", "12.9"),
+    (f"{TGI}:1.0.3", "11.8"),
+    (f"{TGI}:2.0.4", "12.1"),
+    (f"{TGI}:3.3.5", "12.4"),
+    ("rapidsai/base:24.08a-cuda12.5-py3.11", "12.5"),
+    ("rapidsai/base:25.12-cuda12-py3.12", "12"),
+    (f"{NGC}/rapidsai/notebooks:26.08-cuda13-py3.13", "13"),
+    ("rayproject/ray:2.24.0-py310-cu118", "11.8"),
+    ("rayproject/ray-llm:2.56.0-py312-cu130", "13.0"),
+    ("quay.io/jupyter/pytorch-notebook:cuda12-python-3.11.8", "12"),
+    (f"{AWS}/pytorch-training:2.5.1-transformers4.49.0-gpu-py311-cu124-ubuntu22.04", "12.4"),
+    (f"{AWS}/huggingface-pytorch-tgi-inference:2.0.1-tgi0.9.3-gpu-py39-cu118-ubuntu20.04", "11.8"),
+    (f"{AWS}/djl-inference:0.29.0-lmi11.0.0-cu124", "12.4"),
+    (f"{GCP_NEW}/pytorch-cu124.2-4.py310", "12.4"),
+    (f"{GCP}/pytorch-cu121.2-2.py310:m123", "12.1"),
+    (f"{VERTEX}/prediction/tf2-gpu.2-15:latest", "12"),
+    (f"{AZURE}/azureml/openmpi4.1.0-cuda11.1-cudnn8-ubuntu18.04:20221010.v1", "11.1"),
+    (f"{AZURE}/aifx/acpt/stable-ubuntu2004-cu118-py38-torch222", "11.8"),
+    (f"{AZURE}/azureml/curated/acpt-pytorch-2.0-cuda11.7:3", "11.7"),
+    (f"{NGC}/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04", "11.7.1"),
+    (f"{NGC}/ai-dynamo/sglang-runtime:1.0.1-cuda13", "13"),
+    ("mxnet/python:1.9.1_gpu_cu112_py3", "11.2"),
+    ("team/app:7-cu124", "12.4"),
+    ("registry.corp/cuda12.4/app:7", "12.4"),
+    ("team/app-cuda11.8:2.0-cuda12.1", "12.1"),
+]
+
+FOR_CUDA_OF_NO_KNOWN_VERSION = [
+    "nvidia/cuda",
+    "nvidia/cuda:latest",
+    f"{NGC}/pytorch:27.03-py3",
+    f"{NGC}/pytorch:20.04-py3",
+    f"{NGC}/pytorch:25.05-py3-igpu",
+    f"{NGC}/tritonserver:26.09-trtllm-python-py3",
+    f"{NGC}/merlin/merlin-pytorch:23.08",
+    f"{NGC}/nemo:24.07",
+    f"{NGC}/nemo:25.04.01",
+    f"{NGC}/l4t-pytorch:r35.2.1-pth2.0-py3",
+    f"{NGC}/ai-dynamo/vllm-runtime:0.8.0",
+    "nvcr.io/nim/meta/llama-3.1-8b-instruct:1.8.6",
+    "pytorch/pytorch:latest",
+    "tensorflow/tensorflow:latest-gpu",
+    "tensorflow/serving:2.14.1-gpu",
+    "vllm/vllm-openai:latest",
+    "lmsysorg/sglang:dev",
+    f"{TGI}:sha-1a2b3c4",
+    f"{TGI}:3.3.5-trtllm",
+    f"{TGI}:1.2.0",
+    "ghcr.io/huggingface/text-embeddings-inference:89-1.5",
+    "rapidsai/base:latest",
+    "rayproject/ray-ml:2.46.0.0e19ea-py39-gpu",
+    "rayproject/ray-ml:2.40.0",
+    "quay.io/jupyter/tensorflow-notebook:cuda-latest",
+    f"{AWS}/pytorch-training:2.9-gpu-py312",
+    f"{GCP}/tf2-2-2-gpu.2-2:m48",
+    f"{AZURE}/azureml/curated/acft-hf-nlp-gpu:80",
+    "cupy/cupy:v13",
+    "spark:3.5.0-cuda",
+    "team/app:1.2-gpu",
+    "team/app-gpu:1.2",
+    "team/app:cu118-cu121",
+]
+
+WITHOUT_CUDA = [
+    "python:3.12-slim",
+    "docker.io/library/ubuntu:22.04",
+    "mirror.corp/dockerhub/library/debian:12",
+    "node:12.2.0-runtime",
+    "arm64v8/python:3.12",
+    "gcr.io/distroless/python3",
+    "tensorflow/tensorflow:2.14.0",
+    "tensorflow/tensorflow:latest-jupyter",
+    "rayproject/ray:2.52.0",
+    "rayproject/ray:latest-py311-cpu",
+    "jupyter/tensorflow-notebook:python-3.10",
+    "jupyter/datascience-notebook:2343e33dec46",
+    f"{AWS}/pytorch-training:1.12.1-cpu-py38-ubuntu20.04-ec2",
+    "007439368137.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-tritonserver:24.09-py3-cpu",
+    f"{VERTEX}/prediction/tf2-cpu.2-15:latest",
+    f"{AZURE}/azureml/openmpi4.1.0-ubuntu20.04",
+    "public.ecr.aws/q9t5s3a7/vllm-cpu-release-repo:v0.9.1",
+    "lmsysorg/sglang:v0.5.5-xeon",
+    "ghcr.io/huggingface/text-embeddings-inference:cpu-1.5",
+    "team/app-cu121:1.0-cpu",
+]
+
+FOR_OTHERS = [
+    ("rocm/pytorch:rocm7.1.1_ubuntu24.04_py3.12_pytorch_release_2.10.0", "AMD ROCm"),
+    ("rocm/vllm:latest", "AMD ROCm"),
+    ("vllm/vllm-openai-rocm:v0.20.0", "AMD ROCm"),
+    ("vllm/vllm-openai:latest-rocm", "AMD ROCm"),
+    ("lmsysorg/sglang:v0.4.6.post5-rocm630", "AMD ROCm"),
+    (f"{TGI}:3.3.5-rocm", "AMD ROCm"),
+    ("team/app:cuda12.4-rocm6", "AMD ROCm"),
+    ("intel/intel-extension-for-pytorch:2.3.110-xpu", "Intel XPUs"),
+    (f"{AWS}/pytorch-inference-neuronx:2.1.2-neuronx-py310-sdk2.20.0-ubuntu20.04", "AWS Neuron"),
+    ("public.ecr.aws/neuron/anything:1", "AWS Neuron"),
+    ("vault.habana.ai/gaudi-docker/1.18.0/ubuntu22.04/habanalabs/pytorch-installer-2.4.0:latest", "Intel Gaudi"),
+    ("vllm/vllm-tpu:nightly", "Google TPUs"),
+    ("lmsysorg/sglang:v0.5.6-cann8.3.rc1-a3", "Huawei Ascend"),
+]
+
+SILENT = [
+    "myapp:12.4.1",
+    "app:cu2024",
+    "app:cu118abc",
+    "focus118:1",
+    "team/docu121:1",
+    "registry.corp/team/python:3.12",
+    "ollama/ollama:0.5",
+    "ghcr.io/ggml-org/llama.cpp:server",
+    f"{NGC}/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
+    f"{NGC}/k8s-device-plugin:v0.20.0",
+    f"{NGC}/driver:595.91.07-ubuntu22.04",
+    "app:cpu-gpu",
+]
+
+FAMILIES = [image for image, _ in KNOWN + FOR_OTHERS] + FOR_CUDA_OF_NO_KNOWN_VERSION + WITHOUT_CUDA
+"""Those of them that the end of the path tells, so that a mirror may stand before it."""
+
+
+def looked_up(image):
+    return look_up(parse_reference(image))
+
+
+@pytest.mark.parametrize(("image", "expected"), KNOWN)
+def test_a_name_tells_the_cuda_in_the_image(image, expected):
+    found = looked_up(image)
+    assert (found.kind, str(found.cuda)) == (Kind.CUDA, expected)
+
+
+@pytest.mark.parametrize("image", FOR_CUDA_OF_NO_KNOWN_VERSION)
+def test_a_name_may_tell_of_cuda_without_its_version(image):
+    found = looked_up(image)
+    assert (found.kind, found.cuda) == (Kind.CUDA, None)
+
+
+@pytest.mark.parametrize("image", WITHOUT_CUDA)
+def test_images_for_the_cpu_are_known(image):
+    assert looked_up(image).kind is Kind.NONE
+
+
+@pytest.mark.parametrize(("image", "platform"), FOR_OTHERS)
+def test_images_for_other_accelerators_are_known_whatever_else_their_names_say(image, platform):
+    found = looked_up(image)
+    assert (found.kind, found.platform) == (Kind.OTHER, platform)
+
+
+@pytest.mark.parametrize("image", SILENT)
+def test_a_name_that_says_nothing_is_not_guessed_at(image):
+    found = looked_up(image)
+    assert (found.kind, found.cuda, found.evidence) == (Kind.UNKNOWN, None, "none")
+
+
+PREFIXES = st.lists(st.sampled_from(("mirror", "docker-hub", "docker.io", "proxy-1", "a_b")), max_size=2)
+
+
+@checked
+@given(
+    st.sampled_from(FAMILIES),
+    st.sampled_from(("", "registry.corp/", "localhost:5000/", "1.dkr.ecr.eu-west-1.amazonaws.com/")),
+    PREFIXES,
+    st.booleans(),
+)
+def test_no_registry_mirror_or_digest_changes_what_a_family_says(image, registry, prefix, has_digest):
+    reference = parse_reference(image)
+    path = "/".join((*prefix, reference.repository))
+    digest = f"@sha256:{'ab' * 32}" if has_digest else ""
+    tag = f":{reference.tag}" if reference.tag else ""
+    moved, stayed = looked_up(f"{registry or 'docker.io/'}{path}{tag}{digest}"), looked_up(image)
+    assert (moved.kind, moved.cuda, moved.base, moved.platform) == (
+        stayed.kind,
+        stayed.cuda,
+        stayed.base,
+        stayed.platform,
+    )
+
+
+@pytest.mark.parametrize(
+    ("image", "compat"),
+    [
+        pytest.param("nvidia/cuda:12.4.1-base-ubuntu22.04", Compat.YES, id="nvidia/cuda"),
+        pytest.param(f"{NGC}/pytorch:27.03-py3", Compat.YES, id="an unknown month of NVIDIA"),
+        pytest.param("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-devel", Compat.YES, id="on nvidia/cuda"),
+        pytest.param("vllm/vllm-openai:v0.20.2", Compat.YES, id="vLLM"),
+        pytest.param("lmsysorg/sglang:v0.5.14-cu130", Compat.YES, id="SGLang"),
+        pytest.param(f"{TGI}:3.3.5", Compat.YES, id="TGI"),
+        pytest.param("rapidsai/base:25.04-cuda11.8-py3.11", Compat.YES, id="RAPIDS with a second number"),
+        pytest.param("rapidsai/base:26.08-cuda13-py3.13", Compat.UNKNOWN, id="RAPIDS without"),
+        pytest.param("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", Compat.NO, id="CUDA from pip"),
+        pytest.param("quay.io/jupyter/pytorch-notebook:cuda12-latest", Compat.NO, id="CUDA from conda"),
+        pytest.param("tensorflow/tensorflow:latest-gpu", Compat.UNKNOWN, id="of no known version"),
+        pytest.param("cupy/cupy:v13", Compat.UNKNOWN, id="of no known base"),
+        pytest.param("team/app:7-cu124", Compat.UNKNOWN, id="of no known family"),
+        pytest.param("python:3.12", Compat.NO, id="for the CPU"),
+    ],
+)
+def test_the_base_tells_whether_cuda_compat_comes_with_it(image, compat):
+    assert looked_up(image).base.compat is compat
+
+
+@pytest.mark.parametrize(
+    ("image", "floor", "is_verified", "certain"),
+    [
+        pytest.param(f"{NGC}/pytorch:24.09-py3", "6.0", True, "None", id="read"),
+        pytest.param(f"{NGC}/pytorch:25.03-py3", "7.5", True, "None", id="raised"),
+        pytest.param(f"{NGC}/pytorch:24.11-py3", "7.5", False, "7.0", id="in doubt"),
+        pytest.param(f"{NGC}/pytorch:25.01-py3", "7.5", False, "None", id="not read"),
+        pytest.param(f"{NGC}/cuda-dl-base:25.03-cuda12.8-devel-ubuntu24.04", "7.5", False, "None", id="no framework"),
+        pytest.param(f"{NGC}/tritonserver:25.03-py3-sdk", "None", True, "None", id="a client has no kernels"),
+        pytest.param("vllm/vllm-openai:v0.8.5", "7.0", True, "None", id="vLLM"),
+        pytest.param("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", "7.0", True, "None", id="PyTorch 2.9"),
+        pytest.param("pytorch/pytorch:2.10.0-cuda12.8-cudnn9-runtime", "7.0", False, "None", id="PyTorch 2.10"),
+        pytest.param("pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime", "None", True, "None", id="PyTorch 2.7"),
+        pytest.param(f"{TGI}:3.3.5", "8.0", False, "None", id="TGI"),
+        pytest.param("nvidia/cuda:12.4.1-base-ubuntu22.04", "None", True, "None", id="CUDA alone"),
+    ],
+)
+def test_frameworks_begin_at_a_compute_capability(image, floor, is_verified, certain):
+    found = looked_up(image)
+    assert (str(found.floor), found.is_floor_verified, str(found.certain_floor)) == (floor, is_verified, certain)
+
+
+@pytest.mark.parametrize(
+    ("image", "is_verified"),
+    [
+        pytest.param(f"{NGC}/pytorch:23.10-py3", False, id="a month that nobody read"),
+        pytest.param(f"{NGC}/pytorch:23.11-py3", True, id="a month that somebody read"),
+        pytest.param(f"{NGC}/tensorrt:24.08-py3", False, id="thought to be like its siblings"),
+        pytest.param("vllm/vllm-openai:v0.10.0", False, id="from memory"),
+        pytest.param("vllm/vllm-openai:v0.10.0-cu128", True, id="the tag says it itself"),
+    ],
+)
+def test_rows_that_nobody_read_stay_marked(image, is_verified):
+    assert looked_up(image).is_verified is is_verified
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("lmsysorg/sglang:v0.5.9-cu129-amd64", ("amd64",)),
+        ("lmsysorg/sglang:v0.5.2-cu129-gb200", ("arm64",)),
+        ("nvidia/cuda-arm64:11.4.0-base-ubuntu20.04", ("arm64",)),
+        (f"{NGC}/pytorch:25.05-py3-igpu", ("arm64",)),
+        ("arm64v8/python:3.12", ("arm64",)),
+        ("pytorch/pytorch:latest", ()),
+    ],
+)
+def test_some_names_tell_the_architecture(image, expected):
+    assert looked_up(image).architectures == expected
+
+
+@pytest.mark.parametrize(
+    ("image", "note"),
+    [
+        pytest.param("app:cuda12.1-cu124", "tag cuda12.1-cu124 of app names CUDA 12.1, 12.4", id="two versions"),
+        pytest.param("app:cpu-gpu", "tag cpu-gpu of app speaks of CPU and of GPU", id="CPU and GPU"),
+        pytest.param(
+            f"{NGC}/pytorch:27.03-py3", "no table knows the CUDA of tag 27.03-py3 of nvidia/pytorch", id="month"
+        ),
+        pytest.param(
+            f"{NGC}/driver:595.91.07", "the version in tag 595.91.07 of nvidia/driver is none of CUDA's", id="driver"
+        ),
+        pytest.param(f"{NGC}/l4t-base:r36.2.0", "it is built for Jetson", id="Jetson"),
+    ],
+)
+def test_what_leaves_a_doubt_is_noted(image, note):
+    assert looked_up(image).notes == (note,)
+
+
+def test_long_names_are_cut_in_the_evidence():
+    found = looked_up(f"{'a' * 200}/app:{'b' * 100}-cu124")
+    assert str(found.cuda) == "12.4"
+    assert len(found.evidence) < 200
+
+
+@checked
+@given(st.sampled_from(FAMILIES + SILENT), st.text("abcdefghijklmnopqrstuvwxyz0123456789._-", max_size=30))
+def test_no_tag_of_any_family_raises(image, tail):
+    reference = parse_reference(image)
+    found = looked_up(f"{reference.registry}/{reference.repository}:{(reference.tag + tail)[:128]}")
+    assert found.cuda is None or found.kind is Kind.CUDA
+    assert found.base in Base

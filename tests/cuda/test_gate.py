@@ -1,0 +1,183 @@
+"""The container toolkit's own check of an image on nodes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cuda.test_requirement import REQUIREMENTS
+from tests.strategies import checked
+from webhook.cuda.forward_compat import base_image_env
+from webhook.cuda.gate import Gate, legacy_gate
+from webhook.cuda.need import ImageEnv
+from webhook.cuda.offer import offer_from
+from webhook.model.versions import parse_version
+
+A100, H100, V100, T4, L4 = (
+    "NVIDIA-A100-SXM4-80GB",
+    "NVIDIA-H100-80GB-HBM3",
+    "Tesla-V100-SXM2-32GB",
+    "Tesla-T4",
+    "NVIDIA-L4",
+)
+
+
+def base(cuda, **changes):
+    return ImageEnv.of(*({**env, **changes} for env in base_image_env(parse_version(cuda))))
+
+
+def env(**variables):
+    return ImageEnv.of(variables)
+
+
+@pytest.mark.parametrize(
+    ("image", "product", "driver", "gate"),
+    [
+        pytest.param(base("12.4.1"), A100, "535.161.08", Gate.PASS, id="a branch of the brand"),
+        pytest.param(base("12.4.1"), A100, "545.23.08", Gate.FAIL, id="a branch not listed, though CUDA would run"),
+        pytest.param(base("12.4.0"), V100, "530.30.02", Gate.FAIL, id="another branch not listed"),
+        pytest.param(base("12.4.1"), T4, "550.54.15", Gate.PASS, id="the CUDA of the driver"),
+        pytest.param(base("12.6.3"), "NVIDIA-GeForce-RTX-4090", "550.120", Gate.FAIL, id="no term for the brand"),
+        pytest.param(base("13.0.0"), H100, "570.124.06", Gate.PASS, id="a branch of an older major version"),
+        pytest.param(base("13.0.0"), H100, "560.35.03", Gate.FAIL, id="a branch between two that are listed"),
+        pytest.param(env(CUDA_VERSION="11.6.2"), A100, "470.82.01", Gate.FAIL, id="an image without a requirement"),
+        pytest.param(env(CUDA_VERSION="11.6.2"), A100, "510.47.03", Gate.PASS, id="and a driver for it"),
+        pytest.param(
+            base("12.4.0", NVIDIA_DISABLE_REQUIRE="true"), V100, "530.30.02", Gate.PASS, id="switched off by true"
+        ),
+        pytest.param(base("12.4.0", NVIDIA_DISABLE_REQUIRE="1"), V100, "530.30.02", Gate.PASS, id="switched off by 1"),
+        pytest.param(base("12.4.0", NVIDIA_DISABLE_REQUIRE="yes"), V100, "530.30.02", Gate.FAIL, id="yes is not true"),
+        pytest.param(base("12.4.0", NVIDIA_DISABLE_REQUIRE=""), V100, "530.30.02", Gate.FAIL, id="nothing is not true"),
+        pytest.param(
+            env(NVIDIA_REQUIRE_CUDA="cuda>=11.6", NVIDIA_REQUIRE_BRAND="brand=tesla"),
+            A100,
+            "550.54.15",
+            Gate.FAIL,
+            id="all variables must hold",
+        ),
+        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda>=12.0,arch>=8.0"), T4, "550.54.15", Gate.FAIL, id="and"),
+        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda>=12.0 arch>=8.0"), T4, "550.54.15", Gate.PASS, id="or"),
+        pytest.param(env(NVIDIA_REQUIRE_CUDA="foo=bar cuda>=11.0"), T4, "550.54.15", Gate.FAIL, id="an unknown name"),
+        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda>=11.0 foo=bar"), T4, "550.54.15", Gate.PASS, id="behind what holds"),
+        pytest.param(
+            env(NVIDIA_REQUIRE_CUDA="cuda>=12.4,driver!=550.54.14"), L4, "550.54.15", Gate.PASS, id="the whole driver"
+        ),
+        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda==12.4"), T4, "550.54.15", Gate.FAIL, id="no operator"),
+        pytest.param(
+            env(CUDA_VERSION="13.3.1.008", NVIDIA_REQUIRE_CUDA="cuda>=9.0"),
+            V100,
+            "535.183.01",
+            Gate.PASS,
+            id="NGC's constant says nothing",
+        ),
+        pytest.param(env(NVIDIA_REQUIRE_FOO="cuda>=12.5"), T4, "550.54.15", Gate.FAIL, id="any name after the prefix"),
+        pytest.param(
+            env(NVIDIA_REQUIRE_JETPACK_HOST_MOUNTS="csv-mounts=all"),
+            T4,
+            "550.54.15",
+            Gate.NOT_APPLICABLE,
+            id="Jetson's",
+        ),
+        pytest.param(env(), T4, "550.54.15", Gate.NOT_APPLICABLE, id="no requirement"),
+        pytest.param(env(PATH="/bin"), T4, None, Gate.NOT_APPLICABLE, id="nothing of NVIDIA's"),
+        pytest.param(None, T4, "550.54.15", Gate.UNKNOWN, id="nothing known of the image"),
+        pytest.param(base("12.4.1"), "", None, Gate.UNKNOWN, id="nothing known of the node"),
+        pytest.param(base("12.4.1"), "NVIDIA-R100", "535.54.03", Gate.UNKNOWN, id="some brand, perhaps one listed"),
+        pytest.param(base("12.6.3"), "", "550.54.15", Gate.UNKNOWN, id="some brand, of which one would not"),
+        pytest.param(base("12.6.3"), "GRID-T4-16Q", "535.161.05", Gate.PASS, id="a virtual GPU"),
+        pytest.param(base("12.6.3"), A100, "550", Gate.PASS, id="a branch is enough"),
+        pytest.param(env(NVIDIA_REQUIRE_CUDA="driver>=550.54"), A100, "550", Gate.UNKNOWN, id="a branch is not enough"),
+        pytest.param(base("11.8.0"), T4, "470.82.01", Gate.PASS, id="every build passes"),
+        pytest.param(base("11.8.0"), T4, "450.80.02", Gate.UNKNOWN, id="one build passes"),
+        pytest.param(base("11.8.0"), T4, "460.32.03", Gate.FAIL, id="no build passes"),
+        pytest.param(base("13.4.1"), H100, "615.71.09", Gate.PASS, id="a version not seen, on its own driver"),
+        pytest.param(base("13.4.1"), H100, "535.54.03", Gate.UNKNOWN, id="a version not seen, on an old driver"),
+        pytest.param(base("13.4.1"), H100, "525.60.13", Gate.FAIL, id="a version not seen, on a very old driver"),
+    ],
+)
+def test_a_container_passes_or_not(image, product, driver, gate):
+    assert legacy_gate(image, offer_from(driver=driver, product=product, arch="amd64")) is gate
+
+
+@pytest.mark.parametrize(
+    ("version", "gate"),
+    [
+        pytest.param("12.4", Gate.PASS, id="two numbers"),
+        pytest.param("12", Gate.PASS, id="one number"),
+        pytest.param("v12.4.1", Gate.PASS, id="a letter before"),
+        pytest.param("12.4.1-rc1+build.5", Gate.PASS, id="a pre-release"),
+        pytest.param("12.5.0", Gate.FAIL, id="newer"),
+        pytest.param("13.0.2.006", Gate.FAIL, id="four numbers stop the container"),
+        pytest.param("12.04", Gate.FAIL, id="a leading zero stops it"),
+        pytest.param("latest", Gate.FAIL, id="a word stops it"),
+        pytest.param("", Gate.PASS, id="nothing is no version, and no requirement"),
+    ],
+)
+def test_a_requirement_is_made_of_the_cuda_version_where_the_image_has_an_empty_one(version, gate):
+    image = env(CUDA_VERSION=version, NVIDIA_REQUIRE_CUDA="")
+    assert legacy_gate(image, offer_from(driver="550.54.15", product=T4)) is gate
+
+
+@pytest.mark.parametrize(
+    ("driver", "gate"),
+    [pytest.param("550.54.15", Gate.PASS, id="holds"), pytest.param("535.54.03", Gate.UNKNOWN, id="does not")],
+)
+def test_of_a_requirement_known_in_part_only_what_satisfies_it_is_certain(driver, gate):
+    image = ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=12.4"}, is_complete=False)
+    assert legacy_gate(image, offer_from(driver=driver, product=A100)) is gate
+
+
+def test_nothing_known_in_part_is_not_known():
+    assert legacy_gate(ImageEnv.of({}, is_complete=False), offer_from(driver="550.54.15")) is Gate.UNKNOWN
+    assert legacy_gate(ImageEnv.of(), offer_from(driver="550.54.15")) is Gate.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("arch", "gate"),
+    [
+        pytest.param("amd64", Gate.PASS, id="amd64"),
+        pytest.param("arm64", Gate.FAIL, id="arm64"),
+        pytest.param(None, Gate.PASS, id="not known"),
+    ],
+)
+def test_builds_for_another_architecture_do_not_count(arch, gate):
+    node = offer_from(driver="525.60.13", product=A100, arch=arch)
+    assert legacy_gate(base("12.2.2"), node) is gate
+
+
+def test_a_build_that_says_it_is_for_another_architecture_counts_where_it_is_the_only_one():
+    image = env(NVARCH="sbsa", NVIDIA_REQUIRE_CUDA="cuda>=12.4")
+    assert legacy_gate(image, offer_from(driver="535.54.03", arch="amd64")) is Gate.FAIL
+
+
+def test_the_cuda_that_the_node_reports_counts_before_that_of_its_branch():
+    image = env(NVIDIA_REQUIRE_CUDA="cuda>=12.6")
+    assert legacy_gate(image, offer_from(driver="540.4.0", cuda="12.6")) is Gate.PASS
+    assert legacy_gate(image, offer_from(driver="540.4.0")) is Gate.UNKNOWN
+
+
+def test_variants_that_agree_in_starting_pass():
+    assert (
+        legacy_gate(ImageEnv.of({}, {"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"}), offer_from(driver="550.54.15")) is Gate.PASS
+    )
+
+
+def test_requirements_longer_than_any_real_one_are_not_evaluated():
+    node = offer_from(driver="550.54.15", product=T4)
+    assert legacy_gate(env(NVIDIA_REQUIRE_A="cuda>=99 " * 400), node) is Gate.FAIL
+    assert (
+        legacy_gate(env(NVIDIA_REQUIRE_A="cuda>=99 " * 400, NVIDIA_REQUIRE_B="cuda>=99 " * 400), node) is Gate.UNKNOWN
+    )
+
+
+NAMES = st.sampled_from(["NVIDIA_REQUIRE_CUDA", "NVIDIA_REQUIRE_X", "NVIDIA_DISABLE_REQUIRE", "CUDA_VERSION", "NVARCH"])
+ENVS = st.builds(
+    lambda variants, is_complete: ImageEnv.of(*variants, is_complete=is_complete),
+    st.lists(st.dictionaries(NAMES, REQUIREMENTS | st.text(max_size=20)), max_size=3),
+    st.booleans(),
+)
+
+
+@checked
+@given(st.none() | ENVS, st.sampled_from([None, "535", "550.54.15"]), st.sampled_from([A100, "", "NVIDIA-R100"]))
+def test_any_environment_comes_to_something(image, driver, product):
+    assert legacy_gate(image, offer_from(driver=driver, product=product)) in Gate

@@ -1,0 +1,111 @@
+"""Looking images up, switched on with one value: what the chart then brings, and that it brings nothing otherwise."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.generate import CHART
+from tests.deploy.manifests import Objects, needs_helm, rendered, shipped
+from tests.deploy.value_sets import AUTHORITY, LOOKING_UP, VALUE_SETS
+from webhook.model.image import parse_reference
+from webhook.registry.allowlist import AllowList
+from webhook.registry.presets import PRESETS
+
+OWN = VALUE_SETS["images are looked up in registries of our own"]
+
+
+def listed(objects: Objects, directory: Path) -> AllowList:
+    """The list as a replica reads it from its volume."""
+    for name, text in objects.one("ConfigMap", "gpu-policy-registries")["data"].items():
+        (directory / name).write_text(text)
+    return AllowList.load(directory / "registries.yaml")
+
+
+def admits(allowed: AllowList, *images: str) -> list[bool]:
+    return [allowed.admits(parse_reference(image)) for image in images]
+
+
+def egress(objects: Objects) -> list[Any]:
+    rules: list[Any] = objects.one("NetworkPolicy")["spec"]["egress"]
+    return rules
+
+
+def test_unless_it_is_switched_on_nothing_is_contacted_and_nothing_is_there_for_it() -> None:
+    objects = shipped()
+    assert not [option for option, _ in objects.options if "regist" in option and option != "--registration"]
+    assert not [one for one in objects if one["metadata"]["name"].endswith(("-images", "-registries"))]
+    assert len(egress(objects)) == 2
+
+
+@needs_helm
+def test_one_value_switches_it_on(tmp_path: Path) -> None:
+    objects = rendered(LOOKING_UP)
+    options = dict(objects.options)
+    assert options["--registries"] == "/etc/gpu-policy/registries/registries.yaml"
+    assert options["--image-results"] == "gpu-policy/gpu-policy-images"
+    assert "--registry-credentials" not in options
+    allowed = listed(objects, tmp_path)
+    assert admits(allowed, "python", "nvcr.io/nvidia/pytorch:24.01-py3", "evil.example/a") == [True, True, False]
+    assert egress(objects)[2] == {"ports": [{"port": 443, "protocol": "TCP"}]}
+
+
+def test_every_preset_that_there_is_is_on_by_default() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert values["registries"]["presets"] == sorted(PRESETS)
+
+
+@needs_helm
+def test_the_results_are_never_part_of_a_manifest() -> None:
+    """Or every upgrade would empty them."""
+    results = rendered(LOOKING_UP).one("ConfigMap", "gpu-policy-images")
+    assert {"data", "binaryData"} & results.keys() == set()
+
+
+@needs_helm
+def test_registries_of_ones_own_are_listed_with_their_authorities(tmp_path: Path) -> None:
+    objects = rendered(OWN)
+    allowed = listed(objects, tmp_path)
+    assert admits(allowed, "registry.corp.example:5000/a", "gpu.lab.example/a", "quay.io/a/b") == [True, True, False]
+    assert (tmp_path / "corp.pem").read_text() == AUTHORITY
+
+
+@needs_helm
+def test_the_replicas_may_connect_to_the_ports_that_are_named_and_implied() -> None:
+    (rule,) = egress(rendered(OWN))[2:]
+    assert [port["port"] for port in rule["ports"]] == [443, 8443, 5000, 8444, 80]
+    assert {port["protocol"] for port in rule["ports"]} == {"TCP"}
+    assert rule["to"] == [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
+
+
+@needs_helm
+def test_logins_are_mounted_as_the_server_reads_them() -> None:
+    objects = rendered(OWN)
+    (volume,) = [one for one in objects.pod["volumes"] if one["name"] == "registry-credentials"]
+    assert volume["secret"]["secretName"] == "registry-logins"
+    assert volume["secret"]["items"] == [{"key": ".dockerconfigjson", "path": "config.json"}]
+    assert ("--registry-credentials", "/etc/gpu-policy/registry-credentials/config.json") in objects.options
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("change", "restarts"),
+    [
+        pytest.param({"presets": ["docker.io"]}, True, id="another list"),
+        pytest.param({"presets": sorted(PRESETS)}, False, id="the same list"),
+    ],
+)
+def test_a_changed_list_restarts_the_replicas_which_read_it_at_the_start(
+    change: dict[str, Any], *, restarts: bool
+) -> None:
+    before, after = (
+        rendered({"registries": {"enabled": True, **one}}).one("Deployment")["spec"]["template"] for one in ({}, change)
+    )
+    assert (before != after) is restarts
+
+
+@needs_helm
+def test_annotations_of_ones_own_stay_beside_that_of_the_list() -> None:
+    template = rendered(LOOKING_UP | {"podAnnotations": {"a": "b"}}).one("Deployment")["spec"]["template"]
+    assert template["metadata"]["annotations"].keys() == {"a", "gpupolicy.dev/registries"}

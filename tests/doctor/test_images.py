@@ -1,0 +1,83 @@
+"""The doctor looks at what the replicas share about images, and only where they do."""
+
+import base64
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from tests.deploy.manifests import needs_helm, rendered, shipped
+from tests.deploy.value_sets import LOOKING_UP
+from tests.registry.replicas import config
+from webhook.doctor import images
+from webhook.doctor.cluster import Cluster
+from webhook.doctor.finding import Finding, Status
+from webhook.doctor.installation import Installation, Place
+from webhook.doctor.workload import Workload
+from webhook.registry.cache import NEVER, Result
+from webhook.registry.packing import KEY, pack
+
+PATH = "/api/v1/namespaces/gpu-policy/configmaps/gpu-policy-images"
+RESULTS = {
+    "docker.io/library/a:1": Result(1.0, NEVER, config("a")),
+    "docker.io/library/b:1": Result(2.0, NEVER, config("b")),
+    "docker.io/library/gone:1": Result(3.0, 600.0, problem="gone"),
+}
+
+
+class Holding(Cluster):
+    """A cluster that has these objects."""
+
+    def __init__(self, objects: dict[str, Any]) -> None:
+        self._objects = objects
+
+    def find(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Any:
+        assert not query
+        return self._objects.get(path)
+
+
+def said(deployment: dict[str, Any], objects: dict[str, Any]) -> list[Finding]:
+    installation = Installation(Holding(objects), Place())
+    installation.deployment = Workload(deployment)
+    return list(images.look(installation))
+
+
+def packed(content: bytes) -> dict[str, Any]:
+    return {"binaryData": {KEY: base64.b64encode(content).decode()}}
+
+
+def test_without_look_ups_there_is_nothing_to_say() -> None:
+    assert said(shipped().one("Deployment"), {}) == []
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("found", "status", "text"),
+    [
+        pytest.param(None, Status.PROBLEM, "there is no ConfigMap gpu-policy/gpu-policy-images", id="missing"),
+        pytest.param({}, Status.OK, "0 images are known to all replicas, 0 images are not to be had", id="empty"),
+        pytest.param(
+            packed(pack(RESULTS)),
+            Status.OK,
+            "2 images are known to all replicas, 1 image is not to be had",
+            id="filled",
+        ),
+        pytest.param(packed(b"hello"), Status.WARNING, "something else than what is known of images", id="garbage"),
+    ],
+)
+def test_it_says_what_the_replicas_share(found: dict[str, Any] | None, status: Status, text: str) -> None:
+    (finding,) = said(rendered(LOOKING_UP).one("Deployment"), {} if found is None else {PATH: found})
+    assert finding.status is status
+    assert text in finding.found
+    assert bool(finding.remedy) is (status is not Status.OK)
+
+
+@needs_helm
+def test_replicas_that_share_nothing_are_a_warning() -> None:
+    deployment = rendered(LOOKING_UP).one("Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    container["args"] = [argument for argument in container["args"] if not argument.startswith("--image-results")]
+    (finding,) = said(deployment, {})
+    assert finding.status is Status.WARNING
+    assert finding.remedy == "start them with --image-results NAMESPACE/NAME"

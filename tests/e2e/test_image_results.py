@@ -1,0 +1,246 @@
+"""Replicas that share what they know of images, in a ConfigMap of a real API server, with the rights of replicas."""
+
+import base64
+import contextlib
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.manifests import needs_helm, rendered
+from tests.deploy.value_sets import LOOKING_UP
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.gpu_nodes import NODES, TAINT, add_node, labels, remove_node
+from tests.e2e.kept_certificates import KeptSite
+from tests.e2e.objects import gpu_pod
+from tests.registry import docker_registry, images
+from tests.registry.replicas import Registries, config, everybody
+from webhook.cluster.api_server import ApiServer
+from webhook.installation.images import ConfigMapStore
+from webhook.installation.kubernetes import KubernetesCluster
+from webhook.installation.settings import ConfigMapPlace
+from webhook.registry import in_step
+from webhook.registry.lookups import Images
+from webhook.registry.packing import packed_in, unpack
+
+pytestmark = [pytest.mark.e2e, needs_helm]
+
+NAME = "gpu-policy-images"
+NUMBERS = count(1)
+
+
+class Site(KeptSite):
+    """An installation that looks images up, and its ConfigMap."""
+
+    @property
+    def results(self) -> str:
+        """The API path of the ConfigMap."""
+        return f"/api/v1/namespaces/{self.name}/configmaps/{NAME}"
+
+    def look_ups(self, client: Registries) -> Images:
+        """The look-ups of one replica, in this process, with the rights of a replica."""
+        store = ConfigMapStore(KubernetesCluster(ApiServer(self.kubeconfig)), ConfigMapPlace(self.name, NAME))
+        return Images(client, everybody, store)
+
+    def shared(self) -> set[str]:
+        """The references in the ConfigMap."""
+        packed = packed_in(self.plane.raw("GET", self.results)[1])
+        return set(unpack(packed).results) if packed else set()
+
+    def apply_again(self) -> None:
+        """Apply what was installed once more, as an upgrade does."""
+        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(self._objects))
+
+    def write(self, change: dict[str, Any]) -> None:
+        """Change the ConfigMap as somebody else would."""
+        status, answer = self.plane.raw("PATCH", self.results, change)
+        assert status == 200, answer
+
+
+@contextlib.contextmanager
+def installed(plane: ControlPlane, directory: Path, *arguments: str) -> Iterator[Site]:
+    directory.mkdir(exist_ok=True)
+    name = f"images-{next(NUMBERS)}"
+    arguments = tuple(argument.replace("NAMESPACE", name) for argument in arguments)
+    site = Site(plane, name, directory, manifest=rendered(LOOKING_UP, version="1.28.0"), arguments=arguments)
+    try:
+        yield site
+    finally:
+        site.remove()
+
+
+@pytest.fixture
+def site(control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(in_step, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(in_step, "WRITE_SECONDS", 0.1)
+    with installed(control_plane, tmp_path) as site:
+        yield site
+
+
+@contextlib.contextmanager
+def running(*replicas: Images) -> Iterator[None]:
+    for replica in replicas:
+        replica.start()
+    try:
+        yield
+    finally:
+        for replica in replicas:
+            replica.close()
+
+
+def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_image_once(site: Site) -> None:
+    clients = [Registries() for _ in range(4)]
+    replicas = [site.look_ups(client) for client in clients]
+    texts = [[f"docker.io/team-{who}/app:{number}" for number in range(20)] for who in range(4)]
+    with running(*replicas):
+        for replica, mine in zip(replicas, texts, strict=True):
+            for text in mine:
+                replica.sight(text)
+        eventually(lambda: [replica.known for replica in replicas] == [80] * 4)
+        everything = [text for mine in texts for text in mine]
+        assert site.shared() == set(everything)
+        for replica in replicas:
+            assert {text: replica.sight(text).config for text in everything} == {
+                text: config(text) for text in everything
+            }
+        assert all(replica.is_shared for replica in replicas)
+    assert sorted(text for client in clients for text in client.asked) == sorted(everything)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"binaryData": None}, id="emptied"),
+        pytest.param({"binaryData": {"images-v1": base64.b64encode(b"hello").decode()}}, id="overwritten"),
+    ],
+)
+def test_what_somebody_does_to_the_config_map_is_mended(change: dict[str, Any], site: Site) -> None:
+    replica = site.look_ups(Registries())
+    with running(replica):
+        replica.sight("docker.io/team/app:1")
+        eventually(lambda: site.shared() == {"docker.io/team/app:1"})
+        site.write({"metadata": {"labels": {"team": "ours"}}, "data": {"note": "kept"}, **change})
+        eventually(lambda: site.plane.raw("GET", site.results)[1].get("binaryData") != change["binaryData"])
+        assert site.shared() == {"docker.io/team/app:1"}
+        found = site.plane.raw("GET", site.results)[1]
+        assert (found["metadata"]["labels"]["team"], found["data"]) == ("ours", {"note": "kept"})
+
+
+def test_without_the_config_map_look_ups_go_on_and_results_are_shared_when_it_is_back(site: Site) -> None:
+    document = site.plane.raw("GET", site.results)[1]
+    site.plane.raw("DELETE", site.results)
+    replica = site.look_ups(Registries())
+    with running(replica):
+        replica.sight("docker.io/team/app:1")
+        eventually(lambda: replica.sight("docker.io/team/app:1").config is not None)
+        assert replica.is_shared is False
+        document["metadata"] = {"name": NAME, "labels": document["metadata"]["labels"]}
+        status, answer = site.plane.raw("POST", site.results.rpartition("/")[0], document)
+        assert status == 201, answer
+        eventually(lambda: site.shared() == {"docker.io/team/app:1"} and replica.is_shared)
+
+
+def test_applying_the_release_again_leaves_the_results_alone(site: Site) -> None:
+    replica = site.look_ups(Registries())
+    with running(replica):
+        replica.sight("docker.io/team/app:1")
+        eventually(site.shared)
+    site.apply_again()
+    assert site.shared() == {"docker.io/team/app:1"}
+
+
+def test_a_replica_may_write_no_other_config_map_and_create_none(site: Site) -> None:
+    token = yaml.safe_load(site.kubeconfig.read_text())["users"][0]["user"]["token"]
+    collection = site.results.rpartition("/")[0]
+    created = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more"}}
+    assert site.plane.raw("POST", collection, created, token)[0] == 403
+    assert site.plane.raw("GET", f"{collection}/more", token=token)[0] == 403
+    assert site.plane.raw("DELETE", site.results, token=token)[0] == 403
+    assert site.plane.raw("GET", site.results, token=token)[0] == 200
+
+
+# Whole replicas, and a real registry
+
+POLICY = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: judged}
+spec:
+  namespaces: ["judged-*"]
+  rules:
+    tolerations: {mode: disabled}
+    nodeAffinity: {mode: disabled}
+    runtimeClass: {mode: disabled}
+    sharedMemory: {mode: disabled}
+    ncclEnv: {mode: disabled}
+    cudaDriver: {mode: enforce, unknown: deny}
+"""
+NODE = "images-v100"
+
+
+def review(image: str, namespace: str) -> dict[str, Any]:
+    """A pod with this image that fits on one node only, as the API server sends it."""
+    pod = gpu_pod(
+        "trainer", 1, nodeSelector={"kubernetes.io/hostname": NODE}, tolerations=[TAINT | {"operator": "Equal"}]
+    )
+    pod["spec"]["containers"][0]["image"] = image
+    request = {
+        "uid": "1",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": namespace,
+        "name": "trainer",
+        "operation": "CREATE",
+        "object": pod,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+@pytest.mark.skipif(docker_registry.PROGRAM is None, reason="no docker-registry here; .ci/tools installs it")
+def test_what_one_replica_looked_up_another_decides_by_without_the_registry(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The image's name says nothing; its configuration wants CUDA 12.8, and the node's driver is of 2021."""
+    found = images.config({"CUDA_VERSION": "12.8.1"})
+    add_node(control_plane, NODE, labels(*NODES["v100"]))
+    try:
+        with docker_registry.running(tmp_path, tmp_path / "storage") as registry:
+            registry.push("team/image", "1", found, images.manifest(found))
+            file = tmp_path / "registries.yaml"
+            listed = {"host": f"127.0.0.1:{registry.port}", "plainHTTP": True, "privateAddresses": ["127.0.0.1/32"]}
+            spec = {"registries": [listed]}
+            file.write_text(
+                yaml.safe_dump({"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "Registries", "spec": spec})
+            )
+            arguments = [f"--registries={file}", f"--image-results=NAMESPACE/{NAME}"]
+            image = f"127.0.0.1:{registry.port}/team/image:1"
+            with installed(control_plane, tmp_path / "site", *arguments) as site:
+                _decide(site, image, registry)
+    finally:
+        remove_node(control_plane, NODE)
+
+
+def _decide(site: Site, image: str, registry: docker_registry.DockerRegistry) -> None:
+    first, second = site.replicas
+    for replica in (first, second):
+        replica.policies.replace({"judged.yaml": POLICY})
+    asked = review(image, site.judged)
+    first.start()
+    assert first.ask("/validate", asked)["allowed"] is True, "the registry has not answered yet"
+    eventually(lambda: first.metric("gpu_policy_images_known") == 1)
+    refused = first.ask("/validate", asked)
+    assert refused["allowed"] is False
+    assert "CUDA 12.8" in refused["status"]["message"]
+    eventually(site.shared)
+    registry.stop()
+    second.start()
+    eventually(lambda: second.metric("gpu_policy_images_known") == 1)
+    assert second.ask("/validate", asked) == refused
+    assert second.metric("gpu_policy_image_lookups_total") == 0
+    first.kill_worker()
+    eventually(lambda: first.is_ready() and first.metric("gpu_policy_images_known") == 1)
+    assert first.ask("/validate", asked) == refused

@@ -1,0 +1,60 @@
+"""Globs over any text, such as image references."""
+
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.model.globs import closest, matcher
+
+LONGEST = 100_000
+
+
+@given(st.text("ab:/-*?.\n\\", max_size=8), st.text("ab:/-.\n\\", max_size=10))
+def test_a_glob_matches_as_in_the_shell(pattern: str, text: str) -> None:
+    assert bool(matcher(pattern).fullmatch(text)) == fnmatchcase(text, pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        pytest.param("registry.corp/ml/*:*-cu124", "registry.corp/ml/a/b:7-cu124", True, id="a star takes slashes"),
+        pytest.param("registry.corp/ml/*:*-cu124", "registry.corp/ml/a:cu124", False, id="what stands between counts"),
+        pytest.param("registry.corp/*", "registryxcorp/a", False, id="a dot is a dot"),
+        pytest.param("*/app:v?", "registry.corp:5000/team/app:v7", True, id="a question mark is one character"),
+        pytest.param("a[bc]", "ab", False, id="brackets are no classes"),
+        pytest.param("a[bc]", "a[bc]", True, id="brackets are brackets"),
+        pytest.param("*", "", True, id="a star takes nothing"),
+        pytest.param("a*a", "a", False, id="no character counts twice"),
+        pytest.param("*ab*b", "abb", True, id="the text between stars may stand anywhere"),
+    ],
+)
+def test_only_stars_and_question_marks_are_special(pattern: str, text: str, matches: bool) -> None:
+    assert matches == bool(matcher(pattern).fullmatch(text))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*a" * 100 + "b", "a*" * 100 + "b", "*?a" * 100 + "b", "*" * 1000 + "b"],
+    ids=["star and letter", "letter and star", "star and any", "stars alone"],
+)
+def test_a_pattern_of_many_stars_gives_up_on_a_hostile_text(pattern: str) -> None:
+    """With backtracking this would take longer than anybody waits."""
+    assert matcher(pattern).fullmatch("a" * LONGEST) is None
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        pytest.param(["*", "r/*", "r/a:1"], "r/a:1", id="the text itself first"),
+        pytest.param(["r/????", "r/a:1"], "r/a:1", id="the text itself beats a longer glob"),
+        pytest.param(["*", "r/*:1", "r/*"], "r/*:1", id="then the longest"),
+        pytest.param(["r/*1", "*/a:", "?/*1"], "?/*1", id="of equal ones the first in the alphabet"),
+        pytest.param(["r/b*"], None, id="none matches"),
+        pytest.param([], None, id="there is none"),
+    ],
+)
+def test_the_pattern_that_says_most_is_closest(patterns: list[str], expected: str | None) -> None:
+    assert expected == closest(patterns, "r/a:1")
+    assert expected == closest(reversed(patterns), "r/a:1")

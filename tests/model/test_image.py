@@ -1,0 +1,98 @@
+"""Image references are read as Docker reads them, and nothing else gets through."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import checked
+from webhook.model.image import ImageReferenceError, Reference, parse_reference
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("python", Reference("docker.io", "library/python", "latest"), id="one word"),
+        pytest.param("python:3.12", Reference("docker.io", "library/python", "3.12"), id="with a tag"),
+        pytest.param("docker.io/library/python", Reference("docker.io", "library/python", "latest"), id="in full"),
+        pytest.param("docker.io/python", Reference("docker.io", "library/python", "latest"), id="without library"),
+        pytest.param("index.docker.io/ml/app:1", Reference("docker.io", "ml/app", "1"), id="Docker's old name"),
+        pytest.param("nvidia/cuda:12.4.1", Reference("docker.io", "nvidia/cuda", "12.4.1"), id="no host in it"),
+        pytest.param("ghcr.io/a/b/c:1", Reference("ghcr.io", "a/b/c", "1"), id="a host has a dot"),
+        pytest.param("localhost/app", Reference("localhost", "app", "latest"), id="localhost is a host"),
+        pytest.param("registry:5000/app", Reference("registry:5000", "app", "latest"), id="a port is no tag"),
+        pytest.param("registry:5000/app:7", Reference("registry:5000", "app", "7"), id="a port and a tag"),
+        pytest.param("Registry/app", Reference("registry", "app", "latest"), id="capitals are a host's"),
+        pytest.param("REGISTRY.corp/app", Reference("registry.corp", "app", "latest"), id="and mean nothing there"),
+        pytest.param("[::1]:5000/app", Reference("[::1]:5000", "app", "latest"), id="an IPv6 address"),
+        pytest.param(f"a/b@{DIGEST}", Reference("docker.io", "a/b", "", DIGEST), id="a digest needs no tag"),
+        pytest.param(f"a/b:1@{DIGEST}", Reference("docker.io", "a/b", "1", DIGEST), id="a tag and a digest"),
+        pytest.param("a/b__c.d-e---f", Reference("docker.io", "a/b__c.d-e---f", "latest"), id="all separators"),
+        pytest.param("a" * 255, Reference("docker.io", f"library/{'a' * 255}", "latest"), id="the longest name"),
+    ],
+)
+def test_what_docker_leaves_out_is_spelled_out(text, expected):
+    assert parse_reference(text) == expected
+    assert expected.name == expected.repository
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param(" python", id="a blank"),
+        pytest.param("python:", id="an empty tag"),
+        pytest.param(f"python:{'a' * 129}", id="a long tag"),
+        pytest.param("python:-1", id="a tag with a leading dash"),
+        pytest.param("ml/App", id="capitals in a repository"),
+        pytest.param("ml//app", id="an empty part"),
+        pytest.param("/app", id="no host before the slash"),
+        pytest.param("app/", id="nothing after the slash"),
+        pytest.param("a___b", id="three underscores"),
+        pytest.param("a..b", id="two dots"),
+        pytest.param("https://ghcr.io/a/b", id="a URL"),
+        pytest.param("registry.corp:port/app", id="a port of letters"),
+        pytest.param("app@sha256:1180", id="a short digest"),
+        pytest.param("app@", id="an empty digest"),
+        pytest.param(f"app@{DIGEST}@{DIGEST}", id="two digests"),
+        pytest.param(f"app@{DIGEST}:1", id="a tag behind the digest"),
+        pytest.param("a" * 256, id="a long name"),
+        pytest.param("app:1\n", id="a line break"),
+        pytest.param("app:١٢", id="digits of another script"),
+        pytest.param("{{ .Values.image }}", id="a placeholder"),
+    ],
+)
+def test_what_is_no_reference_is_refused_with_its_text(text):
+    with pytest.raises(ImageReferenceError) as caught:
+        parse_reference(text)
+    assert str(caught.value).startswith(f'"{text[:50]}')
+    assert " is not an image reference: " in str(caught.value)
+
+
+def test_a_long_text_is_not_repeated_whole():
+    with pytest.raises(ImageReferenceError) as caught:
+        parse_reference("A" * 100_000)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("docker.io/library/python:3.12", "python", id="official"),
+        pytest.param("docker.io/ml/app", "ml/app", id="on Docker Hub"),
+        pytest.param("ghcr.io/library/app", "ghcr.io/library/app", id="elsewhere"),
+    ],
+)
+def test_the_familiar_name_leaves_docker_hub_out(text, expected):
+    assert parse_reference(text).familiar == expected
+
+
+@checked
+@given(st.text(max_size=300) | st.text("abc.:/@-_0", max_size=60))
+def test_any_text_is_a_reference_that_reads_the_same_again_or_a_named_error(text):
+    try:
+        reference = parse_reference(text)
+    except ImageReferenceError:
+        return
+    assert parse_reference(str(reference)) == reference

@@ -1,0 +1,148 @@
+"""Versions, number by number."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import checked
+from webhook.model.versions import Version, VersionError, parse_version
+
+NUMBERS = st.integers(0, 12)
+VERSIONS = st.lists(NUMBERS, min_size=1, max_size=4).map(lambda numbers: Version(tuple(numbers)))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        pytest.param("12", (12,), id="major only"),
+        pytest.param("12.4", (12, 4), id="two numbers"),
+        pytest.param("550.54.15", (550, 54, 15), id="a driver"),
+        pytest.param("535.54.03", (535, 54, 3), id="leading zeros say nothing"),
+        pytest.param("13.0.2.006", (13, 0, 2, 6), id="NGC's four numbers"),
+        pytest.param("0.0", (0, 0), id="zeros"),
+    ],
+)
+def test_a_version_is_read_as_numbers_and_printed_as_it_was_written(text, parts):
+    version = parse_version(text)
+    assert version.parts == parts
+    assert str(version) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("12.", id="a dot at the end"),
+        pytest.param(".12", id="a dot at the start"),
+        pytest.param("12..4", id="two dots"),
+        pytest.param("v12.4", id="a letter"),
+        pytest.param(" 12.4", id="a space before"),
+        pytest.param("12.4\n", id="a line feed behind"),
+        pytest.param("12,4", id="a comma"),
+        pytest.param("-1.0", id="a sign"),
+        pytest.param("١٢.٤", id="digits of another script"),
+        pytest.param("1" * 10, id="a number too long"),
+        pytest.param("1.2.3.4.5.6.7", id="too many numbers"),
+        pytest.param("1." * 100_000 + "1", id="very many numbers"),
+        pytest.param(12.4, id="a number of YAML"),
+        pytest.param(None, id="null"),
+    ],
+)
+def test_what_is_no_version_is_refused_with_what_was_found(value):
+    with pytest.raises(VersionError, match="is not a version; write numbers with dots") as caught:
+        parse_version(value)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        pytest.param("570.26", "570.124.06", id="numbers, not texts"),
+        pytest.param("535.54.03", "535.104.05", id="the second number"),
+        pytest.param("12.4", "12.4.1", id="a third number"),
+        pytest.param("9.2", "12.0", id="the first number"),
+        pytest.param("595.58.03", "595.71.05", id="the same branch"),
+    ],
+)
+def test_an_older_version_is_not_at_least_a_newer_one(older, newer):
+    assert parse_version(newer).at_least(parse_version(older))
+    assert not parse_version(older).at_least(parse_version(newer))
+    assert parse_version(older) < parse_version(newer)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("12.4", "12.4.0", id="missing numbers are 0"),
+        pytest.param("535.54.03", "535.54.3", id="leading zeros"),
+    ],
+)
+def test_versions_that_differ_in_writing_only_are_each_at_least_the_other(one, other):
+    assert parse_version(one).at_least(parse_version(other))
+    assert parse_version(other).at_least(parse_version(one))
+
+
+def test_the_writing_is_no_part_of_what_a_version_equals():
+    assert parse_version("535.54.03") == parse_version("535.54.3")
+    assert hash(parse_version("535.54.03")) == hash(parse_version("535.54.3"))
+
+
+@pytest.mark.parametrize(
+    ("known", "bound", "answer"),
+    [
+        pytest.param("12", "12.8", None, id="the minor version decides and is missing"),
+        pytest.param("12", "12.0", True, id="every minor version is enough"),
+        pytest.param("12", "12", True, id="the same"),
+        pytest.param("13", "12.8", True, id="a newer major version"),
+        pytest.param("11", "12.0", False, id="an older major version"),
+        pytest.param("535", "535.161.08", None, id="a branch and a driver in it"),
+        pytest.param("535", "525.60.13", True, id="a branch and a driver before it"),
+        pytest.param("535", "550.54.14", False, id="a branch and a driver behind it"),
+        pytest.param("12.8", "12.8.0", True, id="nothing but zeros is missing"),
+    ],
+)
+def test_part_of_a_version_reaches_a_bound_where_what_is_missing_does_not_matter(known, bound, answer):
+    assert parse_version(known).reaches(parse_version(bound)) is answer
+
+
+@checked
+@given(VERSIONS, VERSIONS, VERSIONS)
+def test_versions_are_in_one_order(a, b, c):
+    assert a.at_least(b) or b.at_least(a)
+    assert (a < b) == (not a.at_least(b))
+    if a.at_least(b) and b.at_least(c):
+        assert a.at_least(c)
+
+
+@checked
+@given(VERSIONS, VERSIONS, st.lists(NUMBERS, max_size=3))
+def test_what_part_of_a_version_says_holds_for_all_that_begin_with_it(part, bound, more):
+    whole = Version(part.parts + tuple(more))
+    said = part.reaches(bound)
+    assert said is None or whole.at_least(bound) is said
+
+
+@checked
+@given(VERSIONS, VERSIONS)
+def test_part_of_a_version_leaves_open_only_what_depends_on_the_rest(part, bound):
+    if part.reaches(bound) is None:
+        assert not part.at_least(bound)
+        assert Version(part.parts + bound.parts[len(part.parts) :]).at_least(bound)
+
+
+@checked
+@given(VERSIONS, st.integers(1, 5))
+def test_a_version_cut_is_its_beginning(version, length):
+    assert version.cut(length).parts == version.parts[:length]
+    assert version.major == version.parts[0]
+    assert version.minor == (version.parts[1] if len(version.parts) > 1 else None)
+
+
+@checked
+@given(st.text(alphabet="0123456789.vx-", max_size=20))
+def test_any_text_is_a_version_that_prints_as_it_or_is_refused(text):
+    try:
+        found = str(parse_version(text))
+    except VersionError as error:
+        found = str(error).split('"')[1]
+    assert found == text

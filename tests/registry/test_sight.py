@@ -1,0 +1,29 @@
+"""Facts that also know images hand on everything else."""
+
+from tests.registry.replicas import Clock, Registries, config, looking_up
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.pod import pod_from_raw
+from webhook.registry.sight import WithImages
+from webhook.rules.rule import Facts
+
+NODE = {"metadata": {"name": "n1", "uid": "1"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}}
+POD = {"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+
+
+def test_what_the_cluster_knows_is_handed_on() -> None:
+    snapshot = Snapshot.of([NODE], [{"metadata": {"name": "nvidia"}, "handler": "nvidia"}])
+    with looking_up(Registries(), clock=Clock()) as images:
+        facts: Facts = WithImages(snapshot, images)
+        pod = pod_from_raw(POD)
+        assert facts.candidates(pod) == snapshot.candidates(pod)
+        assert len(facts.candidates(pod)) == 1
+        assert facts.runtime_class("nvidia") is not None
+        assert facts.runtime_class("nvidia") == snapshot.runtime_class("nvidia")
+
+
+def test_asking_about_an_image_has_it_looked_up() -> None:
+    with looking_up(Registries(), clock=Clock()) as images:
+        facts = WithImages(Snapshot.of(), images)
+        assert facts.image("python").is_pending
+        assert images.wait(20)
+        assert facts.image("python").config == config("docker.io/library/python:latest")

@@ -1,0 +1,94 @@
+"""References that wait: each once, in turn by registry, bounded."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.model.image import Reference
+from webhook.registry.waiting import AT_ONCE_OF_ONE, Waiting
+
+
+def reference(registry: str, name: str = "a") -> Reference:
+    return Reference(registry, name, "1")
+
+
+def test_registries_take_turns() -> None:
+    waiting = Waiting()
+    for registry, name in [("x", "a"), ("x", "b"), ("x", "c"), ("y", "a"), ("z", "a")]:
+        waiting.add(reference(registry, name))
+    taken = [waiting.take() for _ in range(4)]
+    assert [one.registry for one in taken if one is not None] == ["x", "y", "z", "x"]
+
+
+def test_a_third_of_one_registry_has_to_wait_until_one_is_done() -> None:
+    waiting = Waiting()
+    for name in "abc":
+        waiting.add(reference("x", name))
+    first = waiting.take()
+    waiting.take()
+    with ThreadPoolExecutor(1) as pool:
+        third = pool.submit(waiting.take)
+        assert not third.done()
+        assert first is not None
+        waiting.done(first)
+        assert third.result(20) == reference("x", "c")
+
+
+def test_one_that_waits_or_has_begun_is_not_added_again() -> None:
+    waiting = Waiting()
+    waiting.add(reference("x"))
+    waiting.add(reference("x"))
+    taken = waiting.take()
+    waiting.add(reference("x"))
+    assert len(waiting) == 1
+    assert taken is not None
+    waiting.done(taken)
+    waiting.add(reference("x"))
+    assert waiting.take() == reference("x")
+
+
+@pytest.mark.parametrize("sleepers", [1, 4])
+def test_closing_lets_everybody_go(sleepers: int) -> None:
+    waiting = Waiting()
+    with ThreadPoolExecutor(sleepers) as pool:
+        takers = [pool.submit(waiting.take) for _ in range(sleepers)]
+        waiting.close()
+        assert [taker.result(20) for taker in takers] == [None] * sleepers
+    assert waiting.take() is None
+
+
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcdef"), st.booleans()), max_size=80))
+def test_bounds_hold_and_everything_that_was_accepted_is_handed_out_once(steps: list[tuple[str, str, bool]]) -> None:
+    waiting = Waiting(most=6, most_of_one=4)
+    accepted: list[Reference] = []
+    begun: list[Reference] = []
+    handed: list[Reference] = []
+    for registry, name, adds in steps:
+        one = reference(registry, name)
+        if adds:
+            before = len(waiting)
+            waiting.add(one)
+            accepted += [one] * (len(waiting) - before)
+        elif begun:
+            waiting.done(begun.pop(0))
+        assert len(waiting) <= 6
+        counts = {key: sum(other.registry == key for other in begun) for key in "xyz"}
+        left = [other for other in accepted if other not in handed or accepted.count(other) > handed.count(other)]
+        if any(counts[other.registry] < AT_ONCE_OF_ONE for other in left):
+            taken = waiting.take()
+            assert taken is not None
+            begun.append(taken)
+            handed.append(taken)
+            assert sum(other.registry == taken.registry for other in begun) <= AT_ONCE_OF_ONE
+    while begun or len(handed) < len(accepted):
+        if begun:
+            waiting.done(begun.pop(0))
+        else:
+            taken = waiting.take()
+            assert taken is not None
+            begun.append(taken)
+            handed.append(taken)
+    assert sorted(map(str, handed)) == sorted(map(str, accepted))
+    assert len(waiting) == 0

@@ -1,0 +1,267 @@
+"""GPU pods run only where the node's driver and GPU can run the CUDA of their images, and are told when nothing can."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
+from webhook.cluster.pools import WithPools
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageSight
+from webhook.model.node import NodePool
+from webhook.model.pod import pod_from_raw
+from webhook.rules.cuda_driver import RULE
+from webhook.rules.rule import Advice, Violation
+
+CUDA_13 = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
+CUDA_12 = "nvidia/cuda:12.4.1-base-ubuntu22.04"
+SILENT = "registry.example.com/team/app:1"
+RUNTIME, DRIVER = "nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.driver-version.full"
+
+V100 = {"nvidia.com/gpu.product": "Tesla-V100-SXM2-32GB", DRIVER: "470.82.01", RUNTIME: "11"}
+T4 = {"nvidia.com/gpu.product": "Tesla-T4", DRIVER: "535.183.01", RUNTIME: "12"}
+H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", DRIVER: "580.95.05", RUNTIME: "13"}
+NOTHING_SAID: dict[str, str] = {}
+
+
+class Sighted(Snapshot):
+    """A cluster with images that a registry has told of."""
+
+    images: dict[str, ImageSight] = {}  # noqa: RUF012  # tests set it on the instance
+
+    def image(self, reference: str) -> ImageSight:
+        return self.images.get(reference, NOT_LOOKED_UP)
+
+
+def cluster(*nodes: dict[str, str], images: dict[str, ImageSight] | None = None) -> Snapshot:
+    """Nodes with one GPU each and these labels; n0, n1 and so on."""
+    raws = [
+        {"metadata": {"name": f"n{at}", "labels": labels}, "status": {"capacity": {"nvidia.com/gpu": "1"}}}
+        for at, labels in enumerate(nodes)
+    ]
+    found = Sighted.of(raws)
+    facts = Sighted(found._table, found.runtime_classes)  # `of` makes plain snapshots
+    facts.images = images or {}
+    return facts
+
+
+def gpu_pod(*images: str, **spec: Any) -> dict[str, Any]:
+    return pod(*(container(f"c{at}", gpus=1, image=image) for at, image in enumerate(images)), **spec)
+
+
+def told(raw: dict[str, Any], facts: Any, **values: Any) -> list[Violation | Advice]:
+    return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, values), facts))
+
+
+def excluded(raw: dict[str, Any], facts: Any, **values: Any) -> list[dict[str, Any]]:
+    """The expressions of the first term after the mutator."""
+    affinity = mutated(RULE, raw, values, facts)["spec"].get("affinity")
+    if affinity is None:
+        return []
+    selector = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return list(selector["nodeSelectorTerms"][0]["matchExpressions"])
+
+
+def test_a_pod_that_runs_on_every_candidate_is_left_alone():
+    assert excluded(gpu_pod(CUDA_12), cluster(T4, H100)) == []
+    assert told(gpu_pod(CUDA_12), cluster(T4, H100)) == []
+
+
+def test_a_pod_that_runs_on_some_candidates_is_kept_off_the_others():
+    """Each by what is wrong with it: the V100 will never do, the T4 will with another driver."""
+    facts = cluster(V100, T4, H100)
+    assert excluded(gpu_pod(CUDA_13), facts) == [
+        {"key": "nvidia.com/gpu.product", "operator": "NotIn", "values": ["Tesla-V100-SXM2-32GB"]},
+        {"key": RUNTIME, "operator": "NotIn", "values": ["12"]},
+    ]
+    assert told(mutated(RULE, gpu_pod(CUDA_13), {}, facts), facts) == []
+
+
+def test_every_term_of_the_pod_gets_the_exclusion_because_terms_are_ored():
+    both = terms(term((DRIVER, "Exists", [])), term(("zone", "In", ["a"])))
+    found = mutated(RULE, gpu_pod(CUDA_13, affinity=both), {}, cluster(T4, H100))
+    selector = found["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert all(
+        {"key": RUNTIME, "operator": "NotIn", "values": ["12"]} in one["matchExpressions"]
+        for one in selector["nodeSelectorTerms"]
+    )
+
+
+def test_a_node_of_which_nothing_is_known_stays_eligible():
+    facts = cluster(T4, NOTHING_SAID)
+    (expression,) = excluded(gpu_pod(CUDA_13), facts)
+    assert expression == {"key": RUNTIME, "operator": "NotIn", "values": ["12"]}
+    assert told(mutated(RULE, gpu_pod(CUDA_13), {}, facts), facts, unknown="allow") == []
+
+
+def test_a_pod_that_runs_nowhere_is_refused_with_what_is_needed_what_is_there_and_the_remedies():
+    (violation,) = violations(RULE, gpu_pod(CUDA_13), {}, cluster(T4, T4, V100))
+    assert violation.where == "spec.containers[c0].image"
+    assert violation.found.startswith(f"{CUDA_13} needs CUDA 13.0 (")
+    assert "and none of the nodes that the pod could land on can run it: " in violation.found
+    assert "2 nodes with Tesla-T4, driver 535.183.01" in violation.found
+    assert "1 node with Tesla-V100-SXM2-32GB, driver 470.82.01" in violation.found
+    assert "580" in violation.remedy
+    assert "cuda12" in violation.remedy
+
+
+def test_images_of_one_pod_that_need_different_nodes_are_refused_together():
+    """Each runs somewhere, and no node runs both."""
+    eleven = "nvidia/cuda:11.4.3-base-ubuntu20.04"
+    b200 = {"nvidia.com/gpu.product": "NVIDIA-B200", DRIVER: "580.95.05", RUNTIME: "13"}
+    found = violations(RULE, gpu_pod(CUDA_13, eleven), {}, cluster(T4, b200))
+    assert [violation.where for violation in found] == ["spec.containers[c0].image", "spec.containers[c1].image"]
+    assert all("only some of the nodes" in violation.found for violation in found)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"nodeName": "n0"}, id="nodeName"),
+        pytest.param(
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [
+                                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
+                            ]
+                        }
+                    }
+                }
+            },
+            id="matchFields, as in pods of a DaemonSet",
+        ),
+    ],
+)
+def test_a_pod_bound_to_a_node_is_never_steered_and_judged_by_that_node_alone(spec):
+    assert mutated(RULE, gpu_pod(CUDA_13, **spec), {}, cluster(T4, H100)) == gpu_pod(CUDA_13, **spec)
+    assert [type(value) for value in told(gpu_pod(CUDA_13, **spec), cluster(T4, H100))] == [Violation]
+    assert told(gpu_pod(CUDA_13, **spec), cluster(H100, T4)) == []
+
+
+def test_where_no_label_separates_the_nodes_it_is_said():
+    """Only the node's own name tells them apart, and that would exclude future nodes too."""
+    other = {**T4, "nvidia.com/cuda.driver-version.full": "580.95.05"}
+    facts = cluster(
+        {key: value for key, value in T4.items() if key != RUNTIME},
+        {key: value for key, value in other.items() if key != RUNTIME},
+    )
+    same = {"nvidia.com/gpu.product": "Tesla-T4"}
+    assert excluded(gpu_pod(CUDA_13), facts) == [{"key": DRIVER, "operator": "NotIn", "values": ["535.183.01"]}]
+    alike = cluster({**same, RUNTIME: "12", "kubernetes.io/arch": "amd64"}, {**same, "kubernetes.io/arch": "amd64"})
+    assert excluded(gpu_pod(CUDA_13), alike) == [{"key": RUNTIME, "operator": "NotIn", "values": ["12"]}]
+
+
+def test_without_steering_the_rest_is_only_said():
+    assert excluded(gpu_pod(CUDA_13), cluster(T4, H100), steer=False) == []
+    (advice,) = told(gpu_pod(CUDA_13), cluster(T4, H100), steer=False)
+    assert isinstance(advice, Advice)
+    assert "which some nodes that the pod could land on cannot run: 1 node with Tesla-T4" in advice.found
+
+
+@pytest.mark.parametrize(
+    ("unknown", "expected"),
+    [
+        pytest.param("allow", [], id="allow"),
+        pytest.param("warn", [Advice], id="warn"),
+        pytest.param("deny", [Violation], id="deny"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("image", "nodes"),
+    [
+        pytest.param(SILENT, (H100,), id="an image that says nothing"),
+        pytest.param(CUDA_13, (NOTHING_SAID,), id="a node that says nothing"),
+        pytest.param(CUDA_13, (), id="no candidate"),
+        pytest.param(CUDA_13, (NOTHING_SAID, T4), id="one node that says nothing and one that is unfit"),
+    ],
+)
+def test_the_policy_says_what_becomes_of_what_is_not_known(image, nodes, unknown, expected):
+    facts = cluster(*nodes)
+    completed = mutated(RULE, gpu_pod(image), {}, facts)
+    assert [type(value) for value in told(completed, facts, unknown=unknown)] == expected
+
+
+@pytest.mark.parametrize("image", ["python:3.12-slim", "Not An Image"])
+def test_what_needs_nothing_or_is_nonsense_never_fails(image):
+    found = told(gpu_pod(image), cluster(T4), unknown="deny")
+    assert [type(value) for value in found] == ([] if image.startswith("python") else [Violation])
+
+
+def test_a_pod_is_never_refused_because_its_registry_has_not_answered_yet():
+    facts = cluster(T4, images={SILENT: ImageSight(is_pending=True)})
+    (advice,) = told(gpu_pod(SILENT), facts, unknown="deny")
+    assert isinstance(advice, Advice)
+    assert "has not answered yet" in advice.found
+
+
+def test_what_the_registry_says_decides_once_it_is_known():
+    config = ImageConfig("sha256:" + "0" * 64, {"CUDA_VERSION": "13.0.1", "NVIDIA_REQUIRE_CUDA": "cuda>=13.0"})
+    facts = cluster(V100, images={SILENT: ImageSight(config)})
+    (violation,) = told(gpu_pod(SILENT), facts)
+    assert f"{SILENT} needs CUDA 13.0.1 (image configuration" in violation.found
+
+
+def test_the_platforms_mapping_beats_what_everybody_else_says():
+    facts = cluster(T4)
+    assert told(gpu_pod(CUDA_13), facts, images={"pytorch/*": "12.8"}) == []
+    assert told(gpu_pod(CUDA_13), facts, images={"*": "none"}) == []
+    found = told(
+        gpu_pod(SILENT), cluster(V100), images={"registry.example.com/*": "12.1", "registry.example.com/team/*": "13"}
+    )
+    assert "needs CUDA 13 (policy images: registry.example.com/team/*)" in found[0].found
+
+
+def test_a_lie_in_the_pod_hurts_nobody_else():
+    """What the pod says of its image decides for that container alone."""
+    lying = container("c0", gpus=1, image=CUDA_13, env=[{"name": "CUDA_VERSION", "value": "11.0"}])
+    honest = container("c1", gpus=1, image=CUDA_13)
+    (violation,) = violations(RULE, pod(lying, honest), {}, cluster(T4))
+    assert violation.where == "spec.containers[c1].image"
+
+
+def test_an_annotation_tells_what_the_image_does_not():
+    raw = gpu_pod(SILENT)
+    raw["metadata"]["annotations"] = {"cuda.gpupolicy.dev/c0": "13.0"}
+    (violation,) = violations(RULE, raw, {}, cluster(V100))
+    assert "needs CUDA 13.0 (annotation" in violation.found
+
+
+def test_containers_without_gpus_and_gpus_of_others_are_not_judged():
+    assert told(pod(container("c0", image=CUDA_13), container("c1", gpus=1, image=CUDA_12)), cluster(T4)) == []
+    amd = pod(container(gpus=1, resource="amd.com/gpu", image=CUDA_13))
+    assert told(amd, cluster(T4), unknown="deny") == []
+
+
+def test_nodes_that_run_an_image_through_cuda_compat_only_count_as_the_policy_says():
+    """T4 is a data-centre GPU, 535 a branch that cuda-compat of CUDA 13 is made for, and nvidia/cuda brings it."""
+    image = "nvidia/cuda:13.0.0-base-ubuntu24.04"
+    assert told(gpu_pod(image), cluster(T4)) == []
+    (violation,) = told(gpu_pod(image), cluster(T4), forwardCompat="deny")
+    assert isinstance(violation, Violation)
+    assert excluded(gpu_pod(image), cluster(T4, H100)) == []
+    assert excluded(gpu_pod(image), cluster(T4, H100), forwardCompat="deny") != []
+
+
+def test_a_pool_that_scales_from_zero_is_a_candidate():
+    labels = (("nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"), (DRIVER, "580.95.05"))
+    pool = NodePool("spot", labels, (), frozenset({"nvidia.com/gpu"}), 8)
+    facts = WithPools(cluster(T4), (pool,))
+    assert told(mutated(RULE, gpu_pod(CUDA_13), {}, facts), facts) == []
+    assert excluded(gpu_pod(CUDA_13), facts) == [{"key": RUNTIME, "operator": "NotIn", "values": ["12"]}]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"images": {"a": "latest"}}, id="no version"),
+        pytest.param({"images": {"": "12.4"}}, id="empty glob"),
+        pytest.param({"images": {"a": 12.4}}, id="a float"),
+        pytest.param({"unknown": "refuse"}, id="unknown word"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(values):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, values)

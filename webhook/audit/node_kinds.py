@@ -1,0 +1,80 @@
+"""The GPU nodes of a cluster by what they offer to CUDA: as many rows as there are kinds, however many nodes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from webhook.cluster.objects import Node
+from webhook.cluster.pools import WithPools
+from webhook.cluster.snapshot import EMPTY
+from webhook.cuda.drivers import reported_by
+from webhook.cuda.offer import Offer, offer_of
+from webhook.model.accelerators import Vendor, accelerator
+from webhook.model.node import NodeClass, NodePool
+from webhook.model.pod import pod_from_raw
+from webhook.model.selectors import as_integer
+from webhook.model.versions import Version
+
+_FITS_EVERYWHERE = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKind:
+    """Nodes that offer the same. `count` is 0 where only a pool is declared; `gpus` is for all of them together."""
+
+    offer: Offer
+    count: int
+    gpus: int
+
+    @property
+    def newest_cuda(self) -> Version | None:
+        """The newest CUDA that the driver runs, by its own word or else by its branch."""
+        offer = self.offer
+        return offer.cuda or (reported_by(offer.driver) if offer.driver is not None else None)
+
+    def to_json(self) -> dict[str, object]:
+        """The kind as programs get it; what is not known is null."""
+        offer = self.offer
+        return {
+            "product": offer.product or None,
+            "driver": _spelled(offer.driver),
+            "newestCuda": _spelled(self.newest_cuda),
+            "computeCapability": _spelled(offer.compute),
+            "arch": offer.arch or None,
+            "count": self.count,
+            "gpus": self.gpus,
+            "problems": list(offer.problems),
+        }
+
+    def __str__(self) -> str:
+        """The nodes as people know them: how many, their GPU, their driver."""
+        nodes = f"{self.count} {'node' if self.count == 1 else 'nodes'}" if self.count else "a pool"
+        product = self.offer.product or "GPUs of an unknown kind"
+        return f"{nodes} with {product}, driver {_spelled(self.offer.driver) or 'unknown'}"
+
+
+def node_kinds(nodes: Iterable[Node], pools: tuple[NodePool, ...] = ()) -> list[NodeKind]:
+    """The kinds of the nodes with NVIDIA GPUs and of the pools, by product and driver."""
+    found: dict[Offer, list[Node]] = {}
+    for node in nodes:
+        if _has_nvidia_gpus(node.kind):
+            found.setdefault(offer_of(node.kind.labels), []).append(node)
+    for pool in WithPools(EMPTY, pools).candidates(_FITS_EVERYWHERE):
+        if _has_nvidia_gpus(pool):
+            found.setdefault(offer_of(pool.labels), [])
+    kinds = [NodeKind(offer, len(alike), sum(map(_gpus, alike))) for offer, alike in found.items()]
+    return sorted(kinds, key=lambda kind: (kind.offer.product, kind.offer.driver.parts if kind.offer.driver else ()))
+
+
+def _has_nvidia_gpus(nodes: NodeClass) -> bool:
+    known = (accelerator(resource) for resource in nodes.gpu_resources)
+    return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
+
+
+def _gpus(node: Node) -> int:
+    """The GPUs of one node: the physical ones where a label says how many, else those it offers."""
+    labelled = as_integer(node.label("nvidia.com/gpu.count"))
+    return node.gpus if labelled is None or labelled < 0 else labelled
+
+
+def _spelled(version: object) -> str | None:
+    return None if version is None else str(version)

@@ -1,0 +1,163 @@
+"""What the environment variables of a container or an image say of the CUDA it needs.
+
+CUDA_VERSION first; then the month of NVIDIA's framework containers, which images built on them inherit; then the lower
+bound in NVIDIA_REQUIRE_CUDA, which may understate.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webhook.cuda import ngc
+from webhook.cuda.bases import NGC_REQUIREMENT
+from webhook.cuda.need import Compat, ImageEnv
+from webhook.model.shape import spelled
+from webhook.model.versions import Version, VersionError, parse_version
+
+REQUIRE_CUDA, REQUIRE, DISABLE = "NVIDIA_REQUIRE_CUDA", "NVIDIA_REQUIRE_", "NVIDIA_DISABLE_REQUIRE"
+_NOT_EVALUATED = "NVIDIA_REQUIRE_JETPACK"
+_MONTHS = (
+    "NVIDIA_PYTORCH_VERSION",
+    "NVIDIA_TENSORFLOW_VERSION",
+    "TRITON_SERVER_VERSION",
+    "NVIDIA_TRITON_SERVER_VERSION",
+)
+_COMPAT = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE")
+_OF_NVIDIA_CUDA = ("NVARCH", "NV_CUDA_CUDART_VERSION", REQUIRE_CUDA)
+_READ = frozenset(("CUDA_VERSION", DISABLE, *_MONTHS, *_COMPAT, *_OF_NVIDIA_CUDA))
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+"""What Go reads as true."""
+_LARGEST_MAJOR = 99
+"""A number beyond is a version without its dot, such as 118."""
+_NGC_BOUND = parse_version(NGC_REQUIREMENT[REQUIRE_CUDA].removeprefix("cuda>="))
+_LOWER_BOUND = re.compile(r"cuda>=(.*)", re.IGNORECASE | re.DOTALL)
+_LONGEST, _MOST_FACTORS, _MOST_VARIABLES, _LONGEST_VALUES, _SHOWN = 8192, 8, 64, 16_384, 60
+
+Pairs = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an environment says: the CUDA version and the variable that says so, and what in it cannot be read.
+
+    `is_verified` is false where a table translates the variable that is not sure of it.
+    """
+
+    cuda: Version | None = None
+    variable: str = ""
+    notes: tuple[str, ...] = ()
+    is_verified: bool = True
+
+
+_NOTHING = Found()
+
+
+def is_read(name: str) -> bool:
+    """Whether a variable says something about CUDA."""
+    return name in _READ or (name.startswith(REQUIRE) and not name.startswith(_NOT_EVALUATED))
+
+
+def cuda_version(text: str) -> Version:
+    """The first three numbers of a version of CUDA, such as 13.0.2.006 or v12.4. Raises VersionError.
+
+    >>> str(cuda_version(" 13.0.2.006 "))
+    '13.0.2'
+    """
+    version = parse_version(text.strip().removeprefix("v"))
+    if not 0 < version.major <= _LARGEST_MAJOR:
+        raise VersionError(f"{spelled(text)} is no version of CUDA; write numbers with dots, such as 12.4")
+    return Version(version.parts[:3])
+
+
+def read(env: Mapping[str, str]) -> Found:
+    """What the variables say of the CUDA version."""
+    if not env:
+        return _NOTHING
+    notes: list[str] = []
+    text = env.get("CUDA_VERSION", "").strip()
+    if text:
+        try:
+            return Found(cuda_version(text), _variable("CUDA_VERSION", text))
+        except VersionError as error:
+            notes.append(f"CUDA_VERSION: {error}")
+    for name in _MONTHS:
+        release = _release(env.get(name, ""))
+        if release is not None:
+            return Found(release.cuda, _variable(name, env[name]), tuple(notes), release.is_verified)
+    require = env.get(REQUIRE_CUDA, "")
+    bound = _lower_bound(require, notes)
+    if bound is not None:
+        return Found(bound, _variable(REQUIRE_CUDA, require), tuple(notes))
+    return Found(notes=tuple(notes))
+
+
+def release_in(env: Mapping[str, str]) -> ngc.Release | None:
+    """The monthly release that an image is built on, by its variables; None where they name none that is known."""
+    return next((release for name in _MONTHS if name in env and (release := _release(env[name]))), None)
+
+
+def compat_in(env: Mapping[str, str]) -> Compat:
+    """Whether the variables are those of an image with the cuda-compat package, as nvidia/cuda and its children are."""
+    is_built_on_cuda = "CUDA_VERSION" in env and any(name in env for name in _OF_NVIDIA_CUDA)
+    return Compat.YES if is_built_on_cuda or any(name in env for name in _COMPAT) else Compat.UNKNOWN
+
+
+def laid_over(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
+    """What the container toolkit reads: the container's variables over those of its image, None where that is unknown.
+
+    A variable whose value comes from elsewhere (None) may hold anything. More than anybody sets is not read.
+    """
+    own = {name: value for name, value in container if name in (DISABLE, "CUDA_VERSION") or _is_requirement(name)}
+    known = {name: value for name, value in own.items() if value is not None}
+    if len(own) > _MOST_VARIABLES or sum(map(len, known.values())) > _LONGEST_VALUES:
+        return None
+    if image is None:
+        return _alone(own, known)
+    if not own:
+        return image
+    unknown = own.keys() - known.keys()
+    variants = tuple({**dict(variant), **known} for variant in image.variants)
+    is_judged_by_version = not all(variant.get(REQUIRE_CUDA) for variant in variants)
+    if any(name.startswith(REQUIRE) for name in unknown) or (is_judged_by_version and "CUDA_VERSION" in unknown):
+        return None
+    return ImageEnv.of(*variants, is_complete=image.is_complete and DISABLE not in unknown)
+
+
+def _alone(own: Mapping[str, str | None], known: Mapping[str, str]) -> ImageEnv | None:
+    """What the container's variables come to over an image of which nothing is known."""
+    if known.get(DISABLE) in _TRUE:
+        return ImageEnv.of(known, is_complete=False)
+    unknown = own.keys() - known.keys()
+    says_enough = known.get(REQUIRE_CUDA) or known.get("CUDA_VERSION")
+    if not says_enough or any(name.startswith(REQUIRE) for name in unknown):
+        return None
+    return ImageEnv.of(known, is_complete=DISABLE not in unknown)
+
+
+def _is_requirement(name: str) -> bool:
+    return name.startswith(REQUIRE) and not name.startswith(_NOT_EVALUATED)
+
+
+def _release(text: str) -> ngc.Release | None:
+    month = ngc.month_of(text.strip())
+    return ngc.release_of(month) if month else None
+
+
+def _lower_bound(require: str, notes: list[str]) -> Version | None:
+    """The largest lower bound in the first alternative, but for the one that NVIDIA's framework containers all have."""
+    first = next((term for term in require[:_LONGEST].split(" ") if term), "")
+    bounds = []
+    for factor in first.split(",")[:_MOST_FACTORS]:
+        found = _LOWER_BOUND.fullmatch(factor)
+        if found is None:
+            continue
+        try:
+            bounds.append(cuda_version(found[1]))
+        except VersionError as error:
+            notes.append(f"{REQUIRE_CUDA}: {error}")
+    largest = max(bounds, key=lambda bound: (*bound.parts, 0, 0)[:3], default=None)
+    return None if largest is None or largest.cut(2).parts == _NGC_BOUND.parts else largest
+
+
+def _variable(name: str, value: str) -> str:
+    return f"{name}={value if len(value) <= _SHOWN else value[: _SHOWN - 3] + '...'}"

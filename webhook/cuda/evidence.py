@@ -1,0 +1,197 @@
+"""What an image needs, by the strongest evidence there is.
+
+The platform's own word in the policy beats the container's environment, that beats the annotation, that the image's
+configuration in its registry, and that the tables of names. Each answer says where it comes from. Tenants choose names,
+variables and annotations, so nothing in them raises, and a lie hurts nobody but the pod that tells it.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from webhook.cuda import environment, families
+from webhook.cuda.environment import Pairs
+from webhook.cuda.need import Compat, ImageEnv, Kind, Need
+from webhook.cuda.reading import Reading
+from webhook.model.globs import closest
+from webhook.model.image import NOT_LOOKED_UP, ImageReferenceError, ImageSight, Reference, parse_reference
+from webhook.model.versions import Version, VersionError
+
+_NO_CUDA = "none"
+"""What a policy or an annotation says of an image without CUDA."""
+_LONGEST_IMAGE = 1024
+"""Characters from which a text is no image, whatever a policy says of it."""
+_LONGEST_KEY = 8192
+"""Characters up to which an answer is kept. With the number of answers, this bounds the memory that tenants can use."""
+_ANSWERS = 2048
+
+_NOTHING_KNOWN = Reading(Kind.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What is said of an image besides its name.
+
+    `mapping` are the policy's globs of images, each with a CUDA version or `none`; `env` the container's variables in
+    order, None for a value that comes from elsewhere; `annotation` what the pod says of this container.
+    """
+
+    mapping: tuple[tuple[str, str], ...] = ()
+    env: Pairs = ()
+    annotation: str | None = None
+    sight: ImageSight = field(default=NOT_LOOKED_UP)
+
+
+class _Config(NamedTuple):
+    """An image's configuration, hashable."""
+
+    env: tuple[tuple[str, str], ...]
+    architectures: tuple[str, ...]
+
+
+class _Question(NamedTuple):
+    """Everything that an answer depends on."""
+
+    image: str
+    mapping: tuple[tuple[str, str], ...]
+    env: Pairs
+    annotation: str | None
+    config: _Config | None
+    is_pending: bool
+    problem: str
+
+
+class _Answer(NamedTuple):
+    """What one piece of evidence says."""
+
+    kind: Kind
+    cuda: Version | None
+    evidence: str
+    is_verified: bool = True
+
+
+def need_of(image: str, claims: Claims) -> Need:
+    """What `image` needs, as far as it is known. Never raises for anything a tenant writes.
+
+    >>> need = need_of("registry.corp/mirror/nvidia/cuda:12.4.1-base-ubuntu22.04", Claims())
+    >>> str(need.cuda), need.evidence
+    ('12.4.1', 'tag 12.4.1-base-ubuntu22.04 of mirror/nvidia/cuda')
+    """
+    env = tuple([pair for pair in claims.env if environment.is_read(pair[0])]) if claims.env else ()
+    sight = claims.sight
+    found = sight.config
+    config = None if found is None else _Config(tuple(found.env.items()), found.architectures)
+    question = _Question(image, claims.mapping, env, claims.annotation, config, sight.is_pending, sight.problem)
+    size = len(image) + len(claims.annotation or "") + sum([len(name) + len(value or "") for name, value in env])
+    return _answered(question) if size <= _LONGEST_KEY else _answer(question)
+
+
+def _answer(question: _Question) -> Need:
+    notes: list[str] = []
+    reference = _reference(question.image, notes)
+    image_env = {} if question.config is None else dict(question.config.env)
+    stronger = _mapped(question, reference, notes) or _container(question, notes) or _annotated(question, notes)
+    if stronger is None and question.is_pending and question.config is None:
+        return Need(Kind.UNKNOWN, None, "none", notes=tuple(notes), is_pending=True)
+    if question.problem:
+        notes.append(f"its registry told nothing: {question.problem}")
+    answer = stronger or _configured(image_env, notes)
+    reading = families.look_up(reference) if reference is not None else _NOTHING_KNOWN
+    if answer is None:
+        answer = _Answer(reading.kind, reading.cuda, reading.evidence, reading.is_verified)
+        notes.extend(reading.notes)
+    return _detailed(answer, question, image_env, reading, tuple(notes))
+
+
+_answered = lru_cache(maxsize=_ANSWERS)(_answer)
+
+
+def _reference(image: str, notes: list[str]) -> Reference | None:
+    try:
+        return parse_reference(image)
+    except ImageReferenceError as error:
+        notes.append(str(error))
+        return None
+
+
+def _mapped(question: _Question, reference: Reference | None, notes: list[str]) -> _Answer | None:
+    """What the policy says of the image, however it is spelled: with or without registry, tag and digest."""
+    if not question.mapping or len(question.image) > _LONGEST_IMAGE:
+        return None
+    texts = {question.image}
+    if reference is not None:
+        for name in (f"{reference.registry}/{reference.repository}", reference.familiar):
+            texts |= {name, f"{name}:{reference.tag}"} if reference.tag else {name}
+    mapping = dict(question.mapping)
+    globs = [glob for text in texts if (glob := closest(mapping, text)) is not None]
+    if not globs:
+        return None
+    glob = min(globs, key=lambda glob: (glob not in texts, -len(glob), glob))
+    return _said(mapping[glob], f"policy images: {glob}", notes)
+
+
+def _container(question: _Question, notes: list[str]) -> _Answer | None:
+    """What the container's own environment says; of a variable that is set twice, the last."""
+    if not question.env:
+        return None
+    known = {name: value for name, value in dict(question.env).items() if value is not None}
+    found = environment.read(known)
+    notes.extend(found.notes)
+    return _Answer(Kind.CUDA, found.cuda, f"env {found.variable}", found.is_verified) if found.cuda else None
+
+
+def _annotated(question: _Question, notes: list[str]) -> _Answer | None:
+    text = (question.annotation or "").strip()
+    return _said(text, "annotation", notes) if text else None
+
+
+def _configured(env: dict[str, str], notes: list[str]) -> _Answer | None:
+    """What the image's configuration says."""
+    found = environment.read(env)
+    notes.extend(found.notes)
+    evidence = f"image configuration: {found.variable}"
+    return _Answer(Kind.CUDA, found.cuda, evidence, found.is_verified) if found.cuda else None
+
+
+def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
+    """A word of a policy or an annotation; a note where it is no version."""
+    if text == _NO_CUDA:
+        return _Answer(Kind.NONE, None, evidence)
+    try:
+        return _Answer(Kind.CUDA, environment.cuda_version(text), evidence)
+    except VersionError as error:
+        notes.append(f"{evidence}: {error}")
+        return None
+
+
+def _toolkit_env(question: _Question, image_env: dict[str, str], reading: Reading) -> ImageEnv | None:
+    """What the container toolkit will read."""
+    if question.config is not None:
+        of_image: ImageEnv | None = ImageEnv.of(image_env)
+    else:
+        of_image = reading.base.env(reading.cuda, reading.architectures)
+    return environment.laid_over(of_image, question.env)
+
+
+def _detailed(
+    answer: _Answer, question: _Question, image_env: dict[str, str], reading: Reading, notes: tuple[str, ...]
+) -> Need:
+    """The answer, with what does not depend on who gave it: base, framework, architectures."""
+    known = {name: value for name, value in {**image_env, **dict(question.env)}.items() if value is not None}
+    compat = environment.compat_in(known)
+    release = environment.release_in(known) if reading.floor is None else None
+    floor = release or reading
+    return Need(
+        answer.kind,
+        answer.cuda,
+        answer.evidence if answer.is_verified else f"{answer.evidence}, unverified",
+        compat=reading.base.compat if compat is Compat.UNKNOWN else compat,
+        compute_floor=floor.floor,
+        is_floor_verified=floor.is_floor_verified,
+        certain_floor=floor.certain_floor,
+        architectures=(question.config.architectures if question.config else ()) or reading.architectures,
+        env=_toolkit_env(question, image_env, reading),
+        notes=notes,
+        platform=reading.platform if answer.kind is Kind.OTHER else "",
+        is_cuda_verified=answer.is_verified,
+    )

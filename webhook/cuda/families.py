@@ -1,0 +1,203 @@
+"""What the name of an image says of the CUDA it needs: the families of images that are known, and the way through them.
+
+A family is found by the end of the repository's path, whatever registry or mirror stands before it:
+registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. What is in no family is read by the words in its tag and name, and
+a bare version there means nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from webhook.cuda import readers
+from webhook.cuda.bases import Base
+from webhook.cuda.need import Kind
+from webhook.cuda.official_images import WITHOUT_CUDA
+from webhook.cuda.reading import Name, Reader, Reading, without_cuda
+from webhook.model.image import Reference
+
+_CUDA = readers.worded(Kind.CUDA)
+_CPU = readers.worded(Kind.NONE)
+_UNLESS_SAID_CPU = readers.worded(Kind.NONE, Base.UNKNOWN)
+_AMAZON = readers.worded(Kind.UNKNOWN, Base.RELATED)
+_JUPYTER = readers.worded(Kind.NONE, Base.PLAIN)
+
+_NGC_FRAMEWORKS = ("pytorch", "tensorflow", "tritonserver", "jax", "mxnet", "paddlepaddle", "vllm", "sglang")
+_INFRASTRUCTURE_PLACES = ("nvidia", "k8s", "cloud-native")
+_INFRASTRUCTURE = (
+    "container-toolkit",
+    "dcgm",
+    "dcgm-exporter",
+    "driver",
+    "gdrdrv",
+    "gpu-feature-discovery",
+    "gpu-operator",
+    "gpu-operator-validator",
+    "k8s-cc-manager",
+    "k8s-container-toolkit",
+    "k8s-device-plugin",
+    "k8s-dra-driver-gpu",
+    "k8s-driver-manager",
+    "k8s-kata-manager",
+    "k8s-mig-manager",
+    "kubevirt-gpu-device-plugin",
+    "nvidia-fs",
+    "nvidia-mig-manager",
+    "vgpu-device-manager",
+    "vgpu-manager",
+)
+_JUPYTER_STACKS = (
+    "all-spark",
+    "base",
+    "datascience",
+    "julia",
+    "minimal",
+    "pyspark",
+    "pytorch",
+    "r",
+    "scipy",
+    "tensorflow",
+)
+_AMAZON_FRAMEWORKS = (
+    "autogluon",
+    "djl",
+    "huggingface-pytorch",
+    "huggingface-pytorch-tgi",
+    "huggingface-tensorflow",
+    "mxnet",
+    "pytorch",
+    "stabilityai-pytorch",
+    "tensorflow",
+)
+
+_ARCHITECTURES: Mapping[str, tuple[str, ...]] = {"amd64": ("amd64",), "arm64v8": ("arm64",)}
+"""Docker Hub's namespaces of images for one architecture."""
+
+_BY_END: Mapping[str, Reader] = {
+    "nvidia/cuda": readers.nvidia_cuda,
+    "nvidia/cudagl": readers.nvidia_cuda,
+    "nvidia/cuda-arm64": readers.nvidia_cuda,
+    "nvidia/cuda-ppc64le": readers.nvidia_cuda,
+    "nvidia/cuda-dl-base": readers.ngc_release,
+    "nvidia/tensorrt": readers.ngc_release,
+    "nvidia/tensorrtserver": readers.ngc_release,
+    "nvidia/nemo": readers.worded(Kind.CUDA, Base.NGC),
+    "nvidia/samples": readers.worded(Kind.CUDA, Base.RELATED),
+    "k8s/cuda-sample": readers.worded(Kind.CUDA, Base.RELATED),
+    **{f"nvidia/{framework}": readers.ngc_release for framework in _NGC_FRAMEWORKS},
+    **{f"{place}/{name}": readers.infrastructure for name in _INFRASTRUCTURE for place in _INFRASTRUCTURE_PLACES},
+    "pytorch/pytorch": readers.pytorch,
+    "tensorflow/tensorflow": readers.tensorflow,
+    "tensorflow/serving": _CPU,
+    "vllm/vllm-openai": readers.vllm,
+    "lmsysorg/sglang": readers.sglang,
+    "huggingface/text-generation-inference": readers.text_generation_inference,
+    "huggingface/text-embeddings-inference": _CUDA,
+    "rayproject/ray": readers.worded(Kind.NONE, Base.RELATED),
+    "rayproject/ray-ml": readers.worded(Kind.CUDA, Base.RELATED),
+    "rayproject/ray-llm": readers.worded(Kind.CUDA, Base.RELATED),
+    "cupy/cupy": _CUDA,
+    "paddlepaddle/paddle": _UNLESS_SAID_CPU,
+    **{f"jupyter/{stack}-notebook": _JUPYTER for stack in _JUPYTER_STACKS},
+    "jupyter/docker-stacks-foundation": _JUPYTER,
+    **{f"library/{name}": _CPU for name in WITHOUT_CUDA},
+    **{f"{architecture}/{name}": _CPU for architecture in _ARCHITECTURES for name in WITHOUT_CUDA},
+    "continuumio/miniconda3": _CPU,
+    "continuumio/anaconda3": _CPU,
+    "condaforge/miniforge3": _CPU,
+    "condaforge/mambaforge": _CPU,
+    "mambaorg/micromamba": _CPU,
+}
+"""By the last two parts of the path."""
+
+_BY_NAME: Mapping[str, Reader] = {
+    "sagemaker-tritonserver": readers.ngc_release,
+    **{f"{name}-{use}": _AMAZON for name in _AMAZON_FRAMEWORKS for use in ("training", "inference")},
+    **{f"{name}-{use}-arm64": _AMAZON for name in ("pytorch", "tensorflow") for use in ("training", "inference")},
+    **{f"{name}-inference-graviton": _AMAZON for name in ("pytorch", "tensorflow")},
+    **dict.fromkeys(("cuda", "cudagl", "nvidia-cuda", "nvidia_cuda"), readers.like_nvidia_cuda),
+    **dict.fromkeys(_NGC_FRAMEWORKS, readers.like_ngc_release),
+}
+"""By the last part of the path."""
+
+_BY_NAMESPACE: Mapping[str, Reader] = {
+    "rapidsai": readers.rapids,
+    "merlin": readers.merlin,
+    "ai-dynamo": _CUDA,
+    "deep-learning-containers": _AMAZON,
+    "deeplearning-platform-release": readers.google,
+    "vertex-ai": readers.google,
+    "azureml": readers.azure,
+    "acpt": readers.azure,
+    "distroless": _CPU,
+}
+"""By one of the two parts before the last."""
+
+_NIM = "nim"
+"""nvcr.io/nim/<organisation>/<model>: the tag is the version of the service."""
+
+_OTHER_VENDORS: Mapping[str, str] = {
+    "rocm": "ROCm",
+    "neuron": "Neuron",
+    "gaudi-docker": "Gaudi",
+    "tpu-pytorch": "TPU",
+    "tpu-pytorch-releases": "TPU",
+    "ascend": "Ascend",
+    "ascendai": "Ascend",
+}
+"""Namespaces whose images are all for another vendor's accelerators."""
+
+_PLATFORMS: Mapping[str, str] = {
+    "ROCm": "AMD ROCm",
+    "XPU": "Intel XPUs",
+    "Neuron": "AWS Neuron",
+    "Gaudi": "Intel Gaudi",
+    "TPU": "Google TPUs",
+    "Ascend": "Huawei Ascend",
+    "MUSA": "Moore Threads MUSA",
+}
+
+
+def look_up(reference: Reference) -> Reading:
+    """What the name of an image says. Neither its registry nor its digest changes the answer.
+
+    >>> from webhook.model.image import parse_reference
+    >>> str(look_up(parse_reference("registry.corp/proxy/nvidia/cuda:12.4.1-base-ubuntu22.04")).cuda)
+    '12.4.1'
+    """
+    name = Name.of(reference)
+    platform = _platform(name)
+    if platform:
+        return Reading(Kind.OTHER, None, name.of_tag, Base.PLAIN, platform=_PLATFORMS[platform])
+    if name.in_tag.says_cpu:
+        return without_cuda(name.of_tag)
+    if name.in_tag.is_tegra or name.in_last.is_tegra:
+        return Reading(Kind.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
+    found = _reader(name)(name)
+    architectures = found.architectures or _architectures(name)
+    return replace(found, architectures=architectures) if architectures else found
+
+
+def _architectures(name: Name) -> tuple[str, ...]:
+    """The CPU architectures that a name speaks of."""
+    own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), ())
+    return name.in_tag.architectures or name.in_last.architectures or own
+
+
+def _platform(name: Name) -> str:
+    """The other vendor's platform that a name speaks of, which no word of CUDA outweighs; empty where it does not."""
+    found = name.in_tag.platform or name.in_last.platform
+    return found or next((_OTHER_VENDORS[part] for part in name.parts[:-1] if part in _OTHER_VENDORS), "")
+
+
+def _reader(name: Name) -> Reader:
+    parts = name.parts
+    found = _BY_END.get("/".join(parts[-2:])) or _BY_NAME.get(parts[-1])
+    if found is None and len(parts) > 1:
+        namespaces = (part for part in reversed(parts[-3:-1]) if part in _BY_NAMESPACE)
+        found = next((_BY_NAMESPACE[part] for part in namespaces), None)
+    if found is None and len(parts) > 2 and parts[-3] == _NIM:
+        found = _CUDA
+    return found or _BY_WORDS
+
+
+_BY_WORDS = readers.worded(Kind.UNKNOWN)

@@ -1,0 +1,174 @@
+"""How the tags of one family of images are read, where the words in them are not enough.
+
+A reader sees a name whose tag speaks neither of a CPU build nor of another vendor.
+"""
+
+import re
+from dataclasses import replace
+
+from webhook.cuda import frameworks, ngc
+from webhook.cuda.bases import Base
+from webhook.cuda.need import Kind
+from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
+from webhook.cuda.tokens import is_cuda
+from webhook.model.versions import Version
+
+_TOOLKIT = re.compile(r"v?([0-9]{1,2}(?:\.[0-9]{1,2}(?:\.[0-9]{1,4})?)?)(?=[-_]|\Z)", re.ASCII)
+_WHOLE_TOOLKIT = re.compile(
+    r"([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)(?:-cudnn[0-9.]*)?(?:-tensorrt)?-(?:base|runtime|devel)(?![a-z0-9])",
+    re.ASCII,
+)
+_MONTHLY = re.compile(r"[12][0-9]\.[01][0-9](?:\.[0-9]{1,2})?-(?:tf[12]-)?py3(?![a-z0-9])", re.ASCII)
+
+_WITHOUT_FRAMEWORK = frozenset(("cuda-dl-base", "tensorrt"))
+"""Containers of the monthly releases of which nobody has read where they begin."""
+
+
+def nvidia_cuda(name: Name) -> Reading:
+    """nvidia/cuda: the tag begins with the version of the toolkit."""
+    cuda = _leading(_TOOLKIT, name.tag)
+    return (Reading(Kind.CUDA, cuda, name.of_tag) if cuda else by_words(name, Kind.CUDA)).on(Base.CUDA)
+
+
+def like_nvidia_cuda(name: Name) -> Reading:
+    """A repository called cuda elsewhere: a copy, if its tags have the form of nvidia/cuda's."""
+    cuda = _leading(_WHOLE_TOOLKIT, name.tag)
+    return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED) if cuda else by_words(name)
+
+
+def ngc_release(name: Name) -> Reading:
+    """A monthly release of NVIDIA: the month tells the CUDA, unless the tag does."""
+    found = by_words(name, Kind.CUDA).on(Base.NGC)
+    month = ngc.month_of(name.tag)
+    if month is None or found.kind is not Kind.CUDA:
+        return found
+    if found.cuda is None:
+        cuda, is_verified = ngc.cuda_of(month, name.tag)
+        notes = () if cuda else (f"no table knows the CUDA of {name.of_tag}",)
+        found = replace(found, cuda=cuda, evidence=name.of_tag, is_verified=is_verified, notes=notes)
+    if name.last == "tensorrt":
+        found = replace(found, is_verified=False)
+    return _with_floor(found, ngc.release_of(month), name)
+
+
+def _with_floor(found: Reading, release: ngc.Release | None, name: Name) -> Reading:
+    """The compute capability that the framework begins at; clients (-sdk) have no kernels."""
+    if release is None or name.tag.endswith("-sdk"):
+        return found
+    if name.last in _WITHOUT_FRAMEWORK:
+        return replace(found, floor=release.floor, is_floor_verified=False)
+    return replace(
+        found,
+        floor=release.floor,
+        is_floor_verified=release.is_floor_verified,
+        certain_floor=release.certain_floor,
+    )
+
+
+def like_ngc_release(name: Name) -> Reading:
+    """A repository with the name of an NVIDIA framework elsewhere: a copy, if its tags have the form of NVIDIA's."""
+    return ngc_release(name) if _MONTHLY.match(name.tag) else by_words(name)
+
+
+def merlin(name: Name) -> Reading:
+    """nvidia/merlin/*: a bare month is Merlin's own, and not that of its base."""
+    return ngc_release(name) if _MONTHLY.match(name.tag) else by_words(name, Kind.CUDA).on(Base.NGC)
+
+
+def pytorch(name: Name) -> Reading:
+    """pytorch/pytorch: the CUDA stands in the tag; runtime images have theirs from pip or conda."""
+    words = name.tag.replace("_", "-").split("-")
+    base = Base.CUDA if "devel" in words else Base.PLAIN if "runtime" in words else Base.UNKNOWN
+    found = by_words(name, Kind.CUDA).on(base)
+    torch = frameworks.version_of(name.tag)
+    if found.cuda is None or found.cuda.parts != (12, 8) or torch is None or not torch.at_least(_TORCH_29):
+        return found
+    return replace(found, floor=Version((7, 0)), is_floor_verified=torch.parts[:2] == _TORCH_29.parts)
+
+
+_TORCH_29 = Version((2, 9))
+"""Its builds for CUDA 12.8 begin at compute capability 7.0 (Comfy-Org/ComfyUI pull request 16438)."""
+
+
+def tensorflow(name: Name) -> Reading:
+    """tensorflow/tensorflow: only tags with -gpu have CUDA, and the version tells which."""
+    if name.in_tag.versions:
+        return by_words(name)
+    if not name.in_tag.has_gpu:
+        return without_cuda(name.of_tag)
+    found = _built(frameworks.TENSORFLOW, name)
+    return found.on(Base.CUDA) if found.cuda else found
+
+
+def vllm(name: Name) -> Reading:
+    """vllm/vllm-openai: -cuNNN tells the CUDA, else the version does. Its kernels begin at compute capability 7.0."""
+    found = by_words(name, Kind.CUDA)
+    if found.cuda is None and not found.notes:
+        found = _built(frameworks.VLLM, name)
+    return replace(found.on(Base.CUDA), floor=Version((7, 0)))
+
+
+def sglang(name: Name) -> Reading:
+    """lmsysorg/sglang: without -cuNNN the CUDA is not known; gb200 is a machine with Arm processors."""
+    words = name.tag.split("-")
+    if "xeon" in words:
+        return without_cuda(name.of_tag)
+    found = by_words(name, Kind.CUDA).on(Base.CUDA)
+    return replace(found, architectures=("arm64",)) if "gb200" in words or "gb300" in words else found
+
+
+def text_generation_inference(name: Name) -> Reading:
+    """huggingface/text-generation-inference: the version tells, but not for builds with another engine."""
+    if "trtllm" in name.tag or "llamacpp" in name.tag:
+        return Reading(Kind.CUDA, None, name.of_tag)
+    found = by_words(name, Kind.CUDA)
+    if found.cuda is None and not found.notes:
+        found = _built(frameworks.TEXT_GENERATION_INFERENCE, name)
+    version = frameworks.version_of(name.tag)
+    floor = Version((8, 0)) if version is not None and version.major >= 3 else None
+    return replace(found.on(Base.RELATED), floor=floor, is_floor_verified=floor is None)
+
+
+def rapids(name: Name) -> Reading:
+    """rapidsai/*: built on nvidia/cuda as long as the tags named its second number."""
+    found = by_words(name, Kind.CUDA)
+    return found.on(Base.RELATED if found.cuda is not None and found.cuda.minor is not None else Base.UNKNOWN)
+
+
+def google(name: Name) -> Reading:
+    """Deep learning and Vertex AI containers of Google: the CUDA stands in the repository's name."""
+    if name.last == "tf2-gpu.2-15" and not name.in_tag.versions:
+        return Reading(Kind.CUDA, Version((12,)), name.of_repository, Base.UNKNOWN)
+    return by_words(name).on(Base.UNKNOWN)
+
+
+def azure(name: Name) -> Reading:
+    """azureml/*: the CUDA stands in the repository's name; MPI images without it are for the CPU."""
+    is_mpi = name.last.startswith(("openmpi", "intelmpi"))
+    return by_words(name, Kind.NONE if is_mpi else Kind.UNKNOWN).on(Base.UNKNOWN)
+
+
+def infrastructure(name: Name) -> Reading:
+    """Drivers, device plugins and exporters of NVIDIA: their versions are none of CUDA's, and they need none of it."""
+    return Reading(Kind.UNKNOWN, notes=(f"the version in {name.of_tag} is none of CUDA's",))
+
+
+def worded(otherwise: Kind, base: Base = Base.FOREIGN) -> Reader:
+    """A reader of words, for a family whose images are of the kind `otherwise` where they say nothing."""
+
+    def read(name: Name) -> Reading:
+        return by_words(name, otherwise).on(base)
+
+    return read
+
+
+def _built(table: tuple[frameworks.Built, ...], name: Name) -> Reading:
+    row = frameworks.built_with(table, name.tag)
+    return Reading(Kind.CUDA, row.cuda if row else None, name.of_tag, is_verified=row is None or row.is_verified)
+
+
+def _leading(pattern: re.Pattern[str], tag: str) -> Version | None:
+    """The CUDA version that the tag begins with, None where it begins with something else."""
+    found = pattern.match(tag)
+    parts = tuple(map(int, found[1].split("."))) if found else ()
+    return Version(parts) if is_cuda(parts) else None

@@ -1,0 +1,109 @@
+"""What would help: the nearest CUDA that the nodes run, and the driver that would run the image.
+
+Every remedy is tried on the nodes before it is named, by the same checks that refused the image.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from webhook.cuda.checks import find
+from webhook.cuda.finding import Cause, Verdict
+from webhook.cuda.gpus import generation_of, least_compute
+from webhook.cuda.need import Compat, Kind, Need
+from webhook.cuda.offer import Offer
+from webhook.cuda.toolkits import MINORS, threshold_of
+from webhook.model.versions import Version
+
+_LAST_OF_BRANCH = 999
+
+
+def remedy(need: Need, offers: Iterable[Offer], suggestion: Callable[[Version], str | None]) -> str:
+    """The nearest remedies for an image that runs on none of the offers, as a sentence without its period.
+
+    `suggestion` names an image of the same family that needs at most a CUDA version, where it can.
+    """
+    if need.kind is Kind.OTHER:
+        return "Use an image that is built for CUDA"
+    seen = list(dict.fromkeys(offers))
+    if need.architectures and all(offer.arch and offer.arch not in need.architectures for offer in seen):
+        missing = " and ".join(sorted({offer.arch for offer in seen}))
+        return f"Build the image for {missing} as well, or use nodes with {' or '.join(need.architectures)} CPUs"
+    parts = filter(None, (_other_image(need, seen, suggestion), _other_driver(need, seen), _other_gpu(need, seen)))
+    text = ", or ".join(parts) or "use another image or other nodes"
+    return text[0].upper() + text[1:]
+
+
+def _other_image(need: Need, offers: Sequence[Offer], suggestion: Callable[[Version], str | None]) -> str:
+    """The nearest CUDA versions that run on some of the nodes: older ones before newer ones."""
+    if need.cuda is None:
+        return ""
+    ranges = [fitting for fitting in map(_fitting, offers) if fitting]
+    older = [own for versions in ranges if (own := [v for v in versions if not v.at_least(need.cuda.cut(2))])]
+    if older:
+        best = max(older, key=lambda versions: (versions[-1].parts, len(versions)))
+        named = suggestion(best[-1])
+        which = f"CUDA {best[-1]} or older"
+        if best[0].major == best[-1].major:
+            which = f"CUDA {best[0]} to {best[-1]}" if len(best) > 1 else f"CUDA {best[0]}"
+        return f"use {f'{named} or another image' if named else 'an image'} of {which}"
+    newer = [own[0] for versions in ranges if (own := [v for v in versions if v.at_least(need.cuda)])]
+    return f"use an image of CUDA {min(newer)} or newer" if newer else ""
+
+
+@lru_cache(maxsize=256)
+def _fitting(offer: Offer) -> tuple[Version, ...]:
+    """The CUDA versions that certainly run on the nodes without cuda-compat, in order."""
+    return tuple(cuda for cuda in MINORS if find(_plain(cuda), offer).verdict is Verdict.COMPATIBLE)
+
+
+def _plain(cuda: Version) -> Need:
+    """What an image of this CUDA version needs that nothing else is known of."""
+    return Need(Kind.CUDA, cuda, "", compat=Compat.NO)
+
+
+def _other_driver(need: Need, offers: Sequence[Offer]) -> str:
+    """The nearest driver with which some of the nodes run the image."""
+    newer = [driver for offer in offers if (driver := _newer_driver(need, offer)) is not None]
+    if newer:
+        least = min(newer)
+        return f"install {'driver' if len(least.parts) > 1 else 'a driver of branch'} {least} or newer"
+    older = [last for offer in offers if (last := _older_branch(need, offer)) is not None]
+    return f"install a driver of branch {max(older)} or older" if older else ""
+
+
+def _newer_driver(need: Need, offer: Offer) -> Version | None:
+    """The driver from which nodes run the image, where the one they have is older."""
+    threshold = threshold_of(need.cuda) if need.cuda is not None else None
+    if threshold is None or find(need, offer).cause is not Cause.DRIVER:
+        return None
+    generation = generation_of(offer.compute) if offer.compute is not None else None
+    first = Version(((generation.first_branch if generation is not None else None) or 0,))
+    wanted = max(threshold.high, first)
+    is_newer = offer.driver is None or not offer.driver.at_least(wanted)
+    return wanted if is_newer and _runs_with(need, offer, wanted) else None
+
+
+def _older_branch(need: Need, offer: Offer) -> int | None:
+    """The last branch that drives the GPU of nodes with a newer one, where it runs the image."""
+    generation = generation_of(offer.compute) if offer.compute is not None else None
+    last = generation.last_branch if generation is not None else None
+    if last is None or offer.driver is None or offer.driver.major <= last:
+        return None
+    return last if _runs_with(need, offer, Version((last, _LAST_OF_BRANCH))) else None
+
+
+def _runs_with(need: Need, offer: Offer, driver: Version) -> bool:
+    """Whether the image runs on the nodes once they have this driver."""
+    changed = replace(offer, driver=driver, is_driver_exact=True, cuda=None)
+    return find(need, changed).verdict is Verdict.COMPATIBLE
+
+
+def _other_gpu(need: Need, offers: Sequence[Offer]) -> str:
+    """The GPUs that the image is for, where all of the nodes have older ones."""
+    cuda_floor = least_compute(need.cuda) if need.cuda is not None else None
+    floors = [floor for floor in (cuda_floor, need.compute_floor) if floor is not None]
+    if not floors or not offers:
+        return ""
+    are_older = all(offer.compute is not None and offer.compute < max(floors) for offer in offers)
+    return f"use nodes whose GPUs have compute capability {max(floors)} or newer" if are_older else ""

@@ -1,0 +1,179 @@
+"""Images of the same family as another one that need an older CUDA, the nearest first.
+
+Only tags are named that are known to exist, or that follow from a series without a known gap; families without such
+knowledge have no suggestion.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+
+from webhook.cuda import frameworks, ngc
+from webhook.cuda.published import PUBLISHED
+from webhook.model.image import ImageReferenceError, parse_reference
+from webhook.model.versions import Version, parse_version
+
+Suggest = Callable[[str, Version], Iterator[str]]
+
+_TOOLKIT = re.compile(
+    r"([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)(-cudnn[0-9.]*)?-(base|runtime|devel)-([a-z]+[0-9.]*)", re.ASCII
+)
+_MONTH = re.compile(r"([12][0-9]\.[01][0-9])(?:\.[0-9]{1,2})?-([a-z0-9-]+)", re.ASCII)
+_TORCH = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)-cuda[0-9.]+-(cudnn[0-9]+-(?:runtime|devel))", re.ASCII)
+_TENSORFLOW = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-gpu(?:-jupyter)?)", re.ASCII)
+_VLLM = re.compile(r"(v[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?)(-cu130)?", re.ASCII)
+_SGLANG = re.compile(r"(v[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?)-cu130", re.ASCII)
+_RAPIDS = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda13-(py3\.[0-9]{1,2})", re.ASCII)
+
+_SERIES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "pytorch": {"py3": ("19.11", "26.10")},
+    "tensorflow": {"tf1-py3": ("20.01", "23.03"), "tf2-py3": ("20.01", "25.02")},
+    "tritonserver": {
+        "py3": ("20.03", "26.10"),
+        "py3-sdk": ("21.02", "26.10"),
+        "py3-min": ("21.02", "26.10"),
+        "vllm-python-py3": ("24.04", "26.07"),
+        "trtllm-python-py3": ("24.04", "26.07"),
+    },
+    "vllm": {"py3": ("25.10", "26.10")},
+}
+"""NVIDIA's monthly releases: the first and the last month of each ending of a tag."""
+
+_CU_129 = Version((12, 9))
+_VLLM_CU_129 = (parse_version("0.20.0"), parse_version("0.28"))
+"""Versions of vLLM whose images exist with -cu129 as well."""
+_SGLANG_CU_129 = (parse_version("0.5.9"), parse_version("0.5.19"))
+"""Versions of SGLang whose images exist with -cu129; the last is the last one for CUDA 12."""
+_RAPIDS_BOTH = ("25.12", "26.08")
+"""Releases of RAPIDS whose images exist for CUDA 12 and 13."""
+_VLLM_BEFORE: tuple[tuple[str, str], ...] = (("v0.19.0", "12.9"), ("v0.8.5", "12.4"), ("v0.4.2", "12.1"))
+"""Known releases of vLLM for older CUDA versions."""
+
+
+_TRIED = 24
+"""Most images that are tried before there is none to suggest."""
+
+
+def suggest(image: str, newest: Version, is_fine: Callable[[str], bool] = lambda _: True) -> str | None:
+    """The nearest image of the same family that needs at most CUDA `newest`, for one that needs a newer CUDA.
+
+    Only one that `is_fine`. None where the tables cannot name one.
+
+    >>> suggest("registry.corp/proxy/nvidia/cuda:13.0.0-base-ubuntu24.04", parse_version("12.9"))
+    'registry.corp/proxy/nvidia/cuda:12.9.1-base-ubuntu24.04'
+    """
+    return next(filter(is_fine, islice(suggestions(image, newest), _TRIED)), None)
+
+
+def suggestions(image: str, newest: Version) -> Iterator[str]:
+    """All such images, the nearest first, with the registry and path as they are written in `image`."""
+    try:
+        reference = parse_reference(image)
+    except ImageReferenceError:
+        return
+    parts = reference.repository.split("/")
+    propose = _BY_END.get("/".join(parts[-2:])) or (_rapids if "rapidsai" in parts[-3:-1] else None)
+    written = image.partition("@")[0]
+    written = written[: -len(reference.tag) - 1] if written.endswith(f":{reference.tag}") else written
+    if propose is not None and reference.tag:
+        yield from (f"{written}:{tag}" for tag in propose(reference.tag, newest) if tag != reference.tag)
+
+
+def _needs_at_most(cuda: Version, newest: Version) -> bool:
+    """Whether a CUDA version is `newest` or older; an update of it, 12.9.1 of 12.9, is not newer."""
+    return newest.at_least(cuda.cut(len(newest.parts)))
+
+
+def _nvidia_cuda(tag: str, newest: Version) -> Iterator[str]:
+    found = _TOOLKIT.fullmatch(tag)
+    if found is None or _needs_at_most(parse_version(found[1]), newest):
+        return
+    _, cudnn, flavour, system = found.groups()
+    for row in PUBLISHED:
+        if _needs_at_most(row.cuda, newest):
+            own = row.system_like(system, with_cudnn=bool(cudnn))
+            if own is not None:
+                yield f"{row.cuda}{f'-{row.cudnn}' if cudnn else ''}-{flavour}-{own}"
+
+
+def _of_ngc(framework: str) -> Suggest:
+    series = _SERIES[framework]
+
+    def propose(tag: str, newest: Version) -> Iterator[str]:
+        found = _MONTH.fullmatch(tag)
+        if found is None or found[2] not in series:
+            return
+        first, last = series[found[2]]
+        for release in reversed(ngc.RELEASES):
+            if first <= release.month <= min(last, found[1]):
+                proposed = f"{release.month}-{found[2]}"
+                cuda, is_verified = ngc.cuda_of(release.month, proposed)
+                if cuda is not None and is_verified and _needs_at_most(cuda, newest):
+                    yield proposed
+
+    return propose
+
+
+def _pytorch(tag: str, newest: Version) -> Iterator[str]:
+    found = _TORCH.fullmatch(tag)
+    for cuda in reversed(frameworks.TORCH.get(found[1], ())) if found else ():
+        if found and _needs_at_most(parse_version(cuda), newest):
+            yield f"{found[1]}{found[2]}-cuda{cuda}-{found[3]}"
+
+
+def _tensorflow(tag: str, newest: Version) -> Iterator[str]:
+    found, version = _TENSORFLOW.fullmatch(tag), frameworks.version_of(tag)
+    if found is None or version is None:
+        return
+    for row in reversed(frameworks.TENSORFLOW):
+        last = row.last
+        if (
+            last is not None
+            and last.major == 2
+            and not last.at_least(version.cut(2))
+            and _needs_at_most(row.cuda, newest)
+        ):
+            yield f"{last}.0{found[1]}"
+
+
+def _vllm(tag: str, newest: Version) -> Iterator[str]:
+    found, version = _VLLM.fullmatch(tag), frameworks.version_of(tag)
+    if found is None or version is None:
+        return
+    if _needs_at_most(_CU_129, newest):
+        if _is_between(version, _VLLM_CU_129):
+            yield f"{found[1]}-cu129"
+        row = frameworks.built_with(frameworks.VLLM, tag)
+        if found[2] and row is not None and row.cuda == _CU_129:
+            yield found[1]
+    for older, cuda in _VLLM_BEFORE:
+        if _needs_at_most(parse_version(cuda), newest) and not parse_version(older[1:]).at_least(version):
+            yield older
+
+
+def _sglang(tag: str, newest: Version) -> Iterator[str]:
+    found, version = _SGLANG.fullmatch(tag), frameworks.version_of(tag)
+    if found and version and _needs_at_most(_CU_129, newest) and version.at_least(_SGLANG_CU_129[0]):
+        last = _SGLANG_CU_129[1]
+        yield f"{found[1] if last.at_least(version) else f'v{last}'}-cu129"
+
+
+def _rapids(tag: str, newest: Version) -> Iterator[str]:
+    found = _RAPIDS.fullmatch(tag)
+    if found and _RAPIDS_BOTH[0] <= found[1] <= _RAPIDS_BOTH[1] and _needs_at_most(_CU_129, newest):
+        yield f"{found[1]}-cuda12-{found[2]}"
+
+
+def _is_between(version: Version, bounds: tuple[Version, Version]) -> bool:
+    """Whether a version is one of those between two, both included with all their patches."""
+    return version.at_least(bounds[0]) and bounds[1].at_least(version.cut(len(bounds[1].parts)))
+
+
+_BY_END: Mapping[str, Suggest] = {
+    "nvidia/cuda": _nvidia_cuda,
+    **{f"nvidia/{framework}": _of_ngc(framework) for framework in _SERIES},
+    "pytorch/pytorch": _pytorch,
+    "tensorflow/tensorflow": _tensorflow,
+    "vllm/vllm-openai": _vllm,
+    "lmsysorg/sglang": _sglang,
+}

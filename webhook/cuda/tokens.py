@@ -1,0 +1,125 @@
+"""What the words in a tag or repository name say: a CUDA version, a CPU build, another vendor's accelerator.
+
+Words begin and end where letters and digits do, so that focus118, mcu124 and the hash cu118abc say nothing. cuDNN's
+version, Python's (py312) and the distribution's (ubuntu22.04) are none of CUDA's.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from webhook.model.versions import Version
+
+_TOKEN = re.compile(
+    r"""
+    (?<![a-z0-9])(?:
+      # cuda12.8, cuda-11.7.1; cu12.4; cuda118, cu124; cuda12, cuda-12, cu12
+      cuda[-_]?(?P<major>[0-9]{1,2})\.(?P<minor>[0-9]{1,2})(?:\.(?P<patch>[0-9]{1,4}))?(?![0-9])
+    | cu(?P<dotted>1[0-9]\.[0-9])(?![a-z0-9])
+    | (?P<digits>(?:cuda[-_]?(?:9|1[0-9])[0-9](?![0-9.]))|(?:cu(?:9|1[0-9])[0-9](?![a-z0-9])))
+    | (?P<whole>(?:cuda(?:9|1[0-9])(?![0-9]|\.[0-9]))|(?:cuda[-_]1[0-3](?![a-z0-9.]))|(?:cu(?:9|1[0-9])(?![a-z0-9.])))
+    | (?P<cpu>(?:cpu|(?:no|non|without)[-_]?cuda)(?:[-_]?only)?(?![a-z0-9]))
+    | (?P<gpu>(?:cuda|gpu|cudnn[0-9.]*|cublas)(?![a-z0-9]))
+    | (?P<tegra>(?:igpu|l4t|jetson|jetpack[0-9.]*|tegra)(?![a-z0-9]))
+    | (?P<amd64>(?:amd64|x86[-_]64)(?![a-z0-9]))
+    | (?P<arm64>(?:arm64|aarch64|sbsa|graviton)(?![a-z0-9]))
+    | (?P<ppc64le>ppc64le(?![a-z0-9]))
+    | (?P<ROCm>(?:rocm[0-9.]*|hipblas|amdgpu)(?![a-z0-9]))
+    | (?P<XPU>(?:xpu|oneapi|sycl)(?![a-z0-9]))
+    | (?P<Neuron>(?:(?:training|inference)-neuronx?|neuronx|neuron(?=-py)|inferentia|trainium)(?![a-z0-9]))
+    | (?P<Gaudi>(?:gaudi[0-9]*|habana|hpu)(?![a-z0-9]))
+    | (?P<TPU>tpu(?![a-z0-9]))
+    | (?P<Ascend>(?:vllm-ascend|npu|cann[0-9.]*)(?![a-z0-9]))
+    | (?P<MUSA>(?:(?:server|full|light)-musa|musa[0-9.]+)(?![a-z0-9]))
+    )
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_PLATFORMS = frozenset(("ROCm", "XPU", "Neuron", "Gaudi", "TPU", "Ascend", "MUSA"))
+_ARCHITECTURES = frozenset(("amd64", "arm64", "ppc64le"))
+_OLDEST, _NEWEST, _LAST_MINOR = 5, 19, 9
+"""A number outside of these is some other version: cuda-1.0 is an application's, cuda-24.04 a distribution's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the words of one text say. `versions` are those of CUDA, as numbers; `platform` is another vendor's."""
+
+    versions: tuple[tuple[int, ...], ...] = ()
+    has_gpu: bool = False
+    has_cpu: bool = False
+    is_tegra: bool = False
+    platform: str = ""
+    architectures: tuple[str, ...] = ()
+
+    @property
+    def says_cpu(self) -> bool:
+        """Whether they tell of a CPU build, and nothing contradicts."""
+        return self.has_cpu and not (self.has_gpu or self.versions)
+
+    @property
+    def says_both(self) -> bool:
+        """Whether they tell of a CPU and of a GPU build."""
+        return self.has_cpu and (self.has_gpu or bool(self.versions))
+
+    @property
+    def cuda(self) -> Version | None:
+        """The CUDA version that all of them agree on, to the number to which they do; None where they do not.
+
+        >>> str(words_in("cuda12.4.1-cu124").cuda), str(words_in("cuda12.1-cu124").cuda), words_in("cu118-cu121").cuda
+        ('12.4.1', '12', None)
+        """
+        if not self.versions:
+            return None
+        agreed = max(self.versions, key=len)
+        for version in self.versions:
+            while agreed[: len(version)] != version[: len(agreed)]:
+                agreed = agreed[:-1]
+        return Version(agreed) if agreed else None
+
+
+def is_cuda(version: tuple[int, ...]) -> bool:
+    """Whether these numbers can be a version of CUDA."""
+    return bool(version) and _OLDEST <= version[0] <= _NEWEST and max(version[1:2], default=0) <= _LAST_MINOR
+
+
+@lru_cache(maxsize=1024)
+def words_in(text: str) -> Words:
+    """Read a tag or a name; capitals count as small letters.
+
+    >>> words_in("2.9.0-gpu-py312-cu130-ubuntu22.04-ec2").cuda
+    Version(parts=(13, 0), text='')
+    """
+    found: list[tuple[int, ...]] = []
+    names: list[str] = []
+    for token in _TOKEN.finditer(text.lower()):
+        version = _version_of(token)
+        if version is None:
+            names.append(token.lastgroup or "")
+        elif is_cuda(version):
+            found.append(version)
+        else:
+            names.append("gpu")
+    return Words(
+        versions=tuple(found),
+        has_gpu="gpu" in names,
+        has_cpu="cpu" in names,
+        is_tegra="tegra" in names,
+        platform=next((name for name in names if name in _PLATFORMS), ""),
+        architectures=tuple(dict.fromkeys(name for name in names if name in _ARCHITECTURES)),
+    )
+
+
+def _version_of(token: re.Match[str]) -> tuple[int, ...] | None:
+    """The numbers of a version; without dots the last digit is the minor number."""
+    match token.lastgroup:
+        case "minor" | "patch":
+            return tuple(int(part) for part in token.group("major", "minor", "patch") if part is not None)
+        case "dotted":
+            return tuple(map(int, token["dotted"].split(".")))
+        case "digits":
+            digits = token["digits"].lstrip("cuda-_")
+            return int(digits[:-1]), int(digits[-1])
+        case "whole":
+            return (int(token["whole"].lstrip("cuda-_")),)
+    return None

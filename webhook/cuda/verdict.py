@@ -1,0 +1,34 @@
+"""Whether an image runs on nodes, and what would help where it does not."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from webhook.cuda.checks import find
+from webhook.cuda.finding import Cause, Verdict
+from webhook.cuda.gate import Gate, legacy_gate
+from webhook.cuda.need import Kind, Need
+from webhook.cuda.offer import Offer
+from webhook.cuda.remedies import remedy
+
+__all__ = ("Cause", "Judgement", "Verdict", "judge", "remedy")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether an image runs on nodes, what that is about, why, and what the container toolkit's own check says."""
+
+    verdict: Verdict
+    cause: Cause
+    reason: str
+    gate: Gate
+
+
+@lru_cache(maxsize=2048)
+def judge(need: Need, offer: Offer) -> Judgement:
+    """The verdict about an image that needs `need` on nodes that offer `offer`."""
+    if need.kind is Kind.NONE:
+        return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no GPU", Gate.NOT_APPLICABLE)
+    if need.kind is Kind.OTHER:
+        reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
+        return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
+    return Judgement(*find(need, offer), legacy_gate(need.env, offer))

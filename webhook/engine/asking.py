@@ -1,0 +1,88 @@
+"""Asking one rule, and what its answers are called: the one place where modes are applied."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from webhook.cluster.pools import WithPools
+from webhook.model.edits import AddGpuLimit, Draft, Edit
+from webhook.model.pod import Pod
+from webhook.outcome import Finding, Kind
+from webhook.policy.policy_set import BoundRule, Policy
+from webhook.rules.rule import Advice, Facts, Mode, Violation
+
+
+def facts_under(policy: Policy, facts: Facts) -> Facts:
+    """The facts with the node pools that the policy declares."""
+    return WithPools(facts, policy.node_pools) if policy.node_pools else facts
+
+
+def ask_mutators(
+    stage: Iterable[BoundRule], pod: Pod, facts: Facts, draft: Draft, findings: list[Finding]
+) -> list[str]:
+    """Write what the enforced rules of a stage inject to `draft`, the rest to `findings`; the keys of those rules."""
+    injected: list[str] = []
+    edits: list[Edit] = []
+    for bound in stage:
+        wanted: list[Edit] = []
+        for value in bound.rule.mutate(pod, bound.settings, facts):  # type: ignore[misc]  # a stage holds rules that mutate
+            if isinstance(value, Advice):
+                findings.append(_advice(bound, value))
+            else:
+                wanted.append(value)
+        if wanted and bound.mode is Mode.ENFORCE:
+            edits.extend(wanted)
+            injected.append(bound.rule.key)
+        elif wanted:
+            findings.append(would_add(bound, pod, wanted))
+    for edit in edits:
+        edit.write(draft)
+    return injected
+
+
+def would_add(bound: BoundRule, pod: Pod, wanted: Sequence[Edit]) -> Finding:
+    """What a rule that is not enforced would have injected; without a missing limit the API server refuses the pod."""
+    is_needed = any(isinstance(edit, AddGpuLimit) for edit in wanted)
+    message = f"would add {listed(wanted)}"
+    return Finding(bound.rule.key, bound.mode, Kind.INJECTION, pod.spec_path, message, fails_validation=is_needed)
+
+
+def violations(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> Iterator[Finding]:
+    """What these rules have to say about a pod, in their modes."""
+    for bound in validators:
+        for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # validators only hold rules that validate
+            if isinstance(value, Advice):
+                yield _advice(bound, value)
+            else:
+                yield _violation(bound, value)
+
+
+def _violation(bound: BoundRule, violation: Violation) -> Finding:
+    return Finding(
+        bound.rule.key,
+        bound.mode,
+        Kind.VIOLATION,
+        violation.where,
+        f"{violation.found}; {violation.allowed}",
+        violation.remedy,
+        refuses=bound.mode is Mode.ENFORCE,
+        fails_validation=violation.fails_validation,
+    )
+
+
+def _advice(bound: BoundRule, advice: Advice) -> Finding:
+    return Finding(bound.rule.key, bound.mode, Kind.ADVICE, advice.where, advice.found, advice.remedy)
+
+
+def enforced_mutators(policy: Policy) -> list[BoundRule]:
+    """The rules that inject under the policy."""
+    return [bound for stage in policy.mutators for bound in stage if bound.mode is Mode.ENFORCE]
+
+
+def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
+    """What a rule would inject, whatever its mode."""
+    values = bound.rule.mutate(pod, bound.settings, facts)  # type: ignore[misc]  # mutators only hold rules that mutate
+    return [value for value in values if not isinstance(value, Advice)]
+
+
+def listed(edits: Iterable[Edit]) -> str:
+    """The edits in one text."""
+    return ", ".join(str(edit) for edit in edits)

@@ -1,0 +1,43 @@
+"""The mutating phase."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webhook.engine.asking import ask_mutators, facts_under, violations
+from webhook.engine.stamps import STAMP, due_stamp
+from webhook.model.edits import Annotate, Draft
+from webhook.model.pod import placed, pod_from_raw
+from webhook.outcome import Finding, Kind, Outcome
+from webhook.policy.policy_set import Policy
+from webhook.rules.rule import Facts
+
+ANNOTATION = "gpupolicy.dev/injected"
+"""Names the rules that completed a pod. It informs people and is never read back."""
+
+
+def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: Sequence[Policy] = ()) -> Outcome:
+    """The mutating phase: inject what the enforced rules inject, and say what the others would.
+
+    A pod that `policy` leaves alone is stamped all the same where one of the `earlier` policies would complete it. One
+    that the API server will refuse on its own never reaches the validating phase, so it is judged here too; any other
+    is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod.
+    """
+    pod = original = pod_from_raw(raw)
+    draft = Draft(raw)
+    findings: list[Finding] = []
+    facts = facts_under(policy, facts)
+    injected: list[str] = []
+    for stage in policy.mutators:
+        if stage and injected:
+            pod = placed(pod, draft.object)
+        injected += ask_mutators(stage, pod, facts, draft, findings)
+    if any(finding.fails_validation for finding in (*findings, *violations(pod, policy.anticipators, facts))):
+        findings.extend(violations(pod, policy.validators, facts))
+    if any(finding.refuses for finding in findings):
+        return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
+    if injected and ANNOTATION not in pod.annotations:
+        Annotate(ANNOTATION, ",".join(injected)).write(draft)
+    stamp = due_stamp(original, policy, facts, earlier, injected=bool(injected))
+    if stamp is not None:
+        Annotate(STAMP, stamp).write(draft)
+    return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))

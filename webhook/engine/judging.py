@@ -1,0 +1,99 @@
+"""The validating phase."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from webhook.engine.asking import edits_of, enforced_mutators, facts_under, listed, violations
+from webhook.engine.stamps import STAMP, stamp_of
+from webhook.model.pod import Pod, pod_from_raw
+from webhook.outcome import Finding, Kind, Outcome
+from webhook.policy.policy_set import Policy
+from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Mode
+
+
+def judge(
+    raw: Mapping[str, Any],
+    policy: Policy,
+    facts: Facts,
+    *,
+    old: Mapping[str, Any] | None = None,
+    earlier: Sequence[Policy] = (),
+) -> Outcome:
+    """The validating phase.
+
+    On CREATE (`old` is None) also report enforced injections that the final pod lacks under `policy` and under every
+    one of the `earlier` policies. What one of those injected is not held against the pod, and neither is what comes of
+    a policy that is not known here. On UPDATE report only what the new pod violates and the old one did not. Raises
+    ShapeError for a malformed pod.
+    """
+    pod = pod_from_raw(raw)
+    facts = facts_under(policy, facts)
+    findings = list(violations(pod, policy.validators, facts))
+    if old is None:
+        findings = list(_of_a_new_pod(pod, findings, policy, facts, earlier))
+    elif findings:
+        known = set(violations(pod_from_raw(old), policy.validators, facts))
+        findings = [finding for finding in findings if finding not in known]
+    return Outcome(policy, raw, tuple(findings))
+
+
+def _of_a_new_pod(
+    pod: Pod, violations: Iterable[Finding], policy: Policy, facts: Facts, earlier: Sequence[Policy]
+) -> Iterator[Finding]:
+    """What holds of a pod that is created, by whatever policy it was completed.
+
+    A violation of what a rule injects counts only if every policy that may have completed the pod finds it too. Where
+    none of those known here did, this and what is missing is only recorded.
+    """
+    stamp = pod.annotations.get(STAMP)
+    authors = [author for author in (policy, *earlier) if not stamp or stamp == stamp_of(author)]
+    judging = {bound.rule.key for bound in policy.validators if bound.rule.judges_injections}
+    for finding in violations:
+        if finding.rule not in judging:
+            yield finding
+        elif not authors:
+            yield _only_recorded(finding)
+        elif all(_finds(author, finding.rule, pod, facts) for author in authors):
+            yield finding
+    for finding in _missing(pod, policy, facts, earlier):
+        yield finding if authors else _only_recorded(finding)
+
+
+def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) -> Iterator[Finding]:
+    """Enforced injections that the pod lacks under every policy that may have completed it."""
+    for bound in enforced_mutators(policy):
+        if bound.rule.is_momentary:
+            continue
+        lost = edits_of(bound, pod, facts)
+        if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
+            continue
+        if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
+        yield Finding(
+            bound.rule.key,
+            bound.mode,
+            Kind.MISSING,
+            pod.spec_path,
+            f"{listed(lost)} should have been injected and is missing; another webhook removed it or added "
+            "the GPUs later, or mutate.gpupolicy.dev was not called",
+            "Create the pod again, or tell the platform team",
+            refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
+        )
+
+
+def _lost_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
+    for stage in policy.mutators:
+        for bound in stage:
+            if bound.rule.key == key and bound.mode is Mode.ENFORCE:
+                return bool(edits_of(bound, pod, facts))
+    return False
+
+
+def _only_recorded(finding: Finding) -> Finding:
+    return replace(finding, mode=Mode.AUDIT, refuses=False)
+
+
+def _finds(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
+    """Whether the rule of this key has something against the pod under the policy."""
+    validators = [bound for bound in policy.validators if bound.rule.key == key]
+    return any(finding.kind is Kind.VIOLATION for finding in violations(pod, validators, facts))

@@ -1,0 +1,185 @@
+"""What one replica knows of images: bounded in number and in memory, and read without a lock."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+from types import MappingProxyType
+
+from webhook.model.image import ImageConfig, ImageSight
+
+MOST_REFERENCES = 10_000
+MOST_BYTES = 9 * 2**20
+"""What is remembered at most, as estimated here; measured, that is less than 10 MiB."""
+
+_KEPT = 0.95
+"""The share of both bounds that is left when one is passed, so that not every new image has to look for the oldest."""
+
+_REFERENCE_BYTES = 300
+_IMAGE_BYTES = 420
+_ENV_BYTES = 500
+_VARIABLE_BYTES = 130
+_PROBLEM_BYTES = 110
+
+NEVER = math.inf
+
+_EnvKey = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one look-up brought: a configuration, or the problem.
+
+    `at` is when, in seconds of whichever clock the holder goes by; `again` is after how many seconds to ask again.
+    """
+
+    at: float
+    again: float
+    config: ImageConfig | None = None
+    problem: str = ""
+
+
+class Entry:
+    """What is known of one reference. `at`, `due` (when to ask again) and `used` are in seconds of time.monotonic()."""
+
+    __slots__ = ("at", "due", "failures", "image", "sight", "used")
+
+    def __init__(self, sight: ImageSight, image: "_Image | None", at: float, due: float, failures: int) -> None:
+        self.sight = sight
+        self.image = image
+        self.at = at
+        self.due = due
+        self.failures = failures
+        self.used = at
+
+
+class _Image:
+    """One image, whatever number of references lead to it."""
+
+    __slots__ = ("env", "sight", "users")
+
+    def __init__(self, config: ImageConfig, env: "_Env") -> None:
+        self.sight = ImageSight(config)
+        self.env = env
+        self.users = 0
+
+
+class _Env:
+    """One environment, whatever number of images have it."""
+
+    __slots__ = ("key", "users", "values")
+
+    def __init__(self, key: _EnvKey) -> None:
+        self.key = key
+        self.values: Mapping[str, str] = MappingProxyType(dict(key))
+        self.users = 0
+
+
+class ImageCache:
+    """Results by reference. What was not asked for the longest is forgotten first, and problems before answers."""
+
+    def __init__(self, most_references: int = MOST_REFERENCES, most_bytes: int = MOST_BYTES) -> None:
+        self._most_references = most_references
+        self._most_bytes = most_bytes
+        self._entries: dict[str, Entry] = {}
+        self._images: dict[str, _Image] = {}
+        self._envs: dict[_EnvKey, _Env] = {}
+        self._writing = Lock()
+        self.bytes = 0
+        """What all of it takes, as estimated."""
+        self.known = 0
+        """References with a configuration."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, reference: str) -> Entry | None:
+        """What is known of a reference. Never waits."""
+        return self._entries.get(reference)
+
+    def config_of(self, digest: str) -> ImageConfig | None:
+        """The configuration of an image that some reference leads to."""
+        image = self._images.get(digest)
+        return None if image is None else image.sight.config
+
+    def put(self, reference: str, result: Result, failures: int = 0) -> None:
+        """Remember a result in place of what was known; `failures` so far, the last included."""
+        with self._writing:
+            before = self._entries.get(reference)
+            image = None if result.config is None else self._use(result.config)
+            sight = ImageSight(problem=result.problem) if image is None else image.sight
+            entry = Entry(sight, image, result.at, result.at + result.again, failures)
+            entry.used = max(result.at, before.used if before is not None else 0.0)
+            self._entries[reference] = entry
+            self._count(reference, entry, +1)
+            if before is not None:
+                self._count(reference, before, -1)
+                self._leave(before)
+            if len(self._entries) > self._most_references or self.bytes > self._most_bytes:
+                self._shrink()
+
+    def postpone(self, reference: str, until: float, failures: int) -> None:
+        """Keep what is known although asking again failed; the next time is `until`."""
+        with self._writing:
+            if (entry := self._entries.get(reference)) is not None:
+                entry.due, entry.failures = until, failures
+
+    def entries(self) -> list[tuple[str, Entry]]:
+        """Everything that is known at this moment."""
+        with self._writing:
+            return list(self._entries.items())
+
+    def _use(self, config: ImageConfig) -> _Image:
+        """The image with this configuration, one user more; another one under the same digest is not believed on."""
+        image = self._images.get(config.digest)
+        if image is None or image.sight.config != config:
+            key = tuple(sorted(config.env.items()))
+            env = self._envs.get(key)
+            if env is None:
+                env = self._envs[key] = _Env(key)
+                self.bytes += _env_bytes(key)
+            env.users += 1
+            image = self._images[config.digest] = _Image(replace(config, env=env.values), env)
+            self.bytes += _IMAGE_BYTES
+        image.users += 1
+        return image
+
+    def _leave(self, entry: Entry) -> None:
+        """Let go of the image of an entry that is gone, and of what nobody else uses of it."""
+        image = entry.image
+        if image is None:
+            return
+        image.users -= 1
+        if image.users or image.sight.config is None:
+            return
+        self.bytes -= _IMAGE_BYTES
+        if self._images.get(image.sight.config.digest) is image:
+            del self._images[image.sight.config.digest]
+        image.env.users -= 1
+        if not image.env.users:
+            del self._envs[image.env.key]
+            self.bytes -= _env_bytes(image.env.key)
+
+    def _count(self, reference: str, entry: Entry, sign: int) -> None:
+        self.known += sign * (entry.image is not None)
+        problem = _PROBLEM_BYTES + _size(entry.sight.problem) if entry.image is None else 0
+        self.bytes += sign * (_REFERENCE_BYTES + len(reference) + problem)
+
+    def _shrink(self) -> None:
+        """Forget until there is room again."""
+        by_use = sorted(self._entries.items(), key=lambda item: (item[1].image is not None, item[1].used))
+        for reference, entry in by_use:
+            if len(self._entries) <= self._most_references * _KEPT and self.bytes <= self._most_bytes * _KEPT:
+                return
+            del self._entries[reference]
+            self._count(reference, entry, -1)
+            self._leave(entry)
+
+
+def _env_bytes(key: _EnvKey) -> int:
+    """What an environment takes; a character may take four bytes."""
+    return _ENV_BYTES + sum(_VARIABLE_BYTES + _size(name) + _size(value) for name, value in key)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else 4 * len(text)

@@ -1,0 +1,36 @@
+"""What an answer other than the one asked for means."""
+
+import time
+from email.utils import parsedate_to_datetime
+
+from webhook.registry.errors import LookUpError
+from webhook.registry.request import Answer
+
+_LONGEST_WAIT = 3600.0
+"""Seconds for which a registry can ask to be left alone."""
+
+
+def refusal(answer: Answer, what: str) -> LookUpError:
+    """The error for an answer that is not `what` was asked for."""
+    host, status = answer.url.host, answer.status
+    if status == 404:
+        return LookUpError(f"{host} has not got {what} (404)")
+    if status in (401, 403):
+        return LookUpError(f"{host} does not give {what} to this client ({status}); it may not exist")
+    if status == 429:
+        return LookUpError(f"{host} is asked too often (429)", is_lasting=False, retry_after=retry_after(answer))
+    if status == 408 or status >= 500:
+        return LookUpError(f"{host} is in trouble ({status})", is_lasting=False, retry_after=retry_after(answer))
+    return LookUpError(f"{host} answers {status} instead of {what}")
+
+
+def retry_after(answer: Answer) -> float:
+    """The seconds in the header Retry-After, or until the date in it; 0 where it says nothing, an hour at most."""
+    text = str(answer.headers.get("retry-after", ""))
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), _LONGEST_WAIT)
+    try:
+        wait = parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(wait, 0.0), _LONGEST_WAIT)

@@ -1,0 +1,116 @@
+"""One request and its answer, on a connection of its own.
+
+http.client is used as it is: without a pool, redirects, repetitions, decompression, cookies or proxies from the
+environment there is nothing in which an answer could differ from what was sent.
+"""
+
+import socket
+import ssl
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
+
+from webhook.registry.addresses import Resolve, connect
+from webhook.registry.deadline import Deadline
+from webhook.registry.errors import LookUpError
+from webhook.registry.hosts import Url
+from webhook.registry.limits import Limits
+from webhook.registry.registries import Registry
+from webhook.registry.trust import trust
+from webhook.registry.wire import TooMuchError, Wire
+
+_CHUNK = 64 * 1024
+_HEAD = 16 * 1024
+"""Bytes in hand for what a chunked body is wrapped in, beside a sixteenth of the body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked. `most_bytes` bounds the body of the answer."""
+
+    url: Url
+    most_bytes: int
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back; `body` is that of an answer with status 200, else empty."""
+
+    url: Url
+    status: int
+    headers: HTTPMessage
+    body: bytearray
+
+
+def exchange(request: Request, registry: Registry, limits: Limits, outer: Deadline, resolver: Resolve) -> Answer:
+    """Send a request and read the answer whole. Raises LookUpError, whose text names the host."""
+    host = request.url.host
+    deadline = Deadline(limits.request_seconds, outer)
+    try:
+        with closing(_connected(request.url, registry, deadline, resolver)) as connection:
+            return _answer(request, Wire(connection, deadline, limits.header_bytes))
+    except TooMuchError as error:
+        raise LookUpError(f"{host} answers with more than is read") from error
+    except TimeoutError as error:
+        raise LookUpError(f"{host} does not answer in time", is_lasting=False) from error
+    except ssl.SSLCertVerificationError as error:
+        raise LookUpError(f"{host} shows a certificate that is not trusted ({error.verify_message})") from error
+    except (OSError, IncompleteRead) as error:
+        what = (
+            "speaks no TLS that is understood" if isinstance(error, ssl.SSLError) else "cannot be reached, or hangs up"
+        )
+        raise LookUpError(f"{host} {what}", is_lasting=False) from error
+    except (HTTPException, ValueError) as error:
+        raise LookUpError(f"{host} answers with something that is not HTTP") from error
+
+
+def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resolve) -> socket.socket:
+    connection = connect(url.host, registry.private_addresses, deadline, resolver)
+    if url.scheme == "http":
+        return connection
+    try:
+        connection.settimeout(deadline.left())
+        return trust(registry.authorities).wrap_socket(connection, server_hostname=url.host.name)
+    except (OSError, ValueError):
+        connection.close()
+        raise
+
+
+def _answer(request: Request, wire: Wire) -> Answer:
+    connection = HTTPConnection(request.url.host.name, request.url.host.port)
+    connection.sock = wire
+    headers = {
+        "Host": request.url.authority,
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "User-Agent": "gpu-policy-webhook",
+        **request.headers,
+    }
+    connection.request(request.method, request.url.target, request.body, headers)
+    with closing(connection.getresponse()) as response:
+        body = bytearray()
+        if response.status == 200 and request.method != "HEAD":
+            wire.budget = request.most_bytes + request.most_bytes // 16 + _HEAD
+            body = _body(response, request)
+        return Answer(request.url, response.status, response.headers, body)
+
+
+def _body(response: HTTPResponse, request: Request) -> bytearray:
+    """Everything; what is compressed is refused, since a few bytes of it can be gigabytes."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        raise LookUpError(f"{request.url.host} answers in an encoding that was not asked for")
+    if response.length is not None and response.length > request.most_bytes:
+        raise TooMuchError
+    body = bytearray()
+    while chunk := response.read(_CHUNK):
+        body += chunk
+        if len(body) > request.most_bytes:
+            raise TooMuchError
+    if response.length:
+        raise IncompleteRead(b"", response.length)
+    return body

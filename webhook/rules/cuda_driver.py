@@ -1,0 +1,231 @@
+"""GPU pods run only where the node's driver and GPU can run the CUDA of their images, and are told when nothing can."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from webhook.cuda import wording
+from webhook.cuda.environment import cuda_version
+from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.gate import Gate
+from webhook.cuda.landing import Landing, land, suggestion_for
+from webhook.cuda.need import Kind, Need
+from webhook.cuda.steering import Steering, steer
+from webhook.cuda.verdict import Verdict, remedy
+from webhook.model.accelerators import Share, Vendor
+from webhook.model.container import Container
+from webhook.model.edits import RequireNodes
+from webhook.model.pod import Pod
+from webhook.model.requirements import living_terms, requiring
+from webhook.model.versions import VersionError
+from webhook.rules.rule import Advice, Facts, Rule, RuleSettings, Stage, Violation
+
+ANNOTATION = "cuda.gpupolicy.dev/"
+"""Prefix of the annotation by which a pod says what the image of one container needs: a CUDA version, or none."""
+
+
+class Unknown(StrEnum):
+    """What becomes of a pod of which nobody can say whether it will run."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    DENY = "deny"
+
+
+class ForwardCompat(StrEnum):
+    """What becomes of a pod that runs only through the cuda-compat package of its image."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+def _cuda(value: str) -> str:
+    if value != "none":
+        try:
+            cuda_version(value)
+        except VersionError as error:
+            raise ValueError(f"{error}, or none for an image without CUDA") from None
+    return value
+
+
+ImageGlob = Annotated[str, Field(min_length=1, max_length=512)]
+CudaVersion = Annotated[str, AfterValidator(_cuda)]
+
+
+class Settings(RuleSettings):
+    """Settings of `cudaDriver`."""
+
+    unknown: Annotated[Unknown, BeforeValidator(lambda value: Unknown(value) if isinstance(value, str) else value)] = (
+        Unknown.ALLOW
+    )
+    """What becomes of a pod whose need, or whose candidate nodes, are not known: `allow`, `warn` or `deny`. A pod is
+    never refused because the registry of its image has not answered yet."""
+    steer: bool = True
+    """Whether a pod that some of its candidate nodes cannot run gets a required node affinity that excludes those, by
+    the coarsest of their labels that no other candidate has."""
+    forward_compat: Annotated[
+        ForwardCompat, BeforeValidator(lambda value: ForwardCompat(value) if isinstance(value, str) else value)
+    ] = ForwardCompat.ALLOW
+    """Whether nodes count as fit whose driver runs the image only through the cuda-compat package in it: `allow` or
+    `deny`."""
+    images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
+    """What the platform knows of images: a glob of the image as it is written (`*` any text, `?` one character) and
+    the CUDA version that it needs, in quotes, or `none`. The longest glob that matches beats all other evidence."""
+
+    @cached_property
+    def mapping(self) -> tuple[tuple[str, str], ...]:
+        """`images`, the longest glob first."""
+        return tuple(sorted(self.images.items(), key=lambda item: (-len(item[0]), item[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """What the containers of a pod need, and what would become of them where it could land."""
+
+    uses: tuple[tuple[Container, Need], ...]
+    landings: Sequence[Landing]
+
+    def of(self, *verdicts: Verdict) -> list[Landing]:
+        """The landings with one of these verdicts."""
+        return [landing for landing in self.landings if landing.fate.verdict in verdicts]
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
+    """Exclude the nodes that cannot run the pod, as long as there are others."""
+    if not settings.steer or _is_bound(pod) or (survey := _survey(pod, settings, facts)) is None:
+        return
+    for exclusion in _steering(survey).exclusions:
+        yield from requiring(pod, exclusion)
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+    """Refuse a pod that no node it could land on can run, and tell of those among them that cannot."""
+    survey = _survey(pod, settings, facts)
+    if survey is None:
+        return
+    unfit = survey.of(Verdict.INCOMPATIBLE)
+    if survey.landings and len(unfit) == len(survey.landings):
+        yield from _refusals(survey)
+        return
+    if unfit:
+        yield _mixed(survey, unfit, is_steered=settings.steer and not _is_bound(pod))
+    fit = survey.of(Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY)
+    if not fit:
+        yield from _unknown(survey, settings.unknown)
+    elif all(landing.fate.fails_gate for landing in fit):
+        yield _gate(survey, fit)
+
+
+def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
+    """None for a pod whose containers need nothing of the CUDA kind."""
+    if not pod.asks_for(Vendor.NVIDIA):
+        return None
+    containers = [container for container in pod.lasting_containers() if _uses_gpu(container)]
+    needs = tuple([_need(container, pod, settings, facts) for container in containers])
+    if all(need.kind is Kind.NONE for need in needs):
+        return None
+    is_allowed = settings.forward_compat is ForwardCompat.ALLOW
+    landings = land(needs, facts.candidates(pod), is_forward_compat_allowed=is_allowed)
+    return _Survey(tuple(zip(containers, needs, strict=True)), landings)
+
+
+def _uses_gpu(container: Container) -> bool:
+    return any(
+        request.count
+        and request.accelerator.vendor is Vendor.NVIDIA
+        and request.accelerator.share is not Share.PASSTHROUGH
+        for request in container.gpu_requests
+    )
+
+
+def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> Need:
+    annotation = pod.annotations.get(ANNOTATION + container.name)
+    claims = Claims(
+        mapping=settings.mapping,
+        env=container.env,
+        annotation=annotation if isinstance(annotation, str) else None,
+        sight=facts.image(container.image),
+    )
+    return need_of(container.image, claims)
+
+
+def _is_bound(pod: Pod) -> bool:
+    """Whether the pod is meant for nodes by name, as those of DaemonSets are."""
+    return bool(pod.node_name) or any(term.fields for term in living_terms(pod))
+
+
+def _steering(survey: _Survey) -> Steering:
+    unfit = survey.of(Verdict.INCOMPATIBLE)
+    if not unfit or len(unfit) == len(survey.landings):
+        return Steering((), ())
+    others = [landing.nodes.labels for landing in survey.landings if landing.fate.verdict is not Verdict.INCOMPATIBLE]
+    return steer([(landing.nodes.labels, landing.fate.cause) for landing in unfit], others)
+
+
+def _refusals(survey: _Survey) -> Iterator[Violation]:
+    """One violation for each container that cannot run somewhere; together they leave no node."""
+    offers = [landing.fate.offer for landing in survey.landings]
+    for at, (container, need) in enumerate(survey.uses):
+        unfit = [landing for landing in survey.landings if at in landing.fate.unfit]
+        if unfit:
+            which = "none" if len(unfit) == len(survey.landings) else "only some"
+            yield Violation(
+                f"{container.path}.image",
+                f"{wording.needs(container.image, need)}, and {which} of the nodes that the pod could land on can run "
+                f"it: {wording.reasons(unfit, at)}",
+                "a candidate node must be able to run every image of the pod",
+                remedy(need, offers, suggestion_for(container.image, offers)),
+            )
+
+
+def _mixed(survey: _Survey, unfit: Sequence[Landing], *, is_steered: bool) -> Advice:
+    at = next(at for at in range(len(survey.uses)) if any(at in landing.fate.unfit for landing in unfit))
+    container, need = survey.uses[at]
+    why = " and no label separates them" if is_steered and _steering(survey).left else ""
+    found = (
+        f"{wording.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
+        f"{wording.reasons([landing for landing in unfit if at in landing.fate.unfit], at)}"
+    )
+    return Advice(f"{container.path}.image", found, "Choose the nodes by nodeSelector, or tell the platform team")
+
+
+def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
+    """What is said of a pod of which it is not known whether it will run."""
+    if unknown is Unknown.ALLOW:
+        return
+    for at, (container, need) in enumerate(survey.uses):
+        found = wording.doubt(container.image, need, at, survey.landings)
+        if not found:
+            continue
+        where = f"{container.path}.image"
+        annotate = f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
+        if unknown is Unknown.WARN or need.is_pending:
+            yield Advice(where, found, annotate)
+        else:
+            yield Violation(where, found, "the policy wants to know before the pod is created", annotate)
+
+
+def _gate(survey: _Survey, fit: Sequence[Landing]) -> Advice:
+    found = (
+        f"the image's own NVIDIA_REQUIRE_CUDA is not met by {fit[0]}; a container toolkit before 1.18, or one in "
+        "legacy mode, does not start it although CUDA would run"
+    )
+    mend = "Set NVIDIA_DISABLE_REQUIRE to true, or use the toolkit in CDI mode"
+    at = next(at for at, judgement in enumerate(fit[0].fate.judgements) if judgement.gate is Gate.FAIL)
+    return Advice(f"{survey.uses[at][0].path}.image", found, mend)
+
+
+RULE = Rule(
+    key="cudaDriver",
+    promise="GPU pods run only where driver and GPU can run the CUDA of their images.",
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+    stage=Stage.STEERING,
+    judges_placement=True,
+    is_momentary=True,
+)
