@@ -1,53 +1,11 @@
-"""`gpu-policy cuda`: answers that programs rely on, one for each question whatever it holds, and exit statuses."""
+"""`gpu-policy cuda check`: answers that programs rely on, one for each question whatever it holds."""
 
-import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from click.testing import CliRunner, Result
 
-from tests.cluster.fake_api_server import NODES, fake_api_server
-from tests.cluster.samples import GPU_TAINT, node
-from tests.e2e.control_plane import ControlPlane
-from tests.registry import images
-from tests.registry.scripted import LOOPBACK, REPOSITORY, ScriptedServer, scripted
-from webhook.cli import main
-from webhook.installation.images import KEY
-from webhook.registry.packing import unpack
-
-KEYS = ["image", "cuda", "evidence", "verdict", "legacyGate", "reason"]
-A100 = ("--product", "NVIDIA-A100-SXM4-80GB", "--arch", "amd64")
-V100 = ("--product", "Tesla-V100-SXM2-32GB", "--arch", "amd64")
-CUDA_12 = "nvidia/cuda:12.4.1-runtime-ubuntu22.04"
-CUDA_13 = "nvidia/cuda:13.0.0-base-ubuntu24.04"
-
-
-def run(*args: object, stdin: str | bytes | None = None) -> Result:
-    result = CliRunner().invoke(main, ["cuda", *map(str, args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
-def answer(*args: object) -> dict[str, str]:
-    found = run("check", *args, "--output", "json")
-    document: dict[str, str] = json.loads(found.stdout)
-    assert list(document) == KEYS
-    assert all(isinstance(value, str) for value in document.values())
-    return document
-
-
-def batch(*lines: object) -> tuple[list[dict[str, str]], int]:
-    """The answers to these lines, objects as JSON and texts as they are, and the exit status."""
-    texts = [line if isinstance(line, str | bytes) else json.dumps(line) for line in lines]
-    source = b"".join((text if isinstance(text, bytes) else text.encode()) + b"\n" for text in texts)
-    found = run("check", "--batch", "-", stdin=source)
-    answers = [json.loads(line) for line in found.stdout.splitlines()]
-    assert all(list(each) == KEYS for each in answers)
-    return answers, found.exit_code
+from tests.cuda_command import A100, CUDA_12, CUDA_13, V100, answer, batch, run
 
 
 @pytest.mark.parametrize(
@@ -77,6 +35,19 @@ def test_people_are_told_need_evidence_reason_and_remedy() -> None:
     ]
     assert "Tesla-V100-SXM2-32GB" in found
     assert "12.9" in found.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("image", "is_told"),
+    [
+        pytest.param("registry.corp/team/app:1", True, id="an image that says nothing"),
+        pytest.param(CUDA_12, False, id="an image on a node of which nothing is known"),
+    ],
+)
+def test_people_are_told_how_to_say_what_an_unknown_image_needs(image: str, is_told: bool) -> None:
+    found = run("check", image).stdout
+    assert all((word in found) == is_told for word in ("--resolve", "images:", "--env CUDA_VERSION="))
+    assert "own check" not in found
 
 
 def test_the_environment_of_the_container_counts_and_a_later_variable_beats_an_earlier_one() -> None:
@@ -212,183 +183,3 @@ def test_what_a_batch_says_beyond_the_question_is_passed_over_and_named() -> Non
     assert (told["verdict"], status) == ("compatible", 0)
     assert 'passed over "id"' in told["reason"]
     assert 'cuda-compat is "perhaps"' in told["reason"]
-
-
-def gpu_node(name: str, driver: str, product: str, gpus: int, **labels: str) -> dict[str, Any]:
-    """A node as GPU Feature Discovery labels it."""
-    of_gpu = {"nvidia.com/cuda.driver-version.full": driver, "nvidia.com/gpu.product": product}
-    capacity = {"nvidia.com/gpu": str(gpus)}
-    return node(name, labels={**of_gpu, "kubernetes.io/arch": "amd64", **labels}, taints=[GPU_TAINT], capacity=capacity)
-
-
-@pytest.fixture
-def inventory(tmp_path: Path) -> Path:
-    """Two A100 nodes that differ in nothing that matters, a V100 node with time-slicing, and nodes without CUDA."""
-    items = [
-        gpu_node("a100-0", "535.183.01", "NVIDIA-A100-SXM4-80GB", 8, rack="1"),
-        gpu_node("a100-1", "535.183.01", "NVIDIA-A100-SXM4-80GB", 4, rack="2"),
-        gpu_node("v100-0", "580.65.06", "Tesla-V100-SXM2-32GB-SHARED", 16, **{"nvidia.com/gpu.count": "4"}),
-        node("amd-0", capacity={"amd.com/gpu": "8"}),
-        node("cpu-0"),
-    ]
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
-    return path
-
-
-@pytest.fixture
-def policies(tmp_path: Path) -> Path:
-    """A policy that knows an image and declares a pool that may have no node."""
-    pool = {"name": "h100", "driver": "580.65.06", "product": "NVIDIA-H100-80GB-HBM3", "gpus": 8}
-    knows = {"mode": "warn", "images": {"registry.corp/*": "13.0"}}
-    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "_default"}}
-    path = tmp_path / "policies"
-    path.mkdir()
-    document = {**head, "spec": {"nodePools": [pool], "rules": {"cudaDriver": knows}}}
-    (path / "_default.yaml").write_text(yaml.safe_dump(document))
-    return path
-
-
-def test_the_kinds_of_nodes_are_counted_with_their_gpus(inventory: Path) -> None:
-    found = run("nodes", "--inventory", inventory, "--output", "json")
-    kinds = [
-        {key: kind[key] for key in ("product", "driver", "newestCuda", "count", "gpus")}
-        for kind in json.loads(found.stdout)
-    ]
-    assert kinds == [
-        {"product": "NVIDIA-A100-SXM4-80GB", "driver": "535.183.01", "newestCuda": "12.2", "count": 2, "gpus": 12},
-        {"product": "Tesla-V100-SXM2-32GB", "driver": "580.65.06", "newestCuda": "13.0", "count": 1, "gpus": 4},
-    ]
-    lines = [line.split() for line in run("nodes", "--inventory", inventory).stdout.splitlines()]
-    assert lines == [
-        ["PRODUCT", "DRIVER", "NEWEST", "CUDA", "ARCH", "NODES", "GPUS"],
-        ["NVIDIA-A100-SXM4-80GB", "535.183.01", "12.2", "amd64", "2", "12"],
-        ["Tesla-V100-SXM2-32GB", "580.65.06", "13.0", "amd64", "1", "4"],
-    ]
-
-
-def test_a_declared_pool_is_a_kind_without_nodes(inventory: Path, policies: Path) -> None:
-    found = run("nodes", "--inventory", inventory, "--policies", policies).stdout
-    assert ["NVIDIA-H100-80GB-HBM3", "580.65.06", "13.0", "amd64", "0", "0"] in map(str.split, found.splitlines())
-
-
-def test_labels_that_cannot_be_read_are_named_below_the_nodes(tmp_path: Path) -> None:
-    path = tmp_path / "inventory.yaml"
-    path.write_text(yaml.safe_dump(gpu_node("n", "newest", "[bold]GPU", 1)))
-    found = run("nodes", "--inventory", path)
-    assert found.stdout.splitlines()[1].split() == ["[bold]GPU", "-", "-", "amd64", "1", "1"]
-    assert '"newest"' in found.stdout.splitlines()[2]
-
-
-def test_an_inventory_is_answered_by_kind_of_node(inventory: Path, policies: Path) -> None:
-    found = run("check", CUDA_13, "--inventory", inventory, "--policies", policies, "--output", "json")
-    answers = json.loads(found.stdout)
-    assert [(each["product"], each["count"], each["verdict"]) for each in answers] == [
-        ("NVIDIA-A100-SXM4-80GB", 2, "forward-compat-only"),
-        ("NVIDIA-H100-80GB-HBM3", 0, "compatible"),
-        ("Tesla-V100-SXM2-32GB", 1, "incompatible"),
-    ]
-    assert all(list(each)[: len(KEYS)] == KEYS for each in answers)
-    assert found.exit_code == 1
-
-
-def test_people_are_told_about_each_kind_of_node(inventory: Path, policies: Path) -> None:
-    found = run("check", CUDA_13, "--inventory", inventory, "--policies", policies).stdout
-    heads = [line for line in found.splitlines() if not line.startswith(" ")]
-    assert heads == [
-        f"{CUDA_13} needs CUDA 13.0.0: tag 13.0.0-base-ubuntu24.04 of nvidia/cuda",
-        "forward-compat-only  2 nodes with NVIDIA-A100-SXM4-80GB, driver 535.183.01",
-        "compatible           a pool with NVIDIA-H100-80GB-HBM3, driver 580.65.06",
-        "incompatible         1 node with Tesla-V100-SXM2-32GB, driver 580.65.06",
-    ]
-
-
-def test_a_cluster_without_gpus_is_told_as_such(tmp_path: Path) -> None:
-    (tmp_path / "inventory.yaml").write_text(yaml.safe_dump(node("cpu-0")))
-    found = run("check", CUDA_13, "--inventory", tmp_path / "inventory.yaml")
-    assert "no node with an NVIDIA GPU is known" in found.stdout
-    assert found.exit_code == 0
-
-
-def test_what_the_policy_knows_of_an_image_counts(policies: Path) -> None:
-    told = answer("registry.corp/team/app:7", "--policies", policies)
-    assert (told["cuda"], told["evidence"]) == ("13.0", "policy images: registry.corp/*")
-
-
-@pytest.fixture
-def registry() -> Iterator[ScriptedServer]:
-    """A registry with one image, for CUDA 12.4.1."""
-    with scripted() as server:
-        config = images.config({"CUDA_VERSION": "12.4.1"})
-        server.holds("1", images.manifest(config), config)
-        yield server
-
-
-@pytest.fixture
-def registries(registry: ScriptedServer, tmp_path: Path) -> Path:
-    """The list that allows it to be asked."""
-    listed = {"host": f"{LOOPBACK}:{registry.port}", "plainHTTP": True, "privateAddresses": ["127.0.0.1/32"]}
-    path = tmp_path / "registries.yaml"
-    document = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "Registries", "spec": {"registries": [listed]}}
-    path.write_text(yaml.safe_dump(document))
-    return path
-
-
-def test_resolve_asks_the_registry_of_the_image_now(registry: ScriptedServer, registries: Path) -> None:
-    image = f"{LOOPBACK}:{registry.port}/{REPOSITORY}:1"
-    told = answer(image, "--resolve", "--registries", registries)
-    assert (told["cuda"], told["evidence"]) == ("12.4.1", "image configuration: CUDA_VERSION=12.4.1")
-    heard = registry.connections
-    assert answer(image)["cuda"] == "unknown"
-    assert registry.connections == heard
-
-
-def test_why_a_registry_told_nothing_stands_in_the_reason(registry: ScriptedServer, registries: Path) -> None:
-    here = f"{LOOPBACK}:{registry.port}"
-    missing = answer(f"{here}/{REPOSITORY}:2", "--resolve", "--registries", registries)
-    assert missing["verdict"] == "unknown"
-    assert here in missing["reason"]
-    elsewhere = answer("registry.corp/app:1", "--resolve", "--registries", registries)
-    assert "registry.corp was not asked; it is not on the list of registries" in elsewhere["reason"]
-
-
-def test_a_batch_asks_about_each_image_once(registry: ScriptedServer, registries: Path) -> None:
-    image = f"{LOOPBACK}:{registry.port}/{REPOSITORY}:1"
-    asked = [{"image": image, "driver": driver, "cuda-compat": "no"} for driver in ("550.54.15", "470.82.01")]
-    lines = "".join(f"{json.dumps(line)}\n" for line in asked)
-    found = run("check", "--batch", "-", "--resolve", "--registries", registries, stdin=f"{lines}broken\n")
-    verdicts = [json.loads(line)["verdict"] for line in found.stdout.splitlines()]
-    assert (verdicts, found.exit_code) == (["compatible", "incompatible", "unknown"], 2)
-    assert registry.paths().count(f"/v2/{REPOSITORY}/manifests/1") == 1
-
-
-def test_a_live_cluster_is_asked_for_its_nodes(tmp_path: Path) -> None:
-    with fake_api_server() as server:
-        server.objects[NODES].append(gpu_node("t4-0", "550.54.15", "Tesla-T4", 1))
-        kubeconfig = server.kubeconfig(tmp_path)
-        (kind,) = json.loads(run("nodes", "--kubeconfig", kubeconfig, "--output", "json").stdout)
-        (told,) = json.loads(run("check", CUDA_12, "--kubeconfig", kubeconfig, "--output", "json").stdout)
-    assert (kind["product"], kind["newestCuda"], kind["count"], kind["gpus"]) == ("Tesla-T4", "12.4", 1, 1)
-    assert (told["product"], told["verdict"]) == ("Tesla-T4", "compatible")
-
-
-def test_what_registries_say_is_shared_with_the_replicas(
-    registry: ScriptedServer, registries: Path, control_plane: ControlPlane
-) -> None:
-    namespace = control_plane.namespace("cuda-command")
-    place = f"/api/v1/namespaces/{namespace}/configmaps"
-    assert control_plane.raw("POST", place, {"metadata": {"name": "images"}})[0] == 201
-    image = f"{LOOPBACK}:{registry.port}/{REPOSITORY}:1"
-    sharing = ("--image-results", f"{namespace}/images", "--kubeconfig", control_plane.kubeconfig)
-    told = answer(image, "--driver", "550.54.15", "--resolve", "--registries", registries, *sharing)
-    assert (told["cuda"], told["verdict"]) == ("12.4.1", "compatible")
-    _, config_map = control_plane.raw("GET", f"{place}/images")
-    results = unpack(base64.b64decode(config_map["binaryData"][KEY])).results
-    (shared,) = [result.config for result in results.values()]
-    assert shared is not None
-    assert shared.env["CUDA_VERSION"] == "12.4.1"
-
-
-def test_the_reference_is_printed_as_it_stands_in_the_docs() -> None:
-    done = CliRunner().invoke(main, ["cuda", "docs"])
-    assert done.output == (Path(__file__).parents[1] / "docs" / "cuda.md").read_text()

@@ -107,6 +107,8 @@ CLAIMS = {
     5: ("No GPU: not a byte is changed.", True),
     6: ("The same mistake as in 3, in a namespace whose policy repairs it.", True),
     7: ("Workloads are refused as well where Kubernetes would refuse their template.", False),
+    8: ("The image needs a newer driver than the only nodes that it may run on have.", False),
+    9: ("The same image as in 8, free to choose: it is kept off the nodes where it would fail.", True),
 }
 
 
@@ -166,6 +168,16 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
             "limits; GPUs cannot be overcommitted, so both must be equal. Write the same number in both, or in "
             "resources.limits only.",
         ),
+        (
+            8,
+            "cudaDriver: spec.containers[trainer].image: pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime needs CUDA 13.0 "
+            "(tag 2.9.1-cuda13.0-cudnn9-runtime of pytorch/pytorch), and none of the nodes that the pod could land on "
+            "can run it: 1 node with Tesla-T4, driver 535.183.01: needs driver 580.65.06 or newer (CUDA 13, "
+            "minor-version compatibility); the node has 535.183.01, and forward compatibility does not help: the image "
+            "has no cuda-compat package; a candidate node must be able to run every image of the pod. Use "
+            "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime or another image of CUDA 12.9 or older, or install driver "
+            "580.65.06 or newer.",
+        ),
     ],
 )
 def test_a_refused_example_is_refused_for_one_reason(number: int, message: str) -> None:
@@ -177,6 +189,15 @@ def test_example_6_gets_the_limit_it_forgot() -> None:
     assert notebook["resources"] == {
         "requests": {"memory": "16Gi", "nvidia.com/gpu": 1},
         "limits": {"nvidia.com/gpu": "1"},
+    }
+
+
+def test_example_9_is_kept_off_the_node_that_example_8_insists_on() -> None:
+    (term,) = example(9).result["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert term == {
+        "matchExpressions": [{"key": "nvidia.com/cuda.driver-version.major", "operator": "NotIn", "values": ["535"]}]
     }
 
 
@@ -200,4 +221,6 @@ def test_the_demo_shows_every_example_and_ends_by_itself() -> None:
         "Pod research/web created, unchanged",
         "Pod team-notebooks/repaired created, completed:",
         "Deployment research/inference refused",
+        "Pod research/newer-cuda refused",
+        "Pod research/steered created, completed:",
     ]

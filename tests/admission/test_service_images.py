@@ -20,11 +20,11 @@ class Remembering:
     """Look-ups that remember what they were asked about, and whether they run."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.asked: set[tuple[str, str]] = set()
         self.life: list[str] = []
 
-    def sight(self, text: str) -> ImageSight:
-        self.asked.append(text)
+    def sight(self, text: str, asker: str = "") -> ImageSight:
+        self.asked.add((text, asker))
         return NOT_LOOKED_UP
 
     def start(self, metrics: Metrics) -> None:
@@ -36,12 +36,12 @@ class Remembering:
 
 
 @pytest.mark.parametrize("phase", ["mutate", "validate"])
-def test_both_phases_ask_about_the_images_of_a_gpu_pod(phase: str) -> None:
+def test_both_phases_ask_about_the_images_of_a_gpu_pod_for_its_namespace(phase: str) -> None:
     images = Remembering()
     service = Service(PolicyStore(ROOT / "policies"), StaticFacts(FACTS), Metrics(), images)
     asked: Any = getattr(service, phase)
-    asked(request(pod(1)), FACTS)
-    assert set(images.asked) == {"registry.example.com/train:1"}
+    asked(request(pod(1), namespace="team-a"), FACTS)
+    assert images.asked == {("registry.example.com/train:1", "team-a")}
 
 
 def test_look_ups_begin_and_end_with_the_replica(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ spec:
     ncclEnv: {mode: enforce, env: {NCCL_DEBUG: WARN, NCCL_IB_DISABLE: "1"}}
     gpuLimits: {mode: enforce, maxPerPod: 8}
     visibleDevices: {mode: enforce}
+    cudaDriver: {mode: enforce}
 """
 
 

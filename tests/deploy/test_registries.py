@@ -1,5 +1,6 @@
 """Looking images up, switched on with one value: what the chart then brings, and that it brings nothing otherwise."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,20 @@ def test_one_value_switches_it_on(tmp_path: Path) -> None:
 def test_every_preset_that_there_is_is_on_by_default() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert values["registries"]["presets"] == sorted(PRESETS)
+
+
+def test_the_schema_knows_every_preset_that_there_is() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert schema["properties"]["registries"]["properties"]["presets"]["items"]["enum"] == sorted(PRESETS)
+
+
+@needs_helm
+def test_values_that_are_taken_away_are_as_empty_ones(tmp_path: Path) -> None:
+    """Helm takes a default away with null; a rule without ports would let the replicas connect to every port."""
+    values = {"registries": {"enabled": True, "presets": ["docker.io"], "extra": None, "authorities": None}}
+    objects = rendered(values | {"networkPolicy": {"egress": {"registryPorts": None}}})
+    assert admits(listed(objects, tmp_path), "python", "quay.io/a/b") == [True, False]
+    assert egress(objects)[2] == {"ports": [{"port": 443, "protocol": "TCP"}]}
 
 
 @needs_helm

@@ -118,6 +118,9 @@ def test_the_value_sets_of_the_tests_leave_no_value_out() -> None:
         pytest.param({"certificates": {"source": "cert-manager"}}, "source", id="a source unknown here"),
         pytest.param({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable", id="no node could be drained"),
         pytest.param({"registries": {"extra": [{"hots": "a.example"}]}}, "hots", id="typo in a list"),
+        pytest.param({"registries": {"presets": ["docker.oi"]}}, "docker.io", id="no preset"),
+        pytest.param({"registries": {"extra": [{"host": "https://a.example"}]}}, "host", id="a URL for a host"),
+        pytest.param({"registries": {"extra": [{"host": "a.example/team"}]}}, "host", id="a part of a registry"),
         pytest.param({"registries": {"authorities": {"a.pem": "hello"}}}, "a.pem", id="no certificate"),
         pytest.param({"registries": {"authorities": {"registries.yaml": AUTHORITY}}}, "registries.yaml", id="the list"),
         pytest.param(
@@ -164,6 +167,11 @@ def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: s
         pytest.param({"hostNetwork": True, "port": 10250}, "the kubelet has", id="the kubelet's port"),
         pytest.param(
             {"registries": {"enabled": True, "presets": []}}, "no registry may be asked", id="look-ups of nothing"
+        ),
+        pytest.param(
+            {"registries": {"enabled": True, "extra": [{"host": "quay.io"}]}},
+            "registries.extra lists quay.io, which is in registries.presets too",
+            id="a registry twice, on which no replica would start",
         ),
         pytest.param(
             {"registries": {"credentialsSecret": "logins"}}, "registries.enabled is not", id="logins for nobody"

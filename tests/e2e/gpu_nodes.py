@@ -1,5 +1,7 @@
 """Nodes as GPU Feature Discovery and the device plugin leave them, on a real API server."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.control_plane import ControlPlane
@@ -36,6 +38,27 @@ def labels(driver: str, product: str, compute: str) -> dict[str, str]:
         "nvidia.com/cuda.runtime-version.major": major,
         "nvidia.com/cuda.runtime-version.minor": minor_cuda,
     }
+
+
+@contextmanager
+def present(plane: ControlPlane) -> Iterator[None]:
+    """The six nodes, as long as the block runs."""
+    try:
+        for name, what in NODES.items():
+            add_node(plane, name, labels(*what))
+        yield
+    finally:
+        for name in NODES:
+            remove_node(plane, name)
+
+
+def cuda_pod(name: str, image: str, on: str = "", **spec: Any) -> dict[str, Any]:
+    """A pod with one GPU that runs this image, on one node where one is named."""
+    container = {"name": "main", "image": image, "resources": {"limits": {"memory": "4Gi", "nvidia.com/gpu": "1"}}}
+    selector = {"nodeSelector": {"kubernetes.io/hostname": on}} if on else {}
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    spec = {"containers": [container], "tolerations": tolerations, **selector, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
 def add_node(plane: ControlPlane, name: str, found: dict[str, str], *, gpus: int = 8) -> None:

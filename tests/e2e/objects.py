@@ -70,6 +70,12 @@ spec:
   rules:
     cudaDriver: {{steer: false, unknown: deny}}
 {JUDGED}""",
+    "warnedcuda": f"""\
+spec:
+  namespaces: ["warnedcuda-*"]
+  rules:
+    cudaDriver: {{mode: warn, unknown: warn}}
+{JUDGED}""",
     "growing": f"""\
 spec:
   namespaces: ["growing-*"]

@@ -2,40 +2,34 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
-from tests.e2e.gpu_nodes import NODES, add_node, change, labels, remove_node
+from tests.e2e.gpu_nodes import NODES, add_node, change, cuda_pod, labels, present, remove_node
 from tests.e2e.installation import Installation
 
 Namespaces = Callable[[str], str]
 
 NEW, OLD = "nvidia/cuda:13.0.0-base-ubuntu24.04", "nvidia/cuda:11.4.3-base-ubuntu20.04"
-TOLERATIONS = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+NO_COMPAT = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
+"""Of CUDA 13, without the cuda-compat package."""
 
 
-@pytest.fixture
-def site(webhook: Installation, make_namespace: Namespaces) -> Iterator[Installation]:
-    """The webhook, which knows the six nodes."""
-    plane = webhook.plane
-    for name, what in NODES.items():
-        add_node(plane, name, labels(*what))
-    probe = make_namespace("judgedcuda")
-    eventually(lambda: is_refused(plane, probe, NEW, "v100") and is_refused(plane, probe, OLD, "b200"))
-    yield webhook
-    for name in NODES:
-        remove_node(plane, name)
-
-
-def cuda_pod(name: str, image: str, on: str = "", **spec: Any) -> dict[str, Any]:
-    """A pod with one GPU that runs this image, on one node where one is named."""
-    container = {"name": "main", "image": image, "resources": {"limits": {"memory": "4Gi", "nvidia.com/gpu": "1"}}}
-    selector = {"nodeSelector": {"kubernetes.io/hostname": on}} if on else {}
-    spec = {"containers": [container], "tolerations": TOLERATIONS, **selector, **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+@pytest.fixture(scope="module")
+def site(installation: Installation) -> Iterator[Installation]:
+    """The webhook, registered, which knows the six nodes. No test changes these: what it changes, it adds."""
+    plane = installation.plane
+    with present(plane):
+        installation.register()
+        eventually(installation.is_asked)
+        probe = plane.namespace("judgedcuda-probe")
+        eventually(lambda: all(is_refused(plane, probe, "rocm/vllm:latest", name) for name in NODES))
+        yield installation
+        installation.unregister()
 
 
 def tried(plane: ControlPlane, namespace: str, image: str, on: str = "", **spec: Any) -> tuple[int, str]:
@@ -45,9 +39,9 @@ def tried(plane: ControlPlane, namespace: str, image: str, on: str = "", **spec:
     return status, answer.get("message", "")
 
 
-def is_refused(plane: ControlPlane, namespace: str, image: str, on: str = "") -> bool:
+def is_refused(plane: ControlPlane, namespace: str, image: str, on: str = "", **spec: Any) -> bool:
     """Whether such a pod is refused."""
-    return tried(plane, namespace, image, on)[0] == 403
+    return tried(plane, namespace, image, on, **spec)[0] == 403
 
 
 def test_a_pod_that_no_node_can_run_is_refused_with_the_nearest_remedies(
@@ -94,63 +88,100 @@ def test_what_is_not_known_is_refused_only_where_the_policy_wants_to_know(
     assert tried(site.plane, make_namespace("judgedcuda"), "registry.example/team/app:1")[0] == 201
 
 
+@contextmanager
+def another(plane: ControlPlane, name: str, like: str) -> Iterator[dict[str, Any]]:
+    """One more node of a kind, and what a pod says that wants it and its like."""
+    add_node(plane, name, {**labels(*NODES[like]), "pool": name})
+    try:
+        yield {"nodeSelector": {"pool": name}}
+    finally:
+        remove_node(plane, name)
+
+
 def test_nodes_that_come_change_and_go_change_the_answer(site: Installation, make_namespace: Namespaces) -> None:
     """A driver upgrade is seen by its labels, a node that is added or removed at once."""
-    plane, namespace = site.plane, make_namespace("judgedcuda")
-    image = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
-    assert is_refused(plane, namespace, image, "l4")
-    change(plane, "l4", {"metadata": {"labels": labels("580.95.05", *NODES["l4"][1:])}})
-    eventually(lambda: not is_refused(plane, namespace, image, "l4"))
-    change(plane, "l4", {"metadata": {"labels": labels(*NODES["l4"])}})
-    eventually(lambda: is_refused(plane, namespace, image, "l4"))
-    add_node(plane, "late", {**labels(*NODES["h100"]), "pool": "late"})
-    try:
-        at_pool = {"nodeSelector": {"pool": "late"}}
-        eventually(lambda: tried(plane, namespace, image, **at_pool)[0] == 201)
-        change(plane, "late", {"metadata": {"labels": labels(*NODES["l4"])}})
-        eventually(lambda: tried(plane, namespace, image, **at_pool)[0] == 403)
-    finally:
-        remove_node(plane, "late")
+    plane, namespace = site.plane, make_namespace("knowing")
+
+    def answers(status: int, word: str = "") -> None:
+        def is_answer() -> bool:
+            found, message = tried(plane, namespace, NO_COMPAT, **at_pool)
+            return found == status and word in message
+
+        eventually(is_answer)
+
+    with another(plane, "late", "l4") as at_pool:
+        answers(403, "1 node with NVIDIA-L4, driver 550.54.15")
+        change(plane, "late", {"metadata": {"labels": labels("580.95.05", *NODES["l4"][1:])}})
+        answers(201)
+        change(plane, "late", {"metadata": {"labels": labels("535.183.01", *NODES["t4"][1:])}})
+        answers(403, "1 node with Tesla-T4, driver 535.183.01")
+        change(plane, "late", {"metadata": {"labels": dict.fromkeys(labels(*NODES["t4"]))}})
+        answers(403, "whether it runs is not known: 1 node with an unknown driver")
+    answers(403, "no node is known that the pod could land on")
 
 
 def test_draining_the_nodes_that_fit_turns_nobody_away(site: Installation, make_namespace: Namespaces) -> None:
     """Cordons and transient taints say nothing about fitness, nor does a device plugin that restarts."""
-    plane, namespace = site.plane, make_namespace("judgedcuda")
-    plane.kubectl("cordon", "h100", "b200")
-    change(plane, "h100", {"status": {"capacity": {"nvidia.com/gpu": None}}}, subresource="/status")
-    change(plane, "b200", {"metadata": {"labels": {"seen": "yes"}}})
-    plane.kubectl("label", "node", "v100", "marker=1")
-    eventually(lambda: tried(plane, namespace, NEW, nodeSelector={"marker": "1"})[0] == 403)
-    image = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
-    assert tried(plane, namespace, image)[0] == 201
-    assert tried(plane, namespace, image, "h100")[0] == 201
+    plane, namespace = site.plane, make_namespace("knowing")
+    with another(plane, "drained", "h100") as at_pool:
+        eventually(lambda: tried(plane, namespace, NO_COMPAT, **at_pool)[0] == 201)
+        plane.kubectl("cordon", "drained")
+        change(plane, "drained", {"status": {"capacity": {"nvidia.com/gpu": None}}}, subresource="/status")
+        change(plane, "drained", {"metadata": {"labels": {"marker": "1"}}})
+        eventually(lambda: tried(plane, namespace, NO_COMPAT, nodeSelector={"marker": "1"})[0] == 201)
+    eventually(lambda: tried(plane, namespace, NO_COMPAT, nodeSelector={"marker": "1"})[0] == 403)
 
 
 def test_a_pool_that_scales_from_zero_is_a_candidate(site: Installation, make_namespace: Namespaces) -> None:
     """Without a node in it, and only where the policy declares it."""
     at_pool = {"nodeSelector": {"pool": "spot"}}
     assert tried(site.plane, make_namespace("growing"), NEW, **at_pool)[0] == 201
+    assert tried(site.plane, make_namespace("knowing"), NEW, **at_pool)[0] == 403
     status, message = tried(site.plane, make_namespace("growing"), "nvidia/cuda:10.2-base-ubuntu18.04", **at_pool)
     assert status == 403
     assert "a pool with NVIDIA-H100-80GB-HBM3" in message
 
 
-def test_a_pod_is_steered_to_the_nodes_that_can_run_it(
-    completing: Installation, site: Installation, make_namespace: Namespaces
+def test_a_policy_that_warns_says_it_in_warnings_that_the_api_server_does_not_cut(
+    site: Installation, make_namespace: Namespaces
 ) -> None:
-    """The scheduler leaves eight free GPUs alone on which the image would fail, and fills those on which it runs."""
-    plane, namespace = site.plane, make_namespace("steered")
-    plane.start_scheduler()
-    image = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
-    for number in range(17):
-        status, stored = plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods", cuda_pod(f"p{number}", image))
+    """One of what would be added, and one of why, each with what can be done."""
+    namespace = make_namespace("warnedcuda")
+
+    def warnings(image: str, on: str = "") -> list[str]:
+        manifest = json.dumps(cuda_pod("warned", image, on))
+        done = site.plane.kubectl("create", "--dry-run=server", "-f", "-", input=manifest, namespace=namespace)
+        found = [line.removeprefix("Warning: ") for line in done.stderr.splitlines() if "cudaDriver: " in line]
+        assert all(len(line) <= 256 for line in found)
+        return found
+
+    added, why = warnings(NO_COMPAT)
+    assert "spec: would add required node affinity nvidia.com/" in added
+    assert why.endswith("Choose the nodes by nodeSelector, or tell the platform team.")
+    (refused,) = warnings(NEW, "v100")
+    assert "needs CUDA 13.0.0" in refused
+    assert "Use nvidia/cuda:11.8.0-base-ubuntu22.04 or another image of CUDA 11.8 or older" in refused
+    (unknown,) = warnings("registry.example/team/app:1")
+    assert unknown.endswith("in the annotation cuda.gpupolicy.dev/main.")
+    assert warnings("nvidia/cuda:12.8.0-base-ubuntu24.04", "t4") == warnings("python:3.12") == []
+
+
+def test_another_image_for_a_pod_that_waits_is_judged_and_nothing_else_that_changes(
+    site: Installation, make_namespace: Namespaces
+) -> None:
+    """The node that the pod is for gets too old a driver for it meanwhile."""
+    plane, namespace = site.plane, make_namespace("judgedcuda")
+    with another(plane, "aging", "h100") as at_pool:
+        eventually(lambda: is_refused(plane, namespace, OLD, **at_pool))  # so the node is known
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        status, stored = plane.raw("POST", path, cuda_pod("waiting", NO_COMPAT, **at_pool))
         assert status == 201, stored
-        terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        assert {entry["operator"] for entry in terms["nodeSelectorTerms"][0]["matchExpressions"]} == {"NotIn"}
-
-    def placed() -> list[str]:
-        items = plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"]
-        return [item["spec"]["nodeName"] for item in items if item["spec"].get("nodeName")]
-
-    eventually(lambda: len(placed()) == 16)
-    assert {name: placed().count(name) for name in set(placed())} == {"h100": 8, "b200": 8}
+        change(plane, "aging", {"metadata": {"labels": labels("550.54.15", *NODES["h100"][1:])}})
+        eventually(lambda: tried(plane, namespace, NO_COMPAT, **at_pool)[0] == 403)
+        assert plane.raw("PATCH", f"{path}/waiting", {"metadata": {"labels": {"team": "a"}}})[0] == 200
+        for image, expected in (
+            (NO_COMPAT.replace("2.9.1", "2.9.0"), 403),
+            ("nvidia/cuda:12.8.0-base-ubuntu24.04", 200),
+        ):
+            containers = [{**stored["spec"]["containers"][0], "image": image}]
+            assert plane.raw("PATCH", f"{path}/waiting", {"spec": {"containers": containers}})[0] == expected

@@ -283,6 +283,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
     [
         pytest.param(b"\xff\xfe\x00", "not valid YAML in UTF-8", id="no text"),
         pytest.param(b"#" * (1024 * 1024 + 1), "it is larger than 1048576 bytes", id="too large"),
+        pytest.param(b"[" * 500_000, "it is nested deeper than 50 levels", id="deeper than anybody reads"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path, content, said):

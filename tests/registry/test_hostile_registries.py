@@ -123,6 +123,11 @@ def endless_chunks(_heard: object, speaker: Speaker) -> None:
     speaker.flood(b"1\r\n \r\n" * 1000, times=10_000)
 
 
+def crumbs(_heard: object, speaker: Speaker) -> None:
+    speaker.send(head(f"Content-Type: {images.OCI_MANIFEST}", "Transfer-Encoding: chunked"))
+    speaker.send(b"1\r\n \r\n" * 100_000 + b"0\r\n\r\n")
+
+
 def endless_chunk_extension(_heard: object, speaker: Speaker) -> None:
     speaker.send(head(f"Content-Type: {images.OCI_MANIFEST}", "Transfer-Encoding: chunked"))
     speaker.flood(b"1;" + b"e" * 60_000 + b"\r\n \r\n", times=1000)
@@ -203,6 +208,24 @@ def test_nobody_listening_is_worth_another_attempt(server):
     error = refused(server)
     assert str(error).endswith("cannot be reached, or hangs up")
     assert not error.is_lasting
+
+
+def test_a_body_in_chunks_of_a_byte_each_is_left_before_it_costs_seconds(server):
+    """Each chunk is a few calls of Python for one byte, while requests wait for the interpreter."""
+    server.otherwise = crumbs
+    assert str(refused(server)) == f"registry.example:{server.port} answers with more than is read"
+
+
+def test_a_large_body_in_ordinary_chunks_is_read(server):
+    config = images.config({"CUDA_VERSION": "12.4.1", "FILLING": "x" * 3_000_000})
+    body = config.body
+    pieces = (body[at : at + 1000] for at in range(0, len(body), 1000))
+    content = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+    server.holds("1", images.manifest(config))
+    server.scripts[f"/v2/{REPOSITORY}/blobs/{config.digest}"] = lambda _heard, speaker: speaker.send(
+        head("Transfer-Encoding: chunked") + content
+    )
+    assert client(listed(server.port)).look_up(reference(server.port)).env == {"CUDA_VERSION": "12.4.1"}
 
 
 def test_a_compressed_answer_is_refused_before_it_is_unpacked(server):

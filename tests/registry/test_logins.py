@@ -140,6 +140,20 @@ def test_a_scope_that_is_no_repository_is_asked_for_as_it_is(server, tokens, sco
     assert query(tokens.heard[0])["scope"] == [scope]
 
 
+@pytest.mark.parametrize(
+    "scope",
+    [
+        pytest.param("aws repository:other/secret:pull,push", id="behind a scope of another kind"),
+        pytest.param("repository(plugin):other:pull", id="of a class"),
+        pytest.param("repository:other:pull repository:team/image:pull", id="before our own"),
+    ],
+)
+def test_a_token_for_another_repository_is_not_asked_for_whatever_is_demanded(server, tokens, scope):
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", f'scope="{scope}"'))
+    client(with_tokens(server, tokens)).look_up(reference(server.port))
+    assert query(tokens.heard[0])["scope"] == [SCOPE]
+
+
 def test_a_realm_that_names_a_scope_itself_is_asked_for_one_scope(server, tokens):
     realm = f"https://tokens.example:{tokens.port}/token?account=x&scope=repository:team/image:pull,push"
     demand(server, "Bearer tok", bearer(realm))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.registry.replicas import Clock, MemoryStore, config
+from webhook.registry import shared
 from webhook.registry.cache import NEVER, ImageCache, Result
 from webhook.registry.packing import pack, unpack
 from webhook.registry.shared import Sharing, StoreError
@@ -138,6 +139,24 @@ def test_what_did_not_change_is_not_read_again_with_care(one: Replica, store: Me
     assert not one.sharing.has_news
 
 
+def test_what_is_known_is_not_taken_up_again_because_clocks_count_whole_seconds(
+    one: Replica, other: Replica, store: MemoryStore, clock: Clock
+) -> None:
+    """Ten thousand images would be, and requests would wait for the interpreter meanwhile."""
+    one.finds("a")
+    one.sharing.exchange()
+    other.sharing.exchange()
+    before = other.cache.get(TAG)
+    assert before is not None
+    clock.advance(60)
+    store.clock = lambda: clock() - 1.0
+    one.finds("b", "docker.io/library/other:1")
+    one.sharing.exchange()
+    other.sharing.exchange()
+    assert other.image("docker.io/library/other:1") == digest("b")
+    assert other.cache.get(TAG) is before
+
+
 def test_of_two_images_under_one_tag_the_one_looked_up_last_wins(one: Replica, other: Replica, clock: Clock) -> None:
     one.finds("x")
     clock.advance(30)
@@ -195,7 +214,11 @@ def test_a_writer_that_was_overtaken_reads_again_and_loses_nothing(
         assert replica.image("docker.io/library/b:1") == digest("y")
 
 
-def test_a_writer_that_is_always_overtaken_gives_up_for_now(one: Replica, store: MemoryStore) -> None:
+def test_a_writer_that_is_always_overtaken_gives_up_for_now(
+    one: Replica, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "_APART_SECONDS", 0.001)
+
     def overtake() -> None:
         store.version += 1
 

@@ -17,6 +17,7 @@ from webhook.rules.rule import Advice, Violation
 CUDA_13 = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
 CUDA_12 = "nvidia/cuda:12.4.1-base-ubuntu22.04"
 SILENT = "registry.example.com/team/app:1"
+GPU = "nvidia.com/gpu"
 RUNTIME, DRIVER = "nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.driver-version.full"
 
 V100 = {"nvidia.com/gpu.product": "Tesla-V100-SXM2-32GB", DRIVER: "470.82.01", RUNTIME: "11"}
@@ -141,17 +142,25 @@ def test_a_pod_bound_to_a_node_is_never_steered_and_judged_by_that_node_alone(sp
     assert told(gpu_pod(CUDA_13, **spec), cluster(H100, T4)) == []
 
 
+def test_a_pod_of_which_one_alternative_is_a_node_by_name_is_not_steered_but_told():
+    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
+    raw = gpu_pod(CUDA_13, affinity=terms(by_name, term((RUNTIME, "Exists", []))))
+    assert mutated(RULE, raw, {}, cluster(T4, H100)) == raw
+    assert [type(value) for value in told(raw, cluster(T4, H100))] == [Advice]
+
+
 def test_where_no_label_separates_the_nodes_it_is_said():
-    """Only the node's own name tells them apart, and that would exclude future nodes too."""
-    other = {**T4, "nvidia.com/cuda.driver-version.full": "580.95.05"}
-    facts = cluster(
-        {key: value for key, value in T4.items() if key != RUNTIME},
-        {key: value for key, value in other.items() if key != RUNTIME},
-    )
-    same = {"nvidia.com/gpu.product": "Tesla-T4"}
-    assert excluded(gpu_pod(CUDA_13), facts) == [{"key": DRIVER, "operator": "NotIn", "values": ["535.183.01"]}]
-    alike = cluster({**same, RUNTIME: "12", "kubernetes.io/arch": "amd64"}, {**same, "kubernetes.io/arch": "amd64"})
-    assert excluded(gpu_pod(CUDA_13), alike) == [{"key": RUNTIME, "operator": "NotIn", "values": ["12"]}]
+    """Drivers of one branch, on nodes whose labels are of an old feature discovery: the minor alone says too little."""
+    old = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/cuda.driver.major": "450"}
+    facts = cluster(*({**old, "nvidia.com/cuda.driver.minor": minor} for minor in ("51", "51", "119")))
+    needing = {"images": {"*": "11.8"}}
+    assert excluded(gpu_pod(CUDA_13), facts, **needing) == []
+    (advice,) = told(gpu_pod(CUDA_13), facts, **needing)
+    assert isinstance(advice, Advice)
+    assert "cannot run and no label separates them: 2 nodes with Tesla-T4, driver 450.51:" in advice.found
+    bare = {key: value for key, value in T4.items() if key != RUNTIME}
+    by_full = [{"key": DRIVER, "operator": "NotIn", "values": ["535.183.01"]}]
+    assert excluded(gpu_pod(CUDA_13), cluster(bare, {**bare, DRIVER: "580.95.05"})) == by_full
 
 
 def test_without_steering_the_rest_is_only_said():
@@ -241,6 +250,8 @@ def test_nodes_that_run_an_image_through_cuda_compat_only_count_as_the_policy_sa
     assert told(gpu_pod(image), cluster(T4)) == []
     (violation,) = told(gpu_pod(image), cluster(T4), forwardCompat="deny")
     assert isinstance(violation, Violation)
+    assert "forward compatibility only" in violation.found
+    assert "which the policy does not allow" in violation.found
     assert excluded(gpu_pod(image), cluster(T4, H100)) == []
     assert excluded(gpu_pod(image), cluster(T4, H100), forwardCompat="deny") != []
 
@@ -251,6 +262,39 @@ def test_a_pool_that_scales_from_zero_is_a_candidate():
     facts = WithPools(cluster(T4), (pool,))
     assert told(mutated(RULE, gpu_pod(CUDA_13), {}, facts), facts) == []
     assert excluded(gpu_pod(CUDA_13), facts) == [{"key": RUNTIME, "operator": "NotIn", "values": ["12"]}]
+
+
+def test_a_pool_of_other_gpus_is_not_excluded_by_a_label_that_its_nodes_will_get():
+    """V100 and T4 are both of compute capability 7.x, which a pool need not say."""
+    facts = cluster({**V100, DRIVER: "580.95.05", RUNTIME: "13", "nvidia.com/gpu.compute.major": "7"})
+    pool = NodePool("t4", (("nvidia.com/gpu.product", "Tesla-T4"), (DRIVER, "580.95.05")), (), frozenset({GPU}))
+    assert excluded(gpu_pod(CUDA_13), WithPools(facts, (pool,))) == [
+        {"key": "nvidia.com/gpu.product", "operator": "NotIn", "values": ["Tesla-V100-SXM2-32GB"]}
+    ]
+
+
+def test_kinds_of_nodes_that_offer_the_same_are_told_once_and_the_largest_first():
+    """They differ in what has nothing to do with CUDA."""
+    alike = [{**T4, "nvidia.com/gpu.count": str(count)} for count in (1, 2, 4)]
+    others = [{**T4, "nvidia.com/gpu.product": f"Quadro-{number}"} for number in range(4)]
+    (violation,) = violations(RULE, gpu_pod(CUDA_13), {}, cluster(others[0], *alike, *others[1:]))
+    assert "can run it: 3 nodes with Tesla-T4, driver 535.183.01: " in violation.found
+    assert violation.found.count("Tesla-T4") == 1
+    assert violation.found.endswith("; and 2 more kinds of nodes")
+
+
+@pytest.mark.parametrize(
+    ("image", "nodes", "remedy"),
+    [
+        pytest.param(SILENT, (T4,), "Say which CUDA version it needs, or none, in the annotation", id="the image"),
+        pytest.param(SILENT, (), "Say which CUDA version it needs, or none, in the annotation", id="both"),
+        pytest.param(CUDA_13, (), "Correct nodeSelector, affinity or tolerations", id="no node"),
+        pytest.param(CUDA_13, (NOTHING_SAID,), "Choose nodes that are known to run it", id="nodes that say nothing"),
+    ],
+)
+def test_what_is_not_known_comes_with_what_would_make_it_known(image, nodes, remedy):
+    (violation,) = violations(RULE, gpu_pod(image), {"unknown": "deny"}, cluster(*nodes))
+    assert violation.remedy.startswith(remedy)
 
 
 @pytest.mark.parametrize(

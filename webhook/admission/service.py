@@ -52,14 +52,14 @@ class Service:
 
     def mutate(self, review: Request, facts: Facts) -> Decision:
         """Answer the mutating phase."""
-        return phases.mutate(review, self.policies.current, self._with_images(facts), self.policies.recent())
+        return phases.mutate(review, self.policies.current, self._with_images(facts, review), self.policies.recent())
 
     def validate(self, review: Request, facts: Facts) -> Decision:
         """Answer the validating phase."""
-        return phases.validate(review, self.policies.current, self._with_images(facts), self.policies.recent())
+        return phases.validate(review, self.policies.current, self._with_images(facts, review), self.policies.recent())
 
-    def _with_images(self, facts: Facts) -> Facts:
-        return facts if self._images is None else WithImages(facts, self._images)
+    def _with_images(self, facts: Facts, review: Request) -> Facts:
+        return facts if self._images is None else WithImages(facts, self._images, review.namespace)
 
     def readiness(self) -> tuple[str, int]:
         """The text and status code of /readyz: every check on a line of its own."""

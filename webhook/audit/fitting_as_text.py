@@ -9,10 +9,9 @@ from rich.text import Text
 from webhook.audit.fitting import Answer
 from webhook.audit.node_kinds import NodeKind
 from webhook.cuda.gate import Gate
-from webhook.cuda.landing import suggestion_for
+from webhook.cuda.landing import remedy_for
 from webhook.cuda.need import Kind, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.remedies import remedy
 from webhook.cuda.verdict import Verdict
 from webhook.outcome import printable
 
@@ -25,8 +24,8 @@ _STYLES = {
 _GATES = {
     Gate.PASS: "lets it start",
     Gate.FAIL: "refuses to start it (before version 1.18, or in legacy mode)",
-    Gate.UNKNOWN: "not known",
 }
+_TELL = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=..., or ask its registry with --resolve."
 _WIDTH = max(map(len, _STYLES)) + 2
 
 
@@ -88,10 +87,12 @@ def _finding(answer: Answer, console: Console) -> None:
 
 
 def _remedy(image: str, need: Need, answers: Iterable[Answer], offers: Sequence[Offer], console: Console) -> None:
-    """What would help, where nothing that was asked about can run the image."""
+    """What would help, where nothing that was asked about can run the image, or nobody knows what it needs."""
     verdicts = {answer.verdict for answer in answers}
     if verdicts == {Verdict.INCOMPATIBLE}:
-        _line(console, remedy(need, offers, suggestion_for(image, offers)) + ".")
+        _line(console, remedy_for(image, need, offers) + ".")
+    elif need.kind is Kind.UNKNOWN:
+        _line(console, _TELL)
 
 
 def _line(console: Console, text: str) -> None:

@@ -31,7 +31,10 @@ _LARGEST_MAJOR = 99
 """A number beyond is a version without its dot, such as 118."""
 _NGC_BOUND = parse_version(NGC_REQUIREMENT[REQUIRE_CUDA].removeprefix("cuda>="))
 _LOWER_BOUND = re.compile(r"cuda>=(.*)", re.IGNORECASE | re.DOTALL)
-_LONGEST, _MOST_FACTORS, _MOST_VARIABLES, _LONGEST_VALUES, _SHOWN = 8192, 8, 64, 16_384, 60
+_LONGEST, _MOST_FACTORS, _MOST_VARIABLES, _SHOWN = 8192, 8, 64, 60
+_LONGEST_VARIABLES = 4608
+"""Most characters in the names and values that the toolkit reads in a container; NVIDIA's own have 4,000. Answers about
+pods are remembered together with these, so they bound the memory that tenants can use."""
 
 Pairs = tuple[tuple[str, str | None], ...]
 
@@ -109,7 +112,9 @@ def laid_over(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
     """
     own = {name: value for name, value in container if name in (DISABLE, "CUDA_VERSION") or _is_requirement(name)}
     known = {name: value for name, value in own.items() if value is not None}
-    if len(own) > _MOST_VARIABLES or sum(map(len, known.values())) > _LONGEST_VALUES:
+    if known.get(DISABLE) in _TRUE:
+        return ImageEnv.of({DISABLE: known[DISABLE]})
+    if len(own) > _MOST_VARIABLES or sum(map(len, (*own, *known.values()))) > _LONGEST_VARIABLES:
         return None
     if image is None:
         return _alone(own, known)
@@ -125,8 +130,6 @@ def laid_over(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
 
 def _alone(own: Mapping[str, str | None], known: Mapping[str, str]) -> ImageEnv | None:
     """What the container's variables come to over an image of which nothing is known."""
-    if known.get(DISABLE) in _TRUE:
-        return ImageEnv.of(known, is_complete=False)
     unknown = own.keys() - known.keys()
     says_enough = known.get(REQUIRE_CUDA) or known.get("CUDA_VERSION")
     if not says_enough or any(name.startswith(REQUIRE) for name in unknown):

@@ -21,7 +21,7 @@ _NO_CUDA = "none"
 """What a policy or an annotation says of an image without CUDA."""
 _LONGEST_IMAGE = 1024
 """Characters from which a text is no image, whatever a policy says of it."""
-_LONGEST_KEY = 8192
+_LONGEST_KEY = 5120
 """Characters up to which an answer is kept. With the number of answers, this bounds the memory that tenants can use."""
 _ANSWERS = 2048
 

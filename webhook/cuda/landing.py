@@ -1,7 +1,7 @@
 """Where a pod could land, and what would become of its containers there."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from webhook.cuda.evidence import Claims, need_of
@@ -9,9 +9,8 @@ from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
 from webhook.cuda.suggestions import suggest
-from webhook.cuda.verdict import Cause, Judgement, Verdict, judge
+from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, remedy
 from webhook.model.node import NodeClass
-from webhook.model.versions import Version
 
 _WORST_FIRST = (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ONLY, Verdict.COMPATIBLE)
 
@@ -58,36 +57,65 @@ def land(
 ) -> tuple[Landing, ...]:
     """What becomes of containers with these needs on nodes of each class.
 
-    The same sequence of classes is given for one pod after another, so what was found for it is kept.
+    The same sequence of classes is given for one pod after another, so what was found for it is kept, unless the pod
+    has so many containers that it would take up memory.
     """
+    if len(needs) > _MOST_NEEDS_KEPT:
+        return tuple([Landing(c, _judged(needs, offer_of(c.labels), is_forward_compat_allowed)) for c in classes])
     key = id(classes), needs, is_forward_compat_allowed
     known = _kept.get(key)
     if known is None:
         found = [Landing(nodes, _fate(needs, offer_of(nodes.labels), is_forward_compat_allowed)) for nodes in classes]
         known = classes, tuple(found)
-        if len(_kept) >= _MOST_KEPT:
+        if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
             _kept.clear()
         _kept[key] = known
     return known[1]
 
 
-_MOST_KEPT = 256
+_MOST_NEEDS_KEPT = 4
+"""Containers of pods whose fate is remembered. Tenants decide on their number."""
+_MOST_KEPT = 4096
+"""Landings that are remembered, about: some megabytes at most."""
 _kept: dict[tuple[int, tuple[Need, ...], bool], tuple[Sequence[NodeClass], tuple[Landing, ...]]] = {}
 """Holds on to the classes too, so that no others get their id meanwhile."""
 
 
-def suggestion_for(image: str, offers: Sequence[Offer]) -> Callable[[Version], str | None]:
-    """What names an image like this one that needs at most some CUDA version and runs where one of these is offered."""
+def merged(landings: Iterable[Landing]) -> list[Landing]:
+    """The landings as people count them: classes that offer the same are one, the largest first, pools last."""
+    by_offer: dict[Offer, Landing] = {}
+    for landing in landings:
+        known = by_offer.get(landing.fate.offer)
+        if known is not None:
+            count = known.nodes.count + landing.nodes.count
+            landing = replace(known, nodes=replace(known.nodes, count=count))  # noqa: PLW2901  # the sum of both
+        by_offer[landing.fate.offer] = landing
+    return sorted(by_offer.values(), key=lambda landing: -landing.nodes.count)
 
+
+def remedy_for(image: str, need: Need, offers: Sequence[Offer]) -> str:
+    """What would help an image that runs where none of these is offered, as a sentence without its period.
+
+    Finding it takes much longer than the verdict, so it is kept, unless a tenant's text would take up memory.
+    """
+    find = _remedy if len(image) <= _LONGEST_IMAGE_KEPT else _remedy.__wrapped__
+    return find(image, need, tuple(offers))
+
+
+_LONGEST_IMAGE_KEPT = 512
+"""Characters."""
+
+
+@lru_cache(maxsize=512)
+def _remedy(image: str, need: Need, offers: tuple[Offer, ...]) -> str:
     def runs(other: str) -> bool:
         need = need_of(other, Claims())
         return any(judge(need, offer).verdict is Verdict.COMPATIBLE for offer in offers)
 
-    return lambda newest: suggest(image, newest, runs)
+    return remedy(need, offers, lambda newest: suggest(image, newest, runs))
 
 
-@lru_cache(maxsize=2048)
-def _fate(needs: tuple[Need, ...], offer: Offer, is_forward_compat_allowed: bool) -> Fate:
+def _judged(needs: tuple[Need, ...], offer: Offer, is_forward_compat_allowed: bool) -> Fate:
     judgements = tuple(judge(need, offer) for need in needs)
     refused = {Verdict.INCOMPATIBLE}
     if not is_forward_compat_allowed:
@@ -97,3 +125,6 @@ def _fate(needs: tuple[Need, ...], offer: Offer, is_forward_compat_allowed: bool
         return Fate(offer, judgements, Verdict.INCOMPATIBLE, judgements[min(unfit)].cause, unfit)
     found = {judgement.verdict for judgement in judgements}
     return Fate(offer, judgements, next(one for one in _WORST_FIRST if one in found), Cause.NONE, unfit)
+
+
+_fate = lru_cache(maxsize=2048)(_judged)

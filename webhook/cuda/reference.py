@@ -1,10 +1,11 @@
-"""Writes docs/cuda.md from the tables, so that the document cannot say anything else."""
+"""Writes docs/cuda.md: the guide, and the tables that the verdict is reached by."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cuda.drivers import BRANCHES, Branch
 from webhook.cuda.forward_compat import LISTINGS, Listing
 from webhook.cuda.gpus import GENERATIONS, first_cuda, generation_of
+from webhook.cuda.guide import GUIDE
 from webhook.cuda.need import Compat, Kind, Need
 from webhook.cuda.ngc import RELEASES
 from webhook.cuda.offer import Offer
@@ -16,80 +17,10 @@ _FIRST_SHOWN = parse_version("10.0")
 _LAST_OF_BRANCH = 999
 """Stands for the newest driver of a branch."""
 
-_HEAD = """\
-# CUDA against driver
-
-Before a GPU pod is created, the rule `cudaDriver` compares what its images need with what the nodes offer that it could
-land on. Its settings are in [rules.md](rules.md#cudadriver), its decisions in
-[decision 13](decisions/0013-cuda-against-driver.md). This page is generated from the tables that it decides with:
-`gpu-policy cuda docs`.
-
-## How the verdict is reached
-
-**1. What the image needs**, by the strongest evidence there is. Every answer names its source.
-
-1. `images:` in the policy: a glob of the image, and a CUDA version or `none`. The platform's word.
-2. The container's `env`: `CUDA_VERSION`, else the lower bound in `NVIDIA_REQUIRE_CUDA`. The pod's word.
-3. The annotation `cuda.gpupolicy.dev/<container>`: a CUDA version or `none`. The pod's word.
-4. The image's configuration in its registry, where look-ups are on: `CUDA_VERSION`, the month of an NGC release, else
-   `NVIDIA_REQUIRE_CUDA`. The image's word.
-5. Its name and tag: nvidia/cuda and mirrors of it, NGC months, pytorch, tensorflow, vllm, sglang, ray, rapids, images
-   of the clouds, `-cu124-` and the like. Convention.
-6. Nothing: unknown.
-
-NGC images carry `NVIDIA_REQUIRE_CUDA=cuda>=9.0` and the label `com.nvidia.cuda.version=9.0` whatever they need; both
-are passed over. Images for the CPU need nothing; images for ROCm, XPU, Neuron or Gaudi run on no NVIDIA GPU.
-
-**2. Where the pod could land**: every node that its nodeSelector, required node affinity, tolerations, RuntimeClass and
-GPU resources allow once it is completed, and the `nodePools` of the policy, which may scale from zero. Cordons,
-`node.kubernetes.io/*` taints and free capacity do not count: they pass. Nodes that offer the same are looked at once.
-
-**3. What becomes of it there**, for each kind of node; the first that applies:
-
-1. The image does not exist for the node's processor: incompatible.
-2. The GPU is older than everything this CUDA has code for, or than the framework supports: incompatible.
-3. The GPU is newer than everything this CUDA has code for: incompatible.
-4. The driver does not drive this GPU (too old for it, or after NVIDIA dropped it): incompatible.
-5. The driver is the one that came with this CUDA, or a newer one: compatible.
-6. The driver is older, of the same major version of CUDA (11 and up): compatible by minor-version compatibility.
-7. The image brings `cuda-compat`, the GPU is a data-centre GPU, and the driver's branch is one that the package is made
-   for: forward-compat-only.
-8. Otherwise: incompatible.
-
-What is not known, not verified or contradictory where it would decide gives `unknown`.
-
-**4. The decision.** All candidates fit: nothing happens. Some do not: the pod gets a required node affinity that
-excludes them by the coarsest label that no other candidate shares, and is told where none does. None fits: it is
-refused, with the nearest remedies. Nothing is known: as `unknown:` says.
-
-The container toolkit's own check of `NVIDIA_REQUIRE_*` is told apart (`legacyGate`): only the legacy hook makes it, and
-since toolkit 1.18 it is no longer the default.
-
-## What it cannot know
-
-- CUDA that is installed by `pip` or `conda` into an image without `CUDA_VERSION`: a plain `python:3.12` with PyTorch
-  wheels looks like an image for the CPU. Say what it needs under `images:` in the policy, or in the annotation.
-- Which code is in a binary. An image whose CUDA knows the GPU may still have been built without code for it; one whose
-  CUDA is older may bring PTX, which the driver compiles. It is taken to bring none.
-- PTX and the newest functions under minor-version compatibility: an older driver of the same major version does not
-  compile the PTX of a newer toolkit.
-- Whether somebody removed `cuda-compat` from an image, or which mode a node's container toolkit is in.
-- Several kinds of GPU in one node: GPU Feature Discovery labels one of them.
-- What labels do not say: they lag a driver upgrade by up to a minute, and a node without them is unknown, never unfit.
-
-## Asking it yourself
-
-```console
-$ gpu-policy cuda check nvidia/cuda:13.0.0-base-ubuntu24.04 --driver 535.183.01 --product Tesla-T4
-$ gpu-policy cuda check registry.example.com/team/app:7 --driver 535.183.01 --resolve --registries registries.yaml
-$ gpu-policy cuda nodes --kubeconfig ~/.kube/config
-```
-"""
-
 
 def cuda_reference() -> str:
     """The text of docs/cuda.md."""
-    return "\n".join((_HEAD, *_matrix(), *_drivers(), *_gpus(), *_compat(), *_releases())) + "\n"
+    return "\n".join((GUIDE, *_matrix(), *_drivers(), *_gpus(), *_compat(), *_releases())) + "\n"
 
 
 def _matrix() -> Iterator[str]:

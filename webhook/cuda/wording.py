@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from webhook.cuda.landing import Landing
+from webhook.cuda.landing import Landing, merged
 from webhook.cuda.need import Kind, Need
-from webhook.cuda.verdict import Verdict
+from webhook.cuda.verdict import Judgement, Verdict
 
 _SHOWN = 3
 """Classes of nodes that one message describes."""
@@ -23,11 +23,19 @@ def needs(image: str, need: Need) -> str:
 
 
 def reasons(landings: Sequence[Landing], at: int) -> str:
-    """The nodes, and what is wrong with each class of them for the need at this position."""
-    shown = [f"{landing}: {landing.fate.judgements[at].reason}" for landing in landings[:_SHOWN]]
-    if len(landings) > _SHOWN:
-        shown.append(f"and {len(landings) - _SHOWN} more kinds of nodes")
+    """The nodes, and what is wrong with each kind of them for the need at this position."""
+    kinds = merged(landings)
+    shown = [f"{kind}: {_reason(kind.fate.judgements[at])}" for kind in kinds[:_SHOWN]]
+    more = len(kinds) - _SHOWN
+    if more > 0:
+        shown.append(f"and {more} more {'kind' if more == 1 else 'kinds'} of nodes")
     return "; ".join(shown)
+
+
+def _reason(judgement: Judgement) -> str:
+    """Why, and that it is the policy's will where that alone decides."""
+    by_policy = judgement.verdict is Verdict.FORWARD_COMPAT_ONLY
+    return judgement.reason + (", which the policy does not allow" if by_policy else "")
 
 
 def doubt(image: str, need: Need, at: int, landings: Sequence[Landing]) -> str:

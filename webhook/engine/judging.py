@@ -28,12 +28,12 @@ def judge(
     ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw)
-    facts = facts_under(policy, facts)
-    findings = list(violations(pod, policy.validators, facts))
+    own = facts_under(policy, facts)
+    findings = list(violations(pod, policy.validators, own))
     if old is None:
         findings = list(_of_a_new_pod(pod, findings, policy, facts, earlier))
     elif findings:
-        known = set(violations(pod_from_raw(old), policy.validators, facts))
+        known = set(violations(pod_from_raw(old), policy.validators, own))
         findings = [finding for finding in findings if finding not in known]
     return Outcome(policy, raw, tuple(findings))
 
@@ -43,12 +43,18 @@ def _of_a_new_pod(
 ) -> Iterator[Finding]:
     """What holds of a pod that is created, by whatever policy it was completed.
 
-    A violation of what a rule injects counts only if every policy that may have completed the pod finds it too. Where
-    none of those known here did, this and what is missing is only recorded.
+    A violation of what a rule injects counts only if every policy that may have completed the pod finds it too, and so
+    does one of a rule that steers, where another policy than the one in force did: it may have steered the pod off the
+    nodes that fit. Where none of those known here did, this and what is missing is only recorded.
     """
     stamp = pod.annotations.get(STAMP)
     authors = [author for author in (policy, *earlier) if not stamp or stamp == stamp_of(author)]
-    judging = {bound.rule.key for bound in policy.validators if bound.rule.judges_injections}
+    by_another = all(author is not policy for author in authors)
+    judging = {
+        bound.rule.key
+        for bound in policy.validators
+        if bound.rule.judges_injections or (bound.rule.is_momentary and by_another)
+    }
     for finding in violations:
         if finding.rule not in judging:
             yield finding
@@ -62,10 +68,11 @@ def _of_a_new_pod(
 
 def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) -> Iterator[Finding]:
     """Enforced injections that the pod lacks under every policy that may have completed it."""
+    own = facts_under(policy, facts)
     for bound in enforced_mutators(policy):
         if bound.rule.is_momentary:
             continue
-        lost = edits_of(bound, pod, facts)
+        lost = edits_of(bound, pod, own)
         if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
             continue
         if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
@@ -85,7 +92,7 @@ def _lost_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
     for stage in policy.mutators:
         for bound in stage:
             if bound.rule.key == key and bound.mode is Mode.ENFORCE:
-                return bool(edits_of(bound, pod, facts))
+                return bool(edits_of(bound, pod, facts_under(policy, facts)))
     return False
 
 
@@ -96,4 +103,5 @@ def _only_recorded(finding: Finding) -> Finding:
 def _finds(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
     """Whether the rule of this key has something against the pod under the policy."""
     validators = [bound for bound in policy.validators if bound.rule.key == key]
-    return any(finding.kind is Kind.VIOLATION for finding in violations(pod, validators, facts))
+    found = violations(pod, validators, facts_under(policy, facts))
+    return any(finding.kind is Kind.VIOLATION for finding in found)

@@ -1,6 +1,7 @@
 """The templates of workloads: judged, never completed."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from webhook.engine.asking import edits_of, facts_under, violations, would_add
@@ -10,7 +11,7 @@ from webhook.model.pod import Pod, pod_from_raw
 from webhook.model.workload import template_of
 from webhook.outcome import Finding, Outcome
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Facts, Mode
+from webhook.rules.rule import Facts, Mode, Stage
 
 
 def check_template(
@@ -46,8 +47,15 @@ def _judged(raw: Mapping[str, Any], path: tuple[str, ...], policy: Policy, facts
     yield from violations(template, (one for one in policy.validators if not one.rule.judges_placement), facts)
     judging = [bound for bound in policy.validators if bound.rule.judges_placement]
     if judging and template.gpus:
-        completed = complete(template_of(raw, path), policy, facts).object
+        completed = complete(template_of(raw, path), _completing(raw, policy), facts).object
         yield from violations(pod_from_raw(completed, template.spec_path), judging, facts)
+
+
+def _completing(raw: Mapping[str, Any], policy: Policy) -> Policy:
+    """What completes the pods of a workload: those of a DaemonSet are made for one node each, and cannot be steered."""
+    if raw.get("kind") != "DaemonSet":
+        return policy
+    return replace(policy, rules=tuple(bound for bound in policy.rules if bound.rule.stage is not Stage.STEERING))
 
 
 def _template_pod(raw: Mapping[str, Any], path: tuple[str, ...]) -> Pod:

@@ -17,6 +17,7 @@ from webhook.registry.limits import Limits
 from webhook.registry.lookups import Images
 from webhook.registry.packing import KEY, packed_in
 from webhook.registry.shared import Held, Store, StoreChangedError, StoreError
+from webhook.registry.waiting import Waiting
 
 _log = logging.getLogger("gpu_policy.images")
 
@@ -92,11 +93,13 @@ class ImageLookUps:
         store: Store | None = None
         if settings.results is not None:
             store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
-        self._images = Images(_Client(allowed, credentials), allowed.admits, store)
+        self._images = Images(
+            _Client(allowed, credentials), allowed.admits, store, waiting=Waiting(listed_as=allowed.listed_as)
+        )
 
-    def sight(self, text: str) -> ImageSight:
+    def sight(self, text: str, asker: str = "") -> ImageSight:
         """What is known of the image at this moment; never waits."""
-        return self._images.sight(text)
+        return self._images.sight(text, asker)
 
     def start(self, metrics: Metrics) -> None:
         """Begin, and show in the metrics how it goes."""

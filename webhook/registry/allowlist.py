@@ -65,6 +65,11 @@ class AllowList:
         """Whether the registry of the image may be asked."""
         return self.site(reference.registry) is not None
 
+    def listed_as(self, reference: Reference) -> str:
+        """What the list calls the registry of the image: all hosts of a pattern are one. Empty where it has none."""
+        site = self.site(reference.registry)
+        return "" if site is None else f"{site.registry.host.name}:{site.registry.host.port}"
+
     def site(self, name: str) -> Site | None:
         """The registry with this name in references; None where it may not be asked."""
         try:

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from webhook.model.image import (
@@ -79,21 +80,26 @@ class Images:
 
     # Asked by anybody
 
-    def sight(self, text: str) -> ImageSight:
-        """What is known of an image at this moment. Never waits for a registry and never raises."""
+    def sight(self, text: str, asker: str = "") -> ImageSight:
+        """What is known of an image at this moment. Never waits for a registry and never raises.
+
+        `asker` is on whose behalf, such as a namespace: who asks for much makes nobody else wait longer.
+        """
         try:
             reference = parse_reference(text)
         except ImageReferenceError as error:
             return ImageSight(problem=str(error))
         if not self._admits(reference):
             return NOT_LOOKED_UP
+        if reference.digest:  # nobody looks at the tag then, and there are as many as somebody cares to make up
+            reference = replace(reference, tag="")
         entry = self._cache.get(str(reference))
         if entry is None:
-            self._waiting.add(reference)
+            self._waiting.add(reference, asker)
             return _PENDING
         entry.used = now = self._clock()
         if entry.due <= now:
-            self._waiting.add(reference)
+            self._waiting.add(reference, asker)
         return entry.sight
 
     @property
@@ -158,6 +164,8 @@ class Images:
         known = self._cache.get(str(reference))
         if known is not None and known.due > self._clock():
             return
+        if known is None and self._left_alone.is_held(reference.registry):
+            return  # it was not asked, so the image stays pending and is queued again when somebody asks
         try:
             config = self._asked(reference, known)
         except LookUpError as error:

@@ -37,6 +37,10 @@ class LeftAlone:
         self._clock = clock
         self._until: dict[str, tuple[float, str]] = {}
 
+    def is_held(self, registry: str) -> bool:
+        """Whether one still wants it."""
+        return self._until.get(registry, (0.0, ""))[0] > self._clock()
+
     def check(self, registry: str) -> None:
         """Raise LookUpError, with what it said, for one that still wants it."""
         until, text = self._until.get(registry, (0.0, ""))

@@ -21,8 +21,8 @@ from webhook.registry.trust import trust
 from webhook.registry.wire import TooMuchError, Wire
 
 _CHUNK = 64 * 1024
-_HEAD = 16 * 1024
-"""Bytes in hand for what a chunked body is wrapped in, beside a sixteenth of the body."""
+_WRAPPING = 16 * 1024
+"""Bytes that so much of a chunked body may be wrapped in; chunks of a byte each would cost seconds of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,11 @@ def _answer(request: Request, wire: Wire) -> Answer:
     with closing(connection.getresponse()) as response:
         body = bytearray()
         if response.status == 200 and request.method != "HEAD":
-            wire.budget = request.most_bytes + request.most_bytes // 16 + _HEAD
-            body = _body(response, request)
+            body = _body(response, request, wire)
         return Answer(request.url, response.status, response.headers, body)
 
 
-def _body(response: HTTPResponse, request: Request) -> bytearray:
+def _body(response: HTTPResponse, request: Request, wire: Wire) -> bytearray:
     """Everything; what is compressed is refused, since a few bytes of it can be gigabytes."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
@@ -107,10 +106,12 @@ def _body(response: HTTPResponse, request: Request) -> bytearray:
     if response.length is not None and response.length > request.most_bytes:
         raise TooMuchError
     body = bytearray()
+    wire.budget = _CHUNK + _WRAPPING
     while chunk := response.read(_CHUNK):
         body += chunk
         if len(body) > request.most_bytes:
             raise TooMuchError
+        wire.budget = _CHUNK + _WRAPPING
     if response.length:
         raise IncompleteRead(b"", response.length)
     return body

@@ -19,7 +19,7 @@ def resolve(
     With a store the results are shared with the replicas; where that fails, the log says why.
     """
     texts = list(dict.fromkeys(references))
-    images = Images(client, admits, waiting=Waiting(len(texts), len(texts)))
+    images = Images(client, admits, waiting=Waiting(len(texts)))
     for text in texts:
         images.sight(text)
     images.start()

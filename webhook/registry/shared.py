@@ -5,6 +5,7 @@ what everybody goes by. Without it a replica looks up for itself.
 """
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,8 @@ from webhook.registry.packing import Content, PackError, pack, unpack
 _SAME_TIME_SECONDS = 5.0
 """Clocks of replicas are this far apart at most when they are counted as agreeing; they go by the API server's."""
 _ATTEMPTS = 5
+_APART_SECONDS = 0.1
+"""For which a writer that was overtaken stays away at most, at first; twice as long each time it happens again."""
 
 _log = logging.getLogger("gpu_policy.images")
 
@@ -91,7 +94,9 @@ class Sharing:
 
     def exchange(self) -> None:
         """Take up what others have found, and write what they do not know. Raises StoreError."""
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(random.uniform(0.0, _APART_SECONDS * 2 ** (attempt - 1)))  # noqa: S311  # apart from other replicas
             held = self._store.read()
             self.size = len(held.content)
             if held.version == self._adopted and not self._news:
@@ -124,7 +129,7 @@ class Sharing:
         now = self._clock()
         for reference, result in content.results.items():
             ours = self._cache.get(reference)
-            if not self._is_wanted(reference):
+            if ours is None and not self._is_wanted(reference):
                 continue
             if ours is not None and self._is_better(reference, _result_of(ours), result):
                 self.add(reference)
@@ -145,7 +150,7 @@ class Sharing:
         if result.config is None:
             if _holds(result, now) and (ours is None or ours.due < result.at + result.again):
                 self._cache.put(reference, result, failures=1)
-        elif ours is None or ours.at < result.at or ours.sight.config != result.config:
+        elif ours is None or ours.sight.config != result.config or ours.at + _SAME_TIME_SECONDS < result.at:
             self._cache.put(reference, replace(result, again=self._expiry(reference)))
 
     def _write(self, held: Held, theirs: Mapping[str, Result], ahead: float) -> None:

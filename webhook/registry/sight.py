@@ -12,19 +12,20 @@ from webhook.rules.rule import Facts
 class Sights(Protocol):
     """Whoever looks images up."""
 
-    def sight(self, text: str) -> ImageSight:
-        """What is known of the image at this moment; never waits."""
+    def sight(self, text: str, asker: str = "") -> ImageSight:
+        """What is known of the image at this moment; never waits. `asker` is on whose behalf, such as a namespace."""
         ...
 
 
 class WithImages:
     """Facts that also know images. Implements Facts."""
 
-    __slots__ = ("_facts", "_images")
+    __slots__ = ("_asker", "_facts", "_images")
 
-    def __init__(self, facts: Facts, images: Sights) -> None:
+    def __init__(self, facts: Facts, images: Sights, asker: str = "") -> None:
         self._facts = facts
         self._images = images
+        self._asker = asker
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         """The RuntimeClass of this name, None where the cluster has none."""
@@ -36,4 +37,4 @@ class WithImages:
 
     def image(self, reference: str) -> ImageSight:
         """What is known of the image at this moment; asking has it looked up."""
-        return self._images.sight(reference)
+        return self._images.sight(reference, self._asker)

@@ -12,6 +12,8 @@ from webhook.model.shape import spelled
 
 MOST_BYTES = 1024 * 1024
 """Largest file in bytes, which is also the largest ConfigMap."""
+MAX_DEPTH = 50
+"""Deepest nesting of maps and lists. The composer recurses, and ends the process where there is no stack left."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
@@ -101,7 +103,9 @@ def read_yaml(path: Path) -> tuple[Part | None, list[str]]:
     """The one document of a file, None where it cannot be read, and the list that faults are added to."""
     faults: list[str] = []
     try:
-        node = yaml.compose(_text(path), Loader=_LOADER)
+        text = _text(path)
+        _check_depth(text)
+        node = yaml.compose(text, Loader=_LOADER)
     except OSError as error:
         return None, [f"{path}: the file cannot be read ({error.strerror or error}); name a readable file"]
     except yaml.MarkedYAMLError as error:
@@ -120,6 +124,14 @@ def _text(path: Path) -> str:
     if len(content) > MOST_BYTES:
         raise ValueError(f"it is larger than {MOST_BYTES} bytes")
     return content.decode("utf-8-sig")
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
 
 
 def hint(value: str, choices: Iterable[str]) -> str:

@@ -128,7 +128,7 @@ class Door:
 
     def _scope(self, demanded: str) -> str:
         """To pull from this repository, whatever was demanded of that kind; other kinds of scope are the registry's."""
-        if not demanded or demanded.startswith("repository:"):
+        if not demanded or any(scope.startswith("repository") for scope in demanded.split()):
             return f"repository:{self.repository}:pull"
         return demanded
 

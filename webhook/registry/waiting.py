@@ -1,25 +1,30 @@
-"""References that wait for their registry: each once, bounded in number, and no registry at the expense of others."""
+"""References that wait for their registry: each once, bounded in number, and nobody at the expense of others."""
 
 from collections import Counter, deque
+from collections.abc import Callable
 from threading import Condition
 
 from webhook.model.image import Reference
 
 MOST_WAITING = 1_000
-MOST_OF_ONE = 500
-"""Of one registry, so that there is always room for the others."""
 AT_ONCE_OF_ONE = 2
 """References of one registry that are looked up at the same time."""
 
+_Lane = tuple[str, str]
+"""A registry, and who asks."""
+
 
 class Waiting:
-    """A queue of references. Registries take turns."""
+    """Queues of references, one for each registry and each who asks. They take turns, idle registries first."""
 
-    def __init__(self, most: int = MOST_WAITING, most_of_one: int = MOST_OF_ONE) -> None:
+    def __init__(
+        self, most: int = MOST_WAITING, listed_as: Callable[[Reference], str] = lambda reference: reference.registry
+    ) -> None:
+        """Registries of one name in `listed_as` count as one."""
         self._most = most
-        self._most_of_one = most_of_one
-        self._asked: set[str] = set()
-        self._queues: dict[str, deque[Reference]] = {}
+        self._listed_as = listed_as
+        self._asked: dict[str, str] = {}
+        self._queues: dict[_Lane, deque[Reference]] = {}
         self._begun: Counter[str] = Counter()
         self._changed = Condition()
         self._closed = False
@@ -28,37 +33,36 @@ class Waiting:
         """References that wait or are being looked up."""
         return len(self._asked)
 
-    def add(self, reference: Reference) -> None:
-        """Have a reference looked up, unless it waits already or there is no room. Never waits itself."""
+    def add(self, reference: Reference, asker: str = "") -> None:
+        """Have a reference looked up for somebody, unless it waits already or there is no room. Never waits itself."""
         key = str(reference)
-        if key in self._asked or len(self._asked) >= self._most:
+        if key in self._asked:
             return
+        lane = self._listed_as(reference), asker
         with self._changed:
-            queue = self._queues.setdefault(reference.registry, deque())
-            if key not in self._asked and len(queue) < self._most_of_one and len(self._asked) < self._most:
-                self._asked.add(key)
-                queue.append(reference)
-                self._changed.notify_all()
-            elif not queue:
-                del self._queues[reference.registry]
+            if key in self._asked or (len(self._asked) >= self._most and not self._make_room(lane)):
+                return
+            self._asked[key] = lane[0]
+            self._queues.setdefault(lane, deque()).append(reference)
+            self._changed.notify_all()
 
     def take(self) -> Reference | None:
         """The next reference whose registry has time; waits for one. None once this is closed."""
         with self._changed:
             while not self._closed:
-                for registry in self._queues:
-                    if self._begun[registry] < AT_ONCE_OF_ONE:
-                        return self._begin(registry)
+                lane = min(self._queues, key=lambda lane: self._begun[lane[0]], default=None)
+                if lane is not None and self._begun[lane[0]] < AT_ONCE_OF_ONE:
+                    return self._begin(lane)
                 self._changed.wait()
             return None
 
     def done(self, reference: Reference) -> None:
         """A reference that was taken is settled."""
         with self._changed:
-            self._asked.discard(str(reference))
-            self._begun[reference.registry] -= 1
-            if not self._begun[reference.registry]:
-                del self._begun[reference.registry]
+            registry = self._asked.pop(str(reference))
+            self._begun[registry] -= 1
+            if not self._begun[registry]:
+                del self._begun[registry]
             self._changed.notify_all()
 
     def wait_until_empty(self, seconds: float | None) -> bool:
@@ -72,10 +76,18 @@ class Waiting:
             self._closed = True
             self._changed.notify_all()
 
-    def _begin(self, registry: str) -> Reference:
-        queue = self._queues.pop(registry)
+    def _make_room(self, lane: _Lane) -> bool:
+        """Whether the longest queue could give up its last reference for a queue that stays shorter."""
+        longest = max(self._queues.values(), key=len, default=deque[Reference]())
+        if len(longest) <= len(self._queues.get(lane, ())) + 1:
+            return False
+        del self._asked[str(longest.pop())]
+        return True
+
+    def _begin(self, lane: _Lane) -> Reference:
+        queue = self._queues.pop(lane)
         reference = queue.popleft()
         if queue:
-            self._queues[registry] = queue  # behind the others
-        self._begun[registry] += 1
+            self._queues[lane] = queue  # behind the others
+        self._begun[lane[0]] += 1
         return reference

@@ -12,10 +12,10 @@ from webhook.cuda import wording
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import Claims, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.landing import Landing, land, suggestion_for
+from webhook.cuda.landing import Landing, land, remedy_for
 from webhook.cuda.need import Kind, Need
-from webhook.cuda.steering import Steering, steer
-from webhook.cuda.verdict import Verdict, remedy
+from webhook.cuda.steering import Steering, foreseen, steer
+from webhook.cuda.verdict import Verdict
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
@@ -26,6 +26,10 @@ from webhook.rules.rule import Advice, Facts, Rule, RuleSettings, Stage, Violati
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of the annotation by which a pod says what the image of one container needs: a CUDA version, or none."""
+
+
+_MOST_CONTAINERS = 64
+"""GPU containers of one pod that are looked at. A node of eight GPUs in the smallest slices has room for 56."""
 
 
 class Unknown(StrEnum):
@@ -73,8 +77,9 @@ class Settings(RuleSettings):
     """Whether nodes count as fit whose driver runs the image only through the cuda-compat package in it: `allow` or
     `deny`."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
-    """What the platform knows of images: a glob of the image as it is written (`*` any text, `?` one character) and
-    the CUDA version that it needs, in quotes, or `none`. The longest glob that matches beats all other evidence."""
+    """What the platform knows of images: a glob of the image, with or without its registry and tag (`*` any text, `?`
+    one character), and the CUDA version that it needs, in quotes, or `none`. The longest glob that matches beats all
+    other evidence."""
 
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:
@@ -124,7 +129,7 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     """None for a pod whose containers need nothing of the CUDA kind."""
     if not pod.asks_for(Vendor.NVIDIA):
         return None
-    containers = [container for container in pod.lasting_containers() if _uses_gpu(container)]
+    containers = [container for container in pod.lasting_containers() if _uses_gpu(container)][:_MOST_CONTAINERS]
     needs = tuple([_need(container, pod, settings, facts) for container in containers])
     if all(need.kind is Kind.NONE for need in needs):
         return None
@@ -162,8 +167,11 @@ def _steering(survey: _Survey) -> Steering:
     unfit = survey.of(Verdict.INCOMPATIBLE)
     if not unfit or len(unfit) == len(survey.landings):
         return Steering((), ())
-    others = [landing.nodes.labels for landing in survey.landings if landing.fate.verdict is not Verdict.INCOMPATIBLE]
-    return steer([(landing.nodes.labels, landing.fate.cause) for landing in unfit], others)
+    others = [landing for landing in survey.landings if landing.fate.verdict is not Verdict.INCOMPATIBLE]
+    return steer(
+        [(landing.nodes.labels, landing.fate.cause) for landing in unfit],
+        [foreseen(landing.nodes.labels, landing.fate.offer) for landing in others],
+    )
 
 
 def _refusals(survey: _Survey) -> Iterator[Violation]:
@@ -178,7 +186,7 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
                 f"{wording.needs(container.image, need)}, and {which} of the nodes that the pod could land on can run "
                 f"it: {wording.reasons(unfit, at)}",
                 "a candidate node must be able to run every image of the pod",
-                remedy(need, offers, suggestion_for(container.image, offers)),
+                remedy_for(container.image, need, offers),
             )
 
 
@@ -202,11 +210,20 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
         if not found:
             continue
         where = f"{container.path}.image"
-        annotate = f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
+        clearing = _clearing(container, need, survey.landings)
         if unknown is Unknown.WARN or need.is_pending:
-            yield Advice(where, found, annotate)
+            yield Advice(where, found, clearing)
         else:
-            yield Violation(where, found, "the policy wants to know before the pod is created", annotate)
+            yield Violation(where, found, "the policy wants to know before the pod is created", clearing)
+
+
+def _clearing(container: Container, need: Need, landings: Sequence[Landing]) -> str:
+    """What would make it known whether a container runs."""
+    if need.kind is not Kind.OTHER and need.cuda is None:
+        return f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
+    if not landings:
+        return "Correct nodeSelector, affinity or tolerations, or declare the pool under nodePools in the policy"
+    return "Choose nodes that are known to run it by nodeSelector, or tell the platform team"
 
 
 def _gate(survey: _Survey, fit: Sequence[Landing]) -> Advice:

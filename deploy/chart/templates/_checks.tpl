@@ -26,7 +26,10 @@
 {{- fail "registries.credentialsSecret is set, but registries.enabled is not; set both, or neither" -}}
 {{- end -}}
 {{- range .registries.extra -}}
-{{- if and .caFile (not (hasKey $.Values.registries.authorities .caFile)) -}}
+{{- if has .host ($.Values.registries.presets | default list) -}}
+{{- fail (printf "registries.extra lists %s, which is in registries.presets too; keep one of the two" .host) -}}
+{{- end -}}
+{{- if and .caFile (not (hasKey ($.Values.registries.authorities | default dict) .caFile)) -}}
 {{- fail (printf "registries.extra names caFile %s for %s, which is not in registries.authorities; add it there" .caFile .host) -}}
 {{- end -}}
 {{- end -}}

@@ -1,8 +1,8 @@
 {{/* The files that say which registries may be asked. */}}
 {{- define "gpu-policy.registries" -}}
-{{- $spec := dict "presets" .Values.registries.presets "registries" .Values.registries.extra -}}
+{{- $spec := dict "presets" (.Values.registries.presets | default list) "registries" (.Values.registries.extra | default list) -}}
 {{- $list := dict "apiVersion" "gpupolicy.dev/v1alpha1" "kind" "Registries" "spec" $spec -}}
-{{- merge (dict "registries.yaml" (toYaml $list)) .Values.registries.authorities | toYaml }}
+{{- merge (dict "registries.yaml" (toYaml $list)) (.Values.registries.authorities | default dict) | toYaml }}
 {{- end }}
 
 {{/* The ports of registries, as numbers: those of the values, and those that hosts of `extra` name or imply. */}}

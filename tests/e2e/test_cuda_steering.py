@@ -1,0 +1,130 @@
+"""The real scheduler: where it puts pods that the webhook steered, and whether it agrees on where pods could land."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.gpu_nodes import NODES, TAINT, change, cuda_pod, present
+from tests.e2e.installation import Installation
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.pod import pod_from_raw
+
+Namespaces = Callable[[str], str]
+
+TEAM = {"key": "team", "value": "a", "effect": "NoSchedule"}
+
+
+@pytest.fixture(scope="module")
+def nodes(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A control plane with a scheduler and the six nodes."""
+    control_plane.start_scheduler()
+    with present(control_plane):
+        yield control_plane
+
+
+def pods_in(plane: ControlPlane, namespace: str) -> dict[str, dict[str, Any]]:
+    """The pods of a namespace by name."""
+    items = plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"]
+    return {item["metadata"]["name"]: item for item in items}
+
+
+def is_decided(pod: dict[str, Any]) -> bool:
+    """Whether the scheduler has bound the pod, or said that no node is left for it."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    return bool(pod["spec"].get("nodeName")) or any(one.get("reason") == "Unschedulable" for one in conditions)
+
+
+def create(plane: ControlPlane, namespace: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The pod as it was stored."""
+    status, stored = plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods", manifest)
+    assert status == 201, stored
+    return dict(stored)
+
+
+def test_the_scheduler_fills_the_nodes_that_fit_and_leaves_the_others_alone(
+    nodes: ControlPlane, completing: Installation, make_namespace: Namespaces
+) -> None:
+    """Seventeen pods for sixteen GPUs on which the image runs, beside thirty-two on which it would fail."""
+    probe, namespace = make_namespace("steered"), make_namespace("steered")
+    image = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
+    dry = f"/api/v1/namespaces/{probe}/pods?dryRun=All"
+    for name in ("v100", "t4", "a100", "l4"):
+        eventually(lambda at=name: nodes.raw("POST", dry, cuda_pod("probe", image, at))[0] == 403)  # type: ignore[misc]  # bound early
+    for number in range(17):
+        stored = create(nodes, namespace, cuda_pod(f"p{number}", image))
+        terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        (term,) = terms["nodeSelectorTerms"]
+        assert {entry["operator"] for entry in term["matchExpressions"]} == {"NotIn"}
+    eventually(lambda: all(map(is_decided, pods_in(nodes, namespace).values())))
+    placed = [pod["spec"].get("nodeName") for pod in pods_in(nodes, namespace).values()]
+    assert {name: placed.count(name) for name in set(placed)} == {"h100": 8, "b200": 8, None: 1}
+    nodes.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
+
+
+def asked_for(chance: random.Random) -> dict[str, Any]:
+    """Some of what decides where a pod can go."""
+    key, value = chance.choice((("pool", "a"), ("pool", "b"), ("nvidia.com/gpu.compute.major", "8"), ("rack", "007")))
+    expressions = [
+        {"key": key, "operator": "In", "values": [value, "x"]},
+        {"key": key, "operator": "NotIn", "values": [value]},
+        {"key": key, "operator": "Exists"},
+        {"key": key, "operator": "DoesNotExist"},
+        {"key": "nvidia.com/cuda.driver-version.major", "operator": "Gt", "values": ["535"]},
+        {"key": "nvidia.com/gpu.compute.minor", "operator": "Lt", "values": ["5"]},
+        {"key": "rack", "operator": "Gt", "values": ["6"]},
+    ]
+    names = [
+        {"key": "metadata.name", "operator": chance.choice(("In", "NotIn")), "values": [chance.choice(list(NODES))]}
+    ]
+    terms: list[dict[str, Any]] = [
+        {"matchExpressions": chance.sample(expressions, chance.randint(1, 2))} for _ in range(chance.randint(1, 2))
+    ]
+    terms += chance.choice(([], [], [{"matchFields": names}], [{}]))
+    tolerations: list[dict[str, Any]] = [
+        {"key": "nvidia.com/gpu", "operator": "Exists"},
+        {"key": "nvidia.com/gpu", "value": "present"},
+        {"operator": "Exists"},
+        {"key": "team", "value": "b"},
+        {"key": "team", "operator": "Exists", "effect": "NoExecute"},
+        {"key": "team", "value": "a", "effect": "NoSchedule"},
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {
+        "tolerations": chance.sample(tolerations, chance.randint(0, 3)),
+        "nodeSelector": chance.choice(({}, {}, {key: value})),
+        **chance.choice(({}, {"affinity": {"nodeAffinity": required}}, {"affinity": {"nodeAffinity": required}})),
+    }
+
+
+def test_the_scheduler_binds_pods_to_candidates_only_and_leaves_waiting_those_that_have_none(
+    nodes: ControlPlane, make_namespace: Namespaces
+) -> None:
+    """Sixty pods that want nodes in sixty ways: where they can go is read from the nodes as the webhook reads them."""
+    for name, node_labels, taints in (
+        ("v100", {"pool": "a", "rack": "007"}, []),
+        ("t4", {"pool": "b"}, [TAINT, {**TEAM, "effect": "PreferNoSchedule"}]),
+        ("a100", {"rack": "six"}, [TEAM]),
+        ("l4", {"pool": "", "rack": "5"}, [TAINT, {**TEAM, "effect": "NoExecute"}]),
+    ):
+        change(nodes, name, {"metadata": {"labels": node_labels}, "spec": {"taints": taints}})
+        plenty = {"nvidia.com/gpu": "100"}
+        change(nodes, name, {"status": {"capacity": plenty, "allocatable": plenty}}, subresource="/status")
+    facts = Snapshot.of(nodes.raw("GET", "/api/v1/nodes")[1]["items"])
+    chance, namespace = random.Random(36), make_namespace("open")  # noqa: S311  # the same pods each time
+    stored = [create(nodes, namespace, cuda_pod(f"p{at}", "busybox", **asked_for(chance))) for at in range(60)]
+    eventually(lambda: all(map(is_decided, pods_in(nodes, namespace).values())))
+    found = pods_in(nodes, namespace)
+    waiting = 0
+    for raw in stored:
+        pod, chosen = pod_from_raw(raw), found[raw["metadata"]["name"]]["spec"].get("nodeName")
+        waiting += chosen is None
+        assert bool(facts.candidates(pod)) == (chosen is not None), raw["spec"]
+        others = facts if chosen is None else facts.without_node(chosen)
+        counts = [sum(kind.count for kind in one.candidates(pod)) for one in (facts, others)]
+        assert counts[0] - counts[1] == (chosen is not None), raw["spec"]
+    assert 5 < waiting < 55
+    nodes.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")

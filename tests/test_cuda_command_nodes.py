@@ -1,0 +1,123 @@
+"""`gpu-policy cuda` with a cluster: its kinds of nodes, what becomes of an image on each, and what the policy adds."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.fake_api_server import NODES, fake_api_server
+from tests.cluster.samples import GPU_TAINT, node
+from tests.cuda_command import CUDA_12, CUDA_13, KEYS, answer, run
+
+
+def gpu_node(name: str, driver: str, product: str, gpus: int, **labels: str) -> dict[str, Any]:
+    """A node as GPU Feature Discovery labels it."""
+    of_gpu = {"nvidia.com/cuda.driver-version.full": driver, "nvidia.com/gpu.product": product}
+    capacity = {"nvidia.com/gpu": str(gpus)}
+    return node(name, labels={**of_gpu, "kubernetes.io/arch": "amd64", **labels}, taints=[GPU_TAINT], capacity=capacity)
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    """Two A100 nodes that differ in nothing that matters, a V100 node with time-slicing, and nodes without CUDA."""
+    items = [
+        gpu_node("a100-0", "535.183.01", "NVIDIA-A100-SXM4-80GB", 8, rack="1"),
+        gpu_node("a100-1", "535.183.01", "NVIDIA-A100-SXM4-80GB", 4, rack="2"),
+        gpu_node("v100-0", "580.65.06", "Tesla-V100-SXM2-32GB-SHARED", 16, **{"nvidia.com/gpu.count": "4"}),
+        node("amd-0", capacity={"amd.com/gpu": "8"}),
+        node("cpu-0"),
+    ]
+    path = tmp_path / "inventory.yaml"
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> Path:
+    """A policy that knows an image and declares a pool that may have no node."""
+    pool = {"name": "h100", "driver": "580.65.06", "product": "NVIDIA-H100-80GB-HBM3", "gpus": 8}
+    knows = {"mode": "warn", "images": {"registry.corp/*": "13.0"}}
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "_default"}}
+    path = tmp_path / "policies"
+    path.mkdir()
+    document = {**head, "spec": {"nodePools": [pool], "rules": {"cudaDriver": knows}}}
+    (path / "_default.yaml").write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_the_kinds_of_nodes_are_counted_with_their_gpus(inventory: Path) -> None:
+    found = run("nodes", "--inventory", inventory, "--output", "json")
+    kinds = [
+        {key: kind[key] for key in ("product", "driver", "newestCuda", "count", "gpus")}
+        for kind in json.loads(found.stdout)
+    ]
+    assert kinds == [
+        {"product": "NVIDIA-A100-SXM4-80GB", "driver": "535.183.01", "newestCuda": "12.2", "count": 2, "gpus": 12},
+        {"product": "Tesla-V100-SXM2-32GB", "driver": "580.65.06", "newestCuda": "13.0", "count": 1, "gpus": 4},
+    ]
+    lines = [line.split() for line in run("nodes", "--inventory", inventory).stdout.splitlines()]
+    assert lines == [
+        ["PRODUCT", "DRIVER", "NEWEST", "CUDA", "ARCH", "NODES", "GPUS"],
+        ["NVIDIA-A100-SXM4-80GB", "535.183.01", "12.2", "amd64", "2", "12"],
+        ["Tesla-V100-SXM2-32GB", "580.65.06", "13.0", "amd64", "1", "4"],
+    ]
+
+
+def test_a_declared_pool_is_a_kind_without_nodes(inventory: Path, policies: Path) -> None:
+    found = run("nodes", "--inventory", inventory, "--policies", policies).stdout
+    assert ["NVIDIA-H100-80GB-HBM3", "580.65.06", "13.0", "amd64", "0", "0"] in map(str.split, found.splitlines())
+
+
+def test_labels_that_cannot_be_read_are_named_below_the_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "inventory.yaml"
+    path.write_text(yaml.safe_dump(gpu_node("n", "newest", "[bold]GPU", 1)))
+    found = run("nodes", "--inventory", path)
+    assert found.stdout.splitlines()[1].split() == ["[bold]GPU", "-", "-", "amd64", "1", "1"]
+    assert '"newest"' in found.stdout.splitlines()[2]
+
+
+def test_an_inventory_is_answered_by_kind_of_node(inventory: Path, policies: Path) -> None:
+    found = run("check", CUDA_13, "--inventory", inventory, "--policies", policies, "--output", "json")
+    answers = json.loads(found.stdout)
+    assert [(each["product"], each["count"], each["verdict"]) for each in answers] == [
+        ("NVIDIA-A100-SXM4-80GB", 2, "forward-compat-only"),
+        ("NVIDIA-H100-80GB-HBM3", 0, "compatible"),
+        ("Tesla-V100-SXM2-32GB", 1, "incompatible"),
+    ]
+    assert all(list(each)[: len(KEYS)] == KEYS for each in answers)
+    assert found.exit_code == 1
+
+
+def test_people_are_told_about_each_kind_of_node(inventory: Path, policies: Path) -> None:
+    found = run("check", CUDA_13, "--inventory", inventory, "--policies", policies).stdout
+    heads = [line for line in found.splitlines() if not line.startswith(" ")]
+    assert heads == [
+        f"{CUDA_13} needs CUDA 13.0.0: tag 13.0.0-base-ubuntu24.04 of nvidia/cuda",
+        "forward-compat-only  2 nodes with NVIDIA-A100-SXM4-80GB, driver 535.183.01",
+        "compatible           a pool with NVIDIA-H100-80GB-HBM3, driver 580.65.06",
+        "incompatible         1 node with Tesla-V100-SXM2-32GB, driver 580.65.06",
+    ]
+
+
+def test_a_cluster_without_gpus_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "inventory.yaml").write_text(yaml.safe_dump(node("cpu-0")))
+    found = run("check", CUDA_13, "--inventory", tmp_path / "inventory.yaml")
+    assert "no node with an NVIDIA GPU is known" in found.stdout
+    assert found.exit_code == 0
+
+
+def test_what_the_policy_knows_of_an_image_counts(policies: Path) -> None:
+    told = answer("registry.corp/team/app:7", "--policies", policies)
+    assert (told["cuda"], told["evidence"]) == ("13.0", "policy images: registry.corp/*")
+
+
+def test_a_live_cluster_is_asked_for_its_nodes(tmp_path: Path) -> None:
+    with fake_api_server() as server:
+        server.objects[NODES].append(gpu_node("t4-0", "550.54.15", "Tesla-T4", 1))
+        kubeconfig = server.kubeconfig(tmp_path)
+        (kind,) = json.loads(run("nodes", "--kubeconfig", kubeconfig, "--output", "json").stdout)
+        (told,) = json.loads(run("check", CUDA_12, "--kubeconfig", kubeconfig, "--output", "json").stdout)
+    assert (kind["product"], kind["newestCuda"], kind["count"], kind["gpus"]) == ("Tesla-T4", "12.4", 1, 1)
+    assert (told["product"], told["verdict"]) == ("Tesla-T4", "compatible")

@@ -1,0 +1,66 @@
+"""Rules that steer by what is known at the moment: replicas out of step, and templates whose pods cannot be steered."""
+
+from typing import Any
+
+import pytest
+
+from tests.reviews import pod, policy, workload
+from webhook import engine
+from webhook.cluster.snapshot import Snapshot
+from webhook.outcome import Kind, Outcome
+from webhook.policy.policy_set import Policy
+
+OLD_CUDA = policy({"cudaDriver": {"images": {"*": "11.4"}}})
+NEW_CUDA = policy({"cudaDriver": {"images": {"*": "13.0"}}})
+GENERATIONS = Snapshot.of(
+    {
+        "metadata": {
+            "name": name,
+            "labels": {"nvidia.com/gpu.product": product, "nvidia.com/cuda.driver-version.full": driver},
+        },
+        "status": {"capacity": {"nvidia.com/gpu": "8"}},
+    }
+    for name, product, driver in (("t4", "Tesla-T4", "535.183.01"), ("b200", "NVIDIA-B200", "580.95.05"))
+)
+"""The older node runs CUDA 11, the newer one CUDA 13, and neither runs the other."""
+
+
+def kinds(outcome: Outcome) -> list[Kind]:
+    return [finding.kind for finding in outcome.findings]
+
+
+def cuda_pod(**annotations: str) -> dict[str, Any]:
+    """A pod whose image brings no cuda-compat."""
+    raw = pod(1, annotations=annotations)
+    raw["spec"]["containers"][0]["image"] = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
+    return raw
+
+
+@pytest.mark.parametrize("earlier", [[OLD_CUDA], []], ids=["ahead", "behind"])
+def test_a_pod_that_another_policy_steered_off_the_nodes_that_fit_is_not_refused_for_it(earlier: list[Policy]) -> None:
+    """The platform corrects what it says of an image, and one replica has heard of it before the other."""
+    completed = engine.complete(cuda_pod(), OLD_CUDA, GENERATIONS).object
+    assert engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=earlier).refusals == ()
+    completed = engine.complete(cuda_pod(), NEW_CUDA, GENERATIONS).object
+    assert engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=earlier).findings == ()
+
+
+def test_a_pod_that_chose_its_node_itself_is_judged_by_the_policy_in_force_alone() -> None:
+    chosen = cuda_pod()
+    chosen["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "Tesla-T4"}
+    completed = engine.complete(chosen, OLD_CUDA, GENERATIONS).object
+    assert engine.STAMP not in completed["metadata"].get("annotations", {})
+    assert kinds(engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=[OLD_CUDA])) == [Kind.VIOLATION]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        pytest.param("Deployment", [], id="steered"),
+        pytest.param("DaemonSet", [Kind.ADVICE], id="one pod for each node"),
+    ],
+)
+def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(kind: str, told: list[Kind]) -> None:
+    path = ("spec", "template")
+    outcome = engine.check_template(workload(kind, cuda_pod()), path, NEW_CUDA, GENERATIONS)
+    assert (kinds(outcome), outcome.patch) == (told, ())
