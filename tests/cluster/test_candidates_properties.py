@@ -48,7 +48,7 @@ TOLERATIONS = st.lists(
         {},
         optional={
             "key": TAINT_KEYS,
-            "operator": st.sampled_from(["Exists", "Equal", "Near"]),
+            "operator": st.sampled_from(["Exists", "Equal", "Gt", "Lt", "Near"]),
             "value": VALUES,
             "effect": EFFECTS,
         },

@@ -235,6 +235,16 @@ def test_a_node_described_by_hand_is_as_one_described_by_labels():
             id="a product with a CPU",
         ),
         pytest.param({"arch": "aarch64"}, Offer(arch="arm64"), id="another name of an architecture"),
+        pytest.param({"product": "x" * 1000}, Offer(product="x" * 128), id="a product that nobody wants to read"),
+        pytest.param({"arch": " ARM64"}, Offer(arch="arm64"), id="an architecture in capitals"),
+        pytest.param(
+            {"driver": " 550.54.15\n"}, Offer(driver=parse_version("550.54.15")), id="a driver with blanks around it"
+        ),
+        pytest.param(
+            {"arch": "banana"},
+            Offer(problems=('arch: "banana" is no CPU architecture; write one such as amd64 or arm64',)),
+            id="no architecture",
+        ),
     ],
 )
 def test_a_node_may_be_described_in_part(texts, offer):

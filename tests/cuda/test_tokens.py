@@ -96,6 +96,8 @@ def test_words_tell_cpu_from_gpu(text, has_gpu, has_cpu):
         ("rocm7.1.1_ubuntu24.04_py3.12", "ROCm"),
         ("latest-gpu-hipblas", "ROCm"),
         ("2.3.110-xpu", "XPU"),
+        ("server-intel-b4719", "XPU"),
+        ("latest-gpu-intel", "XPU"),
         ("2.1.2-neuronx-py310-sdk2.20.0", "Neuron"),
         ("1.13.1-neuron-py310", "Neuron"),
         ("3.3.5-gaudi", "Gaudi"),

@@ -84,3 +84,20 @@ def test_worked_examples_of_what_covers_the_default(raw, covers):
 def test_a_toleration_is_written_as_it_is_read(toleration, raw):
     assert toleration.to_raw() == raw
     assert toleration_from_raw(raw) == toleration
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "taint", "tolerates"),
+    [
+        pytest.param("Gt", "800", "900", True, id="more than enough"),
+        pytest.param("Gt", "800", "800", False, id="just as much"),
+        pytest.param("Lt", "800", "799", True, id="less"),
+        pytest.param("Lt", "800", "900", False, id="not less"),
+        pytest.param("Gt", "800", "high", False, id="a taint without a number"),
+        pytest.param("Gt", "", "900", False, id="a toleration without a number"),
+    ],
+)
+def test_a_taint_with_a_number_is_compared_with_that_of_the_toleration(operator, value, taint, tolerates):
+    toleration = toleration_from_raw({"key": "sla", "operator": operator, "value": value})
+    assert toleration.tolerates(Taint("sla", taint, "NoSchedule")) == tolerates
+    assert toleration_from_raw(toleration.to_raw()) == toleration

@@ -5,12 +5,14 @@ The indexes are as many as the nodes have label keys, whatever pods ask for: a k
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from threading import Lock
 
 from webhook.cluster.masks import NO_COLUMN, Column, Mask, mask_of
 from webhook.cluster.objects import Node
 from webhook.model.node import NodeClass
-from webhook.model.tolerations import Taint, Toleration
+from webhook.model.tolerations import COMPARING, Taint, Toleration
 
 _MAX_ANSWERS = 64
 _MAX_CLASSES_IN_ANSWER = 100
@@ -91,7 +93,10 @@ def _tolerated(key: str, effect: str, by_value: Mapping[str, Mask], tolerations:
             continue
         if toleration.operator == "Exists":
             return -1
-        if toleration.value in by_value and toleration.tolerates(Taint(key, toleration.value, effect)):
+        if toleration.operator in COMPARING:
+            tolerated = (found for value, found in by_value.items() if toleration.tolerates(Taint(key, value, effect)))
+            mask = reduce(or_, tolerated, mask)
+        elif toleration.value in by_value and toleration.tolerates(Taint(key, toleration.value, effect)):
             mask |= by_value[toleration.value]
     return mask
 

@@ -1,13 +1,14 @@
 """Where a pod could land, and what would become of its containers there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from webhook.cuda.evidence import Claims, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
+from webhook.cuda.steering import Steering, foreseen, steer
 from webhook.cuda.suggestions import suggest
 from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, remedy
 from webhook.model.node import NodeClass
@@ -52,21 +53,47 @@ class Landing:
         return f"{what} with {', '.join(known)}"
 
 
-def land(
-    needs: tuple[Need, ...], classes: Sequence[NodeClass], *, is_forward_compat_allowed: bool
-) -> tuple[Landing, ...]:
+@dataclass(frozen=True)
+class Ground:
+    """Everywhere that a pod could land. What follows from it is found when first asked for."""
+
+    landings: tuple[Landing, ...]
+
+    @cached_property
+    def unfit(self) -> tuple[Landing, ...]:
+        """Where it cannot run."""
+        return tuple(one for one in self.landings if one.fate.verdict is Verdict.INCOMPATIBLE)
+
+    @cached_property
+    def fit(self) -> tuple[Landing, ...]:
+        """Where it runs."""
+        runs = (Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY)
+        return tuple(one for one in self.landings if one.fate.verdict in runs)
+
+    @cached_property
+    def steering(self) -> Steering:
+        """What keeps the pod off where it cannot run, as long as there is anything else."""
+        if not self.unfit or len(self.unfit) == len(self.landings):
+            return Steering((), ())
+        others = [one for one in self.landings if one.fate.verdict is not Verdict.INCOMPATIBLE]
+        return steer(
+            [(one.nodes.labels, one.fate.cause) for one in self.unfit],
+            [foreseen(one.nodes.labels, one.fate.offer) for one in others],
+        )
+
+
+def land(needs: tuple[Need, ...], classes: Sequence[NodeClass], *, is_forward_compat_allowed: bool) -> Ground:
     """What becomes of containers with these needs on nodes of each class.
 
     The same sequence of classes is given for one pod after another, so what was found for it is kept, unless the pod
     has so many containers that it would take up memory.
     """
     if len(needs) > _MOST_NEEDS_KEPT:
-        return tuple([Landing(c, _judged(needs, offer_of(c.labels), is_forward_compat_allowed)) for c in classes])
+        return _ground(_judged, needs, classes, is_forward_compat_allowed)
     key = id(classes), needs, is_forward_compat_allowed
     known = _kept.get(key)
     if known is None:
-        found = [Landing(nodes, _fate(needs, offer_of(nodes.labels), is_forward_compat_allowed)) for nodes in classes]
-        known = classes, tuple(found)
+        known = classes, _ground(_fate, needs, classes, is_forward_compat_allowed)
         if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
             _kept.clear()
         _kept[key] = known
@@ -77,8 +104,17 @@ _MOST_NEEDS_KEPT = 4
 """Containers of pods whose fate is remembered. Tenants decide on their number."""
 _MOST_KEPT = 4096
 """Landings that are remembered, about: some megabytes at most."""
-_kept: dict[tuple[int, tuple[Need, ...], bool], tuple[Sequence[NodeClass], tuple[Landing, ...]]] = {}
+_kept: dict[tuple[int, tuple[Need, ...], bool], tuple[Sequence[NodeClass], Ground]] = {}
 """Holds on to the classes too, so that no others get their id meanwhile."""
+
+
+def _ground(
+    judged: Callable[[tuple[Need, ...], Offer, bool], Fate],
+    needs: tuple[Need, ...],
+    classes: Iterable[NodeClass],
+    is_allowed: bool,
+) -> Ground:
+    return Ground(tuple([Landing(nodes, judged(needs, offer_of(nodes.labels), is_allowed)) for nodes in classes]))
 
 
 def merged(landings: Iterable[Landing]) -> list[Landing]:

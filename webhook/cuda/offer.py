@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import chain, takewhile
 
 from webhook.cuda.products import DATA_CENTER_ONLY, base_name, model_of
+from webhook.model.shape import spelled
 from webhook.model.versions import Version, VersionError, parse_version
 
 _DRIVER = "nvidia.com/cuda.driver-version"
@@ -53,7 +54,11 @@ LABELS: tuple[str, ...] = (
 )
 """Every node label that is read."""
 
+_LONGEST_PRODUCT = 128
+"""Characters of a product in a text; labels have 63 at most."""
 _SAME_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
+_ARCHES = frozenset(("386", "amd64", "arm", "arm64", "loong64", "mips64le", "ppc64le", "riscv64", "s390x"))
+"""What Go, and with it Kubernetes, calls processors that Linux runs on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +107,13 @@ def offer_from(
     The product may be written as in the label or as nvidia-smi prints it. Texts that are no versions are problems.
     """
     problems: list[str] = []
-    given = {"driver": driver, "cuda": cuda, "compute": compute}
+    given = {name: (text or "").strip() for name, text in (("driver", driver), ("cuda", cuda), ("compute", compute))}
     known, is_exact = _version(given, (("driver",),), problems)
     told = Offer(
         driver=known,
         is_driver_exact=is_exact,
         cuda=_version(given, (("cuda",),), problems)[0],
-        product=base_name("-".join((product or "").split())),
+        product=base_name("-".join((product or "").split())[:_LONGEST_PRODUCT]),
         compute=_version(given, (("compute",),), problems)[0],
         arch=arch or "",
     )
@@ -174,7 +179,17 @@ def _completed(told: Offer, problems: list[str], *, is_cloud: bool = False) -> O
     return replace(
         told,
         compute=compute.cut(2) if compute is not None else None,
-        arch=_SAME_ARCH.get(told.arch, told.arch) or (model.arch if model is not None else ""),
+        arch=_arch(told.arch, problems) or (model.arch if model is not None else ""),
         is_data_center=is_data_center,
         problems=tuple(problems),
     )
+
+
+def _arch(text: str, problems: list[str]) -> str:
+    """The CPU architecture as Kubernetes calls it; empty where it is not known."""
+    name = text.strip().lower()
+    name = _SAME_ARCH.get(name, name)
+    if name and name not in _ARCHES:
+        problems.append(f"arch: {spelled(text)} is no CPU architecture; write one such as amd64 or arm64")
+        return ""
+    return name

@@ -6,7 +6,7 @@ from typing import Any
 from webhook.engine.asking import ask_mutators, facts_under, violations
 from webhook.engine.stamps import STAMP, due_stamp
 from webhook.model.edits import Annotate, Draft
-from webhook.model.pod import placed, pod_from_raw
+from webhook.model.pod import placed, pod_from_raw, with_runtime_class
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts
@@ -26,11 +26,15 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: S
     draft = Draft(raw)
     findings: list[Finding] = []
     facts = facts_under(policy, facts)
-    injected: list[str] = []
-    for stage in policy.mutators:
-        if stage and injected:
-            pod = placed(pod, draft.object)
-        injected += ask_mutators(stage, pod, facts, draft, findings)
+    placement, completion, steering = policy.mutators
+    injected = ask_mutators(placement, pod, facts, draft, findings)
+    if injected:
+        pod = placed(pod, draft.object)
+    completed = ask_mutators(completion, pod, facts, draft, findings)
+    if completed:
+        pod = with_runtime_class(pod, draft.object)
+    injected += completed
+    injected += ask_mutators(steering, pod, facts, draft, findings)
     if any(finding.fails_validation for finding in (*findings, *violations(pod, policy.anticipators, facts))):
         findings.extend(violations(pod, policy.validators, facts))
     if any(finding.refuses for finding in findings):

@@ -129,9 +129,14 @@ def _read(spec: Mapping[str, Any], spec_path: str, annotations: Mapping[str, Any
 
 
 def placed(pod: Pod, raw: Mapping[str, Any]) -> Pod:
-    """`pod` with the tolerations, node affinity and RuntimeClass that `raw` got; nothing else is read anew."""
-    spec = raw["spec"]
-    return replace(pod, **_placement(spec), runtime_class=spec.get("runtimeClassName"))
+    """`pod` after its tolerations and node affinity were completed to those of `raw`; nothing else is read anew."""
+    return replace(pod, **_placement(raw["spec"]))
+
+
+def with_runtime_class(pod: Pod, raw: Mapping[str, Any]) -> Pod:
+    """`pod` with the RuntimeClass that `raw` got meanwhile."""
+    name = raw["spec"].get("runtimeClassName")
+    return pod if name == pod.runtime_class else replace(pod, runtime_class=name)
 
 
 def _placement(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from webhook.model.selectors import as_integer
+
+COMPARING = frozenset({"Gt", "Lt"})
+"""Operators that compare a taint's value as a number (TaintTolerationComparisonOperators, alpha in Kubernetes 1.35)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Taint:
@@ -28,7 +33,7 @@ class Toleration:
         raw: dict[str, object] = {"operator": self.operator}
         if self.key:
             raw["key"] = self.key
-        if self.operator == "Equal":
+        if self.operator != "Exists":
             raw["value"] = self.value
         if self.effect:
             raw["effect"] = self.effect
@@ -44,6 +49,11 @@ class Toleration:
             return False
         if self.operator == "Exists":
             return True
+        if self.operator in COMPARING:
+            mine, other = as_integer(self.value), as_integer(taint.value)
+            if not self.key or mine is None or other is None:
+                return False
+            return other > mine if self.operator == "Gt" else other < mine
         return self.operator == "Equal" and bool(self.key) and self.value == taint.value
 
     def covers(self, other: "Toleration") -> bool:

@@ -12,10 +12,8 @@ from webhook.cuda import wording
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import Claims, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.landing import Landing, land, remedy_for
+from webhook.cuda.landing import Ground, Landing, land, remedy_for
 from webhook.cuda.need import Kind, Need
-from webhook.cuda.steering import Steering, foreseen, steer
-from webhook.cuda.verdict import Verdict
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
@@ -92,18 +90,14 @@ class _Survey:
     """What the containers of a pod need, and what would become of them where it could land."""
 
     uses: tuple[tuple[Container, Need], ...]
-    landings: Sequence[Landing]
-
-    def of(self, *verdicts: Verdict) -> list[Landing]:
-        """The landings with one of these verdicts."""
-        return [landing for landing in self.landings if landing.fate.verdict in verdicts]
+    ground: Ground
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
     """Exclude the nodes that cannot run the pod, as long as there are others."""
     if not settings.steer or _is_bound(pod) or (survey := _survey(pod, settings, facts)) is None:
         return
-    for exclusion in _steering(survey).exclusions:
+    for exclusion in survey.ground.steering.exclusions:
         yield from requiring(pod, exclusion)
 
 
@@ -112,17 +106,16 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     survey = _survey(pod, settings, facts)
     if survey is None:
         return
-    unfit = survey.of(Verdict.INCOMPATIBLE)
-    if survey.landings and len(unfit) == len(survey.landings):
+    ground = survey.ground
+    if ground.landings and len(ground.unfit) == len(ground.landings):
         yield from _refusals(survey)
         return
-    if unfit:
-        yield _mixed(survey, unfit, is_steered=settings.steer and not _is_bound(pod))
-    fit = survey.of(Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY)
-    if not fit:
+    if ground.unfit:
+        yield _mixed(survey, is_steered=settings.steer and not _is_bound(pod))
+    if not ground.fit:
         yield from _unknown(survey, settings.unknown)
-    elif all(landing.fate.fails_gate for landing in fit):
-        yield _gate(survey, fit)
+    elif all(landing.fate.fails_gate for landing in ground.fit):
+        yield _gate(survey)
 
 
 def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
@@ -134,8 +127,8 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     if all(need.kind is Kind.NONE for need in needs):
         return None
     is_allowed = settings.forward_compat is ForwardCompat.ALLOW
-    landings = land(needs, facts.candidates(pod), is_forward_compat_allowed=is_allowed)
-    return _Survey(tuple(zip(containers, needs, strict=True)), landings)
+    ground = land(needs, facts.candidates(pod), is_forward_compat_allowed=is_allowed)
+    return _Survey(tuple(zip(containers, needs, strict=True)), ground)
 
 
 def _uses_gpu(container: Container) -> bool:
@@ -163,24 +156,14 @@ def _is_bound(pod: Pod) -> bool:
     return bool(pod.node_name) or any(term.fields for term in living_terms(pod))
 
 
-def _steering(survey: _Survey) -> Steering:
-    unfit = survey.of(Verdict.INCOMPATIBLE)
-    if not unfit or len(unfit) == len(survey.landings):
-        return Steering((), ())
-    others = [landing for landing in survey.landings if landing.fate.verdict is not Verdict.INCOMPATIBLE]
-    return steer(
-        [(landing.nodes.labels, landing.fate.cause) for landing in unfit],
-        [foreseen(landing.nodes.labels, landing.fate.offer) for landing in others],
-    )
-
-
 def _refusals(survey: _Survey) -> Iterator[Violation]:
     """One violation for each container that cannot run somewhere; together they leave no node."""
-    offers = [landing.fate.offer for landing in survey.landings]
+    landings = survey.ground.landings
+    offers = [landing.fate.offer for landing in landings]
     for at, (container, need) in enumerate(survey.uses):
-        unfit = [landing for landing in survey.landings if at in landing.fate.unfit]
+        unfit = [landing for landing in landings if at in landing.fate.unfit]
         if unfit:
-            which = "none" if len(unfit) == len(survey.landings) else "only some"
+            which = "none" if len(unfit) == len(landings) else "only some"
             yield Violation(
                 f"{container.path}.image",
                 f"{wording.needs(container.image, need)}, and {which} of the nodes that the pod could land on can run "
@@ -190,10 +173,11 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
             )
 
 
-def _mixed(survey: _Survey, unfit: Sequence[Landing], *, is_steered: bool) -> Advice:
+def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
+    unfit = survey.ground.unfit
     at = next(at for at in range(len(survey.uses)) if any(at in landing.fate.unfit for landing in unfit))
     container, need = survey.uses[at]
-    why = " and no label separates them" if is_steered and _steering(survey).left else ""
+    why = " and no label separates them" if is_steered and survey.ground.steering.left else ""
     found = (
         f"{wording.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
         f"{wording.reasons([landing for landing in unfit if at in landing.fate.unfit], at)}"
@@ -206,11 +190,11 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
     if unknown is Unknown.ALLOW:
         return
     for at, (container, need) in enumerate(survey.uses):
-        found = wording.doubt(container.image, need, at, survey.landings)
+        found = wording.doubt(container.image, need, at, survey.ground.landings)
         if not found:
             continue
         where = f"{container.path}.image"
-        clearing = _clearing(container, need, survey.landings)
+        clearing = _clearing(container, need, survey.ground.landings)
         if unknown is Unknown.WARN or need.is_pending:
             yield Advice(where, found, clearing)
         else:
@@ -226,13 +210,14 @@ def _clearing(container: Container, need: Need, landings: Sequence[Landing]) -> 
     return "Choose nodes that are known to run it by nodeSelector, or tell the platform team"
 
 
-def _gate(survey: _Survey, fit: Sequence[Landing]) -> Advice:
+def _gate(survey: _Survey) -> Advice:
+    first = survey.ground.fit[0]
     found = (
-        f"the image's own NVIDIA_REQUIRE_CUDA is not met by {fit[0]}; a container toolkit before 1.18, or one in "
+        f"the image's own NVIDIA_REQUIRE_CUDA is not met by {first}; a container toolkit before 1.18, or one in "
         "legacy mode, does not start it although CUDA would run"
     )
     mend = "Set NVIDIA_DISABLE_REQUIRE to true, or use the toolkit in CDI mode"
-    at = next(at for at, judgement in enumerate(fit[0].fate.judgements) if judgement.gate is Gate.FAIL)
+    at = next(at for at, judgement in enumerate(first.fate.judgements) if judgement.gate is Gate.FAIL)
     return Advice(f"{survey.uses[at][0].path}.image", found, mend)
 
 
