@@ -183,3 +183,16 @@ def test_what_a_batch_says_beyond_the_question_is_passed_over_and_named() -> Non
     assert (told["verdict"], status) == ("compatible", 0)
     assert 'passed over "id"' in told["reason"]
     assert 'cuda-compat is "perhaps"' in told["reason"]
+
+
+def test_what_yaml_made_a_boolean_counts_as_the_word_that_was_meant() -> None:
+    """`yes` in a YAML file that somebody turned into JSON lines, and a variable that is true."""
+    node = {"driver": "535.183.01", "product": "Tesla-T4"}
+    answers, status = batch(
+        {"image": CUDA_13, **node, "cuda-compat": True},
+        {"image": CUDA_13, **node, "cuda-compat": False},
+        {"image": "registry.corp/app:1", **node, "env": {"CUDA_VERSION": "13.0", "NVIDIA_DISABLE_REQUIRE": True}},
+    )
+    assert [each["verdict"] for each in answers] == ["forward-compat-only", "incompatible", "unknown"]
+    assert answers[2]["legacyGate"] == "pass"
+    assert status == 1

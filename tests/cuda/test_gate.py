@@ -39,6 +39,7 @@ def env(**variables):
         pytest.param(base("12.6.3"), "NVIDIA-GeForce-RTX-4090", "550.120", Gate.FAIL, id="no term for the brand"),
         pytest.param(base("13.0.0"), H100, "570.124.06", Gate.PASS, id="a branch of an older major version"),
         pytest.param(base("13.0.0"), H100, "560.35.03", Gate.FAIL, id="a branch between two that are listed"),
+        pytest.param(base("13.4.3"), H100, "615.71.09", Gate.PASS, id="the longest that is known"),
         pytest.param(env(CUDA_VERSION="11.6.2"), A100, "470.82.01", Gate.FAIL, id="an image without a requirement"),
         pytest.param(env(CUDA_VERSION="11.6.2"), A100, "510.47.03", Gate.PASS, id="and a driver for it"),
         pytest.param(
@@ -161,12 +162,15 @@ def test_variants_that_agree_in_starting_pass():
     )
 
 
-def test_requirements_longer_than_any_real_one_are_not_evaluated():
+@pytest.mark.parametrize(
+    "requirement",
+    [pytest.param("cuda>=99 ", id="factors"), pytest.param("cuda>=99" + "." * 20 + " ", id="characters")],
+)
+def test_requirements_longer_than_any_real_one_are_not_evaluated(requirement):
     node = offer_from(driver="550.54.15", product=T4)
-    assert legacy_gate(env(NVIDIA_REQUIRE_A="cuda>=99 " * 400), node) is Gate.FAIL
-    assert (
-        legacy_gate(env(NVIDIA_REQUIRE_A="cuda>=99 " * 400, NVIDIA_REQUIRE_B="cuda>=99 " * 400), node) is Gate.UNKNOWN
-    )
+    half = requirement * (min(4096 // len(requirement), 384) // 2)
+    assert legacy_gate(env(NVIDIA_REQUIRE_A=half), node) is Gate.FAIL
+    assert legacy_gate(env(NVIDIA_REQUIRE_A=half, NVIDIA_REQUIRE_B=half + requirement * 3), node) is Gate.UNKNOWN
 
 
 NAMES = st.sampled_from(["NVIDIA_REQUIRE_CUDA", "NVIDIA_REQUIRE_X", "NVIDIA_DISABLE_REQUIRE", "CUDA_VERSION", "NVARCH"])

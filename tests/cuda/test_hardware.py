@@ -148,6 +148,12 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
             id="GPU too new",
         ),
         pytest.param(
+            hardware.gpu_too_new(parse_version("13.0.0"), offer_from(compute="14.0")),
+            Cause.GPU,
+            "CUDA 13.0.0 has no code for compute capability 14.0, at best CUDA 13.4 and newer",
+            id="GPU that no table knows",
+        ),
+        pytest.param(
             hardware.gpu_too_new(parse_version("12"), offer_from(compute="10.0")),
             Cause.GPU,
             "whether CUDA 12 has code for compute capability 10.0 is not known",

@@ -28,3 +28,16 @@ def test_what_is_remembered_of_pods_has_a_bound(nodes):
         told(gpu_pod(f"registry.example.com/{number}:1-cu124"), facts)
         most = max(most, len(landing._kept))
     assert 1 < most * (nodes + 1) <= 4096 + nodes + 1
+
+
+@pytest.mark.parametrize(("containers", "is_told"), [(4, True), (5, False)], ids=["a few", "many"])
+def test_the_toolkits_check_is_made_for_pods_of_few_containers(containers, is_told):
+    """Their authors decide what it costs for each kind of node."""
+    raw = gpu_pod(*(f"registry.example.com/app:{at}-cu124" for at in range(containers)))
+    for container in raw["spec"]["containers"]:
+        container["env"] = [
+            {"name": "CUDA_VERSION", "value": "12.4.1"},
+            {"name": "NVIDIA_REQUIRE_X", "value": "cuda>=99"},
+        ]
+    found = told(raw, cluster(T4))
+    assert any("NVIDIA_REQUIRE_CUDA" in one.found for one in found) is is_told

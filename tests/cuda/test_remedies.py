@@ -49,7 +49,20 @@ def same_family(cuda):
             id="GPU too old",
         ),
         pytest.param(
-            cuda_need("12.4.1"), nodes((B200, "570.133.20")), "Use an image of CUDA 12.8 or newer", id="GPU too new"
+            cuda_need("12.4.1"), nodes((B200, "570.133.20")), "Use an image of CUDA 12.8 to 12.9", id="GPU too new"
+        ),
+        pytest.param(
+            cuda_need("12.4.1"),
+            nodes((B200, "615.71.09")),
+            "Use an image of CUDA 12.8 or newer",
+            id="GPU too new, and the newest driver",
+        ),
+        pytest.param(
+            cuda_need("12.6.3", compute_floor=parse_version("7.5")),
+            nodes((V100, "535.54.03")),
+            "Use nvidia/cuda:12.6.1-base or another image whose framework supports compute capability 7.0, "
+            "or use nodes whose GPUs have compute capability 7.5 or newer",
+            id="framework too new for the GPU",
         ),
         pytest.param(
             cuda_need("13.0"),
@@ -115,6 +128,15 @@ def test_the_nearest_remedies_are_named(need, offers, text):
 def test_where_no_image_of_the_family_is_known_only_its_cuda_is_named():
     text = remedy(cuda_need("13.0.1"), nodes((A100, "570.124.06")), lambda _: None)
     assert text == "Use an image of CUDA 12.9 or older, or install driver 580.65.06 or newer"
+
+
+def test_where_the_framework_is_what_does_not_run_no_cuda_is_named():
+    need = cuda_need("12.4", compute_floor=parse_version("7.0"))
+    text = remedy(need, nodes(("Tesla-P100-PCIE-16GB", "535.183.01")), lambda _: None)
+    assert text == (
+        "Use an image whose framework supports compute capability 6.0, "
+        "or use nodes whose GPUs have compute capability 7.0 or newer"
+    )
 
 
 def test_the_order_of_the_nodes_does_not_matter():

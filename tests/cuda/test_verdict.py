@@ -15,7 +15,7 @@ from webhook.cuda.need import Compat, ImageEnv, Kind, Need
 from webhook.cuda.offer import Offer, offer_from
 from webhook.cuda.products import MODELS
 from webhook.cuda.toolkits import MINORS, TOOLKITS, toolkits_of
-from webhook.cuda.verdict import Cause, Verdict, judge
+from webhook.cuda.verdict import Cause, Verdict, judge, judge_without_gate
 from webhook.model.versions import Version, parse_version
 
 V100, A100, T4 = "Tesla-V100-SXM2-32GB", "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
@@ -269,3 +269,9 @@ def test_every_verdict_has_a_cause_and_a_reason(need, offer):
     assert judgement.reason
     assert not judgement.reason.endswith(".")
     assert judge(need, offer) == judgement
+
+
+@checked
+@given(NEEDS, OFFERS)
+def test_the_verdict_is_the_same_where_the_toolkits_check_is_left_out(need, offer):
+    assert replace(judge(need, offer), gate=Gate.UNKNOWN) == judge_without_gate(need, offer)

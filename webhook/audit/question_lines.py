@@ -69,7 +69,7 @@ def _parsed(line: bytes) -> Any:
 def _question(found: object) -> Question:
     if not isinstance(found, dict):
         raise _QuestionError(f'found {spelled(found)}; write an object such as {{"image": "nvidia/cuda:12.4.1-base"}}')
-    texts = {key: _text(found.get(key), key) for key in KEYS if key != "env"}
+    texts = {key: _text(found.get(key), key) for key in KEYS if key not in ("env", "cuda-compat")}
     image = texts["image"]
     if not image:
         raise _QuestionError('no image; write an object such as {"image": "nvidia/cuda:12.4.1-base"}')
@@ -82,7 +82,7 @@ def _question(found: object) -> Question:
         texts["product"],
         texts["compute-capability"],
         texts["arch"],
-        texts["cuda-compat"],
+        _text(_worded(found.get("cuda-compat"), "no", "yes"), "cuda-compat"),
         (note,) if unknown else (),
     )
 
@@ -92,7 +92,13 @@ def _env(found: object) -> tuple[tuple[str, str | None], ...]:
         return ()
     if not isinstance(found, dict):
         raise _QuestionError(f"env: found {spelled(found)}; write an object of names and values")
-    return tuple((str(name), _text(value, f"env.{name}"[:80])) for name, value in found.items())
+    texts = ((name, _worded(value, "false", "true")) for name, value in found.items())
+    return tuple((str(name), _text(value, f"env.{name}"[:80])) for name, value in texts)
+
+
+def _worded(found: object, *words: str) -> object:
+    """A boolean as one of two words, which is what YAML made of it; anything else as it is."""
+    return words[found] if isinstance(found, bool) else found
 
 
 def _text(found: object, key: str) -> str | None:

@@ -30,6 +30,8 @@ _TRUE_WORDS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 _LONGEST = 4096
 """Most characters in the requirements of one container that are evaluated; the longest of NVIDIA's have 3,900."""
+_MOST_FACTORS = 384
+"""Most factors in them; NVIDIA's have 325. Each takes time for each kind of node."""
 
 _NUMBER = r"(0|[1-9][0-9]{0,9})"
 _SUFFIX = r"(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
@@ -79,11 +81,16 @@ def _passes(env: Mapping[str, str], offer: Offer) -> Gate:
         requirements.append(f"cuda>={version[1]}.{version[2] or 0}")
     if not requirements:
         return Gate.NOT_APPLICABLE
-    if sum(map(len, requirements)) > _LONGEST:
+    if sum(map(len, requirements)) > _LONGEST or sum(map(_factors, requirements)) > _MOST_FACTORS:
         return Gate.UNKNOWN
     model = model_of(offer.product) if offer.product else None
     brands: tuple[str | None, ...] = (model.brands if model is not None else ()) or (None,)
     return _agreed(_holds(requirements, _seen(offer, brand)) for brand in brands)
+
+
+def _factors(requirement: str) -> int:
+    """How many factors a requirement has at most."""
+    return requirement.count(" ") + requirement.count(",") + 1
 
 
 def _holds(requirements: list[str], seen: Seen) -> Gate:

@@ -45,7 +45,8 @@ def gpu_too_new(cuda: Version, offer: Offer) -> Finding | None:
     if first is None:
         return None
     if cuda.reaches(first.possible) is False:
-        reason = f"CUDA {cuda} has no code for {_gpu(offer)}, only CUDA {first.possible} and newer"
+        others = "only" if first.possible == first.sure else "at best"
+        reason = f"CUDA {cuda} has no code for {_gpu(offer)}, {others} CUDA {first.possible} and newer"
         return Finding(Verdict.INCOMPATIBLE, Cause.GPU, reason)
     if first.sure is not None and cuda.reaches(first.sure):
         return None

@@ -10,7 +10,7 @@ from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
 from webhook.cuda.steering import Steering, foreseen, steer
 from webhook.cuda.suggestions import suggest
-from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, remedy
+from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, judge_without_gate, remedy
 from webhook.model.node import NodeClass
 
 _WORST_FIRST = (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ONLY, Verdict.COMPATIBLE)
@@ -152,7 +152,8 @@ def _remedy(image: str, need: Need, offers: tuple[Offer, ...]) -> str:
 
 
 def _judged(needs: tuple[Need, ...], offer: Offer, is_forward_compat_allowed: bool) -> Fate:
-    judgements = tuple(judge(need, offer) for need in needs)
+    ask = judge if len(needs) <= _MOST_NEEDS_KEPT else judge_without_gate
+    judgements = tuple(ask(need, offer) for need in needs)
     refused = {Verdict.INCOMPATIBLE}
     if not is_forward_compat_allowed:
         refused.add(Verdict.FORWARD_COMPAT_ONLY)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from webhook.cuda.checks import find
 from webhook.cuda.finding import Cause, Verdict
 from webhook.cuda.gpus import generation_of, least_compute
+from webhook.cuda.hardware import framework
 from webhook.cuda.need import Compat, Kind, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.toolkits import MINORS, threshold_of
@@ -39,16 +40,43 @@ def _other_image(need: Need, offers: Sequence[Offer], suggestion: Callable[[Vers
     if need.cuda is None:
         return ""
     ranges = [fitting for fitting in map(_fitting, offers) if fitting]
+    if ranges and all(_fails_framework(need, offer) for offer in offers):
+        return _other_framework(need.cuda, offers, ranges, suggestion)
     older = [own for versions in ranges if (own := [v for v in versions if not v.at_least(need.cuda.cut(2))])]
     if older:
         best = max(older, key=lambda versions: (versions[-1].parts, len(versions)))
         named = suggestion(best[-1])
-        which = f"CUDA {best[-1]} or older"
-        if best[0].major == best[-1].major:
-            which = f"CUDA {best[0]} to {best[-1]}" if len(best) > 1 else f"CUDA {best[0]}"
+        which = _spelled(best) if best[0].major == best[-1].major else f"CUDA {best[-1]} or older"
         return f"use {f'{named} or another image' if named else 'an image'} of {which}"
-    newer = [own[0] for versions in ranges if (own := [v for v in versions if v.at_least(need.cuda)])]
-    return f"use an image of CUDA {min(newer)} or newer" if newer else ""
+    newer = [own for versions in ranges if (own := [v for v in versions if v.at_least(need.cuda)])]
+    if not newer:
+        return ""
+    best = min(newer, key=lambda versions: (versions[0].parts, -len(versions)))
+    return f"use an image of {f'CUDA {best[0]} or newer' if best[-1] == MINORS[-1] else _spelled(best)}"
+
+
+def _spelled(versions: Sequence[Version]) -> str:
+    return f"CUDA {versions[0]} to {versions[-1]}" if len(versions) > 1 else f"CUDA {versions[0]}"
+
+
+def _fails_framework(need: Need, offer: Offer) -> bool:
+    """Whether the framework in the image is what certainly does not run on the nodes."""
+    found = framework(need, offer)
+    return found is not None and found.verdict is Verdict.INCOMPATIBLE
+
+
+def _other_framework(
+    cuda: Version,
+    offers: Sequence[Offer],
+    ranges: Sequence[Sequence[Version]],
+    suggestion: Callable[[Version], str | None],
+) -> str:
+    """An image whose framework is for these GPUs, which its CUDA version does not tell."""
+    newest = [version for versions in ranges for version in versions if cuda.at_least(version)]
+    named = suggestion(max(newest)) if newest else None
+    compute = max(offer.compute for offer in offers if offer.compute is not None)
+    image = f"{named} or another image" if named else "an image"
+    return f"use {image} whose framework supports compute capability {compute}"
 
 
 @lru_cache(maxsize=256)

@@ -72,7 +72,7 @@ class _Factor(NamedTuple):
     if_false: int
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def _terms_of(requirement: str) -> tuple[tuple[_Factor | None, ...], ...]:
     """The terms and their factors, None for those that cannot be read. Empty tokens are skipped."""
     terms = [term for term in requirement.split(" ") if term]

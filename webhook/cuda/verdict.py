@@ -1,6 +1,6 @@
 """Whether an image runs on nodes, and what would help where it does not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from webhook.cuda.checks import find
@@ -10,7 +10,7 @@ from webhook.cuda.need import Kind, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.remedies import remedy
 
-__all__ = ("Cause", "Judgement", "Verdict", "judge", "remedy")
+__all__ = ("Cause", "Judgement", "Verdict", "judge", "judge_without_gate", "remedy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,17 @@ class Judgement:
 @lru_cache(maxsize=2048)
 def judge(need: Need, offer: Offer) -> Judgement:
     """The verdict about an image that needs `need` on nodes that offer `offer`."""
+    judgement = judge_without_gate(need, offer)
+    if need.kind in (Kind.NONE, Kind.OTHER):
+        return judgement
+    return replace(judgement, gate=legacy_gate(need.env, offer))
+
+
+def judge_without_gate(need: Need, offer: Offer) -> Judgement:
+    """The same where nobody asks for the container toolkit's own check, whose cost tenants decide on."""
     if need.kind is Kind.NONE:
         return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no GPU", Gate.NOT_APPLICABLE)
     if need.kind is Kind.OTHER:
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
         return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
-    return Judgement(*find(need, offer), legacy_gate(need.env, offer))
+    return Judgement(*find(need, offer), Gate.UNKNOWN)
