@@ -40,14 +40,15 @@ GPU resources allow once it is completed, and the `nodePools` of the policy, whi
    for: forward-compat-only.
 8. Otherwise: incompatible.
 
-What is not known, not verified or contradictory where it would decide gives `unknown`.
+What is not known or not verified where it would decide gives `unknown`, and so do sources that contradict each other.
+Of labels of one node that do, the full version of the driver counts; `gpu-policy cuda nodes` names them.
 
 **4. The decision.** All candidates fit: nothing happens. Some do not: the pod gets a required node affinity that
 excludes them by the coarsest label that no other candidate shares, and is told where none does. None fits: it is
 refused, with the nearest remedies. No candidate is known, or none is known to fit: as `unknown:` says.
 
 The container toolkit's own check of `NVIDIA_REQUIRE_*` is told apart (`legacyGate`): only the legacy hook makes it, and
-since toolkit 1.18 it is no longer the default.
+since toolkit 1.18 it is no longer the default. Pods with more than four GPU containers are not told of it.
 
 ## What to do
 
