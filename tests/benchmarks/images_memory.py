@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from webhook.cuda.forward_compat import ALL_BRANDS
 from webhook.model.image import ImageConfig
 from webhook.registry.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, Result
 
@@ -16,18 +17,6 @@ Mix = Callable[[], Iterator[tuple[str, Result]]]
 
 ENVIRONMENTS = 60
 """Different ones in the realistic mix: most images are built on one of a few dozen bases."""
-BRANDS = (
-    "tesla",
-    "unknown",
-    "nvidia",
-    "nvidiartx",
-    "geforce",
-    "geforcertx",
-    "quadro",
-    "quadrortx",
-    "titan",
-    "titanrtx",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +81,7 @@ def _found(number: int, config: ImageConfig) -> Result:
 def _env(number: int) -> dict[str, str]:
     """The variables of an nvidia/cuda image, as long as they are there."""
     version = f"{11 + number % 3}.{number % 9}.{number % 4}"
-    floors = [f"brand={brand},driver>={low},driver<{low + 1}" for low in (470, 525, 535) for brand in BRANDS]
+    floors = [f"brand={brand},driver>={low},driver<{low + 1}" for low in (470, 525, 535) for brand in ALL_BRANDS]
     return {
         "CUDA_VERSION": version,
         "NV_CUDA_CUDART_VERSION": f"{version}-{number}",

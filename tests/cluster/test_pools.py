@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.cluster.samples import GPU_TAINT, expressions, fields, node, pod, runtime_class
 from tests.cluster.test_candidates_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
+from tests.rules.samples import Cluster
 from webhook.cluster.pools import WithPools
 from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.model.image import ImageSight
@@ -79,24 +80,12 @@ def test_the_runtime_class_of_the_pod_selects_and_tolerates_among_pools_too() ->
     assert products(facts, asking(tolerations=[], runtimeClassName="unheard-of")) == {"Tesla-T4"}
 
 
-class Known:
-    """Facts that know one runtime class and one image, and no node."""
-
-    def runtime_class(self, name: str) -> RuntimeClass | None:
-        return RuntimeClass(name, "handler") if name == "nvidia" else None
-
-    def candidates(self, pod: Pod) -> list[NodeClass]:  # noqa: ARG002  # there is nothing to choose from
-        return []
-
-    def image(self, reference: str) -> ImageSight:
-        return ImageSight(problem=f"{reference} is gone")
-
-
 def test_runtime_classes_and_images_are_those_of_the_facts() -> None:
-    facts: Facts = WithPools(Known(), (H100,))
-    assert facts.runtime_class("nvidia") == RuntimeClass("nvidia", "handler")
+    known, gone = RuntimeClass("nvidia", "handler"), ImageSight(problem="app:1 is gone")
+    facts: Facts = WithPools(Cluster({"nvidia": known}, images={"app:1": gone}), (H100,))
+    assert facts.runtime_class("nvidia") == known
     assert facts.runtime_class("kata") is None
-    assert facts.image("app:1") == ImageSight(problem="app:1 is gone")
+    assert facts.image("app:1") == gone
 
 
 POOLS = st.lists(

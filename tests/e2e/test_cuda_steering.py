@@ -52,8 +52,8 @@ def test_the_scheduler_fills_the_nodes_that_fit_and_leaves_the_others_alone(
     probe, namespace = make_namespace("steered"), make_namespace("steered")
     image = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
     dry = f"/api/v1/namespaces/{probe}/pods?dryRun=All"
-    for name in ("v100", "t4", "a100", "l4"):
-        eventually(lambda at=name: nodes.raw("POST", dry, cuda_pod("probe", image, at))[0] == 403)  # type: ignore[misc]  # bound early
+    unfit = ("v100", "t4", "a100", "l4")
+    eventually(lambda: all(nodes.raw("POST", dry, cuda_pod("probe", image, at))[0] == 403 for at in unfit))
     for number in range(17):
         stored = create(nodes, namespace, cuda_pod(f"p{number}", image))
         terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]

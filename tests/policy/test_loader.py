@@ -1,11 +1,9 @@
 """Directory -> set of policies: what is accepted, and every error with file, line and key."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, Field, model_validator
@@ -13,9 +11,6 @@ from pydantic import AfterValidator, Field, model_validator
 from webhook.policy.directory import Contents
 from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import build, load
-from webhook.policy.reference import rules_reference
-from webhook.policy.schema import part_at, policy_schema
-from webhook.policy.show import explain
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule, RuleSettings
 
@@ -277,69 +272,6 @@ def test_what_a_rule_checks_itself_is_told_in_its_words(policies, settings, expe
     with pytest.raises(PolicyErrors) as caught:
         load(policies.path, [Rule("sample", "A sample.", Sample)])
     assert [f"{policies.path}/team-a.yaml:6: spec.rules.sample{expected}"] == str(caught.value).splitlines()
-
-
-class ByGlob(RuleSettings):
-    """Settings with a map from globs of images to versions."""
-
-    images: Mapping[Annotated[str, Field(min_length=1, max_length=64)], Annotated[str, AfterValidator(_word)]] = Field(
-        default_factory=dict
-    )
-    """Versions by glob."""
-
-
-BY_GLOB = Rule("byGlob", "A map of globs.", ByGlob)
-
-
-def test_a_map_of_globs_is_merged_key_by_key_and_every_key_keeps_its_characters(policies) -> None:
-    policies.policy("_default", 'byGlob: {mode: warn, images: {registry.corp:5000/ml/*:*-cu124: "12.4", "*": none}}')
-    policies.policy("team-a", 'byGlob: {images: {"*": "12.8", "*/a.b/?@sha256:*": "13.0"}}')
-    loaded = load(policies.path, [BY_GLOB])
-    (bound,) = loaded.for_namespace("team-a").rules
-    images = {"registry.corp:5000/ml/*:*-cu124": "12.4", "*": "12.8", "*/a.b/?@sha256:*": "13.0"}
-    assert bound.settings.images == images
-    shown = explain(loaded, "team-a", [BY_GLOB])
-    assert yaml.safe_load(shown)["spec"]["rules"]["byGlob"]["images"] == images
-    policies.write("team-a.yaml", shown)
-    assert load(policies.path, [BY_GLOB]).for_namespace("team-a").rules[0].settings == bound.settings
-
-
-@pytest.mark.parametrize(
-    ("images", "expected"),
-    [
-        pytest.param(
-            "r.corp/ml/*:*-cu124: 12.4", ".r.corp/ml/*:*-cu124: 12.4 is a number; put it in quotes", id="a float"
-        ),
-        pytest.param('"*": 12', ".*: 12 is a number; put it in quotes", id="a whole number"),
-        pytest.param("a/b:1: no", ".a/b:1: no is a boolean in YAML; put it in quotes", id="a boolean"),
-        pytest.param(
-            "a/b: ",
-            ".a/b: is empty; write a value, or remove the line to inherit it from _default.yaml",
-            id="nothing",
-        ),
-        pytest.param("a/b: [x]", ".a/b: found a list; write a text", id="a list"),
-        pytest.param("a/b: a b", '.a/b: "a b" is not a word', id="what a check refuses"),
-        pytest.param('"": x', ".: not allowed as a key here; keys have at least 1 character", id="an empty glob"),
-        pytest.param(
-            f"{'a' * 65}: x",
-            f".{'a' * 65}: not allowed as a key here; keys have at most 64 characters",
-            id="a long glob",
-        ),
-        pytest.param("7: x", ".7: the key 7 is a number in YAML; put it in quotes", id="a number as a glob"),
-    ],
-)
-def test_a_fault_in_a_map_of_globs_names_the_glob(policies, images, expected) -> None:
-    policies.policy("_default", "byGlob: {mode: warn}")
-    policies.policy("team-a", f"byGlob: {{images: {{{images}}}}}")
-    with pytest.raises(PolicyErrors) as caught:
-        load(policies.path, [BY_GLOB])
-    assert [f"{policies.path}/team-a.yaml:6: spec.rules.byGlob.images{expected}"] == str(caught.value).splitlines()
-
-
-def test_a_map_of_globs_is_a_map_of_texts_to_editors_and_readers() -> None:
-    images = part_at(policy_schema([BY_GLOB]), ("spec", "rules", "byGlob", "images"))
-    assert (images["type"], images["additionalProperties"], images["default"]) == ("object", {"type": "string"}, {})
-    assert "| `images` | a map | empty | Versions by glob. |" in rules_reference([BY_GLOB])
 
 
 @pytest.mark.parametrize(

@@ -309,3 +309,28 @@ def test_what_is_not_known_comes_with_what_would_make_it_known(image, nodes, rem
 def test_settings_that_mean_nothing_are_refused(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)
+
+
+def test_where_only_an_old_container_toolkit_would_refuse_the_pod_is_told_of_it():
+    """CUDA 12.4 runs on 545, a branch that the requirement of its images does not name."""
+    facts = cluster({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", DRIVER: "545.23.08"})
+    (advice,) = told(gpu_pod(CUDA_12), facts, unknown="deny")
+    assert isinstance(advice, Advice)
+    assert advice.where == "spec.containers[c0].image"
+    assert "NVIDIA_REQUIRE_CUDA is not met by 1 node with NVIDIA-A100-SXM4-80GB, driver 545.23.08" in advice.found
+    disabled = [{"name": "NVIDIA_DISABLE_REQUIRE", "value": "true"}]
+    assert told(pod(container("c0", gpus=1, image=CUDA_12, env=disabled)), facts, unknown="deny") == []
+
+
+def test_a_label_that_cannot_be_read_is_unknown_and_named():
+    facts = cluster({"nvidia.com/gpu.product": "Tesla-T4", DRIVER: "about-550"})
+    (violation,) = told(gpu_pod(CUDA_12), facts, unknown="deny")
+    assert isinstance(violation, Violation)
+    assert "about-550" in violation.found
+    assert told(gpu_pod(CUDA_12), facts) == []
+
+
+def test_an_image_that_cannot_be_read_is_unknown_and_named():
+    (violation,) = told(gpu_pod("Not An Image"), cluster(H100), unknown="deny")
+    assert isinstance(violation, Violation)
+    assert "Not An Image" in violation.found
