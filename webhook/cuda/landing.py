@@ -8,9 +8,10 @@ from webhook.cuda.evidence import Claims, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
+from webhook.cuda.remedies import remedy
 from webhook.cuda.steering import Steering, foreseen, steer
 from webhook.cuda.suggestions import suggest
-from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, judge_without_gate, remedy
+from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, judge_without_gate
 from webhook.model.node import NodeClass
 
 _WORST_FIRST = (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ONLY, Verdict.COMPATIBLE)

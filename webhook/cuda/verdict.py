@@ -1,4 +1,4 @@
-"""Whether an image runs on nodes, and what would help where it does not."""
+"""Whether an image runs on nodes."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -8,9 +8,8 @@ from webhook.cuda.finding import Cause, Verdict
 from webhook.cuda.gate import Gate, legacy_gate
 from webhook.cuda.need import Kind, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.remedies import remedy
 
-__all__ = ("Cause", "Judgement", "Verdict", "judge", "judge_without_gate", "remedy")
+__all__ = ("Cause", "Judgement", "Verdict", "judge", "judge_without_gate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,8 @@ class Settings(RuleSettings):
 
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:
-        """`images`, the longest glob first."""
-        return tuple(sorted(self.images.items(), key=lambda item: (-len(item[0]), item[0])))
+        """`images` as evidence takes them, hashable."""
+        return tuple(self.images.items())
 
 
 @dataclass(frozen=True, slots=True)
