@@ -44,6 +44,7 @@ bench: $(READY) ## Measure; docs/performance.md says what with
 docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md
 	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
+	$(BIN)/gpu-policy policy schema --kind GPUQuotaPots > docs/quotas-schema.json
 	$(BIN)/gpu-policy cuda docs > docs/cuda.md
 	$(BIN)/python -m deploy.generate
 

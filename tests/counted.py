@@ -1,6 +1,7 @@
 """Metrics as a replica shows them after every kind of event, and what stands on the page."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -8,12 +9,16 @@ from prometheus_client.samples import Sample
 from tests.reviews import FACTS, INJECTING, policies, request, wanting_pod
 from webhook.admission import phases
 from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics
+from webhook.admission.quota_metrics import QuotaMetrics
+from webhook.ledger.keeper import Usage
+from webhook.quota.quota import Limit, Measure, Quota, Scope
 
 DAY = 86400.0
+LIMITS = (Limit(Measure.GPUS, "", Fraction(8)), Limit(Measure.MODEL, "H100", Fraction(4)))
 
 
 def counted() -> Metrics:
-    """The metrics of a replica that has judged pods in two namespaces, looked up images and met every fault."""
+    """The metrics of a replica that has judged pods of two namespaces, looked images up, kept a quota and met faults."""
     metrics = Metrics()
     metrics.watch_readiness(lambda: True)
     metrics.watch_facts(lambda: 7.0, lambda: True)
@@ -24,6 +29,13 @@ def counted() -> Metrics:
     metrics.watch_images(lambda: 40, lambda: 2, lambda: True)
     for result in LOOKUP_RESULTS:
         metrics.image_lookup(result)
+    quota = Quota(Scope.NAMESPACE, "team-one", ("team-one",), LIMITS)
+    usage = {quota.key: Usage(quota, dict.fromkeys(LIMITS, Fraction(17, 7)), entries=3)}
+    quotas = QuotaMetrics(metrics.registry, lambda: usage, lambda: 5.0)
+    quotas.reserved(quota.key, 0.004)
+    quotas.looked_up(0.02)
+    for count in (quotas.conflicted, quotas.failed, quotas.refused):
+        count(quota.key)
     metrics.policies("abc", is_current=True, failures=0)
     for reason in REASONS:
         metrics.error(reason)

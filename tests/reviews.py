@@ -2,16 +2,23 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jsonpatch
 
+from tests.ledger.small_cluster import LateView, Truth
 from webhook.admission.phases import Decision
 from webhook.admission.review import Request, parse
+from webhook.audit.simulate import Surroundings
 from webhook.cluster.snapshot import Snapshot
+from webhook.ledger.ledger import Means
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.memory import MemoryStore
+from webhook.ledger.store import SeenPod
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.rules import RULES
+from webhook.rules.rule import Facts
 
 NAMESPACE = "team"
 BY_KEY = {rule.key: rule for rule in RULES}
@@ -133,6 +140,16 @@ def policy(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", nam
 def policies(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce") -> PolicySet:
     """The same policy for every namespace."""
     return PolicySet.of(policy(rules, mode=mode), {})
+
+
+def against(policies: PolicySet, facts: Facts = FACTS, pods: Iterable[SeenPod] = ()) -> Surroundings:
+    """What objects are reviewed against on the command line; these pods count against quotas already."""
+    truth = Truth()
+    for pod in pods:
+        truth.store(pod)
+    view = LateView(truth)
+    view.catch_up()
+    return Surroundings(policies, facts, Ledgers(Means(MemoryStore(), view)))
 
 
 def review(

@@ -326,4 +326,13 @@ def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
                 _some(("*", "registry.example.com/*", "nvidia/*:1?.*")), _some(("none", "12.8", "13"))
             ),
         ),
+        "gpuQuota": _map(
+            gpus=_some((0, 1, 8, "7/2")),
+            byModel=st.dictionaries(_some(("T4", "H100", "A100-80GB")), _some((0, 4, "1/7"))),
+            byResource=st.dictionaries(_some(("nvidia.com/gpu", "nvidia.com/mig-1g.10gb")), st.integers(0, 4)),
+            unspecifiedModel=_some(("count", "deny")),
+            weights=st.dictionaries(_some(("nvidia.com/gpu.shared", "amd.com/gpu")), _some((2, "1/4"))),
+            onLedgerFailure=_some(("deny", "allow")),
+            models=_some(({}, {"T4": {"pool": ["gpu"]}})),
+        ),
     }[key]

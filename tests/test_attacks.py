@@ -16,6 +16,7 @@ from tests.reviews import (
     FACTS,
     INJECTING,
     WORKLOADS,
+    against,
     container,
     env,
     patched,
@@ -139,7 +140,7 @@ def test_A4_webhook_and_review_give_one_answer(namespace: str, raw: dict[str, An
     using = PolicySet.of(ENFORCED.default, {"exempt": lax, "exempt-*": lax})
     raw = copy.deepcopy(raw)
     raw["metadata"]["namespace"] = namespace
-    (item,) = review([Document("f", 1, 1, raw)], "default", using, FACTS).items
+    (item,) = review([Document("f", 1, 1, raw)], "default", against(using)).items
     mutated = mutate(raw, using=using, namespace=namespace)
     refused = not mutated.answer.is_allowed
     if not refused:
@@ -234,7 +235,7 @@ def test_A8_no_answer_needs_the_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
-    schema = json.loads((ROOT / "docs" / "policy-schema.json").read_text())
+    schemas = [json.loads((ROOT / "docs" / f"{name}-schema.json").read_text()) for name in ("policy", "quotas")]
     keys: set[str] = set()
 
     def collect(value: Any) -> None:
@@ -246,8 +247,8 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
             for inner in value:
                 collect(inner)
 
-    collect(schema)
-    assert {"tolerations", "maxPerPod"} <= keys
+    collect(schemas)
+    assert {"tolerations", "maxPerPod", "pots"} <= keys
     words = ("url", "uri", "host", "service", "token", "secret", "cel", "jmespath", "script", "call", "context")
     assert not [key for key in keys if any(word in key.lower() for word in words)]
 

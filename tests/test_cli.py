@@ -219,16 +219,38 @@ def test_show_prints_what_applies_to_a_namespace_as_a_policy_file(here: Path) ->
     assert yaml.safe_load(result.stdout)["spec"]["rules"]["gpuLimits"]["maxPerPod"] == 4
 
 
+def test_pots_are_counted_and_shown_with_the_namespaces_they_limit(here: Path) -> None:
+    head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
+    pots = "spec: {pots: [{name: a, namespaces: [team], gpus: 3}]}\n"
+    (here / "policies" / "_quotas.yaml").write_text(head + pots)
+    assert "policies: 1 policy, 1 pot of quota, hash " in run("policy", "check").stdout
+    assert "pot a of team: GPUs 3 (enforce, from _quotas.yaml)" in run("policy", "show", "team").stdout
+    assert "pot a" not in run("policy", "show", "other").stdout
+
+
+def test_a_mistake_in_pots_is_told_with_file_line_and_key(here: Path) -> None:
+    (here / "policies" / "_quotas.yaml").write_text("kind: GPUQuotaPots\n")
+    result = run("policy", "check")
+    assert result.exit_code == 2
+    assert "policies/_quotas.yaml:1: spec: missing; write a map" in result.stderr
+
+
 def test_schema_is_json() -> None:
     assert json.loads(run("policy", "schema").stdout)["type"] == "object"
 
 
 @pytest.mark.parametrize(
-    ("command", "file"), [("schema", "docs/policy-schema.json"), ("docs", "docs/rules.md")], ids=["schema", "docs"]
+    ("command", "file"),
+    [
+        ("schema", "docs/policy-schema.json"),
+        ("schema --kind GPUQuotaPots", "docs/quotas-schema.json"),
+        ("docs", "docs/rules.md"),
+    ],
+    ids=["schema", "schema of quotas", "docs"],
 )
 def test_generated_documents_are_up_to_date(command: str, file: str) -> None:
     """`make docs` writes them."""
-    assert run("policy", command).stdout == (ROOT / file).read_text(encoding="utf-8")
+    assert run("policy", *command.split()).stdout == (ROOT / file).read_text(encoding="utf-8")
 
 
 def test_certs_makes_files_and_leaves_good_ones_alone(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ VIOLATED = {
     "gpuLimits": ({"maxPerPod": 1}, pod(2)),
     "visibleDevices": ({}, pod(spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})),
     "cudaDriver": (INJECTING["cudaDriver"], pod(1, spec={"nodeSelector": {"desk": "470"}})),
+    "gpuQuota": ({"gpus": 1}, pod(2)),
 }
 ADVISED = {
     "runtimeClass": ({"whenMissing": "warn"}, pod(1)),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.reviews import container, env, patched, pod, request
+from tests.reviews import against, container, env, patched, pod, request
 from webhook.admission import phases
 from webhook.audit.documents import read_all
 from webhook.audit.simulate import Item, review
@@ -27,7 +27,7 @@ FILES = sorted(EXAMPLES.glob("[0-9]*.yaml"))
 def example(number: int) -> Item:
     (file,) = [file for file in FILES if file.name.startswith(f"{number}-")]
     with Path("/dev/null").open("rb") as nothing:
-        (item,) = review(list(read_all([str(file)], nothing)), "default", POLICIES, FACTS).items
+        (item,) = review(list(read_all([str(file)], nothing)), "default", against(POLICIES, FACTS)).items
     return item
 
 
@@ -47,8 +47,26 @@ def test_visible_devices_is_shipped_in_mode_warn_and_the_rest_enforced() -> None
 @pytest.mark.parametrize("file", sorted((ROOT / "policies").glob("*.yaml")), ids=lambda file: file.name)
 def test_every_file_tells_editors_its_schema(file: Path) -> None:
     first, *_ = file.read_text().splitlines()
-    assert first == "# yaml-language-server: $schema=../docs/policy-schema.json"
+    schema = "quotas-schema.json" if file.name == "_quotas.yaml" else "policy-schema.json"
+    assert first == f"# yaml-language-server: $schema=../docs/{schema}"
     assert (file.parent / first.partition("=")[2]).is_file()
+
+
+def test_no_quota_holds_until_somebody_writes_one() -> None:
+    assert (POLICIES.pots, POLICIES.quotas_for("anything")) == ((), ())
+
+
+def test_the_example_of_pots_holds_once_its_marks_of_comment_are_gone(tmp_path: Path) -> None:
+    text = (ROOT / "policies" / "_quotas.yaml").read_text()
+    (tmp_path / "_quotas.yaml").write_text(text.replace("  pots: []\n", "").replace("\n  # ", "\n  "))
+    (pot,) = load(tmp_path).pots
+    assert (pot.quota.name, pot.quota.patterns) == ("research", ("physics", "research-*"))
+    assert {limit.name: int(limit.hard) for limit in pot.quota.limits} == {
+        "": 16,
+        "H100": 4,
+        "T4": 16,
+        "nvidia.com/mig-1g.10gb": 14,
+    }
 
 
 @pytest.mark.parametrize("namespace", ["gpu-operator", "nvidia-gpu-operator", "kube-amd-gpu", "intel-gpu"])

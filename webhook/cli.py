@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from webhook.cuda_command import cuda
-from webhook.inputs import facts_of, fail, load_policies
+from webhook.inputs import facts_of, fail, ledgers_of, load_policies
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
+from webhook.quota_command import quota
 from webhook.serving import serve
 
 
@@ -26,6 +27,7 @@ def main() -> None:
 
 main.add_command(serve)
 main.add_command(cuda)
+main.add_command(quota)
 
 
 @main.command()
@@ -55,7 +57,8 @@ def review(
     facts = source.facts
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
-    reviewed = simulate.review(list(read_all(paths, sys.stdin.buffer)), namespace, policy_set, facts)
+    surroundings = simulate.Surroundings(policy_set, facts, ledgers_of(inventory, kubeconfig))
+    reviewed = simulate.review(list(read_all(paths, sys.stdin.buffer)), namespace, surroundings)
     source.close()
     if output == "json":
         click.echo(as_json.render(reviewed), nl=False)
@@ -133,26 +136,31 @@ def check(policies: Path, directory: Path | None) -> None:
     policy_set = load_policies(directory or policies)
     for notice in policy_set.notices:
         click.echo(f"note: {notice}", err=True)
-    count = len(policy_set.policies)
-    click.echo(f"{directory or policies}: {count} {'policy' if count == 1 else 'policies'}, hash {policy_set.hash}")
+    count, pots = len(policy_set.policies), len(policy_set.pots)
+    counted = f"{count} {'policy' if count == 1 else 'policies'}"
+    if pots:
+        counted += f", {pots} {'pot' if pots == 1 else 'pots'} of quota"
+    click.echo(f"{directory or policies}: {counted}, hash {policy_set.hash}")
 
 
 @policy.command()
 @POLICIES
 @click.argument("namespace")
 def show(policies: Path, namespace: str) -> None:
-    """Print what applies to a namespace, and which file each rule comes from."""
+    """Print what applies to a namespace, its quotas included, and which file each rule comes from."""
     from webhook.policy.show import explain
 
     click.echo(explain(load_policies(policies), namespace), nl=False)
 
 
 @policy.command()
-def schema() -> None:
-    """Print the JSON Schema of policy files, for editors."""
+@click.option("--kind", type=click.Choice(["GPUPolicy", "GPUQuotaPots"]), default="GPUPolicy", show_default=True)
+def schema(kind: str) -> None:
+    """Print the JSON Schema of policy files, or of _quotas.yaml (GPUQuotaPots), for editors."""
+    from webhook.policy.pots import quotas_schema_text
     from webhook.policy.schema import policy_schema_text
 
-    click.echo(policy_schema_text(), nl=False)
+    click.echo(policy_schema_text() if kind == "GPUPolicy" else quotas_schema_text(), nl=False)
 
 
 @policy.command()

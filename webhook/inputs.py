@@ -10,13 +10,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 if TYPE_CHECKING:
+    from webhook.cluster.inventory import Inventory
     from webhook.cluster.source import FactsSource
+    from webhook.cluster.static_pods import StaticPods
+    from webhook.ledger.ledgers import Ledgers
     from webhook.policy.policy_set import PolicySet
 
 UNUSABLE = 2
@@ -68,13 +72,40 @@ def load_policies(directory: Path) -> "PolicySet":
 
 def load_inventory(path: Path) -> "FactsSource":
     """Facts from an inventory file, or what is wrong with it and exit status 2."""
-    from webhook.cluster import inventory
     from webhook.cluster.source import StaticFacts
 
+    return StaticFacts(_inventory(path).snapshot)
+
+
+def inventory_pods(path: Path) -> "StaticPods":
+    """The pods of an inventory file that count against quotas, or what is wrong with it and exit status 2."""
+    return _inventory(path).pods
+
+
+@lru_cache(maxsize=1)
+def _inventory(path: Path) -> "Inventory":
+    """What a command reads of a file in several places, read once."""
+    from webhook.cluster import inventory
+
     try:
-        return StaticFacts(inventory.load_inventory(path))
+        return inventory.read_inventory(path)
     except inventory.InventoryError as error:
         fail(str(error))
+
+
+def ledgers_of(inventory: Path | None, kubeconfig: Path | None) -> "Ledgers":
+    """Ledgers in memory, for one command, begun with the pods of a file, of a cluster, or with none."""
+    from webhook.cluster.static_pods import StaticPods
+    from webhook.ledger.ledger import Means
+    from webhook.ledger.ledgers import Ledgers
+    from webhook.ledger.memory import MemoryStore
+
+    if kubeconfig is None:
+        return Ledgers(Means(MemoryStore(), StaticPods() if inventory is None else inventory_pods(inventory)))
+    from webhook.cluster.api_server import ApiServer
+    from webhook.cluster.pods import LivePods
+
+    return Ledgers(Means(MemoryStore(), LivePods(ApiServer(kubeconfig))))
 
 
 def check_registration(path: Path) -> None:

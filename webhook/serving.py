@@ -15,14 +15,16 @@ from webhook.inputs import (
     check_registries,
     check_source_of_facts,
     fail,
+    inventory_pods,
     load_inventory,
     load_policies,
     run_apart,
 )
-from webhook.installation.settings import ImageSettings, InstallationSettings, KeptCertificates
+from webhook.installation.settings import ImageSettings, InstallationSettings, KeptCertificates, QuotaSettings
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
 
 if TYPE_CHECKING:
+    from webhook.admission.quota_desk import QuotaParts
     from webhook.admission.replica import Replica
 
 
@@ -74,6 +76,20 @@ if TYPE_CHECKING:
     metavar="NAMESPACE/NAME",
     help="Share what is found with the other replicas, in this ConfigMap.",
 )
+@click.option(
+    "--quota-ledgers",
+    metavar="NAMESPACE",
+    help="Namespace in which the replicas keep the ledgers of quotas; without it no pod can be entered in one. With "
+    "--inventory they are kept in memory.",
+)
+@click.option(
+    "--quota-in-flight-seconds",
+    type=click.FloatRange(5, 3600),
+    default=90.0,
+    show_default=True,
+    help="How long a pod may take from our answer until it is stored: the API server's --request-timeout and a margin. "
+    "For so long a quota is held by a pod that never comes.",
+)
 @click.option("--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA.")
 @click.option(
     "--client-name", "client_names", multiple=True, help="Of those, only ones of this CN or DNS name; repeatable."
@@ -123,6 +139,8 @@ def serve(
     registries: Path | None,
     registry_credentials: Path | None,
     image_results: str | None,
+    quota_ledgers: str | None,
+    quota_in_flight_seconds: float,
     client_ca: Path | None,
     client_names: tuple[str, ...],
     host: str,
@@ -154,6 +172,11 @@ def serve(
     images = _image_settings(registries, registry_credentials, image_results, kubeconfig)
     if images is not None and images.results is not None and inventory is not None:
         fail("--image-results is about a cluster; with --inventory there is none")
+    quotas = None
+    if quota_ledgers is not None:
+        if inventory is not None:
+            fail("--quota-ledgers is about a cluster; with --inventory the ledgers are kept in memory")
+        quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
     run_apart(partial(_check, policies, inventory, registration, certificate_names, images))
     check_source_of_facts(inventory, kubeconfig)
     if installation is not None:
@@ -172,7 +195,7 @@ def serve(
         drain_seconds=drain_seconds,
         keepalive_seconds=idle_seconds,
     )
-    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation, images)
+    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation, images, quotas)
     run_server(settings, sources)
 
 
@@ -245,6 +268,7 @@ def _replica(
     namespace_series: int,
     installation: InstallationSettings | None,
     images: ImageSettings | None,
+    quotas: QuotaSettings | None,
 ) -> "Replica":
     """The replica, made in the worker process: only there is the weight of what it imports."""
     from webhook.admission.replica import Replica, Sources
@@ -260,4 +284,22 @@ def _replica(
 
         look_ups = look_ups_of(images)
     sources = Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
-    return Replica(sources, namespace_series=namespace_series, images=look_ups, companions=companions)
+    return Replica(
+        sources,
+        namespace_series=namespace_series,
+        images=look_ups,
+        quotas=_quota_parts(quotas, inventory),
+        companions=companions,
+    )
+
+
+def _quota_parts(settings: QuotaSettings | None, inventory: Path | None) -> "QuotaParts | None":
+    if settings is not None:
+        from webhook.installation.quotas import quota_parts_of
+
+        return quota_parts_of(settings)
+    if inventory is None:
+        return None
+    from webhook.installation.quotas import quota_parts_from
+
+    return quota_parts_from(inventory_pods(inventory))

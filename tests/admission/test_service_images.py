@@ -7,6 +7,7 @@ import pytest
 
 from tests.reviews import FACTS, pod, request
 from webhook.admission.metrics import Metrics
+from webhook.admission.quotas import Patience
 from webhook.admission.replica import Replica, Sources
 from webhook.admission.service import Service
 from webhook.cluster.source import StaticFacts
@@ -40,7 +41,7 @@ def test_both_phases_ask_about_the_images_of_a_gpu_pod_for_its_namespace(phase: 
     images = Remembering()
     service = Service(PolicyStore(ROOT / "policies"), StaticFacts(FACTS), Metrics(), images)
     asked: Any = getattr(service, phase)
-    asked(request(pod(1), namespace="team-a"), FACTS)
+    asked(request(pod(1), namespace="team-a"), FACTS, Patience())
     assert images.asked == {("registry.example.com/train:1", "team-a")}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.reviews import FACTS, pod, policies, policy, requests_only, workload
+from tests.reviews import against, pod, policies, policy, requests_only, workload
 from webhook.audit import as_diff, as_json, as_text
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.simulate import ReviewList, review
@@ -22,7 +22,7 @@ ANNOTATIONS = {"gpupolicy.dev/injected": "tolerations", "gpupolicy.dev/policy": 
 
 def reviewed(*objects: Any, errors: tuple[DocumentError, ...] = (), using: PolicySet = USING) -> ReviewList:
     documents = [Document("a.yaml", number, 1, obj) for number, obj in enumerate(objects, start=1)]
-    return review([*documents, *errors], "default", using, FACTS)
+    return review([*documents, *errors], "default", against(using))
 
 
 def text(result: ReviewList, width: int = 80) -> str:

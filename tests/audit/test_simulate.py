@@ -10,6 +10,7 @@ from tests.reviews import (
     FACTS,
     INJECTING,
     WORKLOADS,
+    against,
     env,
     patched,
     pod,
@@ -31,7 +32,7 @@ ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
 
 def reviewed(*objects: Any, using: PolicySet = ENFORCED, namespace: str = "default") -> ReviewList:
     documents = [Document("f", number, number, obj) for number, obj in enumerate(objects, start=1)]
-    return review(documents, namespace, using, FACTS)
+    return review(documents, namespace, against(using))
 
 
 def only(obj: Any, **kwargs: Any) -> Item:
@@ -129,7 +130,7 @@ def test_a_name_cannot_drive_a_terminal() -> None:
 )
 def test_the_exit_status_is_the_worst_that_happened(objects: Any, errors: Any, status: int) -> None:
     documents = [*(Document("f", 1, 1, obj) for obj in objects), *errors]
-    assert review(documents, "default", ENFORCED, FACTS).exit_status == status
+    assert review(documents, "default", against(ENFORCED)).exit_status == status
 
 
 @pytest.mark.parametrize(("mode", "allowed"), [("enforce", False), ("warn", True), ("audit", True)])
@@ -225,7 +226,7 @@ def test_shapes_of_real_manifests_are_reviewed(resources: str, rest: str, spec: 
     ],
 )
 def test_unknown_shapes_are_left_alone(text: str) -> None:
-    result = review(list(read_text(text, "f")), "default", ENFORCED, FACTS)
+    result = review(list(read_text(text, "f")), "default", against(ENFORCED))
     assert ([item.policy for item in result.items], result.errors, result.exit_status) == ([""], (), 0)
 
 

@@ -20,6 +20,7 @@ spec:
     gpuLimits: {mode: enforce, maxPerPod: 8}
     visibleDevices: {mode: enforce}
     cudaDriver: {mode: enforce}
+    gpuQuota: {mode: enforce, gpus: 1000, byModel: {H100: 500, T4: 500}}
 """
 
 

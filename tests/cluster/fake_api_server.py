@@ -3,7 +3,7 @@
 import json
 import socket
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import yaml
 
 NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
@@ -23,6 +24,7 @@ class Request(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: "FakeApiServer"
+    body: Any = None
 
     def do_GET(self) -> None:
         """Answer with what stands in for the path, else as an API server does."""
@@ -30,7 +32,21 @@ class Request(BaseHTTPRequestHandler):
         query = dict(parse_qsl(url.query))
         self.server.seen.append((url.path, query))
         answer = self.server.instead_of_watch.get(url.path) if "watch" in query else None
-        (answer or self.server.instead.get(url.path) or self.server.answer)(self, url.path, query)
+        (answer or self._instead(url.path) or self.server.answer)(self, url.path, query)
+
+    def do_POST(self) -> None:
+        """Answer with what stands in for the path; `body` is what was sent."""
+        url = urlsplit(self.path)
+        self.body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.sent.append((self.command, url.path, self.body))
+        answer = self._instead(url.path) or always(404, b"404 page not found\n")
+        answer(self, url.path, dict(parse_qsl(url.query)))
+
+    do_PUT = do_DELETE = do_POST  # noqa: N815  # named by http.server
+
+    def _instead(self, path: str) -> "Answer | None":
+        under = (answer for prefix, answer in self.server.under.items() if path.startswith(prefix))
+        return self.server.instead.get(path) or next(under, None)
 
     def send(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         """A whole answer; bytes as they are, anything else as JSON."""
@@ -59,18 +75,22 @@ Answer = Callable[[Request, str, dict[str, str]], None]
 
 
 class FakeApiServer(ThreadingHTTPServer):
-    """Lists and watches of nodes and runtime classes. `seen` holds path and query of every request."""
+    """Lists and watches of nodes, runtime classes and pods. `seen` holds path and query of every request."""
 
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Request)
-        self.objects: dict[str, list[dict[str, Any]]] = {NODES: [], RUNTIME_CLASSES: []}
+        self.objects: dict[str, list[dict[str, Any]]] = {NODES: [], RUNTIME_CLASSES: [], PODS: []}
         self.instead: dict[str, Answer] = {}
         """What stands in for a path, for lists and watches."""
+        self.under: dict[str, Answer] = {}
+        """What stands in for all paths that begin so."""
         self.instead_of_watch: dict[str, Answer] = {}
         self.seen: list[tuple[str, dict[str, str]]] = []
+        self.sent: list[tuple[str, str, Any]] = []
+        """Method, path and body of every request that was sent with one."""
         self.closing = Event()
         self._events: dict[str, list[Queue[bytes]]] = defaultdict(list)
         self._sockets: list[socket.socket] = []
@@ -88,13 +108,13 @@ class FakeApiServer(ThreadingHTTPServer):
 
     def answer(self, request: Request, path: str, query: dict[str, str]) -> None:
         """What an API server would answer."""
-        if path not in self.objects:
+        if path not in self.objects and path.endswith("/pods"):
+            namespace = path.split("/")[-2]
+            request.send(200, self._page([p for p in self.objects[PODS] if namespace_of(p) == namespace], query))
+        elif path not in self.objects:
             request.send(200, {"major": "1"})
         elif "watch" not in query:
-            start, limit = int(query.get("continue", "0")), int(query["limit"])
-            rest = {"continue": str(start + limit)} if start + limit < len(self.objects[path]) else {}
-            items = self.objects[path][start : start + limit]
-            request.send(200, {"kind": "List", "metadata": {"resourceVersion": "100", **rest}, "items": items})
+            request.send(200, self._page(self.objects[path], query))
         else:
             events: Queue[bytes] = Queue()
             self._events[path].append(events)
@@ -105,6 +125,12 @@ class FakeApiServer(ThreadingHTTPServer):
                     request.go_on(content)
                     if not content:
                         return
+
+    def _page(self, objects: Sequence[Any], query: Mapping[str, str]) -> dict[str, Any]:
+        start, limit = int(query.get("continue", "0")), int(query["limit"])
+        rest = {"continue": str(start + limit)} if start + limit < len(objects) else {}
+        items = objects[start : start + limit]
+        return {"kind": "List", "metadata": {"resourceVersion": "100", **rest}, "items": items}
 
     def tell(self, path: str, content: bytes) -> None:
         """Send these bytes to whoever watches; none at all end the watches."""
@@ -144,6 +170,11 @@ class FakeApiServer(ThreadingHTTPServer):
 
     def handle_error(self, *arguments: object) -> None:
         """Clients go away; that is what they are tested for."""
+
+
+def namespace_of(found: Any) -> object:
+    """The namespace of an object, if it is one."""
+    return found.get("metadata", {}).get("namespace") if isinstance(found, dict) else None
 
 
 @contextmanager

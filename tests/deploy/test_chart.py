@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.generate import CHART, DEFAULT_POLICIES, INSTALL, POLICIES, chart_files, helm, install_manifest, render
+from deploy.generate import (
+    CHART,
+    DEFAULT_POLICIES,
+    FLOW_CONTROL,
+    INSTALL,
+    POLICIES,
+    chart_files,
+    flow_control_manifest,
+    helm,
+    install_manifest,
+    render,
+)
 from tests.deploy.manifests import needs_helm, shipped
 from tests.deploy.value_sets import EXISTING, value_sets
 
@@ -37,8 +48,9 @@ def test_the_chart_and_the_project_are_of_one_version() -> None:
 
 
 @needs_helm
-def test_install_yaml_is_what_the_chart_makes() -> None:
+def test_the_plain_manifests_are_what_the_chart_makes() -> None:
     assert install_manifest() == INSTALL.read_text(), "run `python -m deploy.generate`"
+    assert flow_control_manifest() == FLOW_CONTROL.read_text(), "run `python -m deploy.generate`"
 
 
 @pytest.mark.parametrize("file", chart_files(), ids=lambda file: file.name)

@@ -6,13 +6,16 @@ import pytest
 
 from deploy.generate import INSTALL_VALUES, render
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, value_sets
+from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, UNCOUNTED, value_sets
 
 CLUSTER_WIDE = {
     "ClusterRole",
     "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "FlowSchema",
     "MutatingWebhookConfiguration",
     "Namespace",
+    "PriorityLevelConfiguration",
     "ValidatingWebhookConfiguration",
 }
 
@@ -49,8 +52,9 @@ def test_no_hook_and_no_policy_keeps_an_object_from_being_uninstalled(values: di
     ],
 )
 def test_everything_is_named_after_the_release(release: str, values: dict[str, Any], expected: str) -> None:
+    """A custom resource has the name of what it defines."""
     objects = Objects.read(render(values, release=release))
-    names = {document["metadata"]["name"] for document in objects}
+    names = {one["metadata"]["name"] for one in objects if one["kind"] != "CustomResourceDefinition"}
     assert {name for name in names if not name.startswith(f"{expected}-")} == {expected}
     assert {"Service", "Deployment", "ServiceAccount"} <= {
         one["kind"] for one in objects if one["metadata"]["name"] == expected
@@ -62,8 +66,8 @@ def test_the_shipped_manifest_brings_its_namespace_first_and_its_registration_la
     kinds = [document["kind"] for document in shipped()]
     assert kinds[0] == "Namespace"
     assert kinds[-2:] == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
-    for earlier, later in (("ServiceAccount", "Deployment"), ("Secret", "Deployment"), ("ConfigMap", "Deployment")):
-        assert kinds.index(earlier) < kinds.index(later)
+    for needed in ("ServiceAccount", "Secret", "ConfigMap", "CustomResourceDefinition", "Role"):
+        assert kinds.index(needed) < kinds.index("Deployment")
 
 
 @needs_helm
@@ -79,11 +83,11 @@ def test_the_namespace_is_as_strict_as_the_pods_allow(level: str, *, shares: boo
 
 
 def rights(objects: Objects) -> set[tuple[str, str, str, str]]:
-    """(kind of role, resource, its name or *, verb)"""
+    """(kind of role, resource, its name or *, verb), of the roles that the replicas have"""
     return {
         (role["kind"], resource, name, verb)
         for role in objects
-        if role["kind"] in {"Role", "ClusterRole"}
+        if role["kind"] in {"Role", "ClusterRole"} and not role["metadata"]["name"].endswith("-view")
         for rule in role["rules"]
         for resource in rule["resources"]
         for name in rule.get("resourceNames", ["*"])
@@ -94,6 +98,11 @@ def rights(objects: Objects) -> set[tuple[str, str, str, str]]:
 READING = {("ClusterRole", name, "*", verb) for name in ("nodes", "runtimeclasses") for verb in ("list", "watch")} | {
     ("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")
 }
+COUNTING = (
+    {("ClusterRole", "pods", "*", verb) for verb in ("get", "list", "watch")}
+    | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
+    | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
+)
 KEEPING = {
     ("ClusterRole", "mutatingwebhookconfigurations", "gpu-policy", "update"),
     ("ClusterRole", "validatingwebhookconfigurations", "gpu-policy", "update"),
@@ -108,11 +117,13 @@ SHARING = {("Role", "configmaps", "gpu-policy-images", verb) for verb in ("get",
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        pytest.param(SELF, READING | KEEPING, id="self"),
-        pytest.param(CERT_MANAGER, READING, id="certManager"),
-        pytest.param(EXISTING, READING, id="existing"),
-        pytest.param(LOOKING_UP, READING | KEEPING | SHARING, id="look-ups"),
-        pytest.param(LOOKING_UP | CERT_MANAGER, READING | SHARING, id="look-ups alone"),
+        pytest.param(SELF, READING | COUNTING | KEEPING, id="self"),
+        pytest.param(CERT_MANAGER, READING | COUNTING, id="certManager"),
+        pytest.param(EXISTING, READING | COUNTING, id="existing"),
+        pytest.param(LOOKING_UP, READING | COUNTING | KEEPING | SHARING, id="look-ups"),
+        pytest.param(LOOKING_UP | CERT_MANAGER, READING | COUNTING | SHARING, id="look-ups, certManager"),
+        pytest.param(UNCOUNTED, READING | KEEPING, id="without quotas"),
+        pytest.param(UNCOUNTED | CERT_MANAGER, READING, id="without quotas, certManager"),
     ],
 )
 def test_replicas_may_write_only_what_they_keep(values: Raw, expected: set[Any]) -> None:

@@ -120,6 +120,13 @@ def test_pods_are_replaced_only_for_what_they_cannot_take_up_as_they_run(
 
 # Policies
 
+POTS = """
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUQuotaPots
+metadata: {name: _quotas}
+spec: {pots: [{name: research, namespaces: [physics, "research-*"], gpus: 16}]}
+"""
+
 
 @needs_helm
 def test_all_policies_are_files_of_one_directory(tmp_path: Path) -> None:
@@ -137,6 +144,15 @@ def test_an_inline_file_takes_the_place_of_a_default() -> None:
     data = rendered({"policies": {"inline": {"_default.yaml": TEAM}}}).one("ConfigMap", "gpu-policy-policies")["data"]
     assert data["_default.yaml"] == TEAM
     assert "gpu-operator.yaml" in data
+
+
+@needs_helm
+def test_pots_of_quota_are_given_like_any_other_file_and_none_is_there_before(tmp_path: Path) -> None:
+    for values, pots in (({}, []), ({"policies": {"inline": {"_quotas.yaml": POTS}}}, ["research"])):
+        data = rendered(values).one("ConfigMap", "gpu-policy-policies")["data"]
+        for name, text in data.items():
+            (tmp_path / name).write_text(text)
+        assert [bound.quota.name for bound in load(tmp_path).pots] == pots
 
 
 @needs_helm

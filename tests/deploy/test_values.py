@@ -117,6 +117,8 @@ def test_the_value_sets_of_the_tests_leave_no_value_out() -> None:
         pytest.param({"policies": {"inline": {"team-vision": TEXT}}}, "team-vision", id="a file without ending"),
         pytest.param({"certificates": {"source": "cert-manager"}}, "source", id="a source unknown here"),
         pytest.param({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable", id="no node could be drained"),
+        pytest.param({"quota": {"inFlightSeconds": 5}}, "inFlightSeconds", id="less than an admission may take"),
+        pytest.param({"flowControl": {"concurrencyShares": 0}}, "concurrencyShares", id="no part at all"),
         pytest.param({"registries": {"extra": [{"hots": "a.example"}]}}, "hots", id="typo in a list"),
         pytest.param({"registries": {"presets": ["docker.oi"]}}, "docker.io", id="no preset"),
         pytest.param({"registries": {"extra": [{"host": "https://a.example"}]}}, "host", id="a URL for a host"),
@@ -182,6 +184,7 @@ def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: s
             id="an authority that is not there",
         ),
         pytest.param({"extraArgs": ["--port=9"]}, "extraArgs has --port", id="an argument twice"),
+        pytest.param({"extraArgs": ["--quota-ledgers=a"]}, "extraArgs has --quota-ledgers", id="another namespace"),
         pytest.param(
             {"webhook": {"matchConditions": "always"}, "kubeVersion": "1.26.4"},
             "Kubernetes 1.26.4 does not know them",

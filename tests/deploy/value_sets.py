@@ -17,6 +17,8 @@ EXISTING = {"certificates": {"source": "existing", "existing": {"secretName": "m
 
 LOOKING_UP: dict[str, Any] = {"registries": {"enabled": True}}
 
+UNCOUNTED: dict[str, Any] = {"quota": {"enabled": False}}
+
 TEAM = yaml.safe_dump(
     {
         "apiVersion": "gpupolicy.dev/v1alpha1",
@@ -160,6 +162,12 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
             "credentialsSecret": "registry-logins",
         },
         "networkPolicy": {"egress": {"registryPorts": [443, 8443], "registryCidrs": ["192.0.2.0/24"]}},
+    },
+    "no quotas": dict(UNCOUNTED),
+    "a second release, and a patient API server": {
+        "fullnameOverride": "gpu-policy-staging",
+        "quota": {"enabled": True, "crd": False, "inFlightSeconds": 330},
+        "flowControl": {"enabled": False, "concurrencyShares": 30},
     },
     "every pod is asked about": {
         "webhook": {

@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 import yaml
 
-from tests.deploy.manifests import shipped
+from deploy.generate import FLOW_CONTROL
+from tests.deploy.manifests import Objects, shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.objects import POLICIES
@@ -35,13 +36,16 @@ COLLECTIONS = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "ConfigMap": f"/api/v1/namespaces/{NAMESPACE}/configmaps",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "Deployment": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
     "EndpointSlice": f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices",
     "Endpoints": f"/api/v1/namespaces/{NAMESPACE}/endpoints",
+    "FlowSchema": "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
     "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "Node": "/api/v1/nodes",
     "Pod": f"/api/v1/namespaces/{NAMESPACE}/pods",
     "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+    "PriorityLevelConfiguration": "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
     "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
     "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
@@ -105,6 +109,8 @@ class Site:
         for manifest in install:
             if manifest["kind"] in COLLECTIONS and manifest["kind"] not in ("Secret", "Service", *unknown):
                 yield self._adapted(manifest)
+        if self.plane.version >= (1, 29):
+            yield from Objects.read(FLOW_CONTROL.read_text())
         yield {"kind": "Secret", "metadata": {"name": "gpu-policy-tls"}, "data": self.certificates()}
         ports = [{"port": self.webhook.port}]
         spec = {"type": "ExternalName", "externalName": "localhost", "ports": ports}

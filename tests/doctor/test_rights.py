@@ -31,6 +31,7 @@ def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
             id="a certificate of one's own",
         ),
         pytest.param({"registries": {"enabled": True}}, id="look-ups"),
+        pytest.param({"quota": {"enabled": False}}, id="no quotas"),
     ],
 )
 def test_the_rights_that_are_needed_are_those_that_the_chart_grants(values: dict[str, Any]) -> None:
@@ -39,4 +40,5 @@ def test_the_rights_that_are_needed_are_those_that_the_chart_grants(values: dict
         (right.verb, right.group, right.resource, right.name, right.namespace)
         for right in needed(Workload(objects.one("Deployment")), Place())
     }
-    assert asked == {right for role in (*objects.of("ClusterRole"), *objects.of("Role")) for right in granted(role)}
+    roles = [objects.one("ClusterRole", "gpu-policy"), *objects.of("Role")]
+    assert asked == {right for role in roles for right in granted(role)}

@@ -2,5 +2,6 @@
 
 from tests.doctor.fixtures import site, standing
 from tests.e2e.fixtures import completing, installation, make_namespace, webhook
+from tests.e2e.quota_fixtures import quotas
 
-__all__ = ["completing", "installation", "make_namespace", "site", "standing", "webhook"]
+__all__ = ["completing", "installation", "make_namespace", "quotas", "site", "standing", "webhook"]

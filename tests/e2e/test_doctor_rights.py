@@ -36,6 +36,7 @@ def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: S
         "policies",
         "references",
         "images",
+        "quotas",
         "replicas",
         "pods",
     }

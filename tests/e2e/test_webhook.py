@@ -14,6 +14,7 @@ from tests.e2e.control_plane import NODE_TOKEN, TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import ANNOTATION, Installation
 from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
+from tests.reviews import against
 from webhook.audit.documents import read_all
 from webhook.audit.simulate import review
 from webhook.cluster.snapshot import EMPTY
@@ -375,7 +376,7 @@ def test_review_agrees_with_the_api_server_on_the_examples(
     namespace = manifest["metadata"]["namespace"]
     if completing.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
         completing.plane.namespace(namespace)
-    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", load(completing.policies), EMPTY).items
+    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", against(load(completing.policies), EMPTY)).items
     status, said = apply(completing.plane, namespace, manifest, "--dry-run=server")
     assert (status == 0) == item.is_allowed, said
     for violation in item.violations:

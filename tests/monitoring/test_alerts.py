@@ -64,7 +64,7 @@ def test_an_alert_looks_only_at_metrics_and_labels_that_there_are(rule: dict[str
 
 @pytest.mark.parametrize("rule", ALERTS)
 def test_an_alert_says_how_bad_it_is_what_happened_and_where_to_read_on(rule: dict[str, Any]) -> None:
-    assert rule["labels"]["severity"] in ("warning", "critical")
+    assert rule["labels"]["severity"] in ("info", "warning", "critical")
     assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
     assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{rule['alert'].lower()}"
 

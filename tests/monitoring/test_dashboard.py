@@ -21,6 +21,8 @@ QUERIES = [
 ]
 METRICS = labels_by_name(counted().page()) | OF_THE_API_SERVER
 NOT_SHOWN = {
+    "gpu_policy_quota_ledger_duration_seconds_count",
+    "gpu_policy_quota_ledger_duration_seconds_sum",
     "gpu_policy_request_duration_seconds_count",
     "gpu_policy_request_duration_seconds_sum",
     "process_max_fds",

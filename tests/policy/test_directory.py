@@ -5,7 +5,7 @@ import threading
 import time
 from itertools import pairwise
 
-from webhook.policy.directory import SETTLED, fingerprint, read_directory
+from webhook.policy.directory import SETTLED, contents_of, fingerprint, read_directory
 
 
 def later() -> float:
@@ -55,6 +55,15 @@ def test_the_digest_follows_names_and_contents_only(policies) -> None:
     assert first == read_directory(policies.path).digest
     policies.policy("a", "gpuLimits: {mode: warn}")
     assert first != read_directory(policies.path).digest
+
+
+def test_files_that_were_read_elsewhere_are_those_that_a_directory_would_give(policies) -> None:
+    policies.policy("_default")
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    policies.write("README.md", "# Policies")
+    read = read_directory(policies.path)
+    assert [name for name, _ in read.files] == ["_default.yaml", "_quotas.yaml"]
+    assert contents_of(policies.path, {file.name: file.read_bytes() for file in policies.path.iterdir()}) == read
 
 
 def mount(directory, version, files) -> None:

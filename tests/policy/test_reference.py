@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from webhook.model.pod import Pod
+from webhook.policy.pots import INHERITED, quotas_schema_text
 from webhook.policy.reference import rules_reference, undocumented
 from webhook.policy.schema import policy_schema_text
 from webhook.rules import RULES
@@ -19,6 +20,19 @@ def test_the_reference_of_rules_is_up_to_date() -> None:
 def test_the_json_schema_is_up_to_date() -> None:
     stale = "docs/policy-schema.json is not what the rules say; run: gpu-policy policy schema > docs/policy-schema.json"
     assert (DOCS / "policy-schema.json").read_text() == policy_schema_text(), stale
+
+
+def test_the_json_schema_of_quotas_is_up_to_date() -> None:
+    stale = "docs/quotas-schema.json is not what pots say; run: gpu-policy policy schema --kind GPUQuotaPots > " + (
+        "docs/quotas-schema.json"
+    )
+    assert (DOCS / "quotas-schema.json").read_text() == quotas_schema_text(), stale
+
+
+def test_pots_are_explained_with_every_key_that_they_add_and_every_one_that_they_take_over() -> None:
+    text = rules_reference().partition("\n## Pots\n")[2]
+    assert all(f"| `{key}` |" in text for key in ("name", "namespaces", "mode"))
+    assert all(f"`{key}`" in text for key in INHERITED)
 
 
 def test_every_rule_and_every_setting_is_described() -> None:

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from webhook.policy.pots import pot_schema, quotas_schema, quotas_schema_text
 from webhook.policy.schema import part_at, policy_schema, policy_schema_text
 from webhook.rules import RULES
 
@@ -13,17 +16,22 @@ def walk(part):
             yield from walk(value)
 
 
-def test_the_schema_is_plain_json_in_draft_07_without_references_titles_or_nulls() -> None:
-    schema = json.loads(policy_schema_text())
+BOTH = pytest.mark.parametrize("text", [policy_schema_text(), quotas_schema_text()], ids=["policies", "quotas"])
+
+
+@BOTH
+def test_the_schema_is_plain_json_in_draft_07_without_references_titles_or_nulls(text) -> None:
+    schema = json.loads(text)
     assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
     parts = [part for part in walk(schema) if isinstance(part, dict)]
     assert not any("$ref" in part or "$defs" in part for part in parts)
     assert not any(part.get("type") == "null" or part.get("default", "") is None for part in parts)
 
 
-def test_every_map_with_known_keys_allows_no_others() -> None:
-    maps = [part for part in walk(policy_schema()) if isinstance(part, dict) and part.get("type") == "object"]
-    assert len(maps) > len(RULES)
+@BOTH
+def test_every_map_with_known_keys_allows_no_others(text) -> None:
+    maps = [part for part in walk(json.loads(text)) if isinstance(part, dict) and part.get("type") == "object"]
+    assert len(maps) > 3
     assert all(part["additionalProperties"] is False for part in maps if "properties" in part)
 
 
@@ -58,3 +66,25 @@ def test_names_of_variables_are_checked_in_the_editor_too() -> None:
     env = part_at(policy_schema(), ("spec", "rules", "ncclEnv", "env"))
     assert list(env["patternProperties"]) == ["^[A-Za-z_][A-Za-z0-9_.-]*$"]
     assert env["additionalProperties"] is False
+
+
+def test_a_pot_has_the_keys_of_the_rule_and_needs_a_name_and_namespaces() -> None:
+    pot = part_at(quotas_schema(), ("spec", "pots", 0))
+    rule = part_at(policy_schema(), ("spec", "rules", "gpuQuota"))
+    assert set(pot["properties"]) == {*rule["properties"], "name", "namespaces"}
+    assert sorted(pot["required"]) == ["name", "namespaces"]
+    shared = set(rule["properties"]) - {"mode"}
+    assert {key: pot["properties"][key] for key in shared} == {key: rule["properties"][key] for key in shared}
+
+
+def test_a_pot_is_enforced_by_default_and_says_so_to_the_editor() -> None:
+    mode = pot_schema()["properties"]["mode"]
+    assert (mode["default"], mode["enum"]) == ("enforce", ["enforce", "warn", "audit", "disabled"])
+    assert pot_schema()["properties"]["namespaces"]["minItems"] == 1
+
+
+def test_the_head_of_quotas_is_one_choice_each() -> None:
+    schema = quotas_schema()
+    assert schema["required"] == ["apiVersion", "kind", "metadata", "spec"]
+    consts = [part_at(schema, path)["const"] for path in (("apiVersion",), ("kind",), ("metadata", "name"))]
+    assert consts == ["gpupolicy.dev/v1alpha1", "GPUQuotaPots", "_quotas"]

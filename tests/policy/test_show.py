@@ -58,3 +58,47 @@ def test_a_namespace_without_any_policy_is_shown_as_such(policies) -> None:
     text = explain(policies.load(), "other")
     assert text.splitlines()[0].endswith(", no file")
     assert all(rule == {"mode": "disabled"} for rule in yaml.safe_load(text)["spec"]["rules"].values())
+
+
+QUOTAS = """
+- {name: b, namespaces: [team, "team-*"], gpus: 16, mode: warn}
+- {name: a, namespaces: [team], byModel: {H100: 4}}
+- {name: other, namespaces: [x], gpus: 1}
+"""
+
+
+def test_every_quota_of_the_namespace_is_named_with_its_limits_mode_and_file(policies) -> None:
+    policies.policy("team", 'gpuQuota: {mode: audit, gpus: 8, byResource: {"nvidia.com/mig-1g.10gb": 14}}')
+    policies.pots(QUOTAS)
+    lines = explain(policies.load(), "team").splitlines()
+    assert lines[lines.index("# quotas, all of which hold:") :] == [
+        "# quotas, all of which hold:",
+        "#   namespace team: GPUs 8, nvidia.com/mig-1g.10gb 14 (audit, from team.yaml)",
+        "#   pot a of team: H100 4 (enforce, from _quotas.yaml)",
+        "#   pot b of team, team-*: GPUs 16 (warn, from _quotas.yaml)",
+    ]
+
+
+def test_a_namespace_without_quotas_is_shown_as_such(policies) -> None:
+    policies.policy("team", "gpuQuota: {mode: enforce}")
+    policies.pots(QUOTAS)
+    assert explain(policies.load(), "elsewhere").splitlines()[-1] == "# quotas: none"
+
+
+def test_what_is_shown_of_a_quota_is_a_policy_file_that_says_the_same(policies) -> None:
+    policies.policy(
+        "team",
+        """
+        gpuQuota:
+          mode: enforce
+          gpus: 8
+          byModel: {H100: 4}
+          byResource: {"nvidia.com/mig-1g.10gb": 14}
+          unspecifiedModel: deny
+          weights: {nvidia.com/gpu.shared: "1/4"}
+          onLedgerFailure: allow
+        """,
+    )
+    before = policies.load()
+    policies.write("team.yaml", explain(before, "team"))
+    assert policies.load().quotas_for("team") == before.quotas_for("team")

@@ -13,6 +13,7 @@ from typing import Any
 
 from webhook.admission import logs, phases
 from webhook.admission.phases import Decision
+from webhook.admission.quotas import Patience
 from webhook.admission.review import BadRequestError, Request, parse, render
 from webhook.admission.service import Service
 from webhook.model.shape import ShapeError
@@ -24,6 +25,9 @@ LARGEST_BODY = 7 * 1024**2
 _PATIENCE = 0.5
 """Share of the sender's timeout that a request may wait before it is begun."""
 
+_SPENDABLE = 0.75
+"""Share of what is left of it that may be spent on waiting for a ledger; the answer has to travel, too."""
+
 _DEFAULT_TIMEOUT_SECONDS = 10
 """What Kubernetes waits for a webhook that says nothing else; for senders that do not say how long they wait."""
 
@@ -34,7 +38,7 @@ _LOG = logging.getLogger("gpu_policy.admission")
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
-Phase = Callable[[Request, Facts], Decision]
+Phase = Callable[[Request, Facts, Patience], Decision]
 
 
 class UnansweredError(Exception):
@@ -79,7 +83,7 @@ class ReviewEndpoint:
         started = time.perf_counter()
         if objection := environ.get("webhook.objection"):
             raise UnansweredError(HTTPStatus.FORBIDDEN, objection, "forbidden")
-        _check_in_time(environ)
+        patience = _patience(environ)
         facts = self._service.facts.facts
         if facts is None:
             reason = self._service.not_ready() or "facts: not loaded yet"
@@ -89,7 +93,7 @@ class ReviewEndpoint:
         except BadRequestError as error:
             raise UnansweredError(HTTPStatus.BAD_REQUEST, str(error)) from None
         try:
-            decision = _decision(decide, review, facts)
+            decision = _decision(decide, review, facts, patience)
             body = render(review.uid, decision.answer)
         except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
             message = f"a bug: no decision for request {review.uid}, failurePolicy decides"
@@ -102,8 +106,8 @@ class ReviewEndpoint:
         return body
 
 
-def _check_in_time(environ: Environ) -> None:
-    """Raise UnansweredError for a request that has waited too long to be worth computing.
+def _patience(environ: Environ) -> Patience:
+    """How long the answer may take; raises UnansweredError for a request that has waited for too long already.
 
     The API server says in the query for how long it waits in all, `timeout=5s`. When half of that is over, a second
     attempt is more useful than the answer: there is still time for it, and under load it may meet another replica.
@@ -113,10 +117,15 @@ def _check_in_time(environ: Environ) -> None:
     if waited > timeout * _PATIENCE:
         text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
         raise _unavailable(text, "overloaded")
+    return Patience((timeout - waited) * _SPENDABLE, environ.get("webhook.may_block", _nothing))
 
 
 def _not_at_all() -> float:
     return 0.0
+
+
+def _nothing() -> None:
+    return None
 
 
 def _timeout_seconds(query: str) -> int:
@@ -154,8 +163,8 @@ def _too_large() -> UnansweredError:
     return UnansweredError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
 
 
-def _decision(decide: Phase, review: Request, facts: Facts) -> Decision:
+def _decision(decide: Phase, review: Request, facts: Facts, patience: Patience) -> Decision:
     try:
-        return decide(review, facts)
+        return decide(review, facts, patience)
     except ShapeError as error:
         return phases.malformed(error)

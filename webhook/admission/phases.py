@@ -6,6 +6,7 @@ from typing import Any
 
 from webhook import engine
 from webhook.admission.review import Answer, Request
+from webhook.engine import quotas
 from webhook.model.shape import ShapeError
 from webhook.model.workload import template_path
 from webhook.outcome import Outcome
@@ -47,13 +48,14 @@ def mutate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequenc
     if not path:
         if request.operation != "CREATE" or request.subresource:
             return UNCONCERNED
-        return _decide(engine.complete(request.object, policy, facts, earlier=_others(policy, request, earlier)))
+        return decide(engine.complete(request.object, policy, facts, earlier=_others(policy, request, earlier)))
     if request.subresource:
         return UNCONCERNED
     outcome = engine.check_template(request.object, path, policy, facts, old=request.old_object)
     if any(finding.fails_validation for finding in outcome.findings):
-        return _decide(outcome)
-    return _decide(replace(outcome, findings=()))  # its pods are judged when they come
+        return decide(outcome)
+    findings = quotas.workload_findings(request.object, path, request.namespace, policies.quotas_for(request.namespace))
+    return decide(replace(outcome, findings=tuple(findings)))  # its pods are judged when they come
 
 
 def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
@@ -66,8 +68,8 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
         return UNCONCERNED
     policy = policies.for_namespace(request.namespace)
     if request.operation == "UPDATE":
-        return _decide(engine.judge(raw, policy, facts, old=old if old is not None else {}))
-    return _decide(engine.judge(raw, policy, facts, earlier=_others(policy, request, earlier)))
+        return decide(engine.judge(raw, policy, facts, old=old if old is not None else {}))
+    return decide(engine.judge(raw, policy, facts, earlier=_others(policy, request, earlier)))
 
 
 def malformed(error: ShapeError) -> Decision:
@@ -101,7 +103,8 @@ def _is_mirror_pod(request: Request) -> bool:
     return isinstance(annotations, dict) and MIRROR_ANNOTATION in annotations
 
 
-def _decide(outcome: Outcome) -> Decision:
+def decide(outcome: Outcome) -> Decision:
+    """The answer that follows from an outcome."""
     annotations = {"policy": outcome.policy.name, "hash": outcome.policy.hash}
     concerned = dict.fromkeys([*outcome.injected, *[finding.rule for finding in outcome.findings]])
     annotations["rules"] = ",".join(concerned)

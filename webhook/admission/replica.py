@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from webhook.admission.app import create_app
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
+from webhook.admission.quota_desk import QuotaDesk, QuotaParts
 from webhook.admission.service import Service
 from webhook.cluster.inventory import load_inventory
 from webhook.cluster.source import FactsSource, StaticFacts
@@ -51,7 +52,7 @@ class LookUps(Companion, Sights, Protocol):
 class Replica:
     """A WSGI application with a life: made after the fork, drained on SIGTERM, closed at the end.
 
-    Without `images` nothing is looked up in registries.
+    Without `images` nothing is looked up in registries; without `quotas` no pod can be entered in a quota.
     """
 
     def __init__(
@@ -60,12 +61,14 @@ class Replica:
         *,
         namespace_series: int = NAMESPACE_SERIES,
         images: LookUps | None = None,
+        quotas: QuotaParts | None = None,
         companions: Sequence[Companion] = (),
     ) -> None:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
         self._facts = sources.facts()
-        self._service = Service(self._policies, self._facts, self._metrics, images)
+        self._desk = None if quotas is None else QuotaDesk(quotas, self._policies, self._metrics)
+        self._service = Service(self._policies, self._facts, self._metrics, images, self._desk)
         self._wsgi = create_app(self._service).wsgi_app
         self._reloaded(self._policies.status)
         self._policies.watch()
@@ -73,6 +76,8 @@ class Replica:
         self._companions = companions if images is None else (*companions, images)
         for companion in self._companions:
             companion.start(self._metrics)
+        if self._desk is not None:
+            self._desk.start()
         _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -90,6 +95,8 @@ class Replica:
 
     def close(self) -> None:
         """Stop the threads."""
+        if self._desk is not None:
+            self._desk.close()
         for companion in self._companions:
             companion.close()
         self._policies.close()

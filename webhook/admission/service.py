@@ -5,6 +5,7 @@ import time
 from webhook.admission import phases
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
+from webhook.admission.quotas import HasLedgers, Patience, reserve
 from webhook.admission.review import Request
 from webhook.cluster.source import FactsSource
 from webhook.policy.store import PolicyStore
@@ -15,16 +16,22 @@ from webhook.rules.rule import Facts
 class Service:
     """One replica: the policies and facts it decides with, and whether it is ready to.
 
-    Without `images` nothing is looked up in registries.
+    Without `images` nothing is looked up in registries; without `ledgers` no pod can be entered in a quota.
     """
 
     def __init__(
-        self, policies: PolicyStore, facts: FactsSource, metrics: Metrics, images: Sights | None = None
+        self,
+        policies: PolicyStore,
+        facts: FactsSource,
+        metrics: Metrics,
+        images: Sights | None = None,
+        ledgers: HasLedgers | None = None,
     ) -> None:
         self.policies = policies
         self.facts = facts
         self.metrics = metrics
         self._images = images
+        self._ledgers = ledgers
         self.is_draining = False
         metrics.watch_readiness(lambda: not self.not_ready())
         metrics.watch_facts(
@@ -50,13 +57,15 @@ class Service:
         """Count a request that the server answered itself, with this status."""
         self.metrics.error({500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
-    def mutate(self, review: Request, facts: Facts) -> Decision:
+    def mutate(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # nothing waits here
         """Answer the mutating phase."""
         return phases.mutate(review, self.policies.current, self._with_images(facts, review), self.policies.recent())
 
-    def validate(self, review: Request, facts: Facts) -> Decision:
-        """Answer the validating phase."""
-        return phases.validate(review, self.policies.current, self._with_images(facts, review), self.policies.recent())
+    def validate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+        """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
+        policies = self.policies.current
+        decision = phases.validate(review, policies, self._with_images(facts, review), self.policies.recent())
+        return reserve(decision, review, policies, self._ledgers, patience)
 
     def _with_images(self, facts: Facts, review: Request) -> Facts:
         return facts if self._images is None else WithImages(facts, self._images, review.namespace)

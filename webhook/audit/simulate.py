@@ -1,16 +1,23 @@
 """What the webhook would answer for an object: both phases, one after the other, as the API server runs them."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError
+from webhook.engine import quotas
+from webhook.ledger.ledgers import Ledgers
 from webhook.model.shape import ShapeError
 from webhook.model.workload import template_path
 from webhook.outcome import Finding, Kind, printable
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.rule import Facts
+
+_LEDGER_SECONDS = 30.0
+"""How long the pods that a quota counts may take to be listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +69,18 @@ class ReviewList:
         return 0 if all(item.is_allowed for item in self.items) else 1
 
 
-def review(
-    documents: Sequence[Document | DocumentError], namespace: str, policies: PolicySet, facts: Facts
-) -> ReviewList:
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What objects are reviewed against. The pods among them are entered in `ledgers` one after the other, so that
+    the last ones are refused where all together pass a quota.
+    """
+
+    policies: PolicySet
+    facts: Facts
+    ledgers: Ledgers
+
+
+def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: Surroundings) -> ReviewList:
     """Review every document; objects without a namespace of their own are taken to be in `namespace`."""
     items: list[Item] = []
     errors: list[DocumentError] = []
@@ -73,13 +89,14 @@ def review(
             errors.append(document)
             continue
         try:
-            items.append(_review(document, namespace, policies, facts))
+            items.append(_review(document, namespace, surroundings))
         except ShapeError as error:
             errors.append(document.error(str(error)))
     return ReviewList(tuple(items), tuple(errors))
 
 
-def _review(document: Document, namespace: str, policies: PolicySet, facts: Facts) -> Item:
+def _review(document: Document, namespace: str, surroundings: Surroundings) -> Item:
+    policies, facts = surroundings.policies, surroundings.facts
     raw = document.object
     metadata = raw.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -88,14 +105,22 @@ def _review(document: Document, namespace: str, policies: PolicySet, facts: Fact
     if path is None:
         return Item(document, str(metadata.get("namespace") or ""), name, "", (), (), raw)
     namespace = str(metadata.get("namespace") or namespace)
-    policy = policies.for_namespace(namespace)
+    policy, bound = policies.for_namespace(namespace), policies.quotas_for(namespace)
     if path:
         outcome = engine.check_template(raw, path, policy, facts)
         if outcome.refusals:
             return Item(document, namespace, name, policy.name, outcome.findings, (), raw)
-        return Item(document, namespace, name, policy.name, outcome.findings, outcome.patch, outcome.object)
+        findings = (*outcome.findings, *quotas.workload_findings(raw, path, namespace, bound))
+        return Item(document, namespace, name, policy.name, findings, outcome.patch, outcome.object)
     completed = engine.complete(raw, policy, facts)
     findings = completed.findings
     if not completed.refusals:
-        findings = tuple(dict.fromkeys((*findings, *engine.judge(completed.object, policy, facts).findings)))
+        judged = quotas.reserved(
+            engine.judge(completed.object, policy, facts),
+            namespace,
+            bound,
+            lambda claims: surroundings.ledgers.reserve(uuid4().bytes, claims, time.monotonic() + _LEDGER_SECONDS),
+            surroundings.ledgers.means.pods.seen,
+        )
+        findings = tuple(dict.fromkeys((*findings, *judged.findings)))
     return Item(document, namespace, name, policy.name, findings, completed.patch, completed.object)

@@ -18,6 +18,14 @@ CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 3.0
 """How long the API server may take to answer a probe; it answers them without looking into its storage."""
 
+MOST_BYTES = 16 * 2**20
+"""The longest answer that is read; parsed it takes some five times as much. One object has at most 3 MiB."""
+
+JSON = "application/json"
+METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+"""What to accept: whole objects, or nothing but the metadata of an object or of those in a list."""
+
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
@@ -29,16 +37,24 @@ class ClusterConfigError(ValueError):
 
 
 class RefusedError(Exception):
-    """The API server answered, but not with what was asked for. `status` is the HTTP status or its equivalent."""
+    """The API server answered, but not with what was asked for. `status` is the HTTP status or its equivalent.
 
-    def __init__(self, status: int, message: str, retry_after: float = 0.0) -> None:
+    `about` is the name of the object that the refusal is about; empty where it names none, as for an unknown resource.
+    """
+
+    def __init__(self, status: int, message: str, retry_after: float = 0.0, about: str = "") -> None:
         super().__init__(f"the API server answered {status}: {message}")
         self.status = status
         self.retry_after = retry_after
+        self.about = about
 
 
 class UnreachableError(Exception):
     """No answer came, or it broke off."""
+
+
+class TooLongError(ValueError):
+    """An answer is longer than anything that is read at once."""
 
 
 class SilenceError(UnreachableError):
@@ -58,37 +74,49 @@ class ApiServer:
         self.clock_skew = 0.0
         """Seconds that this machine's clock is ahead of the API server's, to about a second, at its last answer."""
 
-    def get(self, path: str, query: Mapping[str, str], seconds: float) -> dict[str, Any]:
+    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
         """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
 
-        Raises RefusedError, UnreachableError, and ValueError where the answer is no JSON object.
+        Raises RefusedError, UnreachableError, and ValueError where the answer is no JSON object, or too long a one
+        (TooLongError).
         """
-        return self._object("GET", path, query, seconds, None)
+        return self._object(self._request(_target(path, query), seconds, self._headers(accept)))
 
-    def send(
-        self, method: str, path: str, body: Mapping[str, Any], seconds: float, query: Mapping[str, str] = _NOTHING
+    def send(  # noqa: PLR0913  # all that a request is made of
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any],
+        seconds: float,
+        query: Mapping[str, str] = _NOTHING,
+        *,
+        accept: str = JSON,
     ) -> dict[str, Any]:
-        """POST or PUT a JSON object and return the one that comes back; errors as those of `get`.
+        """POST, PUT or DELETE with a JSON object and return the one that comes back; errors as those of `get`.
 
-        After UnreachableError nobody knows whether the API server has done what was asked for.
+        With DELETE the object is a DeleteOptions, whose preconditions name what may be deleted. After UnreachableError
+        nobody knows whether the API server has done what was asked for.
         """
-        return self._object(method, path, query, seconds, body)
+        return self._object(
+            self._request(_target(path, query), seconds, self._headers(accept), method=method, body=body)
+        )
 
-    def _object(
-        self, method: str, path: str, query: Mapping[str, str], seconds: float, body: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
+    def _object(self, response: Any) -> dict[str, Any]:
+        """The JSON object that an answer holds."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
 
-        response = self._request(_target(path, query), seconds, self._login(), method=method, body=body)
         try:
-            answer = response.read()
+            answer = response.read(MOST_BYTES + 1)
+            if len(answer) > MOST_BYTES:
+                response.close()  # rather than reading the rest
+                raise TooLongError(f"the answer is longer than {MOST_BYTES >> 20} MiB")
         except (HTTPError, OSError) as error:
             raise UnreachableError(_reason(error)) from error
         finally:
             response.release_conn()
         found = orjson.loads(answer)
         if not isinstance(found, dict):
-            raise ValueError(f"the answer to {method} {path} is no JSON object")  # noqa: TRY004  # a value from outside
+            raise ValueError("the answer is no JSON object")  # noqa: TRY004  # a value from outside
         return found
 
     def stream(self, path: str, query: Mapping[str, str], seconds: float) -> "Stream":
@@ -96,7 +124,7 @@ class ApiServer:
 
         Raises RefusedError and UnreachableError.
         """
-        return Stream(self._request(_target(path, query), seconds, self._login()), seconds)
+        return Stream(self._request(_target(path, query), seconds, self._headers()), seconds)
 
     def is_reachable(self) -> bool:
         """Whether the API server answers HTTP at all, be it with a refusal."""
@@ -108,16 +136,17 @@ class ApiServer:
             return False
         return True
 
-    def _login(self) -> dict[str, str]:
-        """The headers that say who asks. Tokens that were replaced on disk are read anew, at most once a minute."""
+    def _headers(self, accept: str = JSON) -> dict[str, str]:
+        """What is accepted, and who asks. Tokens that were replaced on disk are read anew, at most once a minute."""
         logins = self._configuration.auth_settings().values()
-        return {login["key"]: login["value"] for login in logins if login["in"] == "header" and login["value"]}
+        login = {login["key"]: login["value"] for login in logins if login["in"] == "header" and login["value"]}
+        return {"accept": accept, **login}
 
     def _request(
         self,
         target: str,
         seconds: float,
-        login: Mapping[str, str],
+        headers: Mapping[str, str],
         *,
         method: str = "GET",
         body: Mapping[str, Any] | None = None,
@@ -125,23 +154,23 @@ class ApiServer:
         from urllib3 import Timeout  # noqa: PLC0415  # loaded with the client only, as below
         from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415  # loaded with the client only, as below
 
-        headers = {"accept": "application/json", "user-agent": "gpu-policy-webhook", **login}
+        sent = {"accept": JSON, "user-agent": "gpu-policy-webhook", **headers}
         if body is not None:
-            headers["content-type"] = "application/json"
+            sent["content-type"] = JSON
         url = self._configuration.host.rstrip("/") + target
-        timeout = Timeout(connect=CONNECT_SECONDS, read=seconds)
+        timeout = Timeout(connect=min(CONNECT_SECONDS, seconds), read=seconds)
         try:
             response = self._pool.request(
                 method,
                 url,
                 body=None if body is None else orjson.dumps(body),
-                headers=headers,
+                headers=sent,
                 timeout=timeout,
                 retries=False,
                 redirect=False,
                 preload_content=False,
             )
-            if response.status in (200, 201):
+            if response.status in (200, 201, 202):
                 self.clock_skew = _skew(response, self.clock_skew)  # a proxy's refusal says nothing of the API server
                 return response
             refusal = _refusal(response)
@@ -224,7 +253,7 @@ class Stream:
 
 
 def _refusal(response: Any) -> RefusedError:
-    """What an answer other than 200 says, at most 300 characters of it."""
+    """What an answer that is no success says, at most 300 characters of it."""
     body = response.read(65536)
     response.close()
     try:
@@ -233,7 +262,14 @@ def _refusal(response: Any) -> RefusedError:
         found = None
     message = found.get("message") if isinstance(found, dict) else None
     text = message if isinstance(message, str) else body.decode("utf-8", "replace")
-    return RefusedError(response.status, " ".join(text.split())[:300] or "nothing", _seconds(response))
+    details = found.get("details") if isinstance(found, dict) else None
+    about = details.get("name") if isinstance(details, dict) else None
+    return RefusedError(
+        response.status,
+        " ".join(text.split())[:300] or "nothing",
+        _seconds(response),
+        about if isinstance(about, str) else "",
+    )
 
 
 def _target(path: str, query: Mapping[str, str]) -> str:

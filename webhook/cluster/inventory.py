@@ -1,10 +1,11 @@
 """A cluster written down in a file: what `kubectl get nodes,namespaces,runtimeclasses,pods -A -o yaml` prints.
 
 It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
-are read; kinds that rules ask nothing about are passed over.
+are read; kinds that nobody asks about are passed over.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import orjson
 import yaml
 
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.static_pods import StaticPods
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -26,13 +28,28 @@ class InventoryError(ValueError):
         super().__init__(f"{place}: {found}; {expected}")
 
 
-def load_inventory(path: Path | str) -> Snapshot:
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a file says of a cluster: what rules ask about, and the pods that count against quotas."""
+
+    snapshot: Snapshot
+    pods: StaticPods
+
+
+def read_inventory(path: Path | str) -> Inventory:
     """The cluster described by the file at `path`; one without nodes is fine. Raises InventoryError."""
     path = Path(path)
-    objects = [item for line, document in _documents(path) for item in _items(path, line, document)]
-    return Snapshot.of(
-        (item for kind, item in objects if kind == "Node"), (item for kind, item in objects if kind == "RuntimeClass")
-    )
+    objects: dict[str, list[Any]] = {"Node": [], "RuntimeClass": [], "Pod": []}
+    for line, document in _documents(path):
+        for kind, item in _items(path, line, document):
+            if kind in objects:
+                objects[kind].append(item)
+    return Inventory(Snapshot.of(objects["Node"], objects["RuntimeClass"]), StaticPods(objects["Pod"]))
+
+
+def load_inventory(path: Path | str) -> Snapshot:
+    """The nodes and runtime classes of an inventory. Raises InventoryError."""
+    return read_inventory(path).snapshot
 
 
 def _documents(path: Path) -> list[tuple[int | None, Any]]:

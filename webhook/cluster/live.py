@@ -12,12 +12,27 @@ from typing import Any
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.cluster.source import FactsStatus
-from webhook.cluster.watch import Health, Resource, Timing, Watch
+from webhook.cluster.watch import Resource, Timing, Watch
 
 STALE_AFTER_SECONDS = 60.0
 """For how long an API server that answers may leave a watch unserved before the facts count as stale."""
 
 _CLOSE_SECONDS = 1.5
+
+
+def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> FactsStatus:
+    """How far what these watches have heard can be trusted at `now`, in seconds of their clock."""
+    health = {watch.resource.name: watch.health for watch in watches}
+    return FactsStatus(
+        loaded=all(one.loaded for one in health.values()),
+        stale=any(
+            one.loaded and one.failing_since is not None and now - one.failing_since > stale_after
+            for one in health.values()
+        ),
+        age_seconds=max(0.0, now - min(one.heard for one in health.values())),
+        server_reachable=any(one.reachable for one in health.values()),
+        detail="; ".join(f"{name}: {one.detail}" for name, one in health.items()),
+    )
 
 
 class LiveFacts:
@@ -56,16 +71,7 @@ class LiveFacts:
 
     def status(self, now: float) -> FactsStatus:
         """How far the facts can be trusted at `now`, in seconds of the clock given (time.monotonic())."""
-        health = [watch.health for watch in self._watches]
-        return FactsStatus(
-            loaded=all(one.loaded for one in health),
-            stale=any(self._is_stale(one, now) for one in health),
-            age_seconds=max(0.0, now - min(one.heard for one in health)),
-            server_reachable=any(one.reachable for one in health),
-            detail="; ".join(
-                f"{watch.resource.name}: {one.detail}" for watch, one in zip(self._watches, health, strict=True)
-            ),
-        )
+        return status_of(self._watches, now, self._stale_after)
 
     def start(self) -> None:
         """Begin to follow the cluster, one thread for each resource. Call it after the process has forked, once."""
@@ -79,9 +85,6 @@ class LiveFacts:
         deadline = time.monotonic() + _CLOSE_SECONDS
         for watch in self._watches:
             watch.join(max(0.0, deadline - time.monotonic()))
-
-    def _is_stale(self, health: Health, now: float) -> bool:
-        return health.loaded and health.failing_since is not None and now - health.failing_since > self._stale_after
 
     def _replace_nodes(self, raws: Iterable[object]) -> None:
         listed = self._snapshot.with_nodes(raws)  # waits for the API server; nobody else changes the nodes meanwhile

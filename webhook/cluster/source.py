@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.static_pods import StaticPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,11 @@ class FactsSource(Protocol):
 
 
 class StaticFacts:
-    """Facts that never change, such as those of an inventory file."""
+    """Facts that never change, such as those of an inventory file, and the pods that it has beside them."""
 
-    def __init__(self, snapshot: Snapshot, origin: str = "inventory") -> None:
+    def __init__(self, snapshot: Snapshot, origin: str = "inventory", pods: StaticPods | None = None) -> None:
         self._snapshot = snapshot
+        self.pods = pods or StaticPods()
         nodes, classes = len(snapshot.nodes), len(snapshot.runtime_classes)
         self._detail = f"{origin}: {_counted(nodes, 'node')}, {_counted(classes, 'runtime class', 'runtime classes')}"
 

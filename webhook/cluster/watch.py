@@ -1,7 +1,7 @@
 """List and watch of one resource, for ever: whatever breaks off is resumed, whatever is lost is listed again."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from random import uniform
@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from webhook.cluster.api_server import ApiServer, RefusedError, SilenceError, Stream, UnreachableError
+from webhook.cluster.pages import Listed, PagedList
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,8 @@ class Resource:
     """What to follow, and who is told.
 
     `replace` gets all objects after a list, one after the other while they arrive; `change` the type of an event
-    (ADDED, MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server.
+    (ADDED, MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server. With a
+    `selector` of fields the others are not heard of, and one that no longer has those counts as DELETED.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Resource:
     optional: bool = False
     page: int = 100
     """Objects in one answer to a list. A page is in memory as a whole, and 500 nodes would take some 40 MiB."""
+    selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,29 +126,18 @@ class Watch:
 
     def _list(self) -> None:
         """Replace all objects. Those of before stay where an answer fails."""
-        version = ""
-
-        def objects() -> Iterator[object]:
-            nonlocal version
-            query = {"limit": str(self.resource.page)}
-            while not self._stopping.is_set():
-                page = self._server.get(self.resource.path, query, self._timing.answer)
-                metadata, items = page.get("metadata"), page.pop("items", None)
-                items = [] if items is None else items
-                if not (isinstance(metadata, dict) and metadata.get("resourceVersion") and isinstance(items, list)):
-                    raise ValueError("the answer to a list is no list")
-                while items:
-                    yield items.pop()  # a page goes as it is read, before the next one comes
-                version = str(metadata["resourceVersion"])
-                if not metadata.get("continue"):
-                    return
-                query["continue"] = str(metadata["continue"])
-            raise UnreachableError("closed")
-
-        self.resource.replace(objects())
-        self._version = version
+        resource = self.resource
+        listed = PagedList(self._server, Listed(resource.path, resource.page, resource.selector), self._patience)
+        resource.replace(listed)
+        self._version = listed.version
         self._was_listed = True
         self.health = replace(self.health, loaded=True, heard=self._clock(), reachable=True, detail="listed")
+
+    def _patience(self) -> float:
+        """How long a page of a list may pause."""
+        if self._stopping.is_set():
+            raise UnreachableError("closed")
+        return self._timing.answer
 
     def _watch(self) -> bool:
         """Hear of changes until the API server ends the watch; gives whether that was about when it was asked to."""
@@ -156,6 +148,8 @@ class Watch:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(max(round(seconds), 1)),
         }
+        if self.resource.selector:
+            query["fieldSelector"] = self.resource.selector
         begun = self._clock()
         silence = min(seconds + self._timing.margin, self._timing.silence)
         with closing(self._server.stream(self.resource.path, query, silence)) as stream:

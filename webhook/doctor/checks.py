@@ -9,6 +9,7 @@ from webhook.doctor import (
     images,
     namespaces,
     platform,
+    quotas,
     rights,
     running,
     served,
@@ -36,6 +37,7 @@ CHECKS: tuple[Check, ...] = (
     Check("policies", platform.policies),
     Check("references", platform.references),
     Check("images", images.look),
+    Check("quotas", quotas.look),
     Check("replicas", served.look),
     # All of it together.
     Check("pods", trial.look),

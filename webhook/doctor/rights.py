@@ -64,10 +64,22 @@ def needed(workload: Workload, place: Place) -> Iterator[Right]:
         for verb in ("get", "update"):
             yield Right(verb, "", "secrets", "certificates are kept there", secret, place.namespace)
         yield Right("create", "", "secrets", "certificates are made on the first start", "", place.namespace)
+    if ledgers := workload.quota_ledgers:
+        yield from _of_quotas(ledgers)
     if results := workload.image_results:
         for verb in ("get", "update"):
             purpose = "what is found out about images is shared there"
             yield Right(verb, "", "configmaps", purpose, results, place.namespace)
+
+
+def _of_quotas(ledgers: str) -> Iterator[Right]:
+    """What it takes to keep the ledgers of quotas in a namespace."""
+    for verb in ("get", "list", "watch"):
+        yield Right(verb, "", "pods", "what counts against quotas is asked there")
+    for verb in ("get", "list", "create", "update", "delete"):
+        yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
+    for verb in ("get", "list", "watch", "create", "update", "delete"):
+        yield Right(verb, "gpupolicy.dev", "gpuquotas", "people are shown what is in use")
 
 
 def _has(account: str, right: Right, installation: Installation) -> bool:

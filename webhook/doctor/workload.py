@@ -73,6 +73,11 @@ class Workload:
         return self.arguments.get("image-results", "").rpartition("/")[2]
 
     @property
+    def quota_ledgers(self) -> str:
+        """The namespace in which the replicas keep the ledgers of quotas; empty where they keep none."""
+        return self.arguments.get("quota-ledgers", "")
+
+    @property
     def policy_config_maps(self) -> tuple[Object, ...]:
         """The ConfigMaps with the policies, in their order: `name` and perhaps `items`, as a volume has them."""
         place = PurePosixPath(self.arguments.get("policies", "/"))

@@ -81,6 +81,16 @@ class ImageSettings:
         return cls(registries, credentials, place, kubeconfig)
 
 
+@dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """Where the replicas keep the ledgers of quotas; `kubeconfig` is None inside the cluster."""
+
+    namespace: str
+    in_flight_seconds: float
+    """Longer than any admission takes from our answer to the stored pod, in seconds."""
+    kubeconfig: Path | None = None
+
+
 def _place(option: str, text: str) -> tuple[str, str]:
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:

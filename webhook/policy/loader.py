@@ -15,7 +15,9 @@ from webhook.policy.directory import Contents, read_directory
 from webhook.policy.errors import Faults
 from webhook.policy.merge import merge_rule
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
-from webhook.policy.schema import DEFAULT_FILE, rule_schema
+from webhook.policy.pots_source import read_pots
+from webhook.policy.quotas import NO_POTS
+from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, rule_schema
 from webhook.policy.source import RULES_PATH, PolicySource, read_source
 from webhook.policy.wording import MODES, locate, message_for
 from webhook.policy.yaml_lines import Node
@@ -46,13 +48,19 @@ def build(contents: Contents, rules: Sequence[Rule] = RULES, previous: PolicySet
     else:
         notices.append(f"{default_path}: no such file, so namespaces without a file of their own have no rules")
     binder = _Binder(rules, default, is_default_unknown, faults, previous)
+    pots = NO_POTS
+    if QUOTAS_FILE in files:
+        path = str(contents.path / QUOTAS_FILE)
+        pots = read_pots(path, files.pop(QUOTAS_FILE), default.rules if default is not None else {}, faults)
     claims = Claims(faults)
     for file, content in files.items():
         source = read_source(file, str(contents.path / file), content, rules, faults)
         if source is not None:
             claims.add(source, binder.bind(source))
     faults.raise_if_any()
-    return PolicySet.of(binder.default, claims.policies, notices)
+    if previous is not None:
+        pots = pots.sharing(previous.pots)
+    return PolicySet.of(binder.default, claims.policies, notices, pots)
 
 
 @dataclass(frozen=True, slots=True)

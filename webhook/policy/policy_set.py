@@ -7,18 +7,20 @@ could claim a namespace at the same rank, so the order of files never decides.
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
+from webhook.policy.quotas import NO_POTS, BoundQuota, Pots, pot_finder
 from webhook.policy.schema import DEFAULT_FILE
+from webhook.quota.quota import Scope
+from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode, Rule, RuleSettings, Stage
 
 REMEMBERED = 10_000
-"""Namespaces whose policy is remembered after their globs were resolved once."""
+"""Namespaces whose policy and quotas are remembered after their globs were resolved once."""
 
 
 def content_hash(content: object) -> str:
@@ -69,6 +71,13 @@ class Policy:
         anticipators = tuple(bound for bound in validators if bound.rule.anticipates_validation)
         object.__setattr__(self, "anticipators", anticipators)
 
+    def quota_of(self, namespace: str) -> BoundQuota | None:
+        """The quota that one of its namespaces has for itself; None where nothing limits it."""
+        for bound in self.rules:
+            if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits:
+                return BoundQuota.of(Scope.NAMESPACE, namespace, (namespace,), bound.settings, bound.origin)
+        return None
+
     @property
     def short_hash(self) -> str:
         """The first 12 characters of the hash, enough to tell policies apart by eye."""
@@ -90,30 +99,55 @@ class PolicySet:
     """Every policy once: the default, then the others by name."""
     notices: tuple[str, ...]
     """What people should know although nothing is wrong."""
+    pots: tuple[BoundQuota, ...]
+    """The quotas that namespaces share, by name; disabled ones are left out."""
+    names: tuple[str, ...]
+    """The namespaces that files name, not by a glob."""
     hash: str
-    _exact: Mapping[str, Policy]
-    _resolve: Callable[[str], Policy]
+    _policy: Callable[[str], Policy]
+    _quotas: Callable[[str], tuple[BoundQuota, ...]]
 
     @classmethod
-    def of(cls, default: Policy | None, claims: Mapping[str, Policy], notices: Sequence[str] = ()) -> "PolicySet":
+    def of(
+        cls,
+        default: Policy | None,
+        claims: Mapping[str, Policy],
+        notices: Sequence[str] = (),
+        pots: Pots = NO_POTS,
+    ) -> "PolicySet":
         """The set in which each name or glob in `claims` leads to a policy, and every other namespace to `default`."""
         fallback = default or NO_POLICY
         named = {policy.name: policy for policy in claims.values()}
         content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
-        globs = sorted((pattern for pattern in claims if is_glob(pattern)), key=lambda glob: (-len(glob), glob))
+        content += pots.written
+        find = _finder(claims, fallback)
         return cls(
             default=fallback,
             has_default=default is not None,
             policies=(fallback, *(named[name] for name in sorted(named))),
             notices=tuple(notices),
+            pots=pots.quotas,
+            names=tuple(sorted(pattern for pattern in claims if not is_glob(pattern))),
             hash=content_hash(content),
-            _exact={pattern: policy for pattern, policy in claims.items() if not is_glob(pattern)},
-            _resolve=_resolver(tuple((matcher(glob), claims[glob]) for glob in globs), fallback),
+            _policy=find,
+            _quotas=_quota_finder(find, pots.quotas),
         )
 
     def for_namespace(self, name: str) -> Policy:
         """The policy of a namespace: one look-up, however many policies there are, once its globs were resolved."""
-        return self._exact.get(name) or self._resolve(name)
+        return self._policy(name)
+
+    def quotas_for(self, namespace: str) -> tuple[BoundQuota, ...]:
+        """What limits a namespace: its own quota, then the pots it is in, by name; one look-up like that of its policy.
+
+        Quotas without a limit and disabled ones are left out.
+        """
+        return self._quotas(namespace)
+
+    @property
+    def has_quotas(self) -> bool:
+        """Whether anything is limited in any namespace."""
+        return bool(self.pots) or any(policy.quota_of("") is not None for policy in self.policies)
 
     @property
     def short_hash(self) -> str:
@@ -121,11 +155,29 @@ class PolicySet:
         return self.hash[:12]
 
 
-def _resolver(globs: tuple[tuple[re.Pattern[str], Policy], ...], fallback: Policy) -> Callable[[str], Policy]:
-    """What finds the policy of a namespace that no file names, by the first glob that matches, and remembers it."""
+def _finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[str], Policy]:
+    """What finds the policy of a namespace: by its name, or by the first glob that matches, which it remembers."""
+    exact = {pattern: policy for pattern, policy in claims.items() if not is_glob(pattern)}
+    ranked = sorted((pattern for pattern in claims if is_glob(pattern)), key=lambda glob: (-len(glob), glob))
+    globs = tuple((matcher(glob), claims[glob]) for glob in ranked)
 
     @lru_cache(maxsize=REMEMBERED)
     def resolve(name: str) -> Policy:
         return next((policy for glob, policy in globs if glob.fullmatch(name)), fallback)
+
+    return lambda name: exact.get(name) or resolve(name)
+
+
+def _quota_finder(
+    policy_of: Callable[[str], Policy], pots: tuple[BoundQuota, ...]
+) -> Callable[[str], tuple[BoundQuota, ...]]:
+    """What finds the quotas of a namespace, and remembers them."""
+    pots_of = pot_finder(pots)
+
+    @lru_cache(maxsize=REMEMBERED)
+    def resolve(namespace: str) -> tuple[BoundQuota, ...]:
+        own = policy_of(namespace).quota_of(namespace)
+        shared = pots_of(namespace)
+        return shared if own is None else (own, *shared)
 
     return resolve

@@ -6,9 +6,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from webhook.policy.pots import pot_schema
 from webhook.policy.schema import (
     API_VERSION,
     DEFAULT_FILE,
+    QUOTAS_FILE,
+    QUOTAS_KIND,
     Schema,
     part_at,
     policy_schema,
@@ -16,7 +19,7 @@ from webhook.policy.schema import (
     settings_schema,
 )
 from webhook.policy.wording import describe
-from webhook.rules import RULES
+from webhook.rules import RULES, gpu_quota
 from webhook.rules.rule import InjectionSettings, Rule, RuleSettings
 
 _HEAD = f"""# Rules
@@ -88,17 +91,48 @@ pools with all their labels.
 
 """
 
+_POTS = f"""
+## Pots
+
+What several namespaces may use together is a pot in `{QUOTAS_FILE}`:
+
+```yaml
+# yaml-language-server: $schema=../docs/quotas-schema.json
+apiVersion: {API_VERSION}
+kind: {QUOTAS_KIND}
+metadata:
+  name: _quotas
+spec:
+  pots:
+    - name: research
+      namespaces: [physics, "research-*"]
+      gpus: 16
+      byModel: {{H100: 4}}
+```
+
+A namespace may be in several pots. A pod needs room in each of them and in the quota of its own namespace, which is the
+rule [`gpuQuota`](#gpuquota): there a file that claims several namespaces, and `{DEFAULT_FILE}`, give each of them a
+quota of its own.
+
+A pot limits at least one of `gpus`, `byModel` and `byResource`. What it leaves out of `models`, `onLedgerFailure`,
+`unspecifiedModel` and `weights` comes from `gpuQuota` of `{DEFAULT_FILE}`, maps key by key; limits and mode never do.
+`gpu-policy policy show NAMESPACE` names every quota that a namespace is under. A pot has the keys of
+[`gpuQuota`](#gpuquota), and these:
+
+"""
+
 
 def rules_reference(rules: Sequence[Rule] = RULES) -> str:
     """The text of docs/rules.md."""
-    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules), _pools()))
+    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules), _pools(), _pots()))
 
 
 def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
-    """Rules without a promise or module docstring, and settings (nested ones too) without a description."""
+    """Rules without a promise or module docstring, and settings (nested ones too, and pots') without a description."""
     missing = [rule.key for rule in rules if not rule.promise or not _module_docstring(rule)]
     for rule in rules:
         missing += [f"{rule.key}.{path}" for path, part in _settings(rule_schema(rule)) if "description" not in part]
+    missing += [f"pots[].{path}" for path, part in _settings(pot_schema()) if "description" not in part]
     return missing
 
 
@@ -140,6 +174,13 @@ def _pools() -> str:
     pool = part_at(policy_schema(()), ("spec", "nodePools", 0))
     keys = list(pool["properties"])
     return "".join((_POOLS, _table(pool, keys), *_entries(pool, keys)))
+
+
+def _pots() -> str:
+    """How quotas are shared."""
+    schema = pot_schema()
+    own = settings_schema(gpu_quota.Settings)["properties"]
+    return _POTS + _table(schema, [key for key, part in schema["properties"].items() if part != own.get(key)])
 
 
 def _entries(schema: Schema, keys: Sequence[str]) -> Iterator[str]:

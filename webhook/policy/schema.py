@@ -21,26 +21,30 @@ from webhook.rules.rule import Rule, RuleSettings
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 DEFAULT_FILE = "_default.yaml"
-RESERVED_FILES = (DEFAULT_FILE,)
+QUOTAS_FILE = "_quotas.yaml"
+QUOTAS_KIND = "GPUQuotaPots"
+RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE)
 """Files whose name starts with an underscore; every other such name is an error."""
 
 Schema = dict[str, Any]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a file: keys are written in camelCase, and unknown ones are errors."""
+
     model_config = ConfigDict(
         alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
     )
 
 
-class Metadata(_Part):
+class Metadata(Part):
     """Who this policy is."""
 
     name: str
     """The file's name without `.yaml`; `_default` for the policy of every namespace."""
 
 
-class Spec(_Part):
+class Spec(Part):
     """What this policy says, and of which namespaces."""
 
     namespaces: tuple[str, ...] | None = None
@@ -53,7 +57,7 @@ class Spec(_Part):
     namespace's list replaces that of `_default.yaml`."""
 
 
-class PolicyFile(_Part):
+class PolicyFile(Part):
     """A policy of gpu-policy-webhook: which promises are kept in some namespaces, and how firmly."""
 
     api_version: Literal["gpupolicy.dev/v1alpha1"]
@@ -68,7 +72,7 @@ class PolicyFile(_Part):
 
 def policy_schema(rules: Sequence[Rule] = RULES) -> Schema:
     """JSON Schema (draft-07) of a policy file."""
-    schema = _for_editors(PolicyFile.model_json_schema(by_alias=True))
+    schema = for_editors(PolicyFile.model_json_schema(by_alias=True))
     spec = schema["properties"]["spec"]["properties"]
     spec["namespaces"]["minItems"] = 1
     spec["rules"] = {
@@ -93,7 +97,7 @@ def rule_schema(rule: Rule) -> Schema:
 @lru_cache(maxsize=256)
 def settings_schema(settings: type[RuleSettings]) -> Schema:
     """JSON Schema of settings, references resolved; defaults stand as people write them."""
-    schema = _for_editors(settings.model_json_schema(by_alias=True))
+    schema = for_editors(settings.model_json_schema(by_alias=True))
     for name, field in settings.model_fields.items():
         if field.default_factory is not None:
             default = to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
@@ -132,8 +136,8 @@ def _optional(rule: Rule) -> Schema:
     return {**schema, "description": rule.promise}
 
 
-def _for_editors(schema: Schema) -> Schema:
-    """References resolved, titles and nulls dropped, texts on one line."""
+def for_editors(schema: Schema) -> Schema:
+    """A schema with its references resolved, without titles and nulls, and with each text on one line."""
     definitions = schema.pop("$defs", {})
     return _resolve(schema, definitions)
 

@@ -7,7 +7,10 @@ import yaml
 
 from webhook.policy.policy_set import BoundRule, PolicySet
 from webhook.policy.pools import as_declared
+from webhook.policy.quotas import BoundQuota
 from webhook.policy.schema import API_VERSION, as_written, part_at, rule_schema
+from webhook.quota.quota import Scope
+from webhook.quota.wording import number
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule
 
@@ -25,7 +28,7 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
 
 
 def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
-    """The same as YAML, with comments that name the file which had the last word on each rule and on the pools."""
+    """The same as YAML, with comments: the files that had the last word, and what limits the namespace's GPUs."""
     policy = policies.for_namespace(namespace)
     origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
     files = " over ".join(reversed(policy.files)) or "no file"
@@ -41,7 +44,24 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     for key, value in settings.items():
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]
+    lines += ["# " + line for line in _quotas(policies, namespace)]
     return "\n".join(lines) + "\n"
+
+
+def quota_text(bound: BoundQuota) -> str:
+    """A quota in one line: whose it is, its limits, its mode, and where it comes from."""
+    quota = bound.quota
+    limits = ", ".join(f"{limit.name or 'GPUs'} {number(limit.hard)}" for limit in quota.limits)
+    shared = f" of {', '.join(quota.patterns)}" if quota.scope is Scope.POT else ""
+    return f"{quota.scope} {quota.name}{shared}: {limits} ({bound.mode}, from {bound.origin})"
+
+
+def _quotas(policies: PolicySet, namespace: str) -> list[str]:
+    """What limits the namespace, one line for each quota."""
+    found = policies.quotas_for(namespace)
+    if not found:
+        return ["quotas: none"]
+    return ["quotas, all of which hold:", *("  " + quota_text(bound) for bound in found)]
 
 
 def settings_as_written(bound: BoundRule) -> dict[str, Any]:

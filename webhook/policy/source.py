@@ -1,18 +1,16 @@
 """One policy file, read and checked as far as it can be without the other files."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pydantic import ValidationError
-
-from webhook.policy.errors import Faults, KeyPath, PolicyErrors, key_text
+from webhook.policy.document import check_name, check_names_differ, mapping_at, read_document, read_head
+from webhook.policy.errors import Faults, KeyPath
 from webhook.policy.globs import fault_in
 from webhook.policy.pools import PoolSettings
-from webhook.policy.schema import DEFAULT_FILE, PolicyFile, Schema, policy_schema
-from webhook.policy.wording import locate, message_for, unknown_key
-from webhook.policy.yaml_lines import Node, read_yaml
+from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, PolicyFile, Schema, policy_schema
+from webhook.policy.wording import unknown_key
+from webhook.policy.yaml_lines import Node
 from webhook.rules.rule import Rule
 
 RULES_PATH: KeyPath = ("spec", "rules")
@@ -46,16 +44,14 @@ class PolicySource:
 
 def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faults: Faults) -> PolicySource | None:
     """Read the file called `file`, shown in errors as `path`; None where it is too broken to go on with."""
-    try:
-        root = _without_nulls(read_yaml(source, path), (), faults)
-    except PolicyErrors as errors:
-        faults.extend(errors.errors)
+    root = read_document(path, source, "GPUPolicy", _null_fault, faults)
+    if root is None or _holds_pots(root, faults):
         return None
-    document = _document(root, _document_schema(tuple(rules)), faults)
+    document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults)
     name = file.removesuffix(".yaml")
-    _check_name(root, name, faults)
-    _check_pool_names(root, faults)
-    settings = _mapping_at(root, RULES_PATH)
+    check_name(root, name, "" if file == DEFAULT_FILE else fault_in(name), faults)
+    check_names_differ(root, POOLS_PATH, faults)
+    settings = mapping_at(root, RULES_PATH)
     known = {rule.key: rule for rule in rules}
     for key, node in settings.items():
         if key not in known:
@@ -72,25 +68,12 @@ def _document_schema(rules: tuple[Rule, ...]) -> Schema:
     return policy_schema(rules)
 
 
-def _without_nulls(node: Node, path: KeyPath, faults: Faults) -> Node:
-    """The node without the entries that are null, each of which is a fault."""
-    if isinstance(node.value, dict):
-        kept = {}
-        for key, child in node.value.items():
-            if child.value is None:
-                faults.add(node.file, child.line, (*path, key), _null_fault((*path, key)))
-            else:
-                kept[key] = _without_nulls(child, (*path, key), faults)
-        return Node(kept, node.file, node.line, node.text)
-    if isinstance(node.value, list):
-        items = []
-        for index, child in enumerate(node.value):
-            if child.value is None:
-                faults.add(node.file, child.line, (*path, index), "is empty; write a value, or remove the entry")
-            else:
-                items.append(_without_nulls(child, (*path, index), faults))
-        return Node(items, node.file, node.line, node.text)
-    return node
+def _holds_pots(root: Node, faults: Faults) -> bool:
+    kind = mapping_at(root, ()).get("kind")
+    if kind is None or kind.value != QUOTAS_KIND:
+        return False
+    faults.add(root.file, kind.line, "kind", f"{QUOTAS_KIND} stand in {QUOTAS_FILE} only; move them there")
+    return True
 
 
 def _null_fault(path: KeyPath) -> str:
@@ -108,44 +91,6 @@ def _null_fault(path: KeyPath) -> str:
     return "is empty; write a value, or remove the line"
 
 
-def _document(root: Node, schema: Schema, faults: Faults) -> PolicyFile | None:
-    """The file but for the settings of its rules, which are not looked at here; None where it is faulty."""
-    if not isinstance(root.value, dict):
-        faults.add(root.file, root.line, "", "not a map; a policy file starts with apiVersion, kind, metadata and spec")
-        return None
-    try:
-        return PolicyFile.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False)
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            path, node = locate(root, detail["loc"], detail["type"] == "missing")
-            faults.add(root.file, node.line, path, message_for(detail, schema, path, node))
-    return None
-
-
-def _check_name(root: Node, stem: str, faults: Faults) -> None:
-    name = _mapping_at(root, ("metadata",)).get("name")
-    if name is None or not isinstance(name.value, str):
-        return
-    if name.value != stem:
-        message = f'"{name.value}" is not the name of the file; write {stem}, or rename the file to {name.value}.yaml'
-        faults.add(root.file, name.line, "metadata.name", message)
-    elif stem + ".yaml" != DEFAULT_FILE and fault_in(stem):
-        faults.add(root.file, name.line, "metadata.name", fault_in(stem))
-
-
-def _check_pool_names(root: Node, faults: Faults) -> None:
-    pools = _mapping_at(root, ("spec",)).get("nodePools")
-    seen: dict[object, int] = {}
-    for index, pool in enumerate(pools.value if pools is not None and isinstance(pools.value, list) else ()):
-        name = pool.value.get("name") if isinstance(pool.value, dict) else None
-        if name is None or not isinstance(name.value, str):
-            continue
-        first = seen.setdefault(name.value, index)
-        if first != index:
-            message = f'"{name.value}" is the name of {key_text((*POOLS_PATH, first))} too; rename one of them'
-            faults.add(root.file, name.line, (*POOLS_PATH, index, "name"), message)
-
-
 def _check_exclusive(rule: Rule, settings: dict[str, Node], faults: Faults) -> None:
     for group in rule.settings.exclusive:
         present = [key for key in settings if key in group]
@@ -157,14 +102,14 @@ def _check_exclusive(rule: Rule, settings: dict[str, Node], faults: Faults) -> N
 
 def _claims(root: Node, file: str, faults: Faults) -> tuple[Claim, ...]:
     """The patterns of namespaces that the file claims, each once; none for the default, which applies to all."""
-    namespaces = _mapping_at(root, ("spec",)).get("namespaces")
+    namespaces = mapping_at(root, ("spec",)).get("namespaces")
     if file == DEFAULT_FILE:
         if namespaces is not None:
             message = f"{DEFAULT_FILE} applies to every namespace; remove the key"
             faults.add(root.file, namespaces.line, NAMESPACES_PATH, message)
         return ()
     if namespaces is None:
-        name = _mapping_at(root, ("metadata",)).get("name", root)
+        name = mapping_at(root, ("metadata",)).get("name", root)
         return (Claim(file.removesuffix(".yaml"), name.line, ("metadata", "name")),)
     if not isinstance(namespaces.value, list):
         return ()
@@ -182,14 +127,3 @@ def _claims(root: Node, file: str, faults: Faults) -> tuple[Claim, ...]:
         else:
             claims.setdefault(node.value, Claim(node.value, node.line, key))
     return tuple(claims.values())
-
-
-def _mapping_at(root: Node, path: KeyPath) -> dict[str, Node]:
-    """The map at `path`; empty where there is none."""
-    node = root
-    for key in path:
-        child = node.value.get(str(key)) if isinstance(node.value, dict) else None
-        if child is None:
-            return {}
-        node = child
-    return node.value if isinstance(node.value, dict) else {}

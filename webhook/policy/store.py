@@ -1,7 +1,7 @@
 """The current set of policies: swapped whole when the files change, the last good one kept when they are wrong.
 
-A bad file, a lost `_default.yaml` or an emptied directory never turns into "allow everything": the set in use stays,
-and the fault is logged and shown in the status until the files are mended.
+A bad file, a lost `_default.yaml` or `_quotas.yaml` or an emptied directory never turns into "allow everything": the
+set in use stays, and the fault is logged and shown in the status until the files are mended.
 """
 
 import logging
@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from webhook.policy.directory import Fingerprint, fingerprint, read_directory
+from webhook.policy.directory import Contents, Fingerprint, fingerprint, read_directory
 from webhook.policy.errors import PolicyError, PolicyErrors
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.schema import DEFAULT_FILE
+from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 
@@ -133,17 +133,23 @@ class PolicyStore:
             return False
         try:
             policies = build(contents, self._rules, self._current)
-            self._refuse_loss_of_default(policies)
+            self._refuse_loss(policies, contents)
         except PolicyErrors as errors:
             return self._keep(contents.digest, errors)
         self._attempted = contents.digest
         return self._take(policies)
 
-    def _refuse_loss_of_default(self, policies: PolicySet) -> None:
+    def _refuse_loss(self, policies: PolicySet, contents: Contents) -> None:
+        """Raise PolicyErrors where what holds for everybody went away with its file."""
+        errors = []
         if self._current.has_default and not policies.has_default:
-            path = str(self._directory / DEFAULT_FILE)
             message = "the file is gone; restore it, or start again without it to run without default rules"
-            raise PolicyErrors([PolicyError(path, 0, "", message)])
+            errors.append(PolicyError(str(self._directory / DEFAULT_FILE), 0, "", message))
+        if self._current.pots and QUOTAS_FILE not in dict(contents.files):
+            message = "the file is gone; restore it, or write `pots: []` in it to run without pots"
+            errors.append(PolicyError(str(self._directory / QUOTAS_FILE), 0, "", message))
+        if errors:
+            raise PolicyErrors(errors)
 
     def _keep(self, attempt: str, errors: PolicyErrors) -> bool:
         """Stay with the set in use, saying why once for each distinct attempt."""

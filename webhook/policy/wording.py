@@ -40,7 +40,7 @@ def describe(schema: Schema) -> str:
         return str(schema["const"])
     kind = schema.get("type", "")
     such_as = f" such as {schema['examples'][0]}" if "examples" in schema else ""
-    if kind == "object" and "mode" in schema.get("properties", ()):
+    if kind == "object" and "mode" in schema.get("properties", ()) and set(schema.get("required", ())) <= {"mode"}:
         such_as = " such as {mode: enforce}"
     return _KINDS.get(kind, "another value") + such_as + _range(schema) + _entries(schema)
 

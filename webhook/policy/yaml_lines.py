@@ -50,8 +50,11 @@ class Node:
         return self.value
 
 
-def read_yaml(source: bytes, file: str) -> Node:
-    """The one document of a file. Raises PolicyErrors for everything it finds wrong; `file` is the name in errors."""
+def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> Node:
+    """The one document of a file. Raises PolicyErrors for everything it finds wrong.
+
+    `file` is the name in errors, `kind` what the file should hold.
+    """
     text = _decode(source, file)
     try:
         _check_structure(text, file)
@@ -61,7 +64,7 @@ def read_yaml(source: bytes, file: str) -> Node:
     except yaml.YAMLError as error:
         raise PolicyErrors([PolicyError(file, 1, "", f"not valid YAML: {error}")]) from None
     if root is None or root.tag == _TAG + "null":
-        raise PolicyErrors([PolicyError(file, 1, "", "the file is empty; write a GPUPolicy, or remove the file")])
+        raise PolicyErrors([PolicyError(file, 1, "", f"the file is empty; write a {kind}, or remove the file")])
     reader = _Reader(file)
     node = reader.read(root, (), root.start_mark.line + 1)
     reader.faults.raise_if_any()

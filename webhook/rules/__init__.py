@@ -3,6 +3,7 @@
 from webhook.rules import (
     cuda_driver,
     gpu_limits,
+    gpu_quota,
     nccl_env,
     node_affinity,
     runtime_class,
@@ -25,6 +26,8 @@ RULES: tuple[Rule, ...] = (
     visible_devices.RULE,
     # Whether it will run there.
     cuda_driver.RULE,
+    # How much of it there is for a namespace.
+    gpu_quota.RULE,
 )
 """Every rule, in the order in which documents, messages and patches name them. Mutators of one stage see the same pod,
 so the order changes no result."""

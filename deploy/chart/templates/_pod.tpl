@@ -28,6 +28,10 @@
 - --registry-credentials=/etc/gpu-policy/registry-credentials/config.json
 {{- end }}
 {{- end }}
+{{- if .Values.quota.enabled }}
+- --quota-ledgers={{ .Release.Namespace }}
+- --quota-in-flight-seconds={{ int64 .Values.quota.inFlightSeconds }}
+{{- end }}
 - --port={{ .Values.port }}
 - --drain-seconds={{ .Values.drainSeconds }}
 - --log-level={{ .Values.logLevel }}

@@ -46,7 +46,7 @@ clientConfig:
   {{- end }}
 failurePolicy: {{ include "gpu-policy.failurePolicy" . }}
 matchPolicy: Equivalent
-sideEffects: None
+sideEffects: {{ ternary "NoneOnDryRun" "None" (and (eq $phase "validate") $root.Values.quota.enabled) }}
 timeoutSeconds: {{ (get $root.Values.webhook $phase).timeoutSeconds }}
 namespaceSelector:
   matchExpressions:

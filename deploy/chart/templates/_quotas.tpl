@@ -1,0 +1,15 @@
+{{/* The schema of a limit and how much of it is in use; the argument describes it. */}}
+{{- define "gpu-policy.quotaAmount" -}}
+description: {{ . }}
+type: object
+properties:
+  name:
+    description: The model or the resource.
+    type: string
+  hard:
+    description: What may be in use.
+    type: string
+  used:
+    description: What is in use, also beyond hard where that was lowered.
+    type: string
+{{- end }}

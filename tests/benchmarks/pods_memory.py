@@ -1,0 +1,178 @@
+"""Start and memory of a process that follows 100,000 pods and 5,000 nodes, all pods asking for GPUs, which is the worst.
+
+    python -m tests.benchmarks.pods_memory
+
+The API server is a pretended one in another process, which makes up each page when it is asked for.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from tests.benchmarks.cluster import PRODUCTS, nodes
+from tests.cluster.fake_api_server import NODES, PODS, RUNTIME_CLASSES, Request, fake_api_server
+from webhook.cluster.api_server import ApiServer
+from webhook.cluster.live import LiveFacts
+from webhook.cluster.pods import LivePods
+
+PODS_COUNT = 100_000
+NODES_COUNT = 5_000
+NAMESPACES = 500
+EXPIRED = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}\n'
+
+Selector = Callable[[int], dict[str, str]]
+
+
+def main() -> None:
+    """Print seconds and MiB for pods as clusters have them, and for pods that all differ in where they may run."""
+    print(f"{PODS_COUNT} pods of {len(page(0, 1, by_product)) / 1024:.1f} KiB, {NODES_COUNT} nodes", flush=True)
+    print("pods that select one of four products:", measured(by_product), flush=True)
+    print("pods that select one node each:", measured(by_node), flush=True)
+
+
+def by_product(number: int) -> dict[str, str]:
+    """Pods of a platform: each team knows a few products."""
+    return {"nvidia.com/gpu.product": PRODUCTS[number % 4], "example.com/pool": "gpu"}
+
+
+def by_node(number: int) -> dict[str, str]:
+    """Pods that are pinned to a node, none of them quite like another."""
+    return {"kubernetes.io/hostname": f"gpu-{number % NODES_COUNT}", "example.com/slot": str(number)}
+
+
+def measured(selector: Selector) -> str:
+    """What a new process says that follows such a cluster."""
+    runtime_class, *machines = nodes(NODES_COUNT)
+    with tempfile.TemporaryDirectory() as folder, fake_api_server() as server:
+        server.objects[NODES], server.objects[RUNTIME_CLASSES] = machines, [runtime_class]
+
+        def pods(request: Request, path: str, query: dict[str, str]) -> None:
+            if "watch" in query:
+                server.objects[PODS] = []
+                server.answer(request, path, query)
+            else:
+                request.send(200, page(int(query.get("continue", "0")), int(query["limit"]), selector))
+
+        server.instead[PODS] = pods
+        command = [sys.executable, "-m", "tests.benchmarks.pods_memory", str(server.kubeconfig(Path(folder)))]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None  # it is a pipe
+            said = process.stdout.readline().strip()
+            server.tell(PODS, EXPIRED)
+            return f"{said}; {process.stdout.readline().strip()}"
+
+
+def follow(kubeconfig: str) -> None:
+    """Follow the cluster until all of it is known, and then until all of it was listed again."""
+    begun = time.monotonic()
+    facts, pods = LiveFacts(kubeconfig), LivePods(ApiServer(kubeconfig))
+    before = resident("VmRSS")
+    facts.start()
+    pods.start()
+    while not (pods.is_known() and facts.facts is not None):
+        time.sleep(0.02)
+    seconds = time.monotonic() - begun
+    found = len(list(pods.seen()))
+    print(f"{found} loaded in {seconds:.1f} s, {_mib()} ({before:.0f} before)", flush=True)
+    while pods.is_known():
+        time.sleep(0.005)
+    while not pods.is_known():
+        time.sleep(0.02)
+    print(f"listed again, {_mib()}", flush=True)
+    pods.close()
+    facts.close()
+
+
+def resident(field: str) -> float:
+    """Memory of this process in MiB, as /proc has it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+def _mib() -> str:
+    return f"{resident('VmRSS'):.0f} MiB (peak {resident('VmHWM'):.0f})"
+
+
+def page(start: int, limit: int, selector: Selector) -> bytes:
+    """A page of a list of pods."""
+    end = min(start + limit, PODS_COUNT)
+    rest = {"continue": str(end)} if end < PODS_COUNT else {}
+    items = [_pod(number, selector(number)) for number in range(start, end)]
+    return orjson.dumps({"kind": "PodList", "metadata": {"resourceVersion": "100", **rest}, "items": items})
+
+
+def _pod(number: int, selector: dict[str, str]) -> dict[str, Any]:
+    """A pod as a Job of a training operator leaves it in the API server, injected sidecar and managed fields included."""
+    name, namespace = f"train-{number // 8}-worker-{number % 8}-{number * 7919 % 99991:05x}", f"team-{number % NAMESPACES}"
+    at = f"2026-03-01T{number % 24:02d}:{number % 60:02d}:00Z"
+    labels = {
+        "app.kubernetes.io/name": "trainer",
+        "app.kubernetes.io/instance": f"train-{number // 8}",
+        "batch.kubernetes.io/job-name": f"train-{number // 8}",
+        "training.kubeflow.org/replica-index": str(number % 8),
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128)),
+            "resourceVersion": str(1_000_000 + number),
+            "creationTimestamp": at,
+            "labels": labels,
+            "annotations": {f"example.com/annotation-{n}": f"{number}-{'x' * 60}" for n in range(8)},
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": name[:-6], "uid": name}],
+            "managedFields": [_managed(manager, at) for manager in ("kube-controller-manager", "kubelet")],
+        },
+        "spec": {
+            "nodeName": f"gpu-{number % NODES_COUNT}",
+            "nodeSelector": selector,
+            "containers": [_container("trainer", number, {"nvidia.com/gpu": str(1 + number % 8)})]
+            + [_container("proxy", number, {})],
+            "initContainers": [_container("fetch", number, {})],
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "volumes": [{"name": "dshm", "emptyDir": {"medium": "Memory"}}, {"name": "token", "projected": {}}],
+            "schedulerName": "default-scheduler",
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": kind, "status": "True", "lastTransitionTime": at, "lastProbeTime": None}
+                for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+            ],
+            "containerStatuses": [{"name": n, "imageID": f"sha256:{number:064x}"} for n in ("trainer", "proxy")],
+        },
+    }
+
+
+def _managed(manager: str, at: str) -> dict[str, Any]:
+    fields = {f"f:field-{n}": {".": {}, f"k:{{'name':'{n}'}}": {"f:value": {}}} for n in range(12)}
+    return {"manager": manager, "operation": "Update", "time": at, "fieldsV1": {"f:spec": fields}}
+
+
+def _container(name: str, number: int, gpus: dict[str, str]) -> dict[str, Any]:
+    amounts = {"cpu": "8", "memory": "64Gi", **gpus}
+    return {
+        "name": name,
+        "image": f"registry.example.com/team/{name}:2026.03.{number % 31}",
+        "command": ["python", "-m", "train", "--config", f"/etc/train/{number}.yaml"],
+        "env": [{"name": f"VARIABLE_{n}", "value": f"value-{n}-{number}"} for n in range(12)],
+        "resources": {"limits": amounts, "requests": amounts},
+        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108  # a path in a manifest
+    }
+
+
+def arguments() -> Sequence[str]:
+    """What the command was given."""
+    return sys.argv[1:]
+
+
+if __name__ == "__main__":
+    follow(*arguments()) if arguments() else main()

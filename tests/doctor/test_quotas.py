@@ -1,0 +1,163 @@
+"""The doctor looks at quotas where there are some, and says what keeps them from holding."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from tests.deploy.manifests import needs_helm, rendered, shipped
+from tests.deploy.value_sets import UNCOUNTED
+from webhook.doctor import quotas
+from webhook.doctor.cluster import Cluster, UnavailableError
+from webhook.doctor.finding import Finding, Status
+from webhook.doctor.installation import Installation, Place
+from webhook.doctor.workload import Workload
+from webhook.installation import ledgers
+from webhook.ledger.book import Book
+from webhook.policy.directory import contents_of
+from webhook.policy.loader import build
+from webhook.policy.policy_set import PolicySet
+from webhook.quota.quota import Demand
+
+GROUP = "/apis/gpupolicy.dev/v1alpha1"
+LEDGERS = "/api/v1/namespaces/gpu-policy/configmaps"
+QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
+KNOWN = {"resources": [{"name": "gpuquotas"}]}
+BOOK = Book({bytes(16): Demand("team-vision", (("nvidia.com/gpu", 1),))}, frozenset({"team-vision"}))
+
+LIMITED = "{mode: enforce, gpus: 8}"
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\n"
+NO_QUOTA = {"_default.yaml": f"{HEAD}metadata: {{name: _default}}\nspec: {{rules: {{}}}}\n"}
+QUOTA = {
+    **NO_QUOTA,
+    "team-vision.yaml": f"{HEAD}metadata: {{name: team-vision}}\nspec: {{rules: {{gpuQuota: {LIMITED}}}}}\n",
+}
+
+
+class Holding(Cluster):
+    """A cluster that has these objects, and lists of them."""
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self._found = found
+
+    def find(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Any:
+        assert not query
+        return self._found.get(path)
+
+    def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
+        assert dict(query) == ({"labelSelector": f"{ledgers.LABEL}=true"} if path == LEDGERS else {})
+        if path not in self._found:
+            raise UnavailableError(f"the API server does not know {path}")
+        yield from self._found[path]
+
+
+def policies(files: dict[str, str]) -> PolicySet:
+    return build(contents_of(Path("policies"), {name: text.encode() for name, text in files.items()}))
+
+
+def ledger(text: str) -> dict[str, Any]:
+    return {"metadata": {"name": f"{ledgers.PREFIX}pot.a"}, "data": {ledgers.DATA: text}}
+
+
+def well() -> dict[str, Any]:
+    """A cluster in which quotas hold."""
+    return {
+        GROUP: KNOWN,
+        f"{GROUP}/gpuquotas": [{"metadata": {"namespace": "team-vision", "name": "namespace.team-vision"}}],
+        LEDGERS: [ledger(json.dumps(BOOK.to_raw()))],
+        QUEUES: {"resources": []},
+        f"{QUEUES}/flowschemas/gpu-policy": {"metadata": {"name": "gpu-policy"}},
+    }
+
+
+def said(
+    found: dict[str, Any], files: dict[str, str] = QUOTA, deployment: dict[str, Any] | None = None
+) -> list[Finding]:
+    installation = Installation(Holding(found), Place())
+    installation.deployment = Workload(deployment or shipped().one("Deployment"))
+    installation.policies = policies(files)
+    return list(quotas.look(installation))
+
+
+def test_quotas_that_hold_are_well() -> None:
+    assert said(well()) == [Finding(Status.OK, "1 ledger, 1 entry")]
+
+
+@needs_helm
+def test_without_quotas_and_ledgers_there_is_nothing_to_say() -> None:
+    assert said({}, NO_QUOTA, rendered(UNCOUNTED).one("Deployment")) == []
+
+
+@needs_helm
+def test_quotas_without_ledgers_are_a_problem() -> None:
+    (finding,) = said(well(), QUOTA, rendered(UNCOUNTED).one("Deployment"))
+    assert finding.status is Status.PROBLEM
+    assert "keep no ledgers" in finding.found
+    assert "--set quota.enabled=true" in finding.remedy
+
+
+def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
+    """Neither the queues nor what tenants are shown."""
+    assert said({GROUP: KNOWN, LEDGERS: [], QUEUES: {}}, NO_QUOTA) == [Finding(Status.OK, "0 ledgers, 0 entries")]
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "found", "remedy"),
+    [
+        pytest.param(
+            {GROUP: None},
+            Status.WARNING,
+            "does not know gpuquotas.gpupolicy.dev",
+            "apply the release again",
+            id="no custom resource",
+        ),
+        pytest.param(
+            {LEDGERS: [ledger('{"entries": 7}')]},
+            Status.PROBLEM,
+            "the ledger gpu-quota.pot.a cannot be read: entries: expected a list",
+            "kubectl delete configmap -n gpu-policy gpu-quota.pot.a",
+            id="a ledger full of garbage",
+        ),
+        pytest.param(
+            {LEDGERS: [ledger("hello")]},
+            Status.PROBLEM,
+            "the ledger gpu-quota.pot.a cannot be read: Expecting value",
+            "kubectl delete configmap -n gpu-policy gpu-quota.pot.a",
+            id="a ledger that is no JSON",
+        ),
+        pytest.param(
+            {LEDGERS: [{"metadata": {"name": "gpu-quota.pot.a"}}]},
+            Status.PROBLEM,
+            "the ledger gpu-quota.pot.a cannot be read",
+            "it is written anew from the running pods",
+            id="an empty ledger",
+        ),
+        pytest.param(
+            {f"{GROUP}/gpuquotas": [{"metadata": {"namespace": "a", "name": "pot.gone"}}]},
+            Status.WARNING,
+            "quotas that the policies do not have: a/pot.gone",
+            "kubectl delete gpuquotas -n a pot.gone",
+            id="a quota that is gone",
+        ),
+        pytest.param(
+            {f"{QUEUES}/flowschemas/gpu-policy": None},
+            Status.WARNING,
+            "no queues of its own",
+            "kubectl apply -f deploy/flow-control.yaml",
+            id="common queues",
+        ),
+    ],
+)
+def test_what_is_wrong_comes_with_what_to_do(changed: dict[str, Any], status: Status, found: str, remedy: str) -> None:
+    findings = [finding for finding in said(well() | changed) if finding.status is not Status.OK]
+    assert [finding.status for finding in findings if found in finding.found] == [status]
+    assert all(remedy in finding.remedy for finding in findings if found in finding.found)
+
+
+def test_an_api_server_without_such_queues_is_not_blamed() -> None:
+    assert said(well() | {QUEUES: None, f"{QUEUES}/flowschemas/gpu-policy": None}) == [
+        Finding(Status.OK, "1 ledger, 1 entry")
+    ]

@@ -1,0 +1,125 @@
+"""Quotas on a real API server with three replicas: exact while creates race, and right about what becomes of pods."""
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.objects import gpu_pod
+from tests.e2e.quota_cases import CASES, Contest
+from tests.e2e.quota_fixtures import PATIENCE, assert_full, create, fill, is_even, pods, uids
+from tests.e2e.quota_race import Race
+from tests.e2e.quota_site import LEDGERS, QuotaSite, quota_policy
+
+Namespaces = Callable[[str], str]
+
+
+def test_A11_creates_that_race_over_several_replicas_never_pass_a_quota(
+    quotas: QuotaSite, make_namespace: Namespaces
+) -> None:
+    """Of every kind of quota at once, from 64 threads, while a replica is killed and pods are deleted.
+
+    tests/soak has ten rounds of it with more pods.
+    """
+    quotas.proxies[0].watch_delay = 5
+    with Race(quotas, [Contest(case, make_namespace) for case in CASES], patience=PATIENCE) as race:
+        race.round(60, kills=1, deletions=20)
+    quotas.proxies[0].watch_delay = 0
+    print(race.said)
+
+
+def test_dry_runs_are_judged_and_leave_no_trace(quotas: QuotaSite, make_namespace: Namespaces) -> None:
+    namespace = make_namespace("few")
+    ledger = f"{LEDGERS}/namespace.{namespace}"
+    kubectl = ["create", "--dry-run=server", "-f", "-"]
+    quotas.plane.kubectl(*kubectl, input=yaml.safe_dump(gpu_pod("tried", 4)), namespace=namespace)
+    assert quotas.entered(f"namespace.{namespace}") == set()
+    fill(quotas, namespace)
+    before = quotas.plane.raw("GET", ledger)[1]
+    refused = quotas.plane.kubectl(
+        *kubectl, input=yaml.safe_dump(gpu_pod("tried", 1)), namespace=namespace, check=False
+    )
+    assert f"exceeded GPU quota '{namespace}'" in refused.stderr
+    assert quotas.plane.raw("GET", ledger)[1] == before
+
+
+def test_pods_with_generated_names_count_once(quotas: QuotaSite, make_namespace: Namespaces) -> None:
+    namespace = make_namespace("few")
+    manifest = gpu_pod("", 1)
+    manifest["metadata"] = {"generateName": "worker-"}
+    assert [create(quotas, namespace, manifest)[0] for _ in range(6)] == [201, 201, 201, 201, 403, 403]
+    assert is_even(quotas, namespace)
+
+
+def test_a_replica_set_gets_as_many_pods_as_the_quota_has_room_for(
+    quotas: QuotaSite, cluster: ControlPlane, make_namespace: Namespaces
+) -> None:
+    """It says why there are no more, and replaces what is deleted."""
+    namespace = make_namespace("few")
+    labels = {"app": "workers"}
+    template = {"metadata": {"labels": labels}, "spec": gpu_pod("", 1)["spec"]}
+    spec = {"replicas": 6, "selector": {"matchLabels": labels}, "template": template}
+    manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "workers"}, "spec": spec}
+    cluster.kubectl("create", "-f", "-", input=yaml.safe_dump(manifest), namespace=namespace)
+
+    def said() -> str:
+        path = f"/apis/apps/v1/namespaces/{namespace}/replicasets/workers"
+        return "".join(each["message"] for each in cluster.raw("GET", path)[1]["status"].get("conditions", ()))
+
+    eventually(lambda: f"exceeded GPU quota '{namespace}': asks 1, used 4 of 4" in said())
+    before = uids(quotas, namespace)
+    assert len(before) == 4
+    deleted = pods(cluster, namespace)[0]["metadata"]["name"]
+    cluster.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods/{deleted}?gracePeriodSeconds=0")
+    after = eventually(lambda: found if len(found := uids(quotas, namespace) - before) == 1 else None)
+    assert len(uids(quotas, namespace)) == 4
+    assert after
+    eventually(lambda: is_even(quotas, namespace))
+
+
+def test_a_quota_that_comes_later_or_is_lowered_counts_what_is_there_and_evicts_nobody(
+    quotas: QuotaSite, make_namespace: Namespaces
+) -> None:
+    namespace = make_namespace("later")
+    fill(quotas, namespace)
+    before = uids(quotas, namespace)
+    quotas.write_policies({"later.yaml": quota_policy("later", "{mode: enforce, gpus: 4}")})
+    assert_full(quotas, namespace)
+    assert quotas.entered(f"namespace.{namespace}") == before
+    quotas.write_policies({"later.yaml": quota_policy("later", "{mode: enforce, gpus: 2}")})
+    assert "asks 1, used 4 of 2 (0 free)" in create(quotas, namespace, gpu_pod("beyond", 1))[1]
+    assert uids(quotas, namespace) == before
+    quotas.write_policies({"later.yaml": quota_policy("later", "{mode: enforce, gpus: 5}")})
+    assert create(quotas, namespace, gpu_pod("fifth", 1)) == (201, "")
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_pods_that_have_ended_make_room(quotas: QuotaSite, make_namespace: Namespaces, phase: str) -> None:
+    namespace = make_namespace("few")
+    fill(quotas, namespace)
+    assert_full(quotas, namespace)
+    path = f"/api/v1/namespaces/{namespace}/pods/one-0/status"
+    assert quotas.plane.raw("PATCH", path, {"status": {"phase": phase}})[0] == 200
+    eventually(lambda: create(quotas, namespace, gpu_pod("next", 1))[0] == 201)
+    assert_full(quotas, namespace)
+
+
+def test_a_pod_that_is_stuck_in_its_deletion_counts_until_its_deadline(
+    quotas: QuotaSite, make_namespace: Namespaces
+) -> None:
+    """As the in-tree quota counts it: for its grace period, and as long again."""
+    namespace = make_namespace("few")
+    fill(quotas, namespace, 3)
+    stuck = gpu_pod("stuck", 1, nodeName="gone")
+    stuck["metadata"]["finalizers"] = ["example.com/stuck"]
+    assert create(quotas, namespace, stuck) == (201, "")
+    path = f"/api/v1/namespaces/{namespace}/pods/stuck"
+    deleted = quotas.plane.raw("DELETE", f"{path}?gracePeriodSeconds=2")[1]["metadata"]
+    assert deleted["deletionGracePeriodSeconds"] == 2
+    assert_full(quotas, namespace)
+    eventually(lambda: create(quotas, namespace, gpu_pod("next", 1))[0] == 201)
+    assert deleted["uid"] in uids(quotas, namespace)
+    assert deleted["uid"] not in quotas.entered(f"namespace.{namespace}")
+    quotas.plane.raw("PATCH", path, {"metadata": {"finalizers": None}})

@@ -1,0 +1,203 @@
+"""What quotas do where something goes wrong: admissions that others undo, replicas that die, ledgers that are away."""
+
+import base64
+import http.server
+import json
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from threading import Thread
+
+import pytest
+
+from tests.e2e.eventually import eventually
+from tests.e2e.installation import Installation
+from tests.e2e.objects import gpu_pod
+from tests.e2e.quota_fixtures import assert_full, create, fill, is_even, uids
+from tests.e2e.quota_proxy import ledger_calls, ledger_writes
+from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite
+from webhook.installation.ledgers import PREFIX
+
+Namespaces = Callable[[str], str]
+
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+GHOSTS = 2
+"""Pods of each namespace that are kept away after we have admitted them."""
+
+
+class Objector(http.server.BaseHTTPRequestHandler):
+    """Another validating webhook, which refuses whatever it is asked about."""
+
+    def do_POST(self) -> None:
+        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        refusal = {
+            "allowed": False,
+            "uid": review["request"]["uid"],
+            "status": {"code": 403, "message": "not on my watch"},
+        }
+        body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": refusal}
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def another_webhook(installation: Installation, namespace: str) -> Iterator[None]:
+    """Registered for the pods of a namespace that have the label `objectionable`."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Objector)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(installation.files.cert_file, installation.files.key_file)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    bundle = base64.b64encode(installation.files.ca_file.read_bytes()).decode()
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    webhook = {
+        "name": "objector.example.com",
+        "clientConfig": {"url": f"https://127.0.0.1:{server.server_port}/", "caBundle": bundle},
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "objectSelector": {"matchExpressions": [{"key": "objectionable", "operator": "Exists"}]},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    installation.plane.raw("POST", CONFIGURATIONS, {"metadata": {"name": "objector"}, "webhooks": [webhook]})
+    try:
+        yield
+    finally:
+        installation.plane.raw("DELETE", f"{CONFIGURATIONS}/objector")
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def resource_quota(quotas: QuotaSite, namespace: str) -> Iterator[None]:
+    """The quota of Kubernetes itself, which the API server asks after all webhooks; it has no GPU left."""
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    hard = {"requests.nvidia.com/gpu": "0"}
+    quotas.plane.raw("POST", path, {"metadata": {"name": "in-tree"}, "spec": {"hard": hard}})
+    quotas.plane.raw("PATCH", f"{path}/in-tree/status", {"status": {"hard": hard, "used": hard}})
+    try:
+        yield
+    finally:
+        quotas.plane.raw("DELETE", f"{path}/in-tree")
+
+
+def refused_by(quotas: QuotaSite, namespace: str, words: str) -> None:
+    """Create the ghosts as soon as somebody else refuses them with these words; he is tried with dry runs first."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    manifest = gpu_pod("ghost", 1)
+    manifest["metadata"]["labels"] = {"objectionable": "yes"}
+    eventually(lambda: words in str(quotas.plane.raw("POST", f"{path}?dryRun=All", manifest)[1].get("message")))
+    for _ in range(GHOSTS):
+        status, said = create(quotas, namespace, manifest)
+        assert (status, words in said) == (403, True), said
+
+
+def died_before_the_answer(quotas: QuotaSite, namespace: str) -> None:
+    """Have pods entered by replicas that are killed when the ledger has changed, and they have not been told yet."""
+    fill(quotas, namespace, 1)
+
+    def concerns(method: str, path: str) -> bool:
+        return ledger_writes(method, path) and path.endswith(f".{namespace}")
+
+    for number in range(GHOSTS):
+        with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
+            held = [stack.enter_context(proxy.holding(concerns)) for proxy in quotas.proxies]
+            ghost = pool.submit(create, quotas, namespace, gpu_pod(f"ghost-{number}", 1))
+            behind = list(zip(quotas.replicas.running, held, strict=True))
+            (victim,) = eventually(lambda behind=behind: [one for one, is_held in behind if is_held.is_set()])
+            victim.kill()
+            assert ghost.result()[0] == 500
+        victim.start()
+    quotas.wait_for_members()
+
+
+@pytest.fixture(scope="module")
+def haunted(quotas: QuotaSite, installation: Installation) -> dict[str, str]:
+    """Namespaces whose ledgers have entries of pods that never came, by what kept these away.
+
+    All are made at once, since each takes as long to get rid of.
+    """
+    namespaces = {sort: quotas.plane.namespace(f"few-{sort}") for sort in ("quota", "webhook", "kill")}
+    with resource_quota(quotas, namespaces["quota"]):
+        refused_by(quotas, namespaces["quota"], "exceeded quota: in-tree")
+    with another_webhook(installation, namespaces["webhook"]):
+        refused_by(quotas, namespaces["webhook"], "not on my watch")
+    died_before_the_answer(quotas, namespaces["kill"])
+    for namespace in namespaces.values():
+        assert len(quotas.entered(f"namespace.{namespace}") - uids(quotas, namespace)) == GHOSTS
+    return namespaces
+
+
+@pytest.mark.parametrize(
+    "sort",
+    [
+        pytest.param("quota", id="refused by a ResourceQuota after us"),
+        pytest.param("webhook", id="refused by another webhook beside us"),
+        pytest.param("kill", id="the replica was killed between write and answer"),
+    ],
+)
+def test_entries_of_pods_that_never_came_go_when_none_of_them_can_come_any_more(
+    quotas: QuotaSite, haunted: dict[str, str], sort: str
+) -> None:
+    """Until then they count, and after that they are in nobody's way."""
+    namespace = haunted[sort]
+    wanted = [gpu_pod(f"real-{number}", 1) for number in range(4 - len(uids(quotas, namespace)))]
+    for manifest in wanted:
+        eventually(lambda manifest=manifest: create(quotas, namespace, manifest)[0] == 201)
+    assert_full(quotas, namespace)
+    assert is_even(quotas, namespace)
+
+
+def test_a_ledger_that_somebody_deletes_is_written_anew(quotas: QuotaSite, make_namespace: Namespaces) -> None:
+    namespace = make_namespace("few")
+    fill(quotas, namespace)
+    assert quotas.plane.raw("DELETE", f"{CONFIG_MAPS}/{PREFIX}namespace.{namespace}")[0] == 200
+    assert_full(quotas, namespace)
+    assert is_even(quotas, namespace)
+
+
+def test_pods_that_came_while_no_replica_was_asked_are_counted_afterwards(
+    quotas: QuotaSite, make_namespace: Namespaces
+) -> None:
+    namespace = make_namespace("few")
+    fill(quotas, namespace, 1)
+    quotas.register(failure_policy="Ignore")
+    quotas.balancer.stop()
+    try:
+        eventually(lambda: create(quotas, namespace, gpu_pod("unasked", 4))[0] == 201)
+    finally:
+        quotas.balancer.start()
+        quotas.wait_for_members()
+        quotas.register()
+    eventually(lambda: is_even(quotas, namespace))
+    status, said = create(quotas, namespace, gpu_pod("beyond", 1))
+    assert (status, "asks 1, used 5 of 4 (0 free)" in said) == (403, True), said
+
+
+@pytest.mark.parametrize("fault", ["the right to write is gone", "nothing is answered"])
+def test_without_its_ledger_a_pod_is_refused_or_allowed_as_the_quota_says(
+    quotas: QuotaSite, make_namespace: Namespaces, fault: str
+) -> None:
+    strict, lenient = make_namespace("few"), make_namespace("lenient")
+    fill(quotas, strict, 1)
+    fill(quotas, lenient, 1)
+    with ExitStack() as stack:
+        for proxy in quotas.proxies:
+            stack.enter_context(
+                proxy.holding(ledger_calls) if fault == "nothing is answered" else proxy.refusing(ledger_writes)
+            )
+        paths = [f"/api/v1/namespaces/{namespace}/pods" for namespace in (strict, lenient)]
+        with ThreadPoolExecutor(2) as pool:
+            refused, allowed = pool.map(lambda path: quotas.plane.raw("POST", path, gpu_pod("unwritten", 1)), paths)
+    assert (refused[0], allowed[0]) == (403, 201)
+    assert "ledger" in refused[1]["message"]
+    for namespace in (strict, lenient):
+        assert quotas.metric("gpu_policy_quota_ledger_failures_total", f'quota="namespace.{namespace}"') == 1
+    eventually(lambda: is_even(quotas, strict) and is_even(quotas, lenient))
+    assert create(quotas, strict, gpu_pod("written", 1)) == (201, "")

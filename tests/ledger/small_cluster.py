@@ -1,0 +1,115 @@
+"""A cluster of pods and nothing else, as replicas see it: each as late as it is, and with a store that fails."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from webhook.ledger.book import Book
+from webhook.ledger.memory import MemoryStore
+from webhook.ledger.store import Held, LedgerError, SeenPod
+from webhook.model.globs import matcher
+from webhook.model.pod import pod_from_raw
+
+
+def raw_pod(gpus: int, resource: str = "nvidia.com/gpu", **spec: object) -> dict[str, object]:
+    """A pod that asks for GPUs."""
+    amount = {resource: str(gpus)}
+    container = {"name": "main", "image": "x", "resources": {"limits": amount, "requests": amount}}
+    return {"metadata": {"name": "p"}, "spec": {"containers": [container], **spec}}
+
+
+def seen_pod(number: int, namespace: str, gpus: int) -> SeenPod:
+    """A stored pod; its uid and name follow from its number."""
+    return SeenPod(UUID(int=number).bytes, namespace, f"pod-{number}", pod_from_raw(raw_pod(gpus)))
+
+
+class Truth:
+    """What is stored: the live pods, and everything that ever happened to one, in order."""
+
+    def __init__(self) -> None:
+        self.live: dict[bytes, SeenPod] = {}
+        self.events: list[tuple[str, SeenPod]] = []
+
+    def store(self, pod: SeenPod) -> None:
+        self.live[pod.uid] = pod
+        self.events.append(("ADDED", pod))
+
+    def delete(self, uid: bytes) -> None:
+        self.events.append(("DELETED", self.live.pop(uid)))
+
+
+class LateView:
+    """`webhook.ledger.store.Pods` of one replica, whose watch has come as far as `heard` in the events."""
+
+    def __init__(self, truth: Truth, before_read: Callable[[], None] = lambda: None) -> None:
+        self._truth = truth
+        self._before_read = before_read
+        self.heard = 0
+        self._live: dict[bytes, SeenPod] = {}
+        self._gone: set[bytes] = set()
+
+    def catch_up(self, events: int = 10**9) -> None:
+        """Hear of up to so many further events."""
+        until = min(len(self._truth.events), self.heard + events)
+        for kind, pod in self._truth.events[self.heard : until]:
+            if kind == "ADDED":
+                self._live[pod.uid] = pod
+            else:
+                self._live.pop(pod.uid, None)
+                self._gone.add(pod.uid)
+        self.heard = until
+
+    def is_known(self) -> bool:
+        return True
+
+    def is_live(self, uid: bytes) -> bool:
+        return uid in self._live
+
+    def is_gone(self, uid: bytes) -> bool:
+        return uid in self._gone
+
+    def seen(self, namespace: str | None = None) -> list[SeenPod]:
+        return [pod for pod in self._live.values() if namespace in (None, pod.namespace)]
+
+    def live_now(self, namespaces, seconds) -> frozenset[bytes]:
+        self._before_read()
+        return frozenset(uid for uid, pod in self._truth.live.items() if pod.namespace in namespaces)
+
+    def list_now(self, patterns, seconds) -> list[SeenPod]:
+        self._before_read()
+        return [
+            pod
+            for pod in self._truth.live.values()
+            if any(matcher(pattern).fullmatch(pod.namespace) for pattern in patterns)
+        ]
+
+
+class Disturbed:
+    """A store at each call of which something else may happen first: `next_fault` says what becomes of the call."""
+
+    def __init__(self, inner: MemoryStore, next_fault: Callable[[], str]) -> None:
+        self._inner = inner
+        self._next_fault = next_fault
+
+    def _call(self, call: Callable[[], object]) -> object:
+        fault = self._next_fault()
+        if fault == "lost":
+            raise LedgerError("the connection was refused")
+        result = call()
+        if fault == "answer lost":
+            raise LedgerError("the connection broke off")
+        return result
+
+    def read(self, key: str, seconds: float) -> Held | None:
+        return self._call(lambda: self._inner.read(key, seconds))
+
+    def read_all(self, seconds: float) -> dict[str, Held]:
+        return self._call(lambda: self._inner.read_all(seconds))
+
+    def create(self, key: str, book: Book, seconds: float) -> Held:
+        return self._call(lambda: self._inner.create(key, book, seconds))
+
+    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+        return self._call(lambda: self._inner.replace(key, book, over, seconds))
+
+    def remove(self, key: str, over: Held, seconds: float) -> None:
+        self._call(lambda: self._inner.remove(key, over, seconds))

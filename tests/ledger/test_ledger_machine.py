@@ -1,0 +1,291 @@
+"""The ledger against a simple reference: whatever three replicas do in whatever order, a quota is never passed, and
+what is held in vain is given back.
+
+Between any two calls of the store, other replicas act, calls fail before or after they have done their work, and time
+passes. Whether a pod is stored after it was admitted is up to the machine, as long as an API server could do it.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
+from webhook.ledger.keeper import Keeper, Rhythm
+from webhook.ledger.ledger import Means, Timing
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.memory import MemoryStore
+from webhook.ledger.store import SeenPod
+from webhook.ledger.verdicts import Claim, Exceeded, Granted
+from webhook.quota.demand import demand_of
+from webhook.quota.quota import Limit, Measure, Quota, Scope
+
+REPLICAS = 3
+REQUEST_TIMEOUT = 60.0
+WEBHOOK_TIMEOUT = 10.0
+IN_FLIGHT = 90.0
+
+VISION = Quota(Scope.NAMESPACE, "vision", ("vision",), (Limit(Measure.GPUS, "", Fraction(6)),))
+SPEECH = Quota(Scope.NAMESPACE, "speech", ("speech",), (Limit(Measure.GPUS, "", Fraction(5)),))
+SHARED = Quota(Scope.POT, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
+QUOTAS = (VISION, SPEECH, SHARED)
+
+NAMESPACES = st.sampled_from(["vision", "speech"])
+REPLICA = st.integers(0, REPLICAS - 1)
+PICK = st.integers(0, 10**6)
+DISTURBANCES = st.lists(
+    st.one_of(
+        st.sampled_from(["", "", "lost", "answer lost"]),
+        st.tuples(st.just("reserve"), NAMESPACES, st.integers(1, 4)),
+        st.tuples(st.just("store"), PICK),
+        st.tuples(st.just("delete"), PICK),
+        st.tuples(st.just("advance"), st.integers(1, 30)),
+    ),
+    max_size=6,
+)
+
+
+class InForce:
+    """The quotas that never change."""
+
+    exist = are_settled = True
+    pots = (SHARED,)
+    namespaces = ()
+
+    def of(self, namespace: str) -> Quota | None:
+        return {"vision": VISION, "speech": SPEECH}.get(namespace)
+
+
+class Replica:
+    """One replica and how much of the cluster it has heard of."""
+
+    def __init__(self, machine: "LedgerMachine", store: MemoryStore) -> None:
+        self.view = LateView(machine.truth, machine.happen)
+        timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, first_pause=0.0)
+        disturbed = Disturbed(store, machine.happen)
+        self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now))
+        self.keeper = Keeper(self.ledgers, InForce(), rhythm=Rhythm(idle=300.0))
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """Three replicas, the pods of two namespaces, and an API server that stores what it was allowed to, or does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+        self.truth = Truth()
+        self.store = MemoryStore()
+        self.numbers = 0
+        self.begun: dict[bytes, tuple[float, SeenPod]] = {}
+        """Admissions that were granted and may still store their pod, since when."""
+        self.bypassed: set[bytes] = set()
+        self.disturbances: Iterator[object] = iter(())
+        self.acting = 0
+        self.replicas: list[Replica] = []
+
+    @initialize(before=st.lists(st.tuples(NAMESPACES, st.integers(1, 2)), max_size=2))
+    def start(self, before):
+        """Some pods may be there before the quotas are."""
+        for namespace, gpus in before:
+            self.truth.store(self._pod(namespace, gpus))
+        self.replicas = [Replica(self, self.store) for _ in range(REPLICAS)]
+
+    # What disturbs
+
+    def happen(self) -> str:
+        """What happens at a call of the store or a list of pods; the fault that the call meets."""
+        what = next(self.disturbances, "")
+        match what:
+            case ("reserve", namespace, gpus):
+                others, self.disturbances = self.disturbances, iter(())
+                acting, self.acting = self.acting, (self.acting + 1) % REPLICAS
+                self._admit(self.acting, self._pod(namespace, gpus))
+                self.acting, self.disturbances = acting, others
+            case ("store", pick):
+                self._store(pick)
+            case ("delete", pick):
+                self._delete(pick)
+            case ("advance", seconds):
+                self._advance(seconds)
+            case str():
+                return what
+        return ""
+
+    # What people and the API server do
+
+    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=st.integers(1, 4), disturbances=DISTURBANCES)
+    def create(self, replica, namespace, gpus, disturbances):
+        self.acting, self.disturbances = replica, iter(disturbances)
+        self._admit(replica, self._pod(namespace, gpus))
+        self.disturbances = iter(())
+
+    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=st.integers(1, 4))
+    def create_undisturbed(self, replica, namespace, gpus):
+        """Nobody is refused for what nothing justifies."""
+        pod = self._pod(namespace, gpus)
+        self._admit(replica, pod)
+        if pod.uid not in self.begun:
+            self._is_justified(self.replicas[replica], pod)
+
+    @precondition(lambda self: self.begun)
+    @rule(replica=REPLICA, pick=PICK, disturbances=DISTURBANCES)
+    def ask_again(self, replica, pick, disturbances):
+        """The API server repeats a call whose answer it did not get; the other replica answers it."""
+        begun, pod = self._picked(self.begun, pick)
+        self.acting, self.disturbances = replica, iter(disturbances)
+        self._admit(replica, pod, begun=begun)
+        self.disturbances = iter(())
+
+    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=st.integers(1, 4))
+    def dry_run(self, replica, namespace, gpus):
+        keys = [quota.key for quota in QUOTAS]
+        entries = {key: held.book.entries if (held := self.store.read(key, 1)) else {} for key in keys}
+        pod = self._pod(namespace, gpus)
+        claims = self._claims(pod)
+        self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + 5, is_dry_run=True)
+        for key, before in entries.items():
+            held = self.store.read(key, 1)
+            assert pod.uid not in (held.book.entries if held else {})
+            assert not (held.book.entries.keys() if held else set()) - before.keys() - self.truth.live.keys()
+
+    @precondition(lambda self: self.begun)
+    @rule(pick=PICK)
+    def store_pod(self, pick):
+        self._store(pick)
+
+    @precondition(lambda self: self.begun)
+    @rule(pick=PICK)
+    def refuse_later(self, pick):
+        """A ResourceQuota or another webhook refuses what was admitted here."""
+        _, pod = self._picked(self.begun, pick)
+        del self.begun[pod.uid]
+
+    @precondition(lambda self: self.truth.live)
+    @rule(pick=PICK)
+    def delete_pod(self, pick):
+        self._delete(pick)
+
+    @rule(namespace=NAMESPACES, gpus=st.integers(1, 2))
+    def create_past_the_webhook(self, namespace, gpus):
+        """The webhook was away, and the cluster was told not to mind."""
+        pod = self._pod(namespace, gpus)
+        self.bypassed.add(pod.uid)
+        self.truth.store(pod)
+
+    @rule(seconds=st.integers(1, 120))
+    def time_passes(self, seconds):
+        self._advance(seconds)
+
+    # What replicas do
+
+    @rule(replica=REPLICA, events=st.integers(1, 5))
+    def hear(self, replica, events):
+        self.replicas[replica].view.catch_up(events)
+
+    @rule(replica=REPLICA, disturbances=DISTURBANCES)
+    def reconcile(self, replica, disturbances):
+        self.acting, self.disturbances = replica, iter(disturbances)
+        self.replicas[replica].keeper._once(self.replicas[replica].keeper.round)  # the thread's own step
+        self.disturbances = iter(())
+
+    @rule(replica=REPLICA)
+    def strike_gone(self, replica):
+        self.acting = replica
+        self.replicas[replica].keeper.strike_gone()
+
+    @rule(replica=REPLICA)
+    def restart(self, replica):
+        """A replica begins anew, and lists all pods."""
+        self.replicas[replica] = Replica(self, self.store)
+        for pod in self.truth.live.values():
+            self.replicas[replica].view._live[pod.uid] = pod  # what a list shows
+        self.replicas[replica].view.heard = len(self.truth.events)
+
+    # What must hold
+
+    @invariant()
+    def never_passed(self):
+        for quota in QUOTAS:
+            admitted = [
+                pod for uid, pod in self.truth.live.items() if uid not in self.bypassed and quota.covers(pod.namespace)
+            ]
+            assert sum(pod.pod.gpu_count for pod in admitted) <= quota.limits[0].hard
+
+    def teardown(self):
+        """When all is quiet for longer than an admission lasts, the books are what is stored."""
+        if not self.replicas:
+            return
+        self.disturbances = iter(())
+        self.begun.clear()
+        for _ in range(3):
+            for replica in self.replicas:
+                replica.view.catch_up()
+                replica.keeper.round()
+            self.now += IN_FLIGHT + 1
+        for quota in QUOTAS:
+            live = {uid for uid, pod in self.truth.live.items() if quota.covers(pod.namespace)}
+            held = self.store.read(quota.key, 1)
+            assert live == (set(held.book.entries) if held else set())
+
+    # Steps
+
+    def _pod(self, namespace: str, gpus: int) -> SeenPod:
+        self.numbers += 1
+        return seen_pod(self.numbers, namespace, gpus)
+
+    def _claims(self, pod: SeenPod) -> list[Claim]:
+        covering = [quota for quota in QUOTAS if quota.covers(pod.namespace)]
+        return [Claim(quota, demand_of(pod.pod, pod.namespace, quota.counting)) for quota in covering]
+
+    def _admit(self, replica: int, pod: SeenPod, begun: float | None = None) -> None:
+        since = self.now if begun is None else begun
+        asked = self.now
+        claims = self._claims(pod)
+        verdicts = self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + WEBHOOK_TIMEOUT)
+        in_time = self.now - asked <= WEBHOOK_TIMEOUT and self.now - since <= REQUEST_TIMEOUT
+        if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.live:
+            self.begun[pod.uid] = (since, pod)
+        elif any(isinstance(verdict, Exceeded) for verdict in verdicts):
+            self.begun.pop(pod.uid, None)
+
+    def _is_justified(self, replica: Replica, pod: SeenPod) -> None:
+        for claim in self._claims(pod):
+            ledger = replica.ledgers.of(claim.quota.key)
+            held = self.store.read(claim.quota.key, 1)
+            assert held is not None
+            blockers = [
+                demand
+                for uid, demand in held.book.entries.items()
+                if uid in self.truth.live
+                or not (replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.outlasted(uid, self.now))
+            ]
+            used = sum(dict(demand.gpus)["nvidia.com/gpu"] for demand in blockers)
+            if used + pod.pod.gpu_count > claim.quota.limits[0].hard:
+                return
+        raise AssertionError("refused although there was room in every quota")
+
+    def _store(self, pick: int) -> None:
+        possible = {uid: one for uid, one in self.begun.items() if self.now - one[0] <= REQUEST_TIMEOUT}
+        if possible:
+            _, pod = self._picked(possible, pick)
+            del self.begun[pod.uid]
+            self.truth.store(pod)
+
+    def _delete(self, pick: int) -> None:
+        if self.truth.live:
+            self.truth.delete(self._picked({uid: uid for uid in self.truth.live}, pick))
+
+    def _advance(self, seconds: float) -> None:
+        self.now += seconds
+        self.begun = {uid: one for uid, one in self.begun.items() if self.now - one[0] <= REQUEST_TIMEOUT}
+
+    @staticmethod
+    def _picked(choices, pick):
+        values = list(choices.values())
+        return values[pick % len(values)]
+
+
+TestLedger = LedgerMachine.TestCase
+TestLedger.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -1,0 +1,394 @@
+"""`_quotas.yaml`: what is read of it, and every mistake in it with file, line, key and remedy."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.policy.directory import Contents
+from webhook.policy.errors import PolicyErrors
+from webhook.policy.loader import build
+from webhook.policy.pots import INHERITED, PotSettings
+from webhook.quota.quota import Limit, Measure, OnLedgerFailure, Scope, UnspecifiedModel
+from webhook.rules.rule import Mode
+
+RESEARCH = """
+- name: research
+  namespaces: [physics, "research-*"]
+  gpus: 16
+  byModel: {H100: 4, T4: 16}
+  byResource: {"nvidia.com/mig-1g.10gb": 14}
+"""
+KNOWN = "byModel, byResource, gpus, mode, models, name, namespaces, onLedgerFailure, unspecifiedModel, weights"
+SHARED = "nvidia.com/gpu.shared"
+
+
+def the_pot(policies):
+    (pot,) = policies.load().pots
+    return pot
+
+
+def test_a_pot_is_a_quota_of_its_namespaces_with_the_limits_that_it_names(policies) -> None:
+    policies.pots(RESEARCH)
+    pot = the_pot(policies)
+    assert (pot.quota.scope, pot.quota.name, pot.quota.key) == (Scope.POT, "research", "pot.research")
+    assert pot.quota.patterns == ("physics", "research-*")
+    assert set(pot.quota.limits) == {
+        Limit(Measure.GPUS, "", Fraction(16)),
+        Limit(Measure.MODEL, "H100", Fraction(4)),
+        Limit(Measure.MODEL, "T4", Fraction(16)),
+        Limit(Measure.RESOURCE, "nvidia.com/mig-1g.10gb", Fraction(14)),
+    }
+
+
+def test_a_pot_is_enforced_and_refuses_without_its_ledger_unless_it_says_otherwise(policies) -> None:
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1, mode: warn}")
+    modes = {pot.quota.name: (pot.mode, pot.on_ledger_failure, pot.origin) for pot in policies.load().pots}
+    assert modes == {
+        "a": (Mode.ENFORCE, OnLedgerFailure.DENY, "_quotas.yaml"),
+        "b": (Mode.WARN, OnLedgerFailure.DENY, "_quotas.yaml"),
+    }
+
+
+def test_a_limit_of_nothing_is_a_limit(policies) -> None:
+    policies.pots("- {name: a, namespaces: [x], gpus: 0}")
+    assert [limit.hard for limit in the_pot(policies).quota.limits] == [0]
+
+
+def test_a_namespace_that_is_named_twice_is_in_the_pot_once(policies) -> None:
+    policies.pots("- {name: a, namespaces: [y, x, y], gpus: 1}")
+    assert the_pot(policies).quota.patterns == ("y", "x")
+
+
+def test_a_disabled_pot_is_left_out(policies) -> None:
+    policies.pots("- {name: a, namespaces: [x], gpus: 1, mode: disabled}")
+    loaded = policies.load()
+    assert (loaded.pots, loaded.quotas_for("x")) == ((), ())
+
+
+def test_pots_alone_are_a_directory_of_policies(policies) -> None:
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    loaded = policies.load()
+    assert [pot.quota.name for pot in loaded.quotas_for("x")] == ["a"]
+    assert (loaded.quotas_for("y"), loaded.for_namespace("x").rules) == ((), ())
+    assert len(loaded.notices) == 1
+
+
+# What a pot takes over.
+
+COUNTING = """
+gpuQuota:
+  mode: warn
+  gpus: 3
+  byModel: {T4: 1}
+  unspecifiedModel: deny
+  onLedgerFailure: allow
+  weights: {nvidia.com/gpu.shared: "1/4"}
+"""
+
+
+def test_how_to_count_comes_from_the_default_and_limits_and_mode_do_not(policies) -> None:
+    policies.policy("_default", COUNTING)
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    pot = the_pot(policies)
+    assert pot.quota.limits == (Limit(Measure.GPUS, "", Fraction(1)),)
+    assert (pot.mode, pot.on_ledger_failure) == (Mode.ENFORCE, OnLedgerFailure.ALLOW)
+    assert pot.quota.counting.unspecified_model is UnspecifiedModel.DENY
+    assert pot.quota.counting.weights == {SHARED: Fraction(1, 4)}
+
+
+def test_what_a_pot_writes_itself_is_merged_over_what_the_default_says(policies) -> None:
+    policies.policy("_default", COUNTING)
+    policies.pots(
+        """
+        - name: a
+          namespaces: [x]
+          gpus: 1
+          unspecifiedModel: count
+          onLedgerFailure: deny
+          weights: {amd.com/gpu: "1/2"}
+        """
+    )
+    pot = the_pot(policies)
+    assert (pot.on_ledger_failure, pot.quota.counting.unspecified_model) == (
+        OnLedgerFailure.DENY,
+        UnspecifiedModel.COUNT,
+    )
+    assert pot.quota.counting.weights == {SHARED: Fraction(1, 4), "amd.com/gpu": Fraction(1, 2)}
+
+
+def test_a_disabled_rule_of_the_default_still_says_how_pots_count(policies) -> None:
+    policies.policy("_default", "gpuQuota: {mode: disabled, unspecifiedModel: deny}")
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    assert the_pot(policies).quota.counting.unspecified_model is UnspecifiedModel.DENY
+
+
+def test_the_file_of_a_namespace_does_not_change_how_a_pot_counts(policies) -> None:
+    policies.policy("x", "gpuQuota: {mode: enforce, gpus: 1, unspecifiedModel: deny}")
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    own, pot = policies.load().quotas_for("x")
+    assert own.quota.counting.unspecified_model is UnspecifiedModel.DENY
+    assert pot.quota.counting.unspecified_model is UnspecifiedModel.COUNT
+
+
+def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
+    assert set(INHERITED) < {field.alias for field in PotSettings.model_fields.values()}
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("pot", "expected"),
+    [
+        pytest.param(
+            "{name: a, namespaces: [x], gpu: 1}",
+            f".gpu: unknown key; known keys are {KNOWN}; did you mean gpus?",
+            id="unknown key",
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x], by_model: {T4: 1}}",
+            f".by_model: unknown key; known keys are {KNOWN}; did you mean byModel?",
+            id="a key as the code spells it",
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x]}",
+            ": limits nothing; write at least one of gpus, byModel and byResource",
+            id="no limit",
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x], byModel: {}, byResource: {}}",
+            ": limits nothing; write at least one of gpus, byModel and byResource",
+            id="empty limits",
+        ),
+        pytest.param("{namespaces: [x], gpus: 1}", ".name: missing; write a text such as research", id="no name"),
+        pytest.param("{name: a, gpus: 1}", ".namespaces: missing; write a list of texts", id="no namespaces"),
+        pytest.param(
+            "{name: a, namespaces: [], gpus: 1}",
+            ".namespaces: names no namespace; write at least one name or glob",
+            id="empty namespaces",
+        ),
+        pytest.param(
+            "{name: a, namespaces: x, gpus: 1}",
+            '.namespaces: "x" is a text; write a list of texts',
+            id="a text for namespaces",
+        ),
+        pytest.param(
+            '{name: a, namespaces: [ok, "[ab]*"], gpus: 1}',
+            '.namespaces[1]: "[ab]*" cannot be a namespace; names have up to 63 lower-case letters, digits and inner '
+            "dashes, and the only wildcards are * and ?",
+            id="a character class",
+        ),
+        pytest.param("{name: a, namespaces: [5], gpus: 1}", ".namespaces[0]: 5 is a number; put it in quotes", id="5"),
+        pytest.param(
+            "{name: Research, namespaces: [x], gpus: 1}",
+            '.name: "Research" cannot be the name of a pot; write up to 63 lower-case letters, digits and inner '
+            "dashes, such as research",
+            id="capitals",
+        ),
+        pytest.param(
+            "{name: a.b, namespaces: [x], gpus: 1}",
+            '.name: "a.b" cannot be the name of a pot; write up to 63 lower-case letters, digits and inner '
+            "dashes, such as research",
+            id="a dot",
+        ),
+        pytest.param(
+            "{name: 7, namespaces: [x], gpus: 1}", ".name: 7 is a number; put it in quotes", id="a number for a name"
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x], gpus: 1, mode: off}",
+            ".mode: off is a boolean in YAML; modes are words: enforce, warn, audit, disabled",
+            id="off",
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x], gpus: 1, mode: deny}",
+            '.mode: "deny" is not a mode; modes are enforce, warn, audit, disabled',
+            id="no such mode",
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x], gpus: 1, onLedgerFailure: refuse}",
+            '.onLedgerFailure: "refuse" is not allowed; write one of deny, allow',
+            id="not a choice",
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x], gpus: 1, unspecifiedModel: ~}",
+            ".unspecifiedModel: is empty; write a value, or remove the line to inherit it from gpuQuota of "
+            "_default.yaml",
+            id="empty, and could be inherited",
+        ),
+        pytest.param(
+            "{name: a, namespaces: [x], byModel: {T4: 1}, gpus: ~}",
+            ".gpus: is empty; write a value, or remove the line",
+            id="empty, and could not",
+        ),
+        pytest.param("a", ': "a" is a text; write a map', id="a pot that is no map"),
+        pytest.param("~", ": is empty; write a value, or remove the entry", id="nothing"),
+    ],
+)
+def test_a_faulty_pot_is_told_with_line_key_fault_and_remedy(policies, pot, expected) -> None:
+    policies.pots(f"- {{name: good, namespaces: [x], gpus: 1}}\n- {pot}")
+    assert [f"_quotas.yaml:7: spec.pots[1]{expected}"] == policies.errors()
+
+
+def test_a_pot_after_an_empty_one_keeps_its_place(policies) -> None:
+    policies.pots("-\n- {name: a, namespaces: [~, X], gpus: 1}")
+    assert [error.partition(": ")[2].split(": ")[0] for error in policies.errors()] == [
+        "spec.pots[0]",
+        "spec.pots[1].namespaces[0]",
+        "spec.pots[1].namespaces[1]",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a" * 63, "0", "a--b"], ids=["63 characters", "a digit", "two dashes"])
+def test_every_label_of_dns_is_a_name_for_a_pot(policies, name) -> None:
+    policies.pots(f'- {{name: "{name}", namespaces: [x], gpus: 1}}')
+    assert the_pot(policies).quota.name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 64, "-a", "a-", "a_b", "ä", "a\\n", " "], ids=["long", "dash", "end", "_", "ä", "line", "blank"]
+)
+def test_nothing_else_is(policies, name) -> None:
+    policies.pots(f'- {{name: "{name}", namespaces: [x], gpus: 1}}')
+    (error,) = policies.errors()
+    assert error.startswith("_quotas.yaml:6: spec.pots[0].name: ")
+    assert "cannot be the name of a pot" in error
+
+
+def test_two_pots_of_one_name_are_an_error_that_names_both(policies) -> None:
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}\n" * 2)
+    assert policies.errors() == [
+        '_quotas.yaml:8: spec.pots[2].name: "a" is the name of spec.pots[0] too; rename one of them',
+        '_quotas.yaml:9: spec.pots[3].name: "b" is the name of spec.pots[1] too; rename one of them',
+    ]
+
+
+def test_all_mistakes_come_at_once_with_those_of_other_files(policies) -> None:
+    policies.policy("_default", "gpuLimits: {mode: off}")
+    policies.policy("a", "gpuQuota: {mode: enforce, gpus: many}")
+    policies.pots("- {name: a, namespaces: [X], gpus: 1}\n- name: b\n  namespaces: []\n  gpuz: 1\n")
+    assert [": ".join(error.split(": ")[:2]) for error in policies.errors()] == [
+        "_default.yaml:6: spec.rules.gpuLimits.mode",
+        "_quotas.yaml:6: spec.pots[0].namespaces[0]",
+        "_quotas.yaml:8: spec.pots[1].namespaces",
+        "_quotas.yaml:9: spec.pots[1].gpuz",
+        "a.yaml:6: spec.rules.gpuQuota.gpus",
+    ]
+
+
+def test_a_mistake_that_a_pot_takes_over_is_told_once_where_it_stands(policies) -> None:
+    policies.policy("_default", "gpuQuota:\n  mode: enforce\n  unspecifiedModel: maybe\n  onLedgerFailure: perhaps")
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1, onLedgerFailure: deny}")
+    assert policies.errors() == [
+        '_default.yaml:8: spec.rules.gpuQuota.unspecifiedModel: "maybe" is not allowed; write one of count, deny',
+        '_default.yaml:9: spec.rules.gpuQuota.onLedgerFailure: "perhaps" is not allowed; write one of deny, allow',
+    ]
+
+
+def test_a_broken_default_adds_no_noise_to_pots(policies) -> None:
+    policies.write("_default.yaml", "x: [\n")
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    assert [error.split(":")[0] for error in policies.errors()] == ["_default.yaml"]
+
+
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", [":1: the file is empty; write a GPUQuotaPots, or remove the file"], id="empty"),
+        pytest.param(
+            "- a\n", [":1: not a map; a policy file starts with apiVersion, kind, metadata and spec"], id="a list"
+        ),
+        pytest.param(
+            HEAD.replace("QuotaPots", "Policy") + "spec: {pots: []}\n",
+            [':2: kind: "GPUPolicy" is not allowed; write GPUQuotaPots'],
+            id="kind",
+        ),
+        pytest.param(
+            HEAD.replace("_quotas", "quotas") + "spec: {pots: []}\n",
+            [':3: metadata.name: "quotas" is not allowed; write _quotas'],
+            id="name",
+        ),
+        pytest.param(
+            HEAD + "spec: {pot: []}\n",
+            [
+                ":4: spec.pot: unknown key; known keys are pots; did you mean pots?",
+                ":4: spec.pots: missing; write a list of maps",
+            ],
+            id="no pots",
+        ),
+        pytest.param(
+            HEAD + "spec:\n  pots:\n", [":5: spec.pots: is empty; write a list, or [] for no pots"], id="empty pots"
+        ),
+        pytest.param(
+            HEAD + "spec:\n  pots: {research: {gpus: ~}}\n",
+            [
+                ":5: spec.pots: found a map; write a list of maps",
+                ":5: spec.pots.research.gpus: is empty; write a value, or remove the line",
+            ],
+            id="a map of pots",
+        ),
+        pytest.param(
+            "apiVersion: v1\nkind: GPUQuotaPots\n",
+            [
+                ':1: apiVersion: "v1" is not allowed; write gpupolicy.dev/v1alpha1',
+                ":1: metadata: missing; write a map",
+                ":1: spec: missing; write a map",
+            ],
+            id="half a head",
+        ),
+    ],
+)
+def test_a_faulty_head_is_told(policies, text, expected) -> None:
+    policies.write("_quotas.yaml", text)
+    assert [f"_quotas.yaml{each}" for each in expected] == policies.errors()
+
+
+@pytest.mark.parametrize("file", ["quotas", "_default"])
+def test_pots_in_another_file_are_told_where_they_belong(policies, file) -> None:
+    policies.write(f"{file}.yaml", HEAD + "spec: {pots: []}\n")
+    assert policies.errors() == [f"{file}.yaml:2: kind: GPUQuotaPots stand in _quotas.yaml only; move them there"]
+
+
+@pytest.mark.parametrize("file", ["_quotas.yml", "_quota.yaml", "_Quotas.yaml"])
+def test_a_file_that_looks_like_the_one_of_pots_is_never_ignored(policies, file) -> None:
+    policies.policy("_default")
+    policies.write(file, "")
+    (error,) = policies.errors()
+    assert error.startswith(f"{file}: ")
+
+
+VALID = (
+    b"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\nspec:\n  pots:\n"
+    b"    - {name: a, namespaces: [x, 'y-*'], gpus: 1, byModel: {T4: 2}, weights: {nvidia.com/gpu.shared: '1/4'}}\n"
+    b"    - {name: b, namespaces: ['*'], byResource: {amd.com/gpu: 2}, mode: warn, onLedgerFailure: allow}\n"
+)
+pieces = st.sampled_from(
+    [b"&a ", b"*a", b"<<: ", b"null", b"-1", b"1e9", b"[", b"]", b"{", b"}", b"off", b"\n", b"  ", b"- ", b"? ", b"1/0"]
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """Valid pots with a few pieces cut out or put in."""
+    text = VALID
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        text = text[:start] + draw(pieces | st.binary(max_size=4)) + text[end:]
+    return text
+
+
+@settings(max_examples=300, deadline=None)
+@given(damaged())
+def test_whatever_the_file_holds_the_only_exception_is_policy_errors(source: bytes) -> None:
+    try:
+        build(Contents(Path("policies"), (("_quotas.yaml", source),), (), ""))
+        errors = ()
+    except PolicyErrors as caught:
+        errors = caught.errors
+    assert all(error.path == "policies/_quotas.yaml" and "Input should" not in error.message for error in errors)

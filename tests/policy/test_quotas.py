@@ -1,0 +1,230 @@
+"""Which quotas a namespace has: its own and its pots, found by one look-up and shared where nothing changed."""
+
+import json
+import sys
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from webhook.model.globs import matcher
+from webhook.policy.directory import read_directory
+from webhook.policy.loader import build
+from webhook.policy.policy_set import REMEMBERED
+from webhook.quota.quota import Scope
+from webhook.rules.rule import Mode
+
+OWN = "gpuQuota: {{mode: enforce, gpus: {}}}"
+POT = "- {{name: {}, namespaces: {}, gpus: {}}}\n"
+
+
+def names(loaded, namespace: str) -> list[str]:
+    return [bound.quota.key for bound in loaded.quotas_for(namespace)]
+
+
+def gpus(bound) -> Fraction:
+    (limit,) = bound.quota.limits
+    return limit.hard
+
+
+# The quota of one namespace.
+
+
+def test_the_quota_of_a_namespace_has_its_name_and_covers_it_alone(policies) -> None:
+    policies.policy("team-a", OWN.format(8))
+    (bound,) = policies.load().quotas_for("team-a")
+    assert (bound.quota.scope, bound.quota.name, bound.quota.patterns) == (Scope.NAMESPACE, "team-a", ("team-a",))
+    assert (gpus(bound), bound.mode, bound.origin) == (8, Mode.ENFORCE, "team-a.yaml")
+
+
+def test_a_file_with_globs_gives_each_namespace_a_quota_of_its_own(policies) -> None:
+    policies.policy("team-a", OWN.format(8), '[team-a, "team-a-*"]')
+    loaded = policies.load()
+    assert [names(loaded, each) for each in ("team-a", "team-a-1", "team-a-2", "team-b")] == [
+        ["namespace.team-a"],
+        ["namespace.team-a-1"],
+        ["namespace.team-a-2"],
+        [],
+    ]
+
+
+def test_a_default_with_limits_gives_one_to_every_namespace(policies) -> None:
+    policies.policy("_default", OWN.format(2))
+    loaded = policies.load()
+    assert [names(loaded, each) for each in ("a", "b")] == [["namespace.a"], ["namespace.b"]]
+    assert {bound.origin for each in ("a", "b") for bound in loaded.quotas_for(each)} == {"_default.yaml"}
+
+
+def test_a_file_is_merged_over_the_default_limit_by_limit(policies) -> None:
+    policies.policy("_default", "gpuQuota: {mode: warn, gpus: 2, byModel: {T4: 1}}")
+    policies.policy("a", "gpuQuota: {byModel: {H100: 1}}")
+    (bound,) = policies.load().quotas_for("a")
+    assert {(limit.name, limit.hard) for limit in bound.quota.limits} == {("", 2), ("T4", 1), ("H100", 1)}
+    assert (bound.mode, bound.origin) == (Mode.WARN, "a.yaml")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param("{}", id="no rule"),
+        pytest.param("gpuQuota: {mode: enforce}", id="no limit"),
+        pytest.param("gpuQuota: {mode: enforce, byModel: {}, byResource: {}}", id="empty limits"),
+        pytest.param("gpuQuota: {mode: disabled, gpus: 1}", id="disabled"),
+    ],
+)
+def test_without_limits_or_disabled_there_is_no_quota(policies, rules) -> None:
+    policies.policy("a", rules)
+    assert policies.load().quotas_for("a") == ()
+
+
+def test_a_namespace_may_switch_off_the_quota_that_it_inherits(policies) -> None:
+    policies.policy("_default", OWN.format(2))
+    policies.policy("a", "gpuQuota: {mode: disabled}")
+    assert policies.load().quotas_for("a") == ()
+
+
+# With pots.
+
+
+def test_the_own_quota_comes_first_and_pots_follow_by_name(policies) -> None:
+    policies.policy("m", OWN.format(1))
+    policies.pots(POT.format("z", "[m]", 1) + POT.format("a", '["*"]', 1) + POT.format("other", "[n]", 1))
+    loaded = policies.load()
+    assert names(loaded, "m") == ["namespace.m", "pot.a", "pot.z"]
+    assert names(loaded, "n") == ["pot.a", "pot.other"]
+    assert names(loaded, "o") == ["pot.a"]
+    assert [bound.quota.name for bound in loaded.pots] == ["a", "other", "z"]
+
+
+def test_namespaces_of_a_pot_share_one_quota(policies) -> None:
+    policies.pots(POT.format("a", '["x-*", y]', 1))
+    loaded = policies.load()
+    assert loaded.quotas_for("x-1")[0] is loaded.quotas_for("y")[0] is loaded.pots[0]
+
+
+def test_a_pot_and_a_namespace_of_one_name_have_two_ledgers(policies) -> None:
+    policies.policy("a", OWN.format(1))
+    policies.pots(POT.format("a", "[a]", 1))
+    assert names(policies.load(), "a") == ["namespace.a", "pot.a"]
+
+
+words = st.text("ab-", min_size=1, max_size=4).filter(lambda text: text.strip("-") == text)
+patterns = st.text("ab*?", min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(words | patterns, min_size=1, max_size=3), max_size=5), words)
+def test_a_namespace_is_in_exactly_the_pots_of_which_a_name_or_glob_matches(tmp_path_factory, pots, namespace) -> None:
+    directory = tmp_path_factory.mktemp("pots")
+    entries = [{"name": f"p{index}", "namespaces": each, "gpus": 1} for index, each in enumerate(pots)]
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUQuotaPots", "metadata": {"name": "_quotas"}}
+    (directory / "_quotas.yaml").write_text(json.dumps({**head, "spec": {"pots": entries}}))
+    expected = [f"pot.p{i}" for i, each in enumerate(pots) if any(matcher(p).fullmatch(namespace) for p in each)]
+    loaded = build(read_directory(directory))
+    assert names(loaded, namespace) == expected
+    assert [bound.quota.key for bound in loaded.pots if bound.quota.covers(namespace)] == expected
+
+
+# As values.
+
+
+def test_the_same_question_is_answered_from_memory(policies) -> None:
+    policies.policy("_default", OWN.format(1))
+    policies.pots(POT.format("a", '["*"]', 1))
+    loaded = policies.load()
+    assert loaded.quotas_for("x") is loaded.quotas_for("x")
+
+
+def test_a_look_up_is_one_call_however_many_policies_and_pots_there_are(policies) -> None:
+    for number in range(50):
+        policies.policy(f"team-{number}", OWN.format(number))
+    policies.pots("".join(POT.format(f"p{number}", f'["team-*-{number}"]', 1) for number in range(50)))
+    loaded = policies.load()
+    loaded.quotas_for("team-7")
+    calls = []
+    sys.setprofile(lambda _frame, event, _arg: calls.append(event) if event == "call" else None)
+    loaded.quotas_for("team-7")
+    sys.setprofile(None)
+    assert calls == ["call"]
+
+
+def test_more_namespaces_than_are_remembered_still_get_their_quota(policies) -> None:
+    policies.policy("_default", OWN.format(1))
+    loaded = policies.load()
+    for number in range(REMEMBERED + 10):
+        loaded.quotas_for(f"b-{number}")
+    assert names(loaded, "b-0") == ["namespace.b-0"]
+
+
+def test_quotas_are_values(policies) -> None:
+    policies.policy("a", OWN.format(1))
+    policies.pots(POT.format("p", "[a]", 1))
+    loaded, again = policies.load(), policies.load()
+    assert loaded.quotas_for("a") == again.quotas_for("a")
+    for bound in loaded.quotas_for("a"):
+        with pytest.raises(FrozenInstanceError):
+            bound.mode = Mode.WARN
+
+
+def test_the_quotas_of_one_policy_share_their_limits_and_how_they_count(policies) -> None:
+    policies.policy("_default", "gpuQuota: {mode: enforce, gpus: 1, weights: {nvidia.com/gpu.shared: 1/4}}")
+    loaded = policies.load()
+    (one,), (other,) = loaded.quotas_for("a"), loaded.quotas_for("b")
+    assert one.quota.limits is other.quota.limits
+    assert one.quota.counting is other.quota.counting
+
+
+# Hashes and reloads.
+
+
+def test_the_hash_of_the_set_follows_every_word_of_a_pot_that_counts(policies) -> None:
+    hashes = []
+    for text in (
+        "",
+        "- {name: a, namespaces: [x], gpus: 1}",
+        "- {name: b, namespaces: [x], gpus: 1}",
+        "- {name: a, namespaces: [y], gpus: 1}",
+        "- {name: a, namespaces: [x], gpus: 2}",
+        "- {name: a, namespaces: [x], gpus: 1, mode: warn}",
+        "- {name: a, namespaces: [x], gpus: 1, onLedgerFailure: allow}",
+        "- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}",
+    ):
+        policies.pots(text)
+        hashes.append(policies.load().hash)
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_the_hash_does_not_follow_order_comments_or_what_is_disabled(policies) -> None:
+    policies.policy("_default")
+    without = policies.load().hash
+    policies.pots()
+    assert without == policies.load().hash
+    policies.pots("- {name: a, namespaces: [x], gpus: 1, mode: disabled}")
+    assert without == policies.load().hash
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}")
+    one = policies.load().hash
+    policies.pots("# said anew\n- {gpus: 1, namespaces: [x], name: b}\n- {name: a, gpus: 1, namespaces: [x]}")
+    assert one == policies.load().hash
+
+
+def test_a_change_of_how_the_default_counts_changes_the_hash_through_pots_alone(policies) -> None:
+    policies.policy("_default", "gpuQuota: {mode: disabled, unspecifiedModel: count}")
+    policies.pots("- {name: a, namespaces: [x], gpus: 1}")
+    one = policies.load().hash
+    policies.policy("_default", "gpuQuota: {mode: disabled, unspecifiedModel: deny}")
+    assert one != policies.load().hash
+
+
+def test_pots_and_quotas_that_did_not_change_are_shared_with_the_set_before(policies) -> None:
+    policies.policy("m", OWN.format(1))
+    policies.pots(POT.format("a", "[m]", 1) + POT.format("b", "[m]", 1))
+    before = policies.load()
+    policies.pots(POT.format("a", "[m]", 1) + POT.format("b", "[m]", 2) + POT.format("c", "[m]", 3))
+    after = build(read_directory(policies.path), previous=before)
+    assert [old is new for old, new in zip(before.pots, after.pots, strict=False)] == [True, False]
+    assert [gpus(bound) for bound in after.quotas_for("m")] == [1, 1, 2, 3]
+    (old, *_), (new, *_) = before.quotas_for("m"), after.quotas_for("m")
+    assert old.quota.limits is new.quota.limits
+    assert old.quota.counting is new.quota.counting

@@ -1,0 +1,239 @@
+"""Which GPU models a pod may land on, by what it says itself."""
+
+import pytest
+
+from tests.rules.samples import container, pod, term, terms
+from webhook.model.accelerators import Vendor
+from webhook.model.pod import pod_from_raw
+from webhook.quota.catalogue import CATALOGUE
+
+PRODUCT = "nvidia.com/gpu.product"
+GKE = "cloud.google.com/gke-accelerator"
+INSTANCE = "node.kubernetes.io/instance-type"
+HBM3 = "NVIDIA-H100-80GB-HBM3"
+T4 = "Tesla-T4"
+A100 = ("A100-40GB", "A100-80GB")
+OWN = CATALOGUE.extended({"T4": {"example.com/gpu": ["small*"]}, "X9": {"example.com/gpu": ["x9"]}})
+
+
+def models(catalogue=CATALOGUE, **spec):
+    return catalogue.models_of(pod_from_raw(pod(container(gpus=1), **spec)))
+
+
+def selecting(catalogue=CATALOGUE, **selector):
+    return models(catalogue, nodeSelector=selector)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, None, id="nothing said"),
+        pytest.param({"nodeSelector": {"zone": "a"}}, None, id="something else said"),
+        pytest.param({"nodeSelector": {PRODUCT: T4}}, ("T4",), id="selected"),
+        pytest.param({"nodeSelector": {PRODUCT: T4, "zone": "a"}}, ("T4",), id="selected among others"),
+        pytest.param({"nodeSelector": {PRODUCT: "NVIDIA-X9"}}, (), id="a GPU that is not known is none of the known"),
+        pytest.param({"nodeSelector": {GKE: "nvidia-x9"}}, (), id="the same at GKE"),
+        pytest.param({"nodeSelector": {"gpu-type": "fast"}}, None, id="a word of the platform says nothing"),
+        pytest.param({"nodeSelector": {INSTANCE: "m5.large"}}, None, id="a machine that is not known says nothing"),
+        pytest.param({"nodeSelector": {PRODUCT: "T" * 64 + "-h100"}}, (), id="no label value is that long"),
+        pytest.param({"affinity": terms(term((PRODUCT, "In", [T4])))}, ("T4",), id="required"),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [HBM3, T4])))}, ("H100-80GB", "T4"), id="one value of several"
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", ["NVIDIA-X9", T4])))}, ("T4",), id="one of them is not known"
+        ),
+        pytest.param(
+            {"affinity": terms(term(("gpu-type", "In", ["fast", "t4"])))}, None, id="one of them says nothing"
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [HBM3, T4]), (PRODUCT, "NotIn", [T4])))},
+            ("H100-80GB",),
+            id="one of them is excluded",
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [HBM3])), term((PRODUCT, "In", [T4])))},
+            ("H100-80GB", "T4"),
+            id="terms are alternatives",
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [T4])), term(("zone", "In", ["a"])))},
+            None,
+            id="an alternative that says nothing",
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [T4])), {})}, ("T4",), id="an empty term matches no node"
+        ),
+        pytest.param(
+            {"affinity": terms({}), "nodeSelector": {PRODUCT: T4}}, ("T4",), id="no node matches: the selector counts"
+        ),
+        pytest.param(
+            {"affinity": terms(term((INSTANCE, "In", ["p4d.24xlarge"]))), "nodeSelector": {"gpu-type": "a100"}},
+            ("A100-40GB",),
+            id="two labels together are narrower",
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [HBM3]))), "nodeSelector": {PRODUCT: T4}},
+            ("H100-80GB", "T4"),
+            id="a contradiction counts against both",
+        ),
+        pytest.param(
+            {"nodeSelector": {PRODUCT: "NVIDIA-X9", INSTANCE: "p5.48xlarge"}},
+            ("H100-80GB",),
+            id="a contradiction with what is not known",
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [T4]), (PRODUCT, "NotIn", [T4])))},
+            ("T4",),
+            id="a contradiction on one label",
+        ),
+        pytest.param({"affinity": terms(term((PRODUCT, "NotIn", [T4])))}, None, id="what it is not says nothing"),
+        pytest.param({"affinity": terms(term((PRODUCT, "Exists", [])))}, None, id="that there is one says nothing"),
+        pytest.param({"affinity": terms(term((PRODUCT, "Gt", ["4"])))}, None, id="a comparison says nothing"),
+        pytest.param(
+            {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": term((PRODUCT, "In", [T4]))}
+            ]}}},
+            None,
+            id="a preference says nothing",
+        ),
+        pytest.param(
+            {"affinity": terms(term(("zone", "In", ["a"] * 5000), (PRODUCT, "In", [T4])))},
+            ("T4",),
+            id="a long list of something else",
+        ),
+        pytest.param(
+            {"affinity": terms(term((PRODUCT, "In", [f"{T4}-{number}" for number in range(5000)])))},
+            None,
+            id="a list that nobody reads says nothing",
+        ),
+    ],
+)  # fmt: skip  # the preference reads better on fewer lines
+def test_a_pod_may_land_on_the_models_that_its_demands_leave(spec, expected):
+    assert models(**spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "expected"),
+    [
+        pytest.param(PRODUCT, "NVIDIA-A100-SXM4-40GB", ("A100-40GB",), id="GFD"),
+        pytest.param(PRODUCT, "NVIDIA-A100-SXM4-40GB-SHARED", ("A100-40GB",), id="shared"),
+        pytest.param(PRODUCT, "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED", ("A100-80GB",), id="a shared slice"),
+        pytest.param(PRODUCT, "NVIDIA-A100-SXM4-80GB-MIG-3g.40gb", ("A100-80GB",), id="a slice of 40 GB"),
+        pytest.param(PRODUCT, "A100-PCIE-40GB", ("A100-40GB",), id="an old driver"),
+        pytest.param(PRODUCT, "NVIDIA-A100-80GB-PCIe", ("A100-80GB",), id="words in another order"),
+        pytest.param(PRODUCT, "GRID-A100D-80C", A100, id="a virtual GPU does not say the memory"),
+        pytest.param(PRODUCT, "NVIDIA-A10", ("A10",), id="A10 is no A100"),
+        pytest.param(PRODUCT, "NVIDIA-A10G", ("A10G",), id="nor an A10G"),
+        pytest.param(PRODUCT, "NVIDIA-A10-24Q", ("A10",), id="a virtual A10"),
+        pytest.param(PRODUCT, "NVIDIA-L40S", ("L40S",), id="L40S is no L40"),
+        pytest.param(PRODUCT, "NVIDIA-H100-PCIe", ("H100-80GB",), id="H100 PCIe"),
+        pytest.param(PRODUCT, "NVIDIA-H100-NVL", ("H100-NVL",), id="H100 NVL"),
+        pytest.param(PRODUCT, "NVIDIA-H100-NEW", ("H100-80GB", "H100-96GB", "H100-NVL"), id="an H100 of any kind"),
+        pytest.param(PRODUCT, "NVIDIA-GH200-480GB", ("GH200-96GB",), id="GH200 is no H200"),
+        pytest.param(PRODUCT, "NVIDIA-GB200", ("GB200",), id="GB200 is no B200"),
+        pytest.param(PRODUCT, "NVIDIA-RTX-6000-Ada-Generation", ("RTX-6000-Ada",), id="an RTX 6000 of three"),
+        pytest.param(PRODUCT, "NVIDIA-RTX-A6000", ("RTX-A6000",), id="RTX A6000"),
+        pytest.param(GKE, "nvidia-tesla-a100", ("A100-40GB",), id="GKE means 40 GB"),
+        pytest.param(GKE, "nvidia-a100-80gb", ("A100-80GB",), id="GKE, 80 GB"),
+        pytest.param(GKE, "nvidia-h100-mega-80gb", ("H100-80GB",), id="GKE, A3 Mega"),
+        pytest.param(GKE, "A100_NVLINK_80GB", ("A100-80GB",), id="CoreWeave on GKE's label"),
+        pytest.param("gpu.nvidia.com/class", "A100_PCIE_40GB", ("A100-40GB",), id="CoreWeave"),
+        pytest.param("k8s.amazonaws.com/accelerator", "nvidia-tesla-t4", ("T4",), id="AWS"),
+        pytest.param("karpenter.k8s.aws/instance-gpu-name", "a100", A100, id="Karpenter does not say the memory"),
+        pytest.param("eks.amazonaws.com/instance-gpu-name", "rtx-pro-server-6000", ("RTX-PRO-6000",), id="EKS"),
+        pytest.param("karpenter.azure.com/sku-gpu-name", "T4", ("T4",), id="Karpenter on Azure"),
+        pytest.param("gpu-type", "h100-or-a100-80gb", ("A100-80GB", "H100-80GB"), id="two in one word"),
+        pytest.param("gpu-type", "a2-highgpu-1g", ("A100-40GB",), id="a machine on another label"),
+        pytest.param("accelerator", "nvidia", None, id="AKS says only whose it is"),
+        pytest.param("gpu", "true", None, id="a flag says nothing"),
+        pytest.param(INSTANCE, "p5.48xlarge", ("H100-80GB",), id="AWS P5"),
+        pytest.param(INSTANCE, "p5en.48xlarge", ("H200",), id="AWS P5en"),
+        pytest.param("beta.kubernetes.io/instance-type", "g4dn.xlarge", ("T4",), id="the old label of machines"),
+        pytest.param(INSTANCE, "Standard_NC24ads_A100_v4", ("A100-80GB",), id="Azure NC A100"),
+        pytest.param(INSTANCE, "Standard_ND96asr_v4", ("A100-40GB",), id="Azure ND A100"),
+        pytest.param(INSTANCE, "Standard_NC64as_T4_v3", ("T4",), id="Azure T4 is no V100"),
+        pytest.param(INSTANCE, "a2-ultragpu-4g", ("A100-80GB",), id="Google A2 Ultra"),
+        pytest.param(INSTANCE, "a3-highgpu-1g-gdc", ("H100-NVL",), id="the longer pattern counts"),
+        pytest.param(INSTANCE, "gd-8xl40s-i128", ("L40S",), id="CoreWeave's machine"),
+        pytest.param("amd.com/gpu.product-name", "AMD_Instinct_MI300X_OAM", ("MI300X",), id="AMD"),
+        pytest.param(
+            "amd.com/gpu.product-name", "AMD_Instinct_MI250X_/_MI250", ("MI250", "MI250X"), id="either of two"
+        ),
+        pytest.param("gpu.intel.com/product", "Flex_170", ("Flex-170",), id="Intel"),
+    ],
+)
+def test_the_labels_that_people_use_say_the_model(label, value, expected):
+    assert selecting(**{label: value}) == expected
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "expected"),
+    [
+        pytest.param("example.com/gpu", "small-2", ("T4",), id="a known model by the platform's word"),
+        pytest.param("example.com/gpu", "x9", ("X9",), id="a model of the platform's own"),
+        pytest.param("example.com/gpu", "x", None, id="a value that is not declared says nothing"),
+        pytest.param(PRODUCT, T4, ("T4",), id="what is shipped still holds"),
+    ],
+)
+def test_a_policy_adds_to_what_is_known(label, value, expected):
+    assert selecting(OWN, **{label: value}) == expected
+
+
+def test_a_finer_model_of_the_platforms_own_counts_with_the_model_that_it_is():
+    finer = CATALOGUE.extended({"SXM": {PRODUCT: ["NVIDIA-H100-80GB-HBM3*"]}})
+    on_sxm = selecting(finer, **{PRODUCT: HBM3})
+    on_pcie = selecting(finer, **{PRODUCT: "NVIDIA-H100-PCIe"})
+    on_any = selecting(finer, **{INSTANCE: "p5.48xlarge"})
+    counts = {
+        name: [not finer.leaves(name).isdisjoint(models) for models in (on_sxm, on_pcie, on_any)]
+        for name in ("H100", "H100-80GB", "SXM", "T4")
+    }
+    assert counts == {
+        "H100": [True, True, True],
+        "H100-80GB": [True, True, True],
+        "SXM": [True, False, True],
+        "T4": [False, False, False],
+    }
+    assert finer.vendor("SXM") is Vendor.NVIDIA
+
+
+def test_a_family_stands_for_its_models():
+    assert CATALOGUE.leaves("A100") == frozenset(A100)
+    assert CATALOGUE.leaves("T4") == {"T4"}
+    assert CATALOGUE.leaves("A1000") == frozenset()
+
+
+def test_catalogues_are_equal_when_the_same_is_added():
+    again = CATALOGUE.extended({"X9": {"example.com/gpu": ["x9"]}}).extended({"T4": {"example.com/gpu": ["small*"]}})
+    assert (again, hash(again)) == (OWN, hash(OWN))
+    assert OWN != CATALOGUE
+    assert CATALOGUE.extended({}) is CATALOGUE
+
+
+@pytest.mark.parametrize(
+    ("labels", "vendor"),
+    [
+        pytest.param({"nvidia.com/gpu.product": ["NVIDIA-X9"]}, Vendor.NVIDIA, id="NVIDIA's label"),
+        pytest.param({"amd.com/gpu.product-name": ["MI999"]}, Vendor.AMD, id="AMD's label"),
+        pytest.param({"gpu.intel.com/product": ["Max_2000"]}, Vendor.INTEL, id="Intel's label"),
+        pytest.param({"example.com/gpu": ["t4", "x9"], "gpu-type": ["t4"]}, Vendor.NVIDIA, id="alike a known one"),
+        pytest.param({"example.com/gpu": ["x9"]}, None, id="nothing tells"),
+    ],
+)
+def test_the_vendor_of_an_own_model_is_what_its_labels_tell(labels, vendor):
+    assert CATALOGUE.extended({"X9": labels}).vendor("X9") is vendor
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        pytest.param("T4", (PRODUCT, T4), id="a model"),
+        pytest.param("A100", (PRODUCT, "NVIDIA-A100-SXM4-40GB"), id="one of a family"),
+        pytest.param("MI300X", ("amd.com/gpu.product-name", "AMD_Instinct_MI300X_OAM"), id="AMD"),
+        pytest.param("X9", ("example.com/gpu", "x9"), id="the platform's own"),
+        pytest.param("unknown", None, id="an unknown name"),
+    ],
+)
+def test_how_a_model_is_said_is_told_by_example(name, example):
+    assert OWN.example(name) == example

@@ -1,0 +1,78 @@
+"""What a pod asks of the quotas of its namespace."""
+
+from fractions import Fraction
+
+import pytest
+
+from tests.rules.samples import container, pod
+from webhook.model.pod import pod_from_raw
+from webhook.quota.demand import demand_of
+from webhook.quota.objections import Objection, is_unspecified, objections
+from webhook.quota.quota import Counting, Demand, Limit, Measure, Quota, Scope, UnspecifiedModel
+
+GPU = "nvidia.com/gpu"
+T4 = {"nvidia.com/gpu.product": "Tesla-T4"}
+
+
+def read(*containers, **spec):
+    return pod_from_raw(pod(*containers, **spec))
+
+
+def test_a_pod_asks_for_what_the_scheduler_reserves():
+    init = container("init", 4)
+    sidecar = container("sidecar", 1, restartPolicy="Always")
+    asked = demand_of(read(container("a", 1), container("b", 1), initContainers=[sidecar, init]), "team", Counting())
+    assert asked == Demand("team", ((GPU, 5),), None)
+
+
+def test_resources_are_sorted_and_models_said():
+    both = read(container("a", 1), container("b", 2, "amd.com/gpu"), nodeSelector=T4)
+    assert demand_of(both, "team", Counting()) == Demand("team", (("amd.com/gpu", 2), (GPU, 1)), ("T4",))
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        pytest.param([container()], id="no GPU"),
+        pytest.param([container(gpus=0)], id="none of them"),
+        pytest.param([container(gpus=3000, resource="nvidia.com/gpumem")], id="memory of a share"),
+        pytest.param([container(gpus=30, resource="nvidia.com/gpucores")], id="cores of a share"),
+        pytest.param([container(gpus=1, resource="nvidia.com/rdma-vf")], id="a network card"),
+    ],
+)
+def test_a_pod_without_gpus_asks_for_nothing(containers):
+    assert demand_of(read(*containers), "team", Counting()) is None
+
+
+def test_the_memory_of_a_share_does_not_count_beside_its_gpu():
+    share = container(gpus=1)
+    share["resources"]["limits"]["nvidia.com/gpumem"] = 3000
+    assert demand_of(read(share), "team", Counting()) == Demand("team", ((GPU, 1),), None)
+
+
+def test_pods_that_ask_alike_have_equal_demands():
+    first, second = (demand_of(read(container(name, 2), nodeSelector=T4), "team", Counting()) for name in ("a", "b"))
+    assert (first, hash(first)) == (second, hash(second))
+
+
+def test_what_is_wrong_with_a_pod_names_its_place_and_the_pot():
+    counting = Counting(unspecified_model=UnspecifiedModel.DENY)
+    limits = (Limit(Measure.GPUS, "", Fraction(2)), Limit(Measure.MODEL, "T4", Fraction(1)))
+    pot = Quota(Scope.POT, "research", ("team",), limits, counting)
+    asking = read(container(gpus=3))
+    asked = demand_of(asking, "team", counting)
+    assert list(objections(asking, asked, pot)) == [
+        Objection(
+            "spec",
+            "does not say which GPU model it wants",
+            "GPU quota 'research' limits T4, so a pod must say it",
+            "Add a nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4",
+        ),
+        Objection("spec", "asks for 3 GPUs", "GPU quota 'research' allows 2 GPUs in all", "Ask for 2 or fewer"),
+    ]
+    assert is_unspecified(asked, pot)
+
+
+def test_a_pod_that_says_its_model_is_not_unspecified():
+    pot = Quota(Scope.POT, "research", ("team",), (Limit(Measure.MODEL, "T4", Fraction(1)),))
+    assert not is_unspecified(demand_of(read(container(gpus=1), nodeSelector=T4), "team", Counting()), pot)

@@ -1,0 +1,208 @@
+"""A namespace uses no more GPUs than its quota: what a pod alone shows, and what the settings mean."""
+
+import json
+from fractions import Fraction
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import container, messages, pod, settings_of, term, terms
+from webhook.quota.quota import Limit, Measure, UnspecifiedModel
+from webhook.rules.gpu_quota import RULE, Settings, counting_of, limits_of
+
+SLICE = "nvidia.com/mig-1g.10gb"
+SHARED = "nvidia.com/gpu.shared"
+PRODUCT = "nvidia.com/gpu.product"
+H100 = {PRODUCT: "NVIDIA-H100-80GB-HBM3"}
+T4 = {PRODUCT: "Tesla-T4"}
+
+
+def asking(gpus, resource="nvidia.com/gpu", **spec):
+    return pod(container(gpus=gpus, resource=resource), **spec)
+
+
+@pytest.mark.parametrize(
+    ("raw", "settings"),
+    [
+        pytest.param(asking(64), {}, id="no limit at all"),
+        pytest.param(pod(container()), {"gpus": 0}, id="no GPU"),
+        pytest.param(asking(8), {"gpus": 8}, id="exactly all of it"),
+        pytest.param(asking(7, SLICE, nodeSelector=H100), {"gpus": 1, "byModel": {"H100": 1}}, id="slices of one GPU"),
+        pytest.param(asking(4, SHARED), {"gpus": 1, "weights": {SHARED: "1/4"}}, id="shares that the policy weighs"),
+        pytest.param(asking(8, nodeSelector=T4), {"byModel": {"H100": 4}}, id="another model"),
+        pytest.param(asking(8, "amd.com/gpu"), {"byModel": {"H100": 4}}, id="another vendor"),
+        pytest.param(asking(8, "amd.com/gpu"), {"byModel": {"H100": 4}, "unspecifiedModel": "deny"}, id="vendor, deny"),
+        pytest.param(asking(8), {"gpus": 8, "unspecifiedModel": "deny"}, id="no model is limited"),
+        pytest.param(asking(4, nodeSelector=H100), {"byModel": {"H100": 4}, "unspecifiedModel": "deny"}, id="said"),
+        pytest.param(asking(2), {"byResource": {SLICE: 0}}, id="another resource"),
+        pytest.param(pod(container(gpus=1, resource="nvidia.com/gpumem")), {"gpus": 0}, id="an attribute of a GPU"),
+    ],
+)
+def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, settings):
+    assert messages(RULE, raw, settings) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "settings", "said"),
+    [
+        pytest.param(
+            asking(9),
+            {"gpus": 8},
+            ["spec: asks for 9 GPUs; the GPU quota allows 8 GPUs in all. Ask for 8 or fewer."],
+            id="one too many",
+        ),
+        pytest.param(
+            asking(1),
+            {"gpus": 0},
+            ["spec: asks for 1 GPU; the GPU quota allows none. Ask for none."],
+            id="none are allowed",
+        ),
+        pytest.param(
+            asking(4),
+            {"gpus": "7/2"},
+            ["spec: asks for 4 GPUs; the GPU quota allows 3 1/2 GPUs in all. Ask for 3 or fewer."],
+            id="whole GPUs under a quota with a half",
+        ),
+        pytest.param(
+            asking(8, SLICE, nodeSelector=H100),
+            {"gpus": 1},
+            ["spec: asks for 1 1/7 GPUs; the GPU quota allows 1 GPU in all. Ask for 1 or fewer."],
+            id="more slices than a GPU has",
+        ),
+        pytest.param(
+            asking(5, nodeSelector=H100),
+            {"gpus": 8, "byModel": {"H100": 4, "T4": 1}},
+            ["spec: asks for 5 H100; the GPU quota allows 4 H100 in all. Ask for 4 H100 or fewer."],
+            id="of a model",
+        ),
+        pytest.param(
+            asking(5),
+            {"gpus": 8, "byModel": {"H100": 4, "T4": 8}},
+            [
+                "spec: asks for 5 H100; the GPU quota allows 4 H100 in all. Ask for 4 H100 or fewer, or add a "
+                "nodeSelector that says the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for H100 or "
+                "nvidia.com/gpu.product: Tesla-T4 for T4."
+            ],
+            id="of a model that it may be",
+        ),
+        pytest.param(
+            asking(1),
+            {"gpus": 8, "byModel": {"H100": 0, "T4": 8}, "unspecifiedModel": "deny"},
+            [
+                "spec: does not say which GPU model it wants; the GPU quota limits H100, T4, so a pod must say it. "
+                "Add a nodeSelector that says the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for "
+                "H100 or nvidia.com/gpu.product: Tesla-T4 for T4."
+            ],
+            id="a model must be said",
+        ),
+        pytest.param(
+            asking(3, SLICE),
+            {"byResource": {SLICE: 2, "nvidia.com/gpu": 1}},
+            [
+                "spec: asks for 3 nvidia.com/mig-1g.10gb; the GPU quota allows 2 nvidia.com/mig-1g.10gb in all. "
+                "Ask for 2 nvidia.com/mig-1g.10gb or fewer."
+            ],
+            id="of a resource",
+        ),
+    ],
+)
+def test_a_pod_that_never_fits_is_refused_with_what_it_could_ask_for(raw, settings, said):
+    assert messages(RULE, raw, settings) == said
+
+
+def test_everything_that_is_wrong_is_said_at_once():
+    said = messages(RULE, asking(9), {"gpus": 8, "byModel": {"T4": 2}, "byResource": {"nvidia.com/gpu": 3}})
+    assert [message.split(";")[0] for message in said] == [
+        "spec: asks for 9 GPUs",
+        "spec: asks for 9 T4",
+        "spec: asks for 9 nvidia.com/gpu",
+    ]
+
+
+def test_a_pod_that_may_land_on_several_models_counts_against_each():
+    products = [H100[PRODUCT], T4[PRODUCT]]
+    raw = asking(5, affinity=terms(term((PRODUCT, "In", products))))
+    said = messages(RULE, raw, {"byModel": {"H100": 4, "T4": 4, "A100": 4}, "unspecifiedModel": "deny"})
+    assert [message.split(";")[0] for message in said] == ["spec: asks for 5 H100", "spec: asks for 5 T4"]
+
+
+def test_what_the_platform_calls_its_models_counts_like_what_is_shipped():
+    settings = {"models": {"H100": {"example.com/gpu": ["big*"]}, "X9": {"example.com/gpu": ["x9"]}}}
+    limits = {"byModel": {"H100": 1, "X9": 2}}
+    for value, counted in (("big-1", ["2 H100"]), ("x9", []), ("small", ["2 H100"])):
+        said = messages(RULE, asking(2, nodeSelector={"example.com/gpu": value}), {**settings, **limits})
+        assert [message.removeprefix("spec: asks for ").split(";")[0] for message in said] == counted
+
+
+def test_limits_are_named_in_one_order():
+    settings = settings_of(
+        RULE, {"byResource": {SLICE: 14}, "byModel": {"T4": 16, "H100": "9/2"}, "gpus": 8, "mode": "warn"}
+    )
+    assert limits_of(settings) == (
+        Limit(Measure.GPUS, "", Fraction(8)),
+        Limit(Measure.MODEL, "H100", Fraction(9, 2)),
+        Limit(Measure.MODEL, "T4", Fraction(16)),
+        Limit(Measure.RESOURCE, SLICE, Fraction(14)),
+    )
+
+
+def test_settings_without_numbers_limit_nothing():
+    assert limits_of(settings_of(RULE, {})) == ()
+
+
+def test_how_pods_are_counted_comes_from_the_settings():
+    counting = counting_of(settings_of(RULE, {"weights": {"nvidia.com/gpu.shared": "1/4"}, "unspecifiedModel": "deny"}))
+    assert counting.weights == {"nvidia.com/gpu.shared": Fraction(1, 4)}
+    assert counting.unspecified_model is UnspecifiedModel.DENY
+
+
+def test_settings_are_printed_as_they_are_written():
+    written = {"gpus": "7/2", "byModel": {"H100": 4}, "weights": {"nvidia.com/gpu.shared": "1/4"}}
+    printed = settings_of(RULE, written).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert printed == {"mode": "enforce", **written}
+
+
+@pytest.mark.parametrize(
+    ("settings", "place", "told"),
+    [
+        pytest.param({"gpus": 2.5}, ("gpus",), "2.5 is no exact number; write a whole number", id="a float"),
+        pytest.param({"gpus": 8.0}, ("gpus",), "8.0 is no exact number", id="a whole float"),
+        pytest.param({"gpus": -1}, ("gpus",), "-1 is no exact number", id="negative"),
+        pytest.param({"gpus": True}, ("gpus",), "true is no exact number", id="a boolean"),
+        pytest.param({"gpus": "0.5"}, ("gpus",), '"0.5" is no exact number', id="a decimal in quotes"),
+        pytest.param({"gpus": "1/0"}, ("gpus",), '"1/0" is no exact number', id="nothing to divide by"),
+        pytest.param({"gpus": "9" * 5000 + "/7"}, ("gpus",), "is no exact number", id="endless digits"),
+        pytest.param({"byModel": {"T4": "many"}}, ("byModel", "T4"), '"many" is no exact number', id="of a model"),
+        pytest.param(
+            {"weights": {"nvidia.com/gpu": 0}}, ("weights", "nvidia.com/gpu"), "0 is no weight", id="no weight"
+        ),
+        pytest.param(
+            {"weights": {"nvidia.com/gpu": 0.25}}, ("weights", "nvidia.com/gpu"), "0.25 is no exact", id="float"
+        ),
+        pytest.param({"byModel": {"h100": 4}}, ("byModel", "h100", "[key]"), "did you mean H100?", id="spelled wrong"),
+        pytest.param({"byModel": {"X9": 4}}, ("byModel", "X9", "[key]"), "use one of A10, A100, ", id="unknown model"),
+        pytest.param(
+            {"byResource": {"nvidia.com/gpumem": 4}},
+            ("byResource", "nvidia.com/gpumem", "[key]"),
+            "is no GPU resource; those are nvidia.com/gpu,",
+            id="an attribute is no resource",
+        ),
+        pytest.param({"weights": {"cpu": 1}}, ("weights", "cpu", "[key]"), "is no GPU resource", id="weight of a CPU"),
+        pytest.param(
+            {"models": {"X9": {"example.com/gpu": []}}}, ("models", "X9", "example.com/gpu"), "", id="no value"
+        ),
+        pytest.param({"models": {"X 9": {"gpu": ["x"]}}}, ("models", "X 9", "[key]"), "", id="a name with a space"),
+        pytest.param({"unspecifiedModel": "refuse"}, ("unspecifiedModel",), "", id="unknown choice"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_an_error_that_says_what_would(settings, place, told):
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate_json(json.dumps({"mode": "enforce", **settings}))
+    (error,) = caught.value.errors()
+    assert error["loc"] == place
+    assert told in error["msg"]
+
+
+def test_a_model_that_the_same_settings_declare_can_be_limited():
+    settings = settings_of(RULE, {"models": {"X9": {"example.com/gpu": ["x9"]}}, "byModel": {"X9": 4}})
+    assert limits_of(settings) == (Limit(Measure.MODEL, "X9", Fraction(4)),)

@@ -1,0 +1,119 @@
+"""What people see of a quota: exact numbers of every limit, in the namespaces whose pods it counts."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from webhook.engine.standings import Standing, standings_of, statuses
+from webhook.ledger.keeper import Usage
+from webhook.policy.directory import contents_of
+from webhook.policy.loader import build
+from webhook.quota.quota import Limit, Measure, Quota, Scope
+from webhook.rules.rule import Mode
+
+GPUS = Limit(Measure.GPUS, "", Fraction(8))
+H100 = Limit(Measure.MODEL, "H100", Fraction(4))
+T4 = Limit(Measure.MODEL, "T4", Fraction(16))
+SLICES = Limit(Measure.RESOURCE, "nvidia.com/mig-1g.10gb", Fraction(14))
+
+
+def standing(
+    *limits: Limit,
+    used: Mapping[Limit, Fraction] | None,
+    patterns: tuple[str, ...] = ("team-vision",),
+    namespaces: tuple[str, ...] = (),
+) -> Standing:
+    scope = Scope.NAMESPACE if patterns == ("team-vision",) else Scope.POT
+    name = "team-vision" if scope is Scope.NAMESPACE else "research"
+    return Standing(Quota(scope, name, patterns, limits), Mode.ENFORCE, used, namespaces, "17")
+
+
+def test_a_namespace_sees_every_limit_of_its_quota_with_exact_numbers() -> None:
+    used = {GPUS: Fraction(6), H100: Fraction(17, 7), SLICES: Fraction(3)}
+    assert statuses([standing(GPUS, H100, T4, SLICES, used=used)]) == {
+        ("team-vision", "namespace.team-vision"): {
+            "quota": "team-vision",
+            "scope": "namespace",
+            "mode": "enforce",
+            "ledger": "17",
+            "gpus": {"hard": "8", "used": "6"},
+            "byModel": [
+                {"name": "H100", "hard": "4", "used": "2 3/7"},
+                {"name": "T4", "hard": "16", "used": "0"},
+            ],
+            "models": "H100 2 3/7 of 4, T4 0 of 16",
+            "byResource": [{"name": "nvidia.com/mig-1g.10gb", "hard": "14", "used": "3"}],
+            "resources": "nvidia.com/mig-1g.10gb 3 of 14",
+        }
+    }
+
+
+def test_what_is_not_limited_is_not_spoken_of() -> None:
+    (status,) = statuses([standing(H100, used={})]).values()
+    assert status is not None
+    assert not {"gpus", "byResource", "resources"} & status.keys()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "namespaces", "seen"),
+    [
+        pytest.param(("team-vision",), (), {"team-vision"}, id="a namespace's own, nothing in use"),
+        pytest.param(("a", "b"), ("b",), {"a", "b"}, id="a pot of names, also those without pods"),
+        pytest.param(("r-*",), (), set(), id="a glob, nothing in use"),
+        pytest.param(("r-*",), ("r-1", "r-2"), {"r-1", "r-2"}, id="a glob, where pods count"),
+        pytest.param(("a", "r-*"), ("r-1", "old"), {"a", "r-1"}, id="not where it no longer holds"),
+    ],
+)
+def test_a_quota_is_seen_where_it_holds(patterns: tuple[str, ...], namespaces: tuple[str, ...], seen: set[str]) -> None:
+    found = statuses([standing(GPUS, used={}, patterns=patterns, namespaces=namespaces)])
+    assert {namespace for namespace, _ in found} == seen
+
+
+def test_what_nobody_knows_is_said_to_be_unknown_and_not_to_be_zero() -> None:
+    assert statuses([standing(GPUS, used=None)]) == {("team-vision", "namespace.team-vision"): None}
+
+
+def test_a_namespace_sees_the_sum_of_a_pot_and_no_other_namespace() -> None:
+    found = statuses([standing(GPUS, used={GPUS: Fraction(5)}, patterns=("a", "b"), namespaces=("a", "b"))])
+    assert found["a", "pot.research"] == found["b", "pot.research"]
+    assert "'b'" not in str(found["a", "pot.research"])
+
+
+# From what ledgers tell
+
+
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\n"
+FILES = {
+    "_default.yaml": f"{HEAD}kind: GPUPolicy\nmetadata: {{name: _default}}\nspec: {{rules: {{}}}}\n",
+    "r-2.yaml": f"{HEAD}kind: GPUPolicy\nmetadata: {{name: r-2}}\n"
+    "spec: {rules: {gpuQuota: {mode: warn, gpus: 2}}}\n",
+    "_quotas.yaml": f"{HEAD}kind: GPUQuotaPots\nmetadata: {{name: _quotas}}\n"
+    "spec: {pots: [{name: research, namespaces: ['r-*'], mode: audit, gpus: 4}]}\n",
+}
+POLICIES = build(contents_of(Path("policies"), {name: text.encode() for name, text in FILES.items()}))
+BOUND = {bound.quota.key: bound for bound in POLICIES.quotas_for("r-2")}
+
+
+def usage(quota: Quota, *namespaces: str) -> Usage:
+    return Usage(quota, dict.fromkeys(quota.limits, Fraction(1)), 1, frozenset(namespaces), "21")
+
+
+def test_the_mode_of_a_quota_and_the_namespaces_that_policies_name_come_from_the_policies() -> None:
+    found = standings_of({key: usage(bound.quota, "r-1") for key, bound in BOUND.items()}, POLICIES)
+    assert {one.quota.key: (one.mode, one.version, set(one.namespaces)) for one in found} == {
+        "namespace.r-2": (Mode.WARN, "21", {"r-1", "r-2"}),
+        "pot.research": (Mode.AUDIT, "21", {"r-1", "r-2"}),
+    }
+
+
+def test_a_pot_is_seen_in_a_namespace_that_a_policy_names_before_it_has_pods() -> None:
+    pot = BOUND["pot.research"].quota
+    assert {namespace for namespace, _ in statuses(standings_of({pot.key: usage(pot)}, POLICIES))} == {"r-2"}
+
+
+def test_a_quota_that_the_policies_do_not_have_any_more_is_left_out() -> None:
+    gone = Quota(Scope.POT, "gone", ("a",), (GPUS,))
+    unlimited = Quota(Scope.NAMESPACE, "b", ("b",), (GPUS,))
+    assert standings_of({gone.key: usage(gone), unlimited.key: usage(unlimited)}, POLICIES) == []

@@ -1,0 +1,119 @@
+"""The quotas of one replica: its ledgers, who keeps them true, and what is shown of them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from webhook.admission.metrics import Metrics
+from webhook.admission.quota_metrics import QuotaMetrics
+from webhook.engine.standings import Standing, standings_of
+from webhook.ledger.keeper import Keeper, Rhythm, Usage
+from webhook.ledger.ledger import Means, Timing
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.store import Pods, Store
+from webhook.policy.store import PolicyStore
+from webhook.quota.quota import Quota, Scope
+
+
+class FollowedPods(Pods, Protocol):
+    """Pods that are followed from `start` to `close`; whoever `listen`s is told when one is gone."""
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Have somebody told, once for each pod that counted and does not any more."""
+        ...
+
+    def start(self) -> None:
+        """Begin to follow."""
+        ...
+
+    def close(self) -> None:
+        """Stop, within 2 seconds."""
+        ...
+
+
+class Publisher(Protocol):
+    """Shows what is in use to the people of each namespace."""
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        ...
+
+    def show(self, standings: Iterable[Standing]) -> None:
+        """Take how quotas stand now: all of them, each time. Returns at once."""
+        ...
+
+    def close(self) -> None:
+        """End, within 2 seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaParts:
+    """What the quotas of a replica are made of. Without `publisher` nobody is shown anything but metrics."""
+
+    store: Store
+    pods: FollowedPods
+    publisher: Publisher | None = None
+    timing: Timing | None = None
+    rhythm: Rhythm | None = None
+
+
+class QuotaDesk:
+    """The quotas of one replica. Nothing is followed or written before there is a quota in the policies."""
+
+    def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
+        self._parts = parts
+        self._policies = policies
+        observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
+        self.ledgers = Ledgers(Means(parts.store, parts.pods, parts.timing or Timing(), observer))
+        self._keeper = Keeper(
+            self.ledgers, _InForce(policies), rhythm=parts.rhythm, begin=self._begin, listener=self._show
+        )
+        parts.pods.listen(self._keeper.wake)
+
+    def start(self) -> None:
+        """Begin, in threads of its own."""
+        self._keeper.start()
+
+    def close(self) -> None:
+        """End what was begun."""
+        self._keeper.close()
+        self._parts.pods.close()
+        if self._parts.publisher is not None:
+            self._parts.publisher.close()
+
+    def _begin(self) -> None:
+        self._parts.pods.start()
+        if self._parts.publisher is not None:
+            self._parts.publisher.start()
+
+    def _show(self, usage: Mapping[str, Usage]) -> None:
+        if self._parts.publisher is not None:
+            self._parts.publisher.show(standings_of(usage, self._policies.current))
+
+
+class _InForce:
+    """`webhook.ledger.keeper.Quotas` of the policies in force."""
+
+    def __init__(self, policies: PolicyStore) -> None:
+        self._policies = policies
+
+    @property
+    def exist(self) -> bool:
+        return self._policies.current.has_quotas
+
+    @property
+    def are_settled(self) -> bool:
+        return not self._policies.recent()
+
+    @property
+    def pots(self) -> Iterable[Quota]:
+        return [bound.quota for bound in self._policies.current.pots]
+
+    @property
+    def namespaces(self) -> Iterable[str]:
+        return self._policies.current.names
+
+    def of(self, namespace: str) -> Quota | None:
+        bound = self._policies.current.quotas_for(namespace)
+        return next((one.quota for one in bound if one.quota.scope is Scope.NAMESPACE), None)

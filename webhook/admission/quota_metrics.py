@@ -1,0 +1,115 @@
+"""What operators can count of quotas. As many quotas as have a name here have series of their own, others share one."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from webhook.admission.series import OTHER, Series, Watched
+from webhook.ledger.keeper import Usage
+from webhook.quota.quota import Limit, Measure
+
+MOST_QUOTAS = 200
+"""Quotas with series of their own; names of pots and namespaces come from the platform, but there may be many."""
+_SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
+
+
+class QuotaMetrics:
+    """`webhook.ledger.verdicts.Observer` that counts; and what is in use, read at each scrape."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        usage: Callable[[], Mapping[str, Usage]],
+        age: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self._usage = usage
+        self._keys: set[str] = set()
+        self._refused = Series(
+            Counter("gpu_policy_quota_refused", "Pods that a quota refused.", ["quota"], registry=registry)
+        )
+        self._failures = Series(
+            Counter(
+                "gpu_policy_quota_ledger_failures",
+                "Pods for which the ledger of a quota could not be reached in time.",
+                ["quota"],
+                registry=registry,
+            )
+        )
+        self._conflicts = Series(
+            Counter(
+                "gpu_policy_quota_conflicts",
+                "Writes to the ledger of a quota that were tried again because another replica had written first.",
+                ["quota"],
+                registry=registry,
+            )
+        )
+        self._durations = Series(
+            Histogram(
+                "gpu_policy_quota_ledger_duration_seconds",
+                "Time to enter a pod in a ledger (reserve), and to list pods before a refusal (look_up).",
+                ["operation"],
+                buckets=_SECONDS,
+                registry=registry,
+            )
+        )
+        text = "In use of a quota, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
+        Watched("gpu_policy_quota_used", text, ("quota", "limit"), self._used, registry=registry)
+        text = "What a quota allows, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
+        Watched("gpu_policy_quota_hard", text, ("quota", "limit"), self._hard, registry=registry)
+        text = "Pods entered in the ledger of a quota."
+        Watched("gpu_policy_quota_entries", text, ("quota",), self._entries, registry=registry)
+        Watched(
+            "gpu_policy_quota_reconcile_age_seconds",
+            "Seconds since this replica last compared every ledger with the pods that there are.",
+            (),
+            lambda: {} if (seconds := age()) is None else {(): seconds},
+            registry=registry,
+        )
+        for operation in ("reserve", "look_up"):
+            self._durations[(operation,)]
+
+    def reserved(self, key: str, seconds: float) -> None:
+        """A claim was answered, after this time."""
+        name = self._name(key)
+        self._durations[("reserve",)].observe(seconds)
+        for series in (self._refused, self._failures, self._conflicts):
+            series[(name,)].inc(0)
+
+    def looked_up(self, seconds: float) -> None:
+        """Pods were listed, which took this long."""
+        self._durations[("look_up",)].observe(seconds)
+
+    def conflicted(self, key: str) -> None:
+        """Somebody else wrote at the same time."""
+        self._conflicts[(self._name(key),)].inc()
+
+    def failed(self, key: str) -> None:
+        """A claim was not answered."""
+        self._failures[(self._name(key),)].inc()
+
+    def refused(self, key: str) -> None:
+        """A claim passed a limit."""
+        self._refused[(self._name(key),)].inc()
+
+    def _name(self, key: str) -> str:
+        if key not in self._keys and len(self._keys) < MOST_QUOTAS:
+            self._keys.add(key)
+        return key if key in self._keys else OTHER
+
+    def _shown(self) -> Iterable[tuple[str, Usage]]:
+        return sorted(self._usage().items())[:MOST_QUOTAS]
+
+    def _used(self) -> Mapping[tuple[str, ...], float]:
+        return {
+            (key, _label(limit)): float(amount) for key, usage in self._shown() for limit, amount in usage.used.items()
+        }
+
+    def _hard(self) -> Mapping[tuple[str, ...], float]:
+        return {(key, _label(limit)): float(limit.hard) for key, usage in self._shown() for limit in usage.quota.limits}
+
+    def _entries(self) -> Mapping[tuple[str, ...], float]:
+        return {(key,): float(usage.entries) for key, usage in self._shown()}
+
+
+def _label(limit: Limit) -> str:
+    return "gpus" if limit.measure is Measure.GPUS else f"{limit.measure}:{limit.name}"

@@ -1,0 +1,118 @@
+"""The GPU pods of a cluster, followed for as long as the process lives.
+
+What was heard last may be old, so no pod is admitted by it: it says which entries of a ledger may go, and names pods to
+people. Where the present counts, pods are listed anew.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from threading import Lock
+from typing import Any
+
+from webhook.cluster.api_server import ApiServer
+from webhook.cluster.heard import HeardPods
+from webhook.cluster.live import STALE_AFTER_SECONDS, status_of
+from webhook.cluster.pod_lists import PAGE, PODS, PodLists
+from webhook.cluster.seen import COUNTING
+from webhook.cluster.source import FactsStatus
+from webhook.cluster.watch import Resource, Timing, Watch
+from webhook.ledger.store import SeenPod
+
+_CLOSE_SECONDS = 1.5
+
+
+def _nothing() -> None:
+    """For those who want no word of pods that are gone."""
+
+
+class LivePods:
+    """Implements `webhook.ledger.store.Pods` for a cluster. Threads may share it.
+
+    Nothing is sent before `start`, but for the consistent lists. `wall` is this machine's clock, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        *,
+        timing: Timing | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._server = server
+        self._tell = _nothing
+        self._wall = wall
+        self._lock = Lock()
+        self._heard = HeardPods(self._now, clock)
+        self._lists = PodLists(server, self._now)
+        self._started = self._closed = False
+        resource = Resource("pods", PODS, self._replace, self._change, page=PAGE, selector=COUNTING)
+        self._watch = Watch(resource, server, clock, timing)
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Have `gone` called, in the thread that hears of it, after pods that counted were deleted or have finished.
+
+        It has to be quick. Of pods whose deletion is overdue nobody is told: they are gone for those who ask.
+        """
+        self._tell = gone
+
+    def start(self) -> None:
+        """Begin to follow, in a thread of its own. Call it after the process has forked; once more does nothing."""
+        with self._lock:
+            if self._started or self._closed:
+                return
+            self._started = True
+        self._watch.start()
+
+    def close(self) -> None:
+        """Stop following, within 2 seconds."""
+        with self._lock:
+            self._closed = True
+        self._watch.stop()
+        self._watch.join(_CLOSE_SECONDS)
+
+    def status(self, now: float) -> FactsStatus:
+        """How far what was heard can be trusted at `now`, in seconds of the clock given (time.monotonic())."""
+        return status_of((self._watch,), now, STALE_AFTER_SECONDS)
+
+    def is_known(self) -> bool:
+        """Whether pods were listed once, and are being followed at this moment."""
+        health = self._watch.health
+        return health.loaded and health.following and not self._closed
+
+    def is_live(self, uid: bytes) -> bool:
+        """Whether a pod was last heard of as one that counts."""
+        return self._heard.is_live(uid)
+
+    def is_gone(self, uid: bytes) -> bool:
+        """Whether a GPU pod was stored and counts no more.
+
+        This is remembered for ten minutes, and for no more than the 100,000 to 200,000 that went last.
+        """
+        return self._heard.is_gone(uid)
+
+    def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
+        """The pods last heard of that count."""
+        return self._heard.seen(namespace)
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
+        """The uids of the pods that count in these namespaces, read after the call began. Raises LedgerError."""
+        return self._lists.live(namespaces, seconds)
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[SeenPod]:
+        """The GPU pods that count in these namespaces, read after the call began; some may come twice.
+
+        Raises LedgerError, also while they are being read.
+        """
+        return self._lists.gpu_pods(patterns, seconds)
+
+    def _now(self) -> float:
+        return self._wall() - self._server.clock_skew
+
+    def _replace(self, raws: Iterable[object]) -> None:
+        if self._heard.replace(raws):
+            self._tell()
+
+    def _change(self, event: str, raw: Mapping[str, Any]) -> None:
+        if self._heard.change(event, raw):
+            self._tell()

@@ -1,0 +1,71 @@
+"""The GPU pods of an inventory, which never change."""
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from uuid import NAMESPACE_URL, uuid5
+
+from webhook.cluster.pod_table import PodTable, is_covered
+from webhook.cluster.seen import stored_from_raw
+from webhook.ledger.store import SeenPod
+
+
+class StaticPods:
+    """Implements `webhook.ledger.store.Pods` for pods as a file describes them.
+
+    Those that somebody wrote down without a uid get one that follows from their namespace and name. `unreadable` counts
+    those that were left out because the API server would refuse them.
+    """
+
+    def __init__(self, raws: Iterable[object] = (), now: Callable[[], float] = time.time) -> None:
+        self._table = PodTable()
+        self._now = now
+        self.unreadable = 0
+        for raw in raws:
+            try:
+                stored = stored_from_raw(_with_uid(raw))
+            except ValueError:
+                self.unreadable += 1
+                continue
+            if stored.seen is not None:
+                self._table.put(stored.seen, stored.ends)
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Nobody hears of anything: pods in a file do not go."""
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def is_known(self) -> bool:
+        """Always."""
+        return True
+
+    def is_live(self, uid: bytes) -> bool:
+        """Whether the file has a pod that counts."""
+        return self._table.counts(uid, self._now())
+
+    def is_gone(self, uid: bytes) -> bool:
+        """Whether the file has the pod, and it does not count."""
+        return uid in self._table and not self.is_live(uid)
+
+    def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
+        """The pods that count."""
+        return self._table.seen(namespace, self._now())
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:  # noqa: ARG002  # takes no time
+        """The uids of the GPU pods that count in these namespaces."""
+        return frozenset(pod.uid for namespace in namespaces for pod in self.seen(namespace))
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[SeenPod]:  # noqa: ARG002  # takes no time
+        """The GPU pods that count in these namespaces."""
+        return [pod for pod in self.seen() if is_covered(pod.namespace, patterns)]
+
+
+def _with_uid(raw: object) -> object:
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    if not isinstance(raw, dict) or not isinstance(metadata, dict) or metadata.get("uid"):
+        return raw
+    name = f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
+    return {**raw, "metadata": {**metadata, "uid": str(uuid5(NAMESPACE_URL, f"pods/{name}"))}}

@@ -1,0 +1,157 @@
+"""Ledgers as ConfigMaps in the API server, one for each quota, in the namespace of this installation.
+
+ConfigMaps are there in every cluster, and cannot be taken away together with the definition of their kind.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
+from webhook.cluster.pages import Deadline, Listed, PagedList
+from webhook.ledger.book import Book, BookError, book_from_raw
+from webhook.ledger.store import Held, LedgerChangedError, LedgerError
+
+PREFIX = "gpu-quota."
+"""Ledgers are ConfigMaps named so and by the key of the quota, such as gpu-quota.namespace.team-vision."""
+LABEL = "gpupolicy.dev/ledger"
+DATA = "book.json"
+"""The key under which a ConfigMap holds the book."""
+
+_PAGE = 50
+_METADATA_PAGE = 500
+"""Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
+
+_log = logging.getLogger("gpu_policy.quota")
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldObject(Held):
+    """A ledger with the metadata of its object, so that what others have put there stays."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ApiStore:
+    """`webhook.ledger.store.Store` in the API server, whose resourceVersion is what a write is compared by.
+
+    Threads may share it.
+    """
+
+    def __init__(self, server: ApiServer, namespace: str) -> None:
+        self._server = server
+        self._namespace = namespace
+        self._path = f"/api/v1/namespaces/{namespace}/configmaps"
+
+    def read(self, key: str, seconds: float) -> Held | None:
+        """The book as it is in the API server's storage now; None where there is none."""
+        path = f"{self._path}/{PREFIX}{key}"
+        try:
+            return self._held(key, self._server.get(path, {}, seconds))
+        except RefusedError as error:
+            if error.status == 404 and error.about == PREFIX + key:
+                return None
+            raise _explained("GET", path, error) from error
+        except (UnreachableError, ValueError) as error:
+            raise _explained("GET", path, error) from error
+
+    def create(self, key: str, book: Book, seconds: float) -> Held:
+        """Begin a book; LedgerChangedError where there is one already."""
+        return self._written(key, book, self._send("POST", key, self._object(key, book, {}), seconds))
+
+    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+        """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
+        kept = over.metadata if isinstance(over, _HeldObject) else {}
+        metadata = {**kept, "resourceVersion": over.version}
+        return self._written(key, book, self._send("PUT", key, self._object(key, book, metadata), seconds))
+
+    def remove(self, key: str, over: Held, seconds: float) -> None:
+        """Remove a book; LedgerChangedError where it is no longer what was read."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": over.version}}
+        self._send("DELETE", key, options, seconds)
+
+    def read_all(self, seconds: float) -> Mapping[str, Held]:
+        """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
+        books: dict[str, Held] = {}
+        for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
+            key = _name(raw).removeprefix(PREFIX)
+            try:
+                books[key] = self._held(key, raw)
+            except LedgerError as error:
+                _log.error("%s", error)  # the text says it all
+        return books
+
+    def names(self, seconds: float) -> tuple[str, ...]:
+        """The keys of all books there are, sorted. Raises LedgerError."""
+        listed = Listed(self._path, _METADATA_PAGE, accept=METADATA_LIST, labels=LABEL)
+        return tuple(sorted(_name(raw).removeprefix(PREFIX) for raw in self._listed(listed, seconds)))
+
+    def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
+        try:
+            yield from PagedList(self._server, listed, Deadline(seconds).left)
+        except (RefusedError, UnreachableError, ValueError) as error:
+            raise _explained("GET", self._path, error) from error
+
+    def _object(self, key: str, book: Book, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        labels = metadata.get("labels")
+        labels = {**(labels if isinstance(labels, dict) else {}), LABEL: "true"}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {**metadata, "name": PREFIX + key, "namespace": self._namespace, "labels": labels},
+            "data": {DATA: orjson.dumps(book.to_raw()).decode()},
+        }
+
+    def _held(self, key: str, found: object) -> Held:
+        """A ledger from its object."""
+        data = found.get("data") if isinstance(found, dict) else None
+        try:
+            book = book_from_raw(orjson.loads(data.get(DATA, "") if isinstance(data, dict) else ""))
+        except (BookError, orjson.JSONDecodeError) as error:
+            remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
+            raise LedgerError(f"{self._path}/{PREFIX}{key}: data[{DATA}]: {error}; {remedy}") from error
+        return self._written(key, book, found)
+
+    def _written(self, key: str, book: Book, found: object) -> Held:
+        """A ledger whose book is known, from the metadata of its object."""
+        metadata = found.get("metadata") if isinstance(found, dict) else None
+        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+        if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
+            name = f"{self._path}/{PREFIX}{key}"
+            raise LedgerError(f"{name}: the answer is no ledger; see what stands before the API server")
+        return _HeldObject(version, book, {name: part for name, part in metadata.items() if name != "managedFields"})
+
+    def _send(self, method: str, key: str, body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        path = self._path if method == "POST" else f"{self._path}/{PREFIX}{key}"
+        try:
+            return self._server.send(method, path, body, seconds, accept=METADATA)
+        except RefusedError as error:
+            if error.status == 409 or (error.status == 404 and error.about == PREFIX + key):
+                raise LedgerChangedError from error
+            raise _explained(method, path, error) from error
+        except (UnreachableError, ValueError) as error:
+            raise _explained(method, path, error) from error
+
+
+def _name(raw: object) -> str:
+    """The name of an object in a list; empty for what is none, which no ledger can be read from."""
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _explained(method: str, path: str, error: Exception) -> LedgerError:
+    return LedgerError(f"{method} {path}: {error}{_remedy(error) if isinstance(error, RefusedError) else ''}")
+
+
+def _remedy(refusal: RefusedError) -> str:
+    match refusal.status:
+        case 403:
+            return "; install the RBAC objects of the chart again"
+        case 404:
+            return "; --quota-ledgers has to name a namespace that is there"
+        case 413:
+            return "; the quota has more pods than one object can hold"
+    return ""

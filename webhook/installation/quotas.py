@@ -1,0 +1,27 @@
+"""What the quotas of a replica are made of in a cluster, and for an inventory."""
+
+from webhook.admission.quota_desk import QuotaParts
+from webhook.cluster.api_server import ApiServer
+from webhook.cluster.pods import LivePods
+from webhook.cluster.static_pods import StaticPods
+from webhook.installation.ledgers import ApiStore
+from webhook.installation.quota_status import QuotaStatus
+from webhook.installation.settings import QuotaSettings
+from webhook.ledger.ledger import Timing
+from webhook.ledger.memory import MemoryStore
+
+
+def quota_parts_of(settings: QuotaSettings) -> QuotaParts:
+    """Ledgers in the API server, and what is shown of them. Raises ClusterConfigError."""
+    server = ApiServer(settings.kubeconfig)
+    return QuotaParts(
+        ApiStore(server, settings.namespace),
+        LivePods(server),
+        QuotaStatus(server, settings.namespace),
+        Timing(in_flight=settings.in_flight_seconds),
+    )
+
+
+def quota_parts_from(pods: StaticPods) -> QuotaParts:
+    """Ledgers in memory, for the pods of an inventory."""
+    return QuotaParts(MemoryStore(), pods)

@@ -1,0 +1,375 @@
+"""The ledger of one quota: who is entered, and for how long.
+
+An entry is written before a pod is admitted, by compare-and-swap on one object, and the sum of the entries is the
+usage. So it depends on no cache that what is admitted stays within the quota; docs/decisions says why that is exact.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from threading import Lock
+
+from webhook.ledger.book import Book
+from webhook.ledger.queue import SharedWrites
+from webhook.ledger.store import Held, LedgerChangedError, LedgerError, Pods, Store
+from webhook.ledger.verdicts import Claim, Exceeded, Granted, Observer, Unanswered, Unobserved, Verdict
+from webhook.quota.amounts import amounts, excesses, used
+from webhook.quota.demand import demand_of
+from webhook.quota.quota import Demand, Limit, Quota
+
+_log = logging.getLogger("gpu_policy.quota")
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long things may take, in seconds."""
+
+    in_flight: float = 90.0
+    """Longer than any admission takes from our answer to the stored pod: the API server gives a request up after its
+    `--request-timeout`, 60 seconds unless set otherwise, and half as much is added for what is slow to give up."""
+    look_up_every: float = 2.0
+    """Pods are listed for refusals at most this often."""
+    one_call: float = 5.0
+    """The longest that one call may take where nobody waits for the answer."""
+    first_pause: float = 0.002
+    """The longest wait after somebody else has written first; it doubles with each further time."""
+    last_pause: float = 0.1
+    """Where that wait stops growing."""
+    attempts_at_faults: int = 3
+    """How often one write is tried where the store does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What ledgers work with, the same for all. `clock` is monotonic, in seconds."""
+
+    store: Store
+    pods: Pods
+    timing: Timing = field(default_factory=Timing)
+    observer: Observer = field(default_factory=Unobserved)
+    clock: Clock = time.monotonic
+
+
+@dataclass(slots=True)
+class Reservation:
+    """A pod that wants to be entered. `deadline` is of the monotonic clock; a dry run is judged and not entered."""
+
+    uid: bytes
+    claim: Claim
+    deadline: float
+    is_dry_run: bool = False
+    verdict: Verdict | None = None
+
+
+@dataclass(slots=True)
+class Correction:
+    """What a reconciliation found: entries to add and to strike, and the namespaces that the book covers from now on.
+
+    `is_done` is False until it has been written.
+    """
+
+    entered: Mapping[bytes, Demand] = field(default_factory=dict)
+    struck: frozenset[bytes] = frozenset()
+    patterns: frozenset[str] | None = None
+    deadline: float = 0.0
+    is_done: bool = False
+
+
+class Ledger:
+    """The ledger of the quota with this key. Threads share it; all that they want is written together."""
+
+    def __init__(self, key: str, means: Means) -> None:
+        self.key = key
+        self._store, self._pods = means.store, means.pods
+        self._timing, self._observer, self._clock = means.timing, means.observer, means.clock
+        self._held: Held | None = None
+        self._first_seen: dict[bytes, float] = {}
+        self._seen_lock = Lock()
+        self._preparing = Lock()
+        self._expects_company = False
+        self._looked_up_at = -float("inf")
+        self._writes = SharedWrites[Reservation | Correction](self._settle)
+
+    @property
+    def held(self) -> Held | None:
+        """The book as last read or written here; None where it was never, or there was none."""
+        return self._held
+
+    def reserve(self, reservation: Reservation) -> Verdict:
+        """Enter a pod, and say whether it may be admitted."""
+        begun = self._clock()
+        self._writes.pass_through(reservation, max(0.0, reservation.deadline - begun))
+        verdict = reservation.verdict or Unanswered("the ledger did not answer in time")
+        self._observer.reserved(self.key, self._clock() - begun)
+        if isinstance(verdict, Unanswered):
+            self._observer.failed(self.key)
+        elif isinstance(verdict, Exceeded) and reservation.claim.enforced:
+            self._observer.refused(self.key)
+        return verdict
+
+    def correct(self, correction: Correction) -> bool:
+        """Write what a reconciliation found, with the next write; False where that was not possible."""
+        self._writes.pass_through(correction, max(0.0, correction.deadline - self._clock()))
+        return correction.is_done
+
+    def would_exceed(self, claim: Claim) -> bool:
+        """Whether the claim passes a limit by the book as it was last seen, which may be old."""
+        held = self._held
+        return held is not None and bool(excesses(claim.demand, used(held.book.counts, claim.quota), claim.quota))
+
+    def show(self, held: Held | None, before: Held | None) -> None:
+        """Take note of the book as it was read elsewhere, so that the time of its entries begins to count.
+
+        `before` is what `held` was when that reading began: where it is something else now, that is newer.
+        """
+        if self._held is before and (held is None or before is None or held.version != before.version):
+            self._keep(held)
+
+    def outlasted(self, uid: bytes, since: float) -> bool:
+        """Whether an entry had been watched for longer than any admission is in flight, at `since`."""
+        seen = self._first_seen.get(uid)
+        return seen is not None and since - seen > self._timing.in_flight
+
+    def prepare(self, quota: Quota, deadline: float) -> Book:
+        """The book, with an entry for every pod that was there before it. Raises LedgerError."""
+        self._read(deadline)
+        return self._prepared(quota, deadline).book
+
+    # One batch
+
+    def _settle(self, batch: Sequence[Reservation | Correction]) -> None:
+        reservations = [one for one in batch if isinstance(one, Reservation)]
+        corrections = [one for one in batch if isinstance(one, Correction)]
+        state = _Attempts(is_read_due=self._expects_company)
+        while self._in_time(reservations, corrections):
+            try:
+                if self._attempt(reservations, corrections, state):
+                    return
+            except LedgerChangedError:
+                self._observer.conflicted(self.key)
+                state.is_read_due = self._expects_company = True
+                self._pause(state)
+            except LedgerError as error:
+                state.fault = str(error)
+                state.faults += 1
+                state.is_read_due = True
+                if state.faults >= self._timing.attempts_at_faults:
+                    break
+                self._pause(state)
+        for reservation in reservations:
+            if reservation.verdict is None:
+                reservation.verdict = Unanswered(state.fault or "too many wrote at the same time")
+
+    def _attempt(
+        self, reservations: Sequence[Reservation], corrections: Sequence[Correction], state: "_Attempts"
+    ) -> bool:
+        """Try once to settle everything; whether it is settled."""
+        deadline = max(_deadlines(reservations, corrections))
+        if state.is_read_due or self._held is None:
+            before = self._held
+            self._read(deadline)
+            self._expects_company = self._held is not before
+            state.is_read_due = False
+        for reservation in reservations:
+            self._prepared(reservation.claim.quota, deadline)
+        held = self._held
+        if held is None:  # nothing but corrections of what is no longer there
+            return True
+        book = held.book.changed({}, state.ghosts)
+        for correction in corrections:
+            book = _corrected(book, correction)
+        plan = _Plan(book)
+        for reservation in reservations:
+            plan.consider(reservation)
+        if plan.has_unmet and not state.is_verified:
+            state.is_verified = True
+            self._read(deadline)
+            if self._held is not None:
+                state.ghosts |= self._ghosts(self._held.book, deadline)
+            return False
+        self._write(plan.book(), held, deadline)
+        for correction in corrections:
+            correction.is_done = True
+        for reservation in reservations:
+            reservation.verdict = plan.verdicts[id(reservation)]
+        return True
+
+    def _in_time(self, reservations: Sequence[Reservation], corrections: Sequence[Correction]) -> bool:
+        now = self._clock()
+        return any(now < deadline for deadline in _deadlines(reservations, corrections))
+
+    def _pause(self, state: "_Attempts") -> None:
+        longest = min(self._timing.first_pause * 2**state.pauses, self._timing.last_pause)
+        state.pauses = min(state.pauses + 1, 20)
+        time.sleep(random.uniform(0, longest))  # noqa: S311  # apart from other replicas
+
+    # The store
+
+    def _seconds(self, deadline: float) -> float:
+        left = deadline - self._clock()
+        if left <= 0:
+            raise LedgerError("the ledger did not answer in time")
+        return min(left, self._timing.one_call)
+
+    def _read(self, deadline: float) -> None:
+        """Bring `held` up to date; the same object stays where nothing has changed."""
+        held = self._store.read(self.key, self._seconds(deadline))
+        if held is None or self._held is None or held.version != self._held.version:
+            self._keep(held)
+
+    def _write(self, book: Book, over: Held, deadline: float) -> Held:
+        """Replace what is held, where the book is another."""
+        if book is over.book:
+            return over
+        written = self._store.replace(self.key, book, over, self._seconds(deadline))
+        self._keep(written)
+        return written
+
+    def _keep(self, held: Held | None) -> None:
+        self._held = held
+        self._watch_entries(held)
+
+    def _watch_entries(self, held: Held | None) -> None:
+        """Note since when each entry has been seen."""
+        entries: Mapping[bytes, Demand] = {} if held is None else held.book.entries
+        now = self._clock()
+        with self._seen_lock:
+            for uid in entries.keys() - self._first_seen.keys():
+                self._first_seen[uid] = now
+            for uid in self._first_seen.keys() - entries.keys():
+                del self._first_seen[uid]
+
+    # What was there before
+
+    def _prepared(self, quota: Quota, deadline: float) -> Held:
+        """The book as last seen, once it covers the namespaces of the quota."""
+        held = self._held
+        if held is not None and held.book.patterns.issuperset(quota.patterns):
+            return held
+        if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
+            raise LedgerError("its pods are being counted for the first time; try again in a moment")
+        try:
+            self._read(deadline)
+            return self._enter_all(quota, deadline)
+        finally:
+            self._preparing.release()
+
+    def _enter_all(self, quota: Quota, deadline: float) -> Held:
+        """Enter the pods of the namespaces that the book does not cover yet, all at once."""
+        covered = self._held.book.patterns if self._held is not None else frozenset[str]()
+        missing = frozenset(quota.patterns) - covered
+        found: dict[bytes, Demand] = {}
+        for seen in self._pods.list_now(missing, max(0.0, deadline - self._clock())) if missing else ():
+            demand = demand_of(seen.pod, seen.namespace, quota.counting)
+            if demand is not None:
+                found[seen.uid] = demand
+        state = _Attempts()
+        while True:
+            held = self._held
+            try:
+                if held is None:
+                    book = Book(found, frozenset(quota.patterns))
+                    written = self._store.create(self.key, book, self._seconds(deadline))
+                    self._keep(written)
+                    return written
+                return self._write(held.book.changed(found, patterns=held.book.patterns | missing), held, deadline)
+            except LedgerChangedError:
+                self._pause(state)
+                self._read(deadline)
+
+    # What is no longer there
+
+    def _ghosts(self, book: Book, deadline: float) -> frozenset[bytes]:
+        """The entries whose pods a consistent list does not show; none where one was made a moment ago, or fails."""
+        now = self._clock()
+        known = frozenset(uid for uid in book.entries if self._pods.is_gone(uid))
+        if now - self._looked_up_at < self._timing.look_up_every:
+            return known
+        self._looked_up_at = now
+        try:
+            return known | self.vanished(book, book.namespaces, deadline)
+        except LedgerError as error:
+            _log.warning("quota %s: pods could not be listed before a refusal: %s", self.key, error)
+            return known
+
+    def vanished(self, book: Book, namespaces: frozenset[str], deadline: float) -> frozenset[bytes]:
+        """The entries of these namespaces that are there in vain, by a list that begins now. Raises LedgerError.
+
+        Their pods count no more or never came: those that were stored once are gone for good, those that were not had
+        longer than any admission is in flight.
+        """
+        since = self._clock()
+        candidates = [uid for uid, demand in book.entries.items() if demand.namespace in namespaces]
+        suspects = [u for u in candidates if self._was_stored(u) or self.outlasted(u, since)]
+        if not suspects:
+            return frozenset()
+        live = self._pods.live_now(namespaces, self._seconds(deadline))
+        self._observer.looked_up(self._clock() - since)
+        return frozenset(uid for uid in suspects if uid not in live)
+
+    def _was_stored(self, uid: bytes) -> bool:
+        return self._pods.is_live(uid) or self._pods.is_gone(uid)
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """How far one batch has come."""
+
+    is_read_due: bool = False
+    is_verified: bool = False
+    ghosts: frozenset[bytes] = frozenset()
+    pauses: int = 0
+    faults: int = 0
+    fault: str = ""
+
+
+class _Plan:
+    """What becomes of a book when the reservations of one batch are considered one after the other."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._entered: dict[bytes, Demand] = {}
+        self._used: list[tuple[Quota, dict[Limit, Fraction]]] = []
+        self.verdicts: dict[int, Verdict] = {}
+        self.has_unmet = False
+
+    def consider(self, reservation: Reservation) -> None:
+        """Enter the pod if it fits, or where it is to be entered anyway."""
+        claim = reservation.claim
+        if reservation.uid in self._book.entries or reservation.uid in self._entered:
+            self.verdicts[id(reservation)] = Granted()
+            return
+        over = excesses(claim.demand, self._used_of(claim.quota), claim.quota)
+        self.verdicts[id(reservation)] = Exceeded(over) if over else Granted()
+        self.has_unmet = self.has_unmet or bool(over)
+        if not reservation.is_dry_run and (not over or not claim.enforced):
+            self._entered[reservation.uid] = claim.demand
+            for quota, sums in self._used:
+                for limit, amount in amounts(claim.demand, quota).items():
+                    sums[limit] += amount
+
+    def _used_of(self, quota: Quota) -> dict[Limit, Fraction]:
+        """What is in use of a quota; during a change of policies there may be two of one name."""
+        for known, sums in self._used:
+            if known is quota:
+                return sums
+        sums = dict(used(self._book.counts, quota))
+        self._used.append((quota, sums))
+        return sums
+
+    def book(self) -> Book:
+        """The book afterwards; the same one where nothing changes."""
+        return self._book.changed(self._entered)
+
+
+def _deadlines(reservations: Sequence[Reservation], corrections: Sequence[Correction]) -> list[float]:
+    return [*(one.deadline for one in reservations), *(one.deadline for one in corrections)]
+
+
+def _corrected(book: Book, correction: Correction) -> Book:
+    return book.changed(correction.entered, correction.struck - correction.entered.keys(), correction.patterns)

@@ -1,0 +1,101 @@
+"""Where ledgers are kept, and what else the cluster is asked about pods: two small interfaces."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from webhook.ledger.book import Book
+from webhook.model.pod import Pod
+
+
+class LedgerError(Exception):
+    """A ledger cannot be read or written at the moment; the text says why. Nobody knows whether a write was done."""
+
+
+class LedgerChangedError(Exception):
+    """A ledger is not as it was read: it was changed, made or removed meanwhile. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A ledger as it was read or written last. `version` is the store's, and says nothing but same or different."""
+
+    version: str
+    book: Book
+
+
+class Store(Protocol):
+    """Keeps one book for each quota. Reads are consistent; a write succeeds only over what was read last.
+
+    `seconds` bound each call. All raise LedgerError.
+    """
+
+    def read(self, key: str, seconds: float) -> Held | None:
+        """The book as it is now; None where there is none."""
+        ...
+
+    def read_all(self, seconds: float) -> Mapping[str, Held]:
+        """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
+        ...
+
+    def create(self, key: str, book: Book, seconds: float) -> Held:
+        """Begin a book; LedgerChangedError where there is one already."""
+        ...
+
+    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+        """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
+        ...
+
+    def remove(self, key: str, over: Held, seconds: float) -> None:
+        """Remove a book; LedgerChangedError where it is no longer what was read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPod:
+    """A pod that asks for GPUs, as the API server told it. `uid` are the 16 bytes of metadata.uid.
+
+    `pod` holds what decides on its demand: GPUs, node selector, required node affinity.
+    """
+
+    uid: bytes
+    namespace: str
+    name: str
+    pod: Pod
+
+
+class Pods(Protocol):
+    """What is known of the pods of the cluster that count: neither Succeeded nor Failed nor past their deletion.
+
+    The first four answer at once, from what was heard last, which may be old. The others are consistent reads.
+    """
+
+    def is_known(self) -> bool:
+        """Whether pods were listed once, and are followed."""
+        ...
+
+    def is_live(self, uid: bytes) -> bool:
+        """Whether a pod was last heard of as one that counts."""
+        ...
+
+    def is_gone(self, uid: bytes) -> bool:
+        """Whether a pod is known to have been stored once and not to count any more, which is for good."""
+        ...
+
+    def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
+        """The pods last heard of that count, of one namespace or of all."""
+        ...
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
+        """The uids of all pods of these namespaces that count, with or without GPUs, read after the call began.
+
+        Raises LedgerError.
+        """
+        ...
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[SeenPod]:
+        """The GPU pods that count, of the namespaces with these names and globs, read after the call began.
+
+        Raises LedgerError, also while they are being read.
+        """
+        ...

@@ -1,0 +1,98 @@
+"""What every file of a directory of policies is read by: a head, no empty values, and names that are told apart."""
+
+import json
+from collections.abc import Callable
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from webhook.policy.errors import Faults, KeyPath, PolicyErrors, key_text
+from webhook.policy.schema import Schema
+from webhook.policy.wording import locate, message_for
+from webhook.policy.yaml_lines import Node, read_yaml
+
+Head = TypeVar("Head", bound=BaseModel)
+
+
+def read_document(
+    path: str, source: bytes, kind: str, null_fault: Callable[[KeyPath], str], faults: Faults
+) -> Node | None:
+    """The document of the file shown in errors as `path`, without its empty values, each of which is a fault.
+
+    None where the file is no such document at all. `null_fault` says what is wrong with nothing at a key.
+    """
+    try:
+        root = read_yaml(source, path, kind)
+    except PolicyErrors as errors:
+        faults.extend(errors.errors)
+        return None
+    if isinstance(root.value, dict):
+        return _without_nulls(root, (), null_fault, faults)
+    faults.add(path, root.line, "", "not a map; a policy file starts with apiVersion, kind, metadata and spec")
+    return None
+
+
+def read_head(root: Node, model: type[Head], schema: Schema, faults: Faults) -> Head | None:
+    """The document as `model` describes it; None where something is wrong with it."""
+    try:
+        return model.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            path, node = locate(root, detail["loc"], detail["type"] == "missing")
+            faults.add(root.file, node.line, path, message_for(detail, schema, path, node))
+    return None
+
+
+def check_name(root: Node, stem: str, fault: str, faults: Faults) -> None:
+    """The document has the name of its file, `stem`; `fault` is what is wrong with that name itself."""
+    name = mapping_at(root, ("metadata",)).get("name")
+    if name is None or not isinstance(name.value, str):
+        return
+    if name.value != stem:
+        fault = f'"{name.value}" is not the name of the file; write {stem}, or rename the file to {name.value}.yaml'
+    if fault:
+        faults.add(root.file, name.line, "metadata.name", fault)
+
+
+def check_names_differ(root: Node, path: KeyPath, faults: Faults) -> None:
+    """No two maps of the list at `path` have the same name."""
+    entries = mapping_at(root, path[:-1]).get(str(path[-1]))
+    seen: dict[str, int] = {}
+    for index, entry in enumerate(entries.value if entries is not None and isinstance(entries.value, list) else ()):
+        name = entry.value.get("name") if isinstance(entry.value, dict) else None
+        if name is None or not isinstance(name.value, str):
+            continue
+        first = seen.setdefault(name.value, index)
+        if first != index:
+            message = f'"{name.value}" is the name of {key_text((*path, first))} too; rename one of them'
+            faults.add(root.file, name.line, (*path, index, "name"), message)
+
+
+def mapping_at(root: Node, path: KeyPath) -> dict[str, Node]:
+    """The map at `path`; empty where there is none."""
+    node = root
+    for key in path:
+        child = node.value.get(str(key)) if isinstance(node.value, dict) else None
+        if child is None:
+            return {}
+        node = child
+    return node.value if isinstance(node.value, dict) else {}
+
+
+def _without_nulls(node: Node, path: KeyPath, null_fault: Callable[[KeyPath], str], faults: Faults) -> Node:
+    if isinstance(node.value, dict):
+        kept = {}
+        for key, child in node.value.items():
+            if child.value is None:
+                faults.add(node.file, child.line, (*path, key), null_fault((*path, key)))
+            else:
+                kept[key] = _without_nulls(child, (*path, key), null_fault, faults)
+        return Node(kept, node.file, node.line, node.text)
+    if isinstance(node.value, list):
+        items = []
+        for index, child in enumerate(node.value):
+            if child.value is None:
+                faults.add(node.file, child.line, (*path, index), "is empty; write a value, or remove the entry")
+            items.append(_without_nulls(child, (*path, index), null_fault, faults))
+        return Node(items, node.file, node.line, node.text)
+    return node

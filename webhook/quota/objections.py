@@ -1,0 +1,42 @@
+"""What is wrong with a pod under a quota whatever else is in use: it can be said without asking the ledger."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from webhook.model.pod import Pod
+from webhook.quota.amounts import amounts
+from webhook.quota.quota import Demand, Excess, Measure, Quota, UnspecifiedModel
+from webhook.quota.wording import alone_too_much, unspecified
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """The four parts of a refusal: where, what was found, what is allowed, and how to mend it."""
+
+    where: str
+    found: str
+    allowed: str
+    remedy: str
+
+
+def objections(pod: Pod, demand: Demand, quota: Quota) -> Iterator[Objection]:
+    """Why a pod never fits into a quota; nothing for one that would fit if nothing else were in use.
+
+    `demand` is the pod's, as the quota counts.
+    """
+    is_open = is_unspecified(demand, quota)
+    is_refused = is_open and quota.counting.unspecified_model is UnspecifiedModel.DENY
+    if is_refused:
+        yield Objection(pod.spec_path, *unspecified(quota))
+    for limit, asks in amounts(demand, quota).items():
+        if asks > limit.hard and not (is_refused and limit.measure is Measure.MODEL):
+            excess = Excess(limit, asks, Fraction(0))
+            yield Objection(pod.spec_path, *alone_too_much(excess, quota, is_unspecified=is_open))
+
+
+def is_unspecified(demand: Demand, quota: Quota) -> bool:
+    """Whether a pod counts against a model only because it does not say which one it wants."""
+    return demand.models is None and any(
+        asks > 0 and limit.measure is Measure.MODEL for limit, asks in amounts(demand, quota).items()
+    )

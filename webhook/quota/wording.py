@@ -1,0 +1,124 @@
+"""What people read of a quota: exact numbers, and why a pod does not fit."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from webhook.quota.quota import Excess, Limit, Measure, Quota
+
+_SHOWN = 3
+"""Models that one message gives an example for."""
+
+
+def number(amount: Fraction) -> str:
+    """An exact amount as people write it.
+
+    >>> number(Fraction(6)), number(Fraction(3, 7)), number(Fraction(17, 7))
+    ('6', '3/7', '2 3/7')
+    """
+    whole, rest = divmod(amount.numerator, amount.denominator)
+    if not rest:
+        return str(whole)
+    part = f"{rest}/{amount.denominator}"
+    return f"{whole} {part}" if whole else part
+
+
+def exceeded(
+    quota: Quota,
+    excesses: Sequence[Excess],
+    largest: Sequence[tuple[str, Fraction]],
+    *,
+    is_unspecified: bool = False,
+) -> str:
+    """Why a pod does not fit into what is left, who uses most of it, and what to do.
+
+    `largest` are pods by name with what they use, in the unit of the first limit. `is_unspecified` says that the pod
+    does not say which model it wants, and so counts against each.
+    """
+    parts = [f"exceeded GPU quota '{quota.name}': " + "; ".join(_excess(excess) for excess in excesses)]
+    if largest:
+        parts.append("largest: " + ", ".join(f"{name} {number(amount)}" for name, amount in largest))
+    parts.append(_remedy(quota, excesses, is_unspecified=is_unspecified))
+    return "; ".join(parts)
+
+
+def amount_of(amount: Fraction, limit: Limit) -> str:
+    """An amount with what it is an amount of: `4`, `4 H100`, `4 nvidia.com/mig-1g.10gb`."""
+    return f"{number(amount)} {limit.name}".rstrip()
+
+
+def unspecified(quota: Quota) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod that does not say which model it wants, where it must."""
+    models = ", ".join(limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
+    allowed = f"{_called(quota)} limits {models}, so a pod must say it"
+    return "does not say which GPU model it wants", allowed, f"Add {choosing(quota)}"
+
+
+def choosing(quota: Quota) -> str:
+    """How a pod says which of the limited models it wants, by example."""
+    examples: list[str] = []
+    for limit in quota.limits:
+        example = quota.counting.catalogue.example(limit.name) if limit.measure is Measure.MODEL else None
+        if example is not None and len(examples) < _SHOWN:
+            examples.append(f"{example[0]}: {example[1]} for {limit.name}")
+    return "a nodeSelector that says the model" + (f", such as {' or '.join(examples)}" if examples else "")
+
+
+def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod that does not fit even if nothing else is in use."""
+    limit = excess.limit
+    found = f"asks for {_gpus(excess.asks, limit)}"
+    if not limit.hard:
+        allowed = f"{_called(quota)} allows none"
+    else:
+        allowed = f"{_called(quota)} allows {_gpus(limit.hard, limit)} in all"
+    remedy = _smaller(excess) or "Ask for none"
+    other = f", or add {choosing(quota)}" if is_unspecified and limit.measure is Measure.MODEL else ""
+    return found, allowed, remedy + other
+
+
+def too_many_pods(quota: Quota, excess: Excess, pods: int) -> tuple[str, str]:
+    """Found and remedy of a workload whose pods fit one by one and not all together. `excess` is that of one pod."""
+    limit = excess.limit
+    fitting = limit.hard // excess.asks
+    found = (
+        f"its {pods} pods ask for {_gpus(excess.asks * pods, limit)} together; {_called(quota)} allows "
+        f"{_gpus(limit.hard, limit)} in all, so {pods - fitting} of them will be refused"
+    )
+    return found, f"Run {fitting} or fewer, or ask for less in each"
+
+
+def _called(quota: Quota) -> str:
+    return f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
+
+
+def _smaller(excess: Excess) -> str:
+    most = _askable(excess)
+    return f"Ask for {amount_of(most, excess.limit)} or fewer" if most else ""
+
+
+def _gpus(amount: Fraction, limit: Limit) -> str:
+    if limit.name:
+        return amount_of(amount, limit)
+    return f"{number(amount)} {'GPU' if amount <= 1 else 'GPUs'}"
+
+
+def _excess(excess: Excess) -> str:
+    asks = amount_of(excess.asks, excess.limit)
+    return f"asks {asks}, used {number(excess.used)} of {number(excess.limit.hard)} ({number(excess.free)} free)"
+
+
+def _remedy(quota: Quota, excesses: Sequence[Excess], *, is_unspecified: bool) -> str:
+    askable = [_askable(excess) for excess in excesses]
+    remedy = "free some"
+    if all(askable):
+        is_one_number = len({excess.asks for excess in excesses}) == 1
+        remedy += f" or ask for {number(min(askable)) if is_one_number else 'less'}"
+    if is_unspecified and any(excess.limit.measure is Measure.MODEL for excess in excesses):
+        remedy += f"; or add {choosing(quota)}"
+    return remedy
+
+
+def _askable(excess: Excess) -> Fraction:
+    """The most that the pod could ask for instead, in the steps in which it asks; 0 where that is nothing."""
+    step = Fraction(1, excess.asks.denominator)
+    return excess.free // step * step

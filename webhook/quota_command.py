@@ -1,0 +1,91 @@
+"""The command `gpu-policy quota`: how much of the quotas of GPUs is in use.
+
+Imports stand inside the functions, so that the command pays only for what it uses.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.inputs import fail, inventory_pods, load_policies
+from webhook.options import INVENTORY, OUTPUT, POLICIES
+
+if TYPE_CHECKING:
+    from webhook.audit.quotas import Reported
+
+
+@click.command()
+@click.argument("namespace", required=False)
+@click.option(
+    "--kubeconfig",
+    help="The cluster, whose objects of kind GPUQuota are read; without it that of $KUBECONFIG or ~/.kube/config, or "
+    "the one the process runs in.",
+)
+@click.option("--context", help="Context of the kubeconfig.")
+@INVENTORY
+@POLICIES
+@OUTPUT
+def quota(
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    inventory: Path | None,
+    policies: Path,
+    output: str,
+) -> None:
+    """Print how much of each quota of GPUs is in use, in NAMESPACE or everywhere.
+
+    With --inventory the pods of that file are counted by the quotas of --policies, and no cluster is asked.
+
+    Exit status: 0, also where there is no quota; 2 for unusable input or a cluster that cannot be asked.
+    """
+    if inventory is not None:
+        if kubeconfig is not None:
+            fail("--inventory and --kubeconfig exclude each other; name one source of pods")
+        found = _counted(inventory, policies, namespace)
+    else:
+        found = _told(kubeconfig or os.environ.get("KUBECONFIG"), context, namespace)
+    if output == "json":
+        click.echo(json.dumps([one.to_json() for one in found], indent=2))
+    elif found:
+        from rich.console import Console
+
+        from webhook.audit.quotas_as_text import render
+
+        render(found, Console(highlight=False), names_namespaces=namespace is None)
+    else:
+        click.echo(_nothing(namespace, is_counted=inventory is not None))
+
+
+def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Reported]":
+    """What the pods of a file use of the quotas of policy files."""
+    from webhook.audit.quotas import counted
+
+    pods = inventory_pods(inventory)
+    if pods.unreadable:
+        click.echo(f"note: pods of {inventory} that cannot be read, and do not count: {pods.unreadable}", err=True)
+    return counted(load_policies(policies), pods.seen(), namespace)
+
+
+def _told(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":
+    """What the objects of a cluster tell."""
+    from webhook.audit.quotas import of_objects
+    from webhook.doctor.cluster import UnavailableError
+    from webhook.doctor.connect import connect
+    from webhook.doctor.quotas import quota_objects
+
+    try:
+        return of_objects(quota_objects(connect(kubeconfig, context), namespace))
+    except UnavailableError as error:
+        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+
+
+def _nothing(namespace: str | None, *, is_counted: bool) -> str:
+    where = "any namespace" if namespace is None else f"namespace {namespace}"
+    if is_counted:
+        return f"No quota of GPUs limits {where}. The rule gpuQuota of a policy sets one, or a pot in _quotas.yaml."
+    more = "gpu-policy doctor tells whether something is wrong." if namespace is None else "Is that its name?"
+    return f"No quota of GPUs is shown in {where}. {more}"

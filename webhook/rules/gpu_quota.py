@@ -1,0 +1,104 @@
+"""A namespace uses no more GPUs than its quota, counted in whole GPUs, by model and by resource, at every instant.
+
+What is in use is counted in the API server's own store, so the number is exact with any number of replicas. A MIG slice
+is the part of a GPU that it is: 1/7 for the smallest slice of an H100. A pod's model is what its nodeSelector and
+required node affinity say; one that may land on several counts against each of them. Several namespaces that share
+one quota are a pot of `_quotas.yaml`.
+"""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from webhook.model.pod import Pod
+from webhook.quota.catalogue import CATALOGUE
+from webhook.quota.demand import demand_of
+from webhook.quota.objections import objections
+from webhook.quota.quota import Counting, Limit, Measure, OnLedgerFailure, Quota, Scope, UnspecifiedModel
+from webhook.rules.exact import Amount, GpuResource, KnownModel, ModelName, Weight
+from webhook.rules.names import LabelKey
+from webhook.rules.rule import Facts, Rule, RuleSettings, Violation
+
+LabelValues = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=63)], ...], Field(min_length=1, strict=False)
+]
+"""Values of a node label, and globs of values."""
+
+
+class Settings(RuleSettings):
+    """Settings of `gpuQuota`."""
+
+    models: Mapping[ModelName, Mapping[LabelKey, LabelValues]] = Field(default_factory=dict)
+    """What the platform's own node labels say of GPU models: for a model's name, label keys, each with a list of values
+    and globs (`*` any text, `?` one character). A name that is known gets further values, any other becomes a model of
+    its own. The known ones are told by the labels of GPU Feature Discovery and of the clouds."""
+    gpus: Amount | None = None
+    """Most GPUs of all kinds, in whole GPUs or an exact fraction such as "7/2". Unset: no maximum."""
+    by_model: Mapping[KnownModel, Amount] = Field(default_factory=dict)
+    """Most GPUs of a model, in whole GPUs: `{H100: 4, T4: 16}`. A name such as A100 stands for those of 40 GB and of
+    80 GB."""
+    by_resource: Mapping[GpuResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
+    """Most units of a GPU resource, whatever they weigh: `{"nvidia.com/mig-1g.10gb": 14}`."""
+    unspecified_model: Annotated[
+        UnspecifiedModel, BeforeValidator(lambda value: UnspecifiedModel(value) if isinstance(value, str) else value)
+    ] = UnspecifiedModel.COUNT
+    """What becomes of a pod that does not say which model it wants, where models are limited: `count` counts it against
+    each of them, `deny` refuses it and says which label to add."""
+    weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
+    """What a unit of a resource weighs, in whole GPUs: `{"nvidia.com/gpu.shared": "1/4"}`. It comes before what is
+    known: a MIG slice weighs 1/(most slices of its profile on one GPU), everything else 1."""
+    on_ledger_failure: Annotated[
+        OnLedgerFailure, BeforeValidator(lambda value: OnLedgerFailure(value) if isinstance(value, str) else value)
+    ] = OnLedgerFailure.DENY
+    """What becomes of a pod while it cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
+
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits, in the order in which messages name them."""
+        return limits_of(self)
+
+    @cached_property
+    def counting(self) -> Counting:
+        """How pods are counted."""
+        return counting_of(self)
+
+    @cached_property
+    def quota(self) -> Quota:
+        """The quota without the name of its namespace, for what a pod alone shows."""
+        return Quota(Scope.NAMESPACE, "", (), self.limits, self.counting)
+
+
+def limits_of(settings: Settings) -> tuple[Limit, ...]:
+    """The limits that settings set: GPUs of every kind, then models and resources, each by name."""
+    overall = () if settings.gpus is None else (Limit(Measure.GPUS, "", settings.gpus),)
+    models = (Limit(Measure.MODEL, name, hard) for name, hard in sorted(settings.by_model.items()))
+    resources = (Limit(Measure.RESOURCE, name, Fraction(hard)) for name, hard in sorted(settings.by_resource.items()))
+    return (*overall, *models, *resources)
+
+
+def counting_of(settings: Settings) -> Counting:
+    """How settings have pods counted."""
+    return Counting(CATALOGUE.extended(settings.models), settings.weights, settings.unspecified_model)
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse a pod that would not even fit if nothing else were in use, or that does not say what must be known."""
+    if not settings.limits:
+        return
+    demand = demand_of(pod, "", settings.counting)
+    if demand is None:
+        return
+    for objection in objections(pod, demand, settings.quota):
+        yield Violation(objection.where, objection.found, objection.allowed, objection.remedy)
+
+
+RULE = Rule(
+    key="gpuQuota",
+    promise="A namespace uses no more GPUs than its quota.",
+    settings=Settings,
+    validate=validate,
+    judges_placement=True,
+)
