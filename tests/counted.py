@@ -18,7 +18,7 @@ LIMITS = (Limit(Measure.GPUS, "", Fraction(8)), Limit(Measure.MODEL, "H100", Fra
 
 
 def counted() -> Metrics:
-    """The metrics of a replica that has judged pods of two namespaces, looked images up, kept a quota and met faults."""
+    """The metrics of a replica that has judged pods of two namespaces, looked up images, kept a quota, met faults."""
     metrics = Metrics()
     metrics.watch_readiness(lambda: True)
     metrics.watch_facts(lambda: 7.0, lambda: True)

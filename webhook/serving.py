@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 )
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
-@click.option("--threads", type=click.IntRange(1, 64), default=4, show_default=True, help="Threads that answer.")
+@click.option("--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer.")
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(0, 300),

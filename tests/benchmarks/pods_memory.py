@@ -81,7 +81,8 @@ def follow(kubeconfig: str) -> None:
         time.sleep(0.02)
     seconds = time.monotonic() - begun
     found = len(list(pods.seen()))
-    print(f"{found} loaded in {seconds:.1f} s, {_mib()} ({before:.0f} before)", flush=True)
+    busy = time.process_time()
+    print(f"{found} loaded in {seconds:.1f} s ({busy:.1f} s of CPU), {_mib()} ({before:.0f} before)", flush=True)
     while pods.is_known():
         time.sleep(0.005)
     while not pods.is_known():

@@ -5,8 +5,9 @@ import json
 import pytest
 import yaml
 
+from tests.cluster.pod_samples import cpu_pod, stored
 from tests.cluster.samples import names, node, pod, runtime_class
-from webhook.cluster.inventory import InventoryError, load_inventory
+from webhook.cluster.inventory import InventoryError, load_inventory, read_inventory
 from webhook.cluster.source import FactsSource, FactsStatus, StaticFacts
 
 OTHERS = [
@@ -130,3 +131,19 @@ def test_facts_from_a_file_are_always_loaded_and_never_stale(tmp_path):
     source.close()
     assert source.facts is not None
     assert {"a", "b"} == set(source.facts.nodes)
+
+
+def test_the_gpu_pods_of_an_inventory_are_kept_beside_what_rules_ask_about(tmp_path):
+    file = tmp_path / "inventory.yaml"
+    items = [
+        *ITEMS,
+        stored("train"),
+        cpu_pod("web"),
+        stored("done", phase="Succeeded"),
+        stored("odd", nodeSelector=[1]),
+    ]
+    file.write_text(yaml.safe_dump({**LIST, "items": items}))
+    inventory = read_inventory(file)
+    assert {"a", "b"} == set(inventory.snapshot.nodes)
+    assert {"train"} == {pod.name for pod in inventory.pods.seen()}
+    assert inventory.pods.unreadable == 2  # OTHERS has a pod without a uid, which is fine, and one is odd

@@ -79,10 +79,10 @@ def test_gpu_pods_that_count_are_listed_by_name_and_by_glob(pods, server, patter
 
 
 def test_a_list_whose_rest_has_expired_is_begun_anew(pods, server):
-    server.objects[PODS] = [stored(f"p{number}") for number in range(700)]
+    server.objects[PODS] = [stored(f"p{number}") for number in range(400)]
     server.instead[TEAM_A] = first(server.answer, always(410, GONE), then=server.answer)
-    assert len({pod.name for pod in pods.list_now(["team-a"], 10)}) == 700
-    assert [query.get("continue") for query in server.lists(TEAM_A)] == [None, "500", None, "500"]
+    assert len({pod.name for pod in pods.list_now(["team-a"], 10)}) == 400
+    assert [query.get("continue") for query in server.lists(TEAM_A)] == [None, "250", None, "250"]
 
 
 def test_a_list_that_expires_again_and_again_is_given_up(pods, server):
@@ -108,7 +108,7 @@ def test_pages_of_large_pods_have_fewer_of_them(pods, server, monkeypatch):
     server.objects[PODS] = [stored(f"p{number}", hostname="x" * 10_000) for number in range(40)]
     assert len(list(pods.list_now(["team-a"], 10))) == 40
     limits = [int(query["limit"]) for query in server.lists(TEAM_A)]
-    assert limits[0] == 500
+    assert limits[0] == 250
     assert min(limits) >= 4
 
 

@@ -63,7 +63,7 @@ def test_nothing_is_known_before_the_list_is_whole(server, tmp_path):
         go_on.wait(10)
         server.answer(request, path, query)
 
-    server.objects[PODS] = [stored(f"p{number}") for number in range(600)]
+    server.objects[PODS] = [stored(f"p{number}") for number in range(400)]
     server.instead[PODS] = first(server.answer, then=slow)
     pods = LivePods(ApiServer(server.kubeconfig(tmp_path)), timing=QUICK)
     pods.start()
@@ -72,7 +72,7 @@ def test_nothing_is_known_before_the_list_is_whole(server, tmp_path):
     assert set() == live(pods)
     go_on.set()
     eventually(pods.is_known)
-    assert len(live(pods)) == 600
+    assert len(live(pods)) == 400
     pods.close()
 
 
@@ -92,12 +92,12 @@ def test_closed_before_it_was_started_it_never_starts(server, tmp_path):
 
 
 def test_pods_that_have_finished_are_neither_listed_nor_watched(server, tmp_path):
-    server.objects[PODS] = [stored(f"p{number}") for number in range(700)]
+    server.objects[PODS] = [stored(f"p{number}") for number in range(400)]
     with following(server, tmp_path):
         pass
     assert server.lists(PODS) == [
-        {"limit": "500", "fieldSelector": NOT_FINISHED},
-        {"limit": "500", "fieldSelector": NOT_FINISHED, "continue": "500"},
+        {"limit": "250", "fieldSelector": NOT_FINISHED},
+        {"limit": "250", "fieldSelector": NOT_FINISHED, "continue": "250"},
     ]
     assert [query["fieldSelector"] for query in server.watches(PODS)] == [NOT_FINISHED]
 

@@ -117,7 +117,7 @@ def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
         pytest.param(
             {LEDGERS: [ledger('{"entries": 7}')]},
             Status.PROBLEM,
-            "the ledger gpu-quota.pot.a cannot be read: entries: expected a list",
+            "the ledger gpu-quota.pot.a cannot be read: entries: expected",
             "kubectl delete configmap -n gpu-policy gpu-quota.pot.a",
             id="a ledger full of garbage",
         ),

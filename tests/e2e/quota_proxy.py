@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import NAMESPACE
 
 Concerns = Callable[[str, str], bool]
 """Whether a fault concerns a call, by its method and its path with the query."""
@@ -23,12 +24,12 @@ Concerns = Callable[[str, str], bool]
 
 def ledger_writes(method: str, path: str) -> bool:
     """Calls that change the ledger of a quota."""
-    return method != "GET" and "/configmaps" in path
+    return method != "GET" and ledger_calls(method, path)
 
 
 def ledger_calls(_method: str, path: str) -> bool:
     """Calls that read or change the ledger of a quota."""
-    return "/configmaps" in path
+    return urlsplit(path).path.startswith(f"/api/v1/namespaces/{NAMESPACE}/configmaps")
 
 
 class ApiProxy(ThreadingHTTPServer):

@@ -77,7 +77,8 @@ class Race:
                 problems.append(f"{contest.key} is not full")
             if not contest.is_balanced(self.site, self.observer):
                 problems.append(f"{contest.key} has other entries than pods")
-        assert not problems and not storm.strange, "\n".join([*problems, *storm.strange, *self.said, self._record()])
+        problems += storm.strange
+        assert problems == [], "\n".join([*problems, *self.said, self._record()])
 
     def _record(self) -> str:
         """A file with all that was heard and logged, for whoever has to find out why."""

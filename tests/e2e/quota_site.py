@@ -17,10 +17,9 @@ from tests.e2e.objects import JUDGED
 from tests.e2e.quota_proxy import ApiProxy
 from tests.e2e.replica_set import ReplicaSet
 from webhook.installation.ledgers import DATA, LABEL, PREFIX
-from webhook.ledger.book import Book, book_from_raw, uid_text
+from webhook.ledger.book import book_from_raw, uid_text
 
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-LEDGERS = f"{CONFIG_MAPS}?labelSelector={quote(LABEL)}"
 
 
 def quota_policy(prefix: str, quota: str) -> str:
@@ -33,6 +32,11 @@ def quota_pots(*pots: Mapping[str, Any]) -> str:
     """The file of the pots."""
     head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUQuotaPots", "metadata": {"name": "_quotas"}}
     return yaml.safe_dump({**head, "spec": {"pots": list(pots)}})
+
+
+def ledger_path(key: str) -> str:
+    """Where the ledger of a quota is."""
+    return f"{CONFIG_MAPS}/{PREFIX}{key}"
 
 
 class QuotaSite:
@@ -89,7 +93,7 @@ class QuotaSite:
             replica.kill()
         for proxy in self.proxies:
             proxy.close()
-        self.plane.raw("DELETE", LEDGERS)
+        self.plane.raw("DELETE", f"{CONFIG_MAPS}?labelSelector={quote(LABEL)}")
 
     def register(self, failure_policy: str = "Fail") -> None:
         """Have the API server ask the load balancer."""
@@ -112,12 +116,16 @@ class QuotaSite:
             replica.policies.replace(self._policies)
         eventually(lambda: not self._hashes() & before and len(self._hashes()) == 1)
 
+    def ledger(self, key: str) -> dict[str, Any]:
+        """The object in which the ledger of a quota is kept; empty where there is none."""
+        status, found = self.plane.raw("GET", ledger_path(key))
+        assert status in {200, 404}, found
+        return dict(found) if status == 200 else {}
+
     def entered(self, key: str) -> set[str]:
         """The uids that have an entry in the ledger of a quota."""
-        status, found = self.plane.raw("GET", f"{CONFIG_MAPS}/{PREFIX}{key}")
-        assert status in {200, 404}, found
-        book = book_from_raw(json.loads(found["data"][DATA])) if status == 200 else Book()
-        return {uid_text(uid) for uid in book.entries}
+        ledger = self.ledger(key)
+        return {uid_text(uid) for uid in book_from_raw(json.loads(ledger["data"][DATA])).entries} if ledger else set()
 
     def metric(self, name: str, *labels: str) -> float:
         """The sum of a metric over all replicas."""

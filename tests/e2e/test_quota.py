@@ -11,7 +11,7 @@ from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_cases import CASES, Contest
 from tests.e2e.quota_fixtures import PATIENCE, assert_full, create, fill, is_even, pods, uids
 from tests.e2e.quota_race import Race
-from tests.e2e.quota_site import LEDGERS, QuotaSite, quota_policy
+from tests.e2e.quota_site import QuotaSite, quota_policy
 
 Namespaces = Callable[[str], str]
 
@@ -27,22 +27,20 @@ def test_A11_creates_that_race_over_several_replicas_never_pass_a_quota(
     with Race(quotas, [Contest(case, make_namespace) for case in CASES], patience=PATIENCE) as race:
         race.round(60, kills=1, deletions=20)
     quotas.proxies[0].watch_delay = 0
-    print(race.said)
 
 
 def test_dry_runs_are_judged_and_leave_no_trace(quotas: QuotaSite, make_namespace: Namespaces) -> None:
     namespace = make_namespace("few")
-    ledger = f"{LEDGERS}/namespace.{namespace}"
     kubectl = ["create", "--dry-run=server", "-f", "-"]
     quotas.plane.kubectl(*kubectl, input=yaml.safe_dump(gpu_pod("tried", 4)), namespace=namespace)
     assert quotas.entered(f"namespace.{namespace}") == set()
     fill(quotas, namespace)
-    before = quotas.plane.raw("GET", ledger)[1]
+    before = quotas.ledger(f"namespace.{namespace}")
     refused = quotas.plane.kubectl(
         *kubectl, input=yaml.safe_dump(gpu_pod("tried", 1)), namespace=namespace, check=False
     )
     assert f"exceeded GPU quota '{namespace}'" in refused.stderr
-    assert quotas.plane.raw("GET", ledger)[1] == before
+    assert quotas.ledger(f"namespace.{namespace}") == before
 
 
 def test_pods_with_generated_names_count_once(quotas: QuotaSite, make_namespace: Namespaces) -> None:

@@ -70,11 +70,11 @@ class LateView:
     def seen(self, namespace: str | None = None) -> list[SeenPod]:
         return [pod for pod in self._live.values() if namespace in (None, pod.namespace)]
 
-    def live_now(self, namespaces, seconds) -> frozenset[bytes]:
+    def live_now(self, namespaces, seconds) -> frozenset[bytes]:  # noqa: ARG002  # takes no time
         self._before_read()
         return frozenset(uid for uid, pod in self._truth.live.items() if pod.namespace in namespaces)
 
-    def list_now(self, patterns, seconds) -> list[SeenPod]:
+    def list_now(self, patterns, seconds) -> list[SeenPod]:  # noqa: ARG002  # as above
         self._before_read()
         return [
             pod

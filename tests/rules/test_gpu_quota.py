@@ -189,9 +189,14 @@ def test_settings_are_printed_as_they_are_written():
         ),
         pytest.param({"weights": {"cpu": 1}}, ("weights", "cpu", "[key]"), "is no GPU resource", id="weight of a CPU"),
         pytest.param(
-            {"models": {"X9": {"example.com/gpu": []}}}, ("models", "X9", "example.com/gpu"), "", id="no value"
+            {"models": {"X9": {"example.com/gpu": []}}},
+            ("models", "X9", "example.com/gpu"),
+            "names no value",
+            id="none",
         ),
-        pytest.param({"models": {"X 9": {"gpu": ["x"]}}}, ("models", "X 9", "[key]"), "", id="a name with a space"),
+        pytest.param(
+            {"models": {"X 9": {"gpu": ["x"]}}}, ("models", "X 9", "[key]"), "cannot be a", id="a name with a space"
+        ),
         pytest.param({"unspecifiedModel": "refuse"}, ("unspecifiedModel",), "", id="unknown choice"),
     ],
 )

@@ -7,12 +7,15 @@ from typing import Protocol
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.standings import Standing, standings_of
-from webhook.ledger.keeper import Keeper, Rhythm, Usage
+from webhook.ledger.keeper import LONGEST_ROUND, Keeper, Rhythm, Usage
 from webhook.ledger.ledger import Means, Timing
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.store import Pods, Store
 from webhook.policy.store import PolicyStore
 from webhook.quota.quota import Quota, Scope
+
+_ROUNDS = 1 / 9
+"""Share of the time that an admission may last, after which ledgers are reconciled at the latest."""
 
 
 class FollowedPods(Pods, Protocol):
@@ -55,7 +58,6 @@ class QuotaParts:
     pods: FollowedPods
     publisher: Publisher | None = None
     timing: Timing | None = None
-    rhythm: Rhythm | None = None
 
 
 class QuotaDesk:
@@ -65,10 +67,10 @@ class QuotaDesk:
         self._parts = parts
         self._policies = policies
         observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
-        self.ledgers = Ledgers(Means(parts.store, parts.pods, parts.timing or Timing(), observer))
-        self._keeper = Keeper(
-            self.ledgers, _InForce(policies), rhythm=parts.rhythm, begin=self._begin, listener=self._show
-        )
+        timing = parts.timing or Timing()
+        self.ledgers = Ledgers(Means(parts.store, parts.pods, timing, observer))
+        rhythm = Rhythm(round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS))
+        self._keeper = Keeper(self.ledgers, _InForce(policies), rhythm=rhythm, begin=self._begin, listener=self._show)
         parts.pods.listen(self._keeper.wake)
 
     def start(self) -> None:

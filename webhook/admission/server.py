@@ -50,7 +50,7 @@ class ServerSettings:
     """When set, that certificate must also carry one of these as its common name or as a DNS name."""
     certificate_check_seconds: float = 5.0
     """How often the files are looked at for a new certificate."""
-    threads: int = 4
+    threads: int = 16
     """So many requests may wait for something at the same time; computing is done by one at a time."""
     drain_seconds: float = 0.0
     """Go on accepting connections for so long after SIGTERM, until the Service sends no more. Every answer from then on

@@ -100,7 +100,7 @@ class HeardPods:
             return self._known(raw)
         if stored.seen is not None and (known := self._table.get(stored.uid)) is not None:
             seen, _ = known
-            if seen.pod is stored.seen.pod:
+            if seen.pod == stored.seen.pod:
                 return Stored(stored.uid, seen, stored.ends)
         return stored
 

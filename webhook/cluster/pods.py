@@ -19,6 +19,8 @@ from webhook.cluster.watch import Resource, Timing, Watch
 from webhook.ledger.store import SeenPod
 
 _CLOSE_SECONDS = 1.5
+_UNCERTAIN_SECONDS = 2.0
+"""The API server tells its time in whole seconds."""
 
 
 def _nothing() -> None:
@@ -107,7 +109,8 @@ class LivePods:
         return self._lists.gpu_pods(patterns, seconds)
 
     def _now(self) -> float:
-        return self._wall() - self._server.clock_skew
+        """The API server's clock, and certainly not ahead of it: no pod ceases to count before its time."""
+        return self._wall() - self._server.clock_skew - _UNCERTAIN_SECONDS
 
     def _replace(self, raws: Iterable[object]) -> None:
         if self._heard.replace(raws):

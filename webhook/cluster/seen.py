@@ -7,25 +7,27 @@ equal demands and placements are one object each, shared by all pods that have t
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from webhook.ledger.book import uid_bytes
 from webhook.ledger.store import SeenPod
 from webhook.model.accelerators import accelerator
 from webhook.model.container import APP, INIT
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.model.selectors import Term
 
 COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of the pods that are not finished."""
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
-_MOST_PARTS, _MOST_CHARACTERS = 256, 8192
-"""Of what a pod says about its nodes, in keys and values. It may say a megabyte, and a tenant may have many such pods:
-those are kept as if they said nothing, and so count against every model."""
+_MOST_BYTES, _MOST_PARTS = 8192, 1024
+"""Of what a pod says about its nodes, as JSON. It may say a megabyte, and a tenant may have many such pods: those are
+kept as if they said nothing, and so count against every model."""
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,9 @@ def stored_from_raw(raw: object) -> Stored:
     pod, metadata = _parts(raw)
     uid = _uid(metadata)
     seen = None
-    if _mentions_gpus(pod.get("spec")) and (read := pod_from_raw(pod)).gpus:
-        seen = SeenPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), _reduced(read))
+    decisive = _decisive(pod.get("spec"))
+    if decisive is not None and (read := _read(decisive)).gpus:
+        seen = SeenPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
     status = pod.get("status")
     finished = isinstance(status, dict) and status.get("phase") in _FINISHED
     return Stored(uid, seen, -math.inf if finished else _end(metadata))
@@ -99,57 +102,57 @@ def _end(metadata: Mapping[str, Any]) -> float:
         return math.inf
 
 
-def _mentions_gpus(spec: object) -> bool:
-    """Whether a container has a GPU in its resources; most pods do not, and are not read any further."""
+def _decisive(spec: object) -> dict[str, Any] | None:
+    """What of a spec decides on the demand: GPUs, and demands on nodes. None without GPUs, as most pods are."""
     if not isinstance(spec, dict):
-        return False
-    for list_name in (APP, INIT):
-        containers = spec.get(list_name)
-        for container in containers if isinstance(containers, list) else ():
-            resources = container.get("resources") if isinstance(container, dict) else None
-            if isinstance(resources, dict) and any(_has_gpus(resources.get(part)) for part in ("limits", "requests")):
-                return True
-    return False
+        return None
+    containers = {name: found for name in (INIT, APP) if (found := _gpu_containers(spec.get(name)))}
+    if not containers:
+        return None
+    placement = {"nodeSelector": spec.get("nodeSelector"), "affinity": _required(spec.get("affinity"))}
+    said = _json(placement)
+    if len(said) > _MOST_BYTES or said.count(b'"') + said.count(b"{") > _MOST_PARTS:
+        return containers
+    return containers | placement
 
 
-def _has_gpus(amounts: object) -> bool:
-    return isinstance(amounts, dict) and any(accelerator(name) is not None for name in amounts)
+def _gpu_containers(containers: object) -> list[dict[str, Any]]:
+    """The containers that have GPUs in their resources, in order, with nothing else."""
+    found = []
+    for container in containers if isinstance(containers, list) else ():
+        resources = container.get("resources") if isinstance(container, dict) else None
+        if isinstance(resources, dict):
+            amounts = {part: _gpus(resources.get(part)) for part in ("limits", "requests")}
+            if any(amounts.values()):
+                found.append({"restartPolicy": container.get("restartPolicy"), "resources": amounts})
+    return found
 
 
-def _reduced(pod: Pod) -> Pod:
+def _gpus(amounts: object) -> dict[str, Any]:
+    if not isinstance(amounts, dict):
+        return {}
+    return {name: amount for name, amount in amounts.items() if accelerator(name) is not None}
+
+
+def _required(affinity: object) -> object:
+    """The affinity without all that is only preferred, or concerns other pods."""
+    nodes = affinity.get("nodeAffinity") if isinstance(affinity, dict) else affinity
+    return {"nodeAffinity": {_REQUIRED: nodes.get(_REQUIRED)} if isinstance(nodes, dict) else nodes}
+
+
+def _read(decisive: Mapping[str, Any]) -> Pod:
     """The pod with nothing but its GPUs and what it demands of its nodes."""
-    selector, required = tuple(pod.node_selector.items()), pod.required
-    if _is_too_much(selector, required):
-        selector, required = (), None
-    return _shared(tuple(pod.gpus.items()), selector, required)
+    return _reduced(_json(decisive))
 
 
-def _is_too_much(selector: tuple[tuple[str, str], ...], required: tuple[Term, ...] | None) -> bool:
-    texts = [text for pair in selector for text in pair]
-    for term in required or ():
-        texts.append("")  # an empty term weighs something, too
-        for expression in (*term.expressions, *term.fields):
-            texts += (expression.key, expression.operator, *expression.values)
-    return len(texts) > _MOST_PARTS or sum(map(len, texts)) > _MOST_CHARACTERS
+def _json(value: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError as error:  # only in files: JSON that was read can be written
+        raise ValueError(f"spec: {error}") from None
 
 
 @lru_cache(maxsize=4096)
-def _shared(
-    gpus: tuple[tuple[str, int], ...], selector: tuple[tuple[str, str], ...], required: tuple[Term, ...] | None
-) -> Pod:
-    return Pod(
-        spec_path="spec",
-        containers=(),
-        volumes=(),
-        tolerations=(),
-        node_selector=dict(selector),
-        required=required,
-        preferred=(),
-        node_name="",
-        runtime_class=None,
-        host_ipc=False,
-        memory_limit=None,
-        annotations={},
-        gpus=dict(gpus),
-        accelerators=tuple(gpu for name, _ in gpus if (gpu := accelerator(name)) is not None),
-    )
+def _reduced(decisive: bytes) -> Pod:
+    """The same from its JSON, which is shorter to remember and quicker to compare."""
+    return replace(pod_from_raw({"spec": orjson.loads(decisive)}), containers=())

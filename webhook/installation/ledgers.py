@@ -3,7 +3,10 @@
 ConfigMaps are there in every cluster, and cannot be taken away together with the definition of their kind.
 """
 
+import base64
+import gzip
 import logging
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +15,7 @@ import orjson
 
 from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
 from webhook.cluster.pages import Deadline, Listed, PagedList
-from webhook.ledger.book import Book, BookError, book_from_raw
+from webhook.ledger.book import Book, book_from_raw
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
 
 PREFIX = "gpu-quota."
@@ -20,6 +23,12 @@ PREFIX = "gpu-quota."
 LABEL = "gpupolicy.dev/ledger"
 DATA = "book.json"
 """The key under which a ConfigMap holds the book."""
+PACKED = "book.json.gz"
+"""The key under which it holds a large one, in binaryData."""
+
+_LARGEST_TEXT = 600 * 1024
+"""Bytes of a book that is written as text; a ConfigMap may have 1 MiB, and uids are a quarter shorter when packed."""
+_LARGEST_BOOK = 16 * 1024**2
 
 _PAGE = 50
 _METADATA_PAGE = 500
@@ -102,17 +111,16 @@ class ApiStore:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {**metadata, "name": PREFIX + key, "namespace": self._namespace, "labels": labels},
-            "data": {DATA: orjson.dumps(book.to_raw()).decode()},
+            **_content(book),
         }
 
     def _held(self, key: str, found: object) -> Held:
         """A ledger from its object."""
-        data = found.get("data") if isinstance(found, dict) else None
         try:
-            book = book_from_raw(orjson.loads(data.get(DATA, "") if isinstance(data, dict) else ""))
-        except (BookError, orjson.JSONDecodeError) as error:
+            book = book_from_raw(_content_of(found))
+        except ValueError as error:  # a BookError among them
             remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
-            raise LedgerError(f"{self._path}/{PREFIX}{key}: data[{DATA}]: {error}; {remedy}") from error
+            raise LedgerError(f"{self._path}/{PREFIX}{key}: {error}; {remedy}") from error
         return self._written(key, book, found)
 
     def _written(self, key: str, book: Book, found: object) -> Held:
@@ -134,6 +142,36 @@ class ApiStore:
             raise _explained(method, path, error) from error
         except (UnreachableError, ValueError) as error:
             raise _explained(method, path, error) from error
+
+
+def _content(book: Book) -> dict[str, Any]:
+    """The parts of a ConfigMap that hold a book."""
+    text = orjson.dumps(book.to_raw())
+    if len(text) <= _LARGEST_TEXT:
+        return {"data": {DATA: text.decode()}}
+    return {"binaryData": {PACKED: base64.b64encode(gzip.compress(text, mtime=0)).decode("ascii")}}
+
+
+def _content_of(found: object) -> Any:
+    """The book in a ConfigMap as JSON; raises ValueError where there is none."""
+    raw = found if isinstance(found, dict) else {}
+    for part, key in (("data", DATA), ("binaryData", PACKED)):
+        content = raw.get(part)
+        text = content.get(key) if isinstance(content, dict) else None
+        if isinstance(text, str):
+            return orjson.loads(text if key == DATA else _unpacked(base64.b64decode(text, validate=True)))
+    raise ValueError(f"found neither data[{DATA}] nor binaryData[{PACKED}]")
+
+
+def _unpacked(packed: bytes) -> bytes:
+    unzip = zlib.decompressobj(wbits=31)
+    try:
+        text = unzip.decompress(packed, _LARGEST_BOOK)
+    except zlib.error as error:
+        raise ValueError(f"binaryData[{PACKED}] is not gzip: {error}") from None
+    if not unzip.eof:
+        raise ValueError(f"binaryData[{PACKED}] is cut off, or larger than {_LARGEST_BOOK} bytes")
+    return text
 
 
 def _name(raw: object) -> str:

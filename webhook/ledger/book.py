@@ -1,12 +1,11 @@
 """The book of one quota: an entry for every admitted pod, under the uid that no other pod ever has.
 
-Pods with equal demands share one line, so a pod costs the 16 bytes of its uid: 8,000 of them 175 kB, 20,000 430 kB, of
-the 1 MiB that a ConfigMap may have.
+Pods of a namespace that ask for the same share a text, so a pod costs the 16 bytes of its uid, which are 22 in base64.
 """
 
 import base64
 import binascii
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -54,12 +53,26 @@ class Book:
         return frozenset(demand.namespace for demand in self.counts)
 
     def to_raw(self) -> dict[str, Any]:
-        """The book as JSON, sorted so that equal books look alike."""
-        uids: dict[Demand, list[bytes]] = {}
+        """The book as JSON, sorted so that equal books look alike.
+
+        `kinds` are what pods ask for, `entries` the uids of the pods of each namespace by the number of their kind.
+        """
+        kinds = sorted({(demand.gpus, demand.models) for demand in self.counts}, key=_order)
+        numbers = {kind: number for number, kind in enumerate(kinds)}
+        demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[one.gpus, one.models]))
+        uids: dict[Demand, list[bytes]] = {demand: [] for demand in demands}
         for uid, demand in self.entries.items():
-            uids.setdefault(demand, []).append(uid)
-        lines = [_line(demand, uids[demand]) for demand in sorted(uids, key=_order)]
-        return {"namespaces": sorted(self.patterns), "pods": len(self.entries), "entries": lines}
+            uids[demand].append(uid)
+        entries: dict[str, dict[str, str]] = {}
+        for demand, pods in uids.items():
+            packed = base64.b64encode(b"".join(sorted(pods))).decode("ascii")
+            entries.setdefault(demand.namespace, {})[str(numbers[demand.gpus, demand.models])] = packed
+        return {
+            "namespaces": sorted(self.patterns),
+            "pods": len(self.entries),
+            "kinds": [_kind(*kind) for kind in kinds],
+            "entries": entries,
+        }
 
 
 def uid_bytes(text: str) -> bytes:
@@ -74,15 +87,23 @@ def uid_text(uid: bytes) -> str:
 
 def book_from_raw(raw: object) -> Book:
     """The book that `to_raw` gave; raises BookError for anything else."""
-    try:
-        spec = _map(raw, "book")
-        entries: dict[bytes, Demand] = {}
-        for index, line in enumerate(_list(spec.get("entries"), "entries")):
-            _enter(_map(line, f"entries[{index}]"), f"entries[{index}]", entries)
-        patterns = frozenset(_text(name, "namespaces") for name in _list(spec.get("namespaces"), "namespaces"))
-    except (binascii.Error, UnicodeEncodeError) as error:
-        raise BookError(f"entries: uids are no base64 ({error})") from None
+    book = _map(raw, "book")
+    kinds = [_read_kind(kind, f"kinds[{number}]") for number, kind in enumerate(_list(book.get("kinds"), "kinds"))]
+    entries: dict[bytes, Demand] = {}
+    for namespace, pods in _map(book.get("entries"), "entries").items():
+        for number, packed in _map(pods, f"entries.{namespace}").items():
+            where = f"entries.{namespace}.{number}"
+            if not number.isdecimal() or len(number) > _LONGEST_NUMBER or int(number) >= len(kinds):
+                raise BookError(f"{where}: no kind has this number")
+            demand = Demand(namespace, *kinds[int(number)])
+            entries.update(dict.fromkeys(_uids(packed, where), demand))
+    patterns = frozenset(_text(name, "namespaces") for name in _list(book.get("namespaces"), "namespaces"))
     return Book(entries, patterns)
+
+
+_Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None]
+
+_LONGEST_NUMBER = 9
 
 
 def _counted(demands: Iterable[Demand]) -> dict[Demand, int]:
@@ -92,33 +113,36 @@ def _counted(demands: Iterable[Demand]) -> dict[Demand, int]:
     return counts
 
 
-def _order(demand: Demand) -> tuple[object, ...]:
-    return demand.namespace, demand.gpus, demand.models is not None, demand.models or ()
+def _order(kind: _Kind) -> tuple[object, ...]:
+    gpus, models = kind
+    return gpus, models is not None, models or ()
 
 
-def _line(demand: Demand, uids: Iterable[bytes]) -> dict[str, Any]:
-    line: dict[str, Any] = {"namespace": demand.namespace, "gpus": dict(demand.gpus)}
-    if demand.models is not None:
-        line["models"] = list(demand.models)
-    line["uids"] = base64.b64encode(b"".join(sorted(uids))).decode("ascii")
-    return line
+def _kind(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | None) -> dict[str, Any]:
+    return {"gpus": dict(gpus)} | ({} if models is None else {"models": list(models)})
 
 
-def _enter(line: Mapping[str, Any], where: str, entries: dict[bytes, Demand]) -> None:
+def _read_kind(raw: object, where: str) -> _Kind:
+    kind = _map(raw, where)
     gpus = []
-    for name, count in _map(line.get("gpus"), f"{where}.gpus").items():
+    for name, count in _map(kind.get("gpus"), f"{where}.gpus").items():
         if count.__class__ is not int or count < 1:
             raise BookError(f"{where}.gpus[{name}]: found {count!r}, expected a whole number from 1")
         gpus.append((name, count))
-    models = line.get("models")
+    models = kind.get("models")
     if models is not None:
         models = tuple(sorted(_text(model, f"{where}.models") for model in _list(models, f"{where}.models")))
-    demand = Demand(_text(line.get("namespace"), f"{where}.namespace"), tuple(sorted(gpus)), models)
-    packed = base64.b64decode(_text(line.get("uids"), f"{where}.uids"), validate=True)
-    if len(packed) % UID_BYTES:
-        raise BookError(f"{where}.uids: {len(packed)} bytes are no whole number of uids of {UID_BYTES}")
-    for start in range(0, len(packed), UID_BYTES):
-        entries[packed[start : start + UID_BYTES]] = demand
+    return tuple(sorted(gpus)), models
+
+
+def _uids(packed: object, where: str) -> Iterator[bytes]:
+    try:
+        found = base64.b64decode(_text(packed, where), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BookError(f"{where}: uids are no base64 ({error})") from None
+    if len(found) % UID_BYTES:
+        raise BookError(f"{where}: {len(found)} bytes are no whole number of uids of {UID_BYTES}")
+    return (found[start : start + UID_BYTES] for start in range(0, len(found), UID_BYTES))
 
 
 def _map(value: object, where: str) -> Mapping[str, Any]:

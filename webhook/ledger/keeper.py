@@ -21,6 +21,9 @@ from webhook.quota.quota import Demand, Limit, Quota, Scope
 
 _log = logging.getLogger("gpu_policy.quota")
 
+LONGEST_ROUND = 10.0
+"""Seconds from one reconciliation to the next, where nothing asks for a shorter time."""
+
 _CLOSE_SECONDS = 1.5
 
 
@@ -67,7 +70,7 @@ class Usage:
 class Rhythm:
     """How often things are done, in seconds."""
 
-    round: float = 10.0
+    round: float = LONGEST_ROUND
     """From one reconciliation to the next, a third more or less."""
     after_news: float = 0.5
     """The longest wait between hearing that a pod is gone and striking its entry."""

@@ -40,6 +40,10 @@ class Timing:
     """The longest wait after somebody else has written first; it doubles with each further time."""
     last_pause: float = 0.1
     """Where that wait stops growing."""
+    after_fault: float = 10.0
+    """For so long after a claim that was not answered, further ones are given little time."""
+    hurry: float = 0.5
+    """The longest that these may wait: threads that wait for a store which is away cannot answer anybody else."""
     attempts_at_faults: int = 3
     """How often one write is tried where the store does not answer."""
 
@@ -92,7 +96,7 @@ class Ledger:
         self._seen_lock = Lock()
         self._preparing = Lock()
         self._expects_company = False
-        self._looked_up_at = -float("inf")
+        self._looked_up_at = self._failed_at = -float("inf")
         self._writes = SharedWrites[Reservation | Correction](self._settle)
 
     @property
@@ -103,12 +107,17 @@ class Ledger:
     def reserve(self, reservation: Reservation) -> Verdict:
         """Enter a pod, and say whether it may be admitted."""
         begun = self._clock()
+        if begun - self._failed_at < self._timing.after_fault:
+            reservation.deadline = min(reservation.deadline, begun + self._timing.hurry)
         self._writes.pass_through(reservation, max(0.0, reservation.deadline - begun))
         verdict = reservation.verdict or Unanswered("the ledger did not answer in time")
         self._observer.reserved(self.key, self._clock() - begun)
         if isinstance(verdict, Unanswered):
+            self._failed_at = self._clock()
             self._observer.failed(self.key)
-        elif isinstance(verdict, Exceeded) and reservation.claim.enforced:
+            return verdict
+        self._failed_at = -float("inf")
+        if isinstance(verdict, Exceeded) and reservation.claim.enforced:
             self._observer.refused(self.key)
         return verdict
 

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
 from webhook.model.accelerators import accelerator
 from webhook.model.shape import spelled
@@ -64,7 +64,16 @@ def _gpu_resource(name: str) -> str:
 GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
 """A resource name that stands for GPUs."""
 
-ModelName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
+_MODEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+def _model_name(name: str) -> str:
+    if not _MODEL_NAME.fullmatch(name):
+        raise ValueError(f"{spelled(name)} cannot be a model's name; write up to 63 letters, digits and inner - _ .")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_model_name)]
 """A name that a GPU model may have."""
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from webhook.model.pod import Pod
 from webhook.quota.catalogue import CATALOGUE
@@ -22,8 +22,17 @@ from webhook.rules.exact import Amount, GpuResource, KnownModel, ModelName, Weig
 from webhook.rules.names import LabelKey
 from webhook.rules.rule import Facts, Rule, RuleSettings, Violation
 
+
+def _at_least_one(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise ValueError("names no value; write at least one value or glob")
+    return values
+
+
 LabelValues = Annotated[
-    tuple[Annotated[str, Field(min_length=1, max_length=63)], ...], Field(min_length=1, strict=False)
+    tuple[Annotated[str, Field(min_length=1, max_length=63)], ...],
+    AfterValidator(_at_least_one),
+    Field(strict=False, json_schema_extra={"minItems": 1}),
 ]
 """Values of a node label, and globs of values."""
 

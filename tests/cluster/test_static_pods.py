@@ -1,0 +1,71 @@
+"""Pods as a file describes them are asked like those of a cluster."""
+
+import pytest
+
+from tests.cluster.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, stored, uid
+from webhook.cluster.static_pods import StaticPods
+
+RAWS = [
+    stored("a"),
+    stored("b", "team-b"),
+    cpu_pod("web"),
+    stored("done", phase="Succeeded"),
+    deleted(stored("leaving"), AT, 30),
+    stored("odd", nodeSelector=["x"]),
+    None,
+]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def pods(clock: Clock) -> StaticPods:
+    return StaticPods(RAWS, clock)
+
+
+def test_gpu_pods_that_count_are_seen_and_what_cannot_be_read_is_counted(pods):
+    pods.listen(lambda: None)
+    pods.start()
+    assert pods.is_known()
+    assert {"a", "b", "leaving"} == {pod.name for pod in pods.seen()}
+    assert {"b"} == {pod.name for pod in pods.seen("team-b")}
+    assert pods.unreadable == 2
+    pods.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_live", "is_gone"),
+    [
+        pytest.param("a", True, False, id="running"),
+        pytest.param("done", False, True, id="finished"),
+        pytest.param("web", False, False, id="without GPUs"),
+        pytest.param("other", False, False, id="not in the file"),
+    ],
+)
+def test_a_pod_is_live_while_it_counts_and_gone_once_it_does_not(pods, name, is_live, is_gone):
+    assert (is_live, is_gone) == (pods.is_live(uid(name)), pods.is_gone(uid(name)))
+
+
+def test_an_overdue_deletion_ends_a_pod(pods, clock):
+    assert pods.is_live(uid("leaving"))
+    clock.now = AT_SECONDS + 31
+    assert pods.is_gone(uid("leaving"))
+    assert {"a", "b"} == {pod.name for pod in pods.seen()}
+
+
+def test_lists_are_by_namespace_and_by_glob(pods):
+    assert frozenset({uid("a"), uid("leaving")}) == pods.live_now(["team-a", "team-z"], 1)
+    assert {"b"} == {pod.name for pod in pods.list_now(["*-b", "team-z"], 1)}
+    assert {"a", "leaving", "b"} == {pod.name for pod in pods.list_now(["team-?"], 1)}
+    assert not list(pods.list_now([], 1))
+
+
+def test_pods_that_somebody_wrote_down_count_without_a_uid_once_each(clock):
+    written = stored("a")
+    del written["metadata"]["uid"], written["metadata"]["namespace"], written["status"]
+    pods = StaticPods([written, written, {**written, "metadata": {"name": "b"}}], clock)
+    assert [("default", "a"), ("default", "b")] == sorted((pod.namespace, pod.name) for pod in pods.seen())
+    assert StaticPods([written]).live_now(["default"], 1) < pods.live_now(["default"], 1)

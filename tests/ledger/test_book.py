@@ -1,0 +1,97 @@
+"""A book is written and read without loss, stays small, and says what is wrong with what is none."""
+
+import json
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.ledger.book import Book, BookError, book_from_raw, uid_bytes, uid_text
+from webhook.quota.quota import Demand
+
+NAMES = st.sampled_from(["team-a", "team-b", "team-c"])
+GPUS = st.dictionaries(st.sampled_from(["nvidia.com/gpu", "nvidia.com/mig-1g.5gb"]), st.integers(1, 9), min_size=1)
+MODELS = st.none() | st.lists(st.sampled_from(["A100-40GB", "H100-80GB", "T4"]), unique=True).map(sorted).map(tuple)
+DEMANDS = st.builds(Demand, NAMES, GPUS.map(lambda gpus: tuple(sorted(gpus.items()))), MODELS)
+BOOKS = st.builds(
+    Book, st.dictionaries(st.binary(min_size=16, max_size=16), DEMANDS, max_size=20), st.frozensets(NAMES)
+)
+UID = "3f1c2a00-0000-4000-8000-000000000001"
+KIND = {"gpus": {"nvidia.com/gpu": 1}}
+
+
+def uid(number: int) -> bytes:
+    """Uids as random as real ones, which is what makes them large."""
+    return UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128).bytes
+
+
+@given(BOOKS)
+def test_what_is_written_is_read_again(book):
+    again = book_from_raw(json.loads(json.dumps(book.to_raw())))
+    assert again == book
+    assert again.counts == book.counts
+    assert sum(book.counts.values()) == len(book.entries) == book.to_raw()["pods"]
+
+
+@given(BOOKS, st.randoms())
+def test_equal_books_look_alike(book, random):
+    entries = list(book.entries.items())
+    random.shuffle(entries)
+    assert json.dumps(Book(dict(entries), book.patterns).to_raw()) == json.dumps(book.to_raw())
+
+
+@given(BOOKS, BOOKS)
+def test_what_is_entered_is_there_and_what_is_struck_is_not(book, other):
+    struck = frozenset(list(book.entries)[::2]) - other.entries.keys()
+    changed = book.changed(other.entries, struck)
+    assert changed.entries == {**{u: d for u, d in book.entries.items() if u not in struck}, **other.entries}
+    assert changed.changed(other.entries, struck) is changed
+
+
+@pytest.mark.parametrize(
+    ("pods", "namespaces", "most"),
+    [
+        pytest.param(8_000, 1, 250_000, id="8,000 pods of one namespace"),
+        pytest.param(20_000, 3, 600_000, id="20,000 pods of three namespaces"),
+        pytest.param(8_000, 8_000, 1024**2, id="8,000 pods, each in a namespace with the longest name"),
+    ],
+)
+def test_a_book_of_many_pods_fits_into_one_object(pods, namespaces, most):
+    names = [f"{number:063d}" for number in range(namespaces)]
+    asked = [(("nvidia.com/gpu", count),) for count in (1, 2, 4, 8)]
+    entries = {uid(number): Demand(names[number % namespaces], asked[number % 4]) for number in range(pods)}
+    assert len(json.dumps(Book(entries, frozenset(names[:1])).to_raw(), separators=(",", ":"))) < most
+
+
+def test_uids_are_16_bytes():
+    assert uid_text(uid_bytes(UID)) == UID
+    assert len(uid_bytes(UID)) == 16
+    with pytest.raises(ValueError, match="badly formed"):
+        uid_bytes("pod-1")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param([], "book: expected a map", id="no map"),
+        pytest.param({"kinds": {}}, "kinds: expected a list", id="kinds"),
+        pytest.param({"kinds": [1]}, "kinds[0]: expected a map", id="a kind"),
+        pytest.param(
+            {"kinds": [{"gpus": {"x": 0}}]}, "kinds[0].gpus[x]: found 0, expected a whole number from 1", id="0"
+        ),
+        pytest.param({"kinds": [{"gpus": {}, "models": [1]}]}, "kinds[0].models: expected a text", id="models"),
+        pytest.param({"entries": {"a": {"0": ""}}}, "entries.a.0: no kind has this number", id="no kind"),
+        pytest.param({"entries": {"a": {"-1": ""}}, "kinds": [KIND]}, "entries.a.-1: no kind", id="negative"),
+        pytest.param({"entries": {"a": {"0": "%"}}, "kinds": [KIND]}, "entries.a.0: uids are no base64", id="base64"),
+        pytest.param(
+            {"entries": {"a": {"0": "é"}}, "kinds": [KIND]}, "entries.a.0: uids are no base64", id="not ASCII"
+        ),
+        pytest.param({"entries": {"a": {"0": "AAAA"}}, "kinds": [KIND]}, "entries.a.0: 3 bytes are no", id="cut off"),
+        pytest.param({"entries": {}, "namespaces": [1]}, "namespaces: expected a text", id="namespaces"),
+    ],
+)
+def test_what_is_no_book_is_said(raw, message):
+    with pytest.raises(BookError) as error:
+        book_from_raw({"entries": {}, **raw} if isinstance(raw, dict) else raw)
+    assert message in str(error.value)
