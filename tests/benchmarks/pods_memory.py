@@ -1,11 +1,10 @@
-"""Start and memory of a process that follows 100,000 pods and 5,000 nodes, all pods asking for GPUs, which is the worst.
+"""Start and memory of a process that follows 100,000 pods, all of which ask for GPUs, and 5,000 nodes.
 
     python -m tests.benchmarks.pods_memory
 
-The API server is a pretended one in another process, which makes up each page when it is asked for.
+The API server is a pretended one in another process, which has all pages ready.
 """
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from tests.benchmarks.cluster import PRODUCTS, nodes
 from tests.cluster.fake_api_server import NODES, PODS, RUNTIME_CLASSES, Request, fake_api_server
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.live import LiveFacts
+from webhook.cluster.pod_lists import PAGE
 from webhook.cluster.pods import LivePods
 
 PODS_COUNT = 100_000
@@ -53,13 +53,14 @@ def measured(selector: Selector) -> str:
     runtime_class, *machines = nodes(NODES_COUNT)
     with tempfile.TemporaryDirectory() as folder, fake_api_server() as server:
         server.objects[NODES], server.objects[RUNTIME_CLASSES] = machines, [runtime_class]
+        pages = {start: page(start, PAGE, selector) for start in range(0, PODS_COUNT, PAGE)}
 
         def pods(request: Request, path: str, query: dict[str, str]) -> None:
             if "watch" in query:
                 server.objects[PODS] = []
                 server.answer(request, path, query)
             else:
-                request.send(200, page(int(query.get("continue", "0")), int(query["limit"]), selector))
+                request.send(200, pages[int(query.get("continue", "0"))])
 
         server.instead[PODS] = pods
         command = [sys.executable, "-m", "tests.benchmarks.pods_memory", str(server.kubeconfig(Path(folder)))]
@@ -111,8 +112,8 @@ def page(start: int, limit: int, selector: Selector) -> bytes:
 
 
 def _pod(number: int, selector: dict[str, str]) -> dict[str, Any]:
-    """A pod as a Job of a training operator leaves it in the API server, injected sidecar and managed fields included."""
-    name, namespace = f"train-{number // 8}-worker-{number % 8}-{number * 7919 % 99991:05x}", f"team-{number % NAMESPACES}"
+    """A pod as a training operator and a kubelet leave it in the API server, managed fields included."""
+    name = f"train-{number // 8}-worker-{number % 8}-{number * 7919 % 99991:05x}"
     at = f"2026-03-01T{number % 24:02d}:{number % 60:02d}:00Z"
     labels = {
         "app.kubernetes.io/name": "trainer",
@@ -123,7 +124,7 @@ def _pod(number: int, selector: dict[str, str]) -> dict[str, Any]:
     return {
         "metadata": {
             "name": name,
-            "namespace": namespace,
+            "namespace": f"team-{number % NAMESPACES}",
             "uid": str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128)),
             "resourceVersion": str(1_000_000 + number),
             "creationTimestamp": at,
@@ -135,8 +136,10 @@ def _pod(number: int, selector: dict[str, str]) -> dict[str, Any]:
         "spec": {
             "nodeName": f"gpu-{number % NODES_COUNT}",
             "nodeSelector": selector,
-            "containers": [_container("trainer", number, {"nvidia.com/gpu": str(1 + number % 8)})]
-            + [_container("proxy", number, {})],
+            "containers": [
+                _container("trainer", number, {"nvidia.com/gpu": str(1 + number % 8)}),
+                _container("proxy", number, {}),
+            ],
             "initContainers": [_container("fetch", number, {})],
             "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
             "volumes": [{"name": "dshm", "emptyDir": {"medium": "Memory"}}, {"name": "token", "projected": {}}],
@@ -166,7 +169,7 @@ def _container(name: str, number: int, gpus: dict[str, str]) -> dict[str, Any]:
         "command": ["python", "-m", "train", "--config", f"/etc/train/{number}.yaml"],
         "env": [{"name": f"VARIABLE_{n}", "value": f"value-{n}-{number}"} for n in range(12)],
         "resources": {"limits": amounts, "requests": amounts},
-        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],  # noqa: S108  # a path in a manifest
+        "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],
     }
 
 

@@ -67,5 +67,5 @@ def test_pods_that_somebody_wrote_down_count_without_a_uid_once_each(clock):
     written = stored("a")
     del written["metadata"]["uid"], written["metadata"]["namespace"], written["status"]
     pods = StaticPods([written, written, {**written, "metadata": {"name": "b"}}], clock)
-    assert [("default", "a"), ("default", "b")] == sorted((pod.namespace, pod.name) for pod in pods.seen())
+    assert sorted((pod.namespace, pod.name) for pod in pods.seen()) == [("default", "a"), ("default", "b")]
     assert StaticPods([written]).live_now(["default"], 1) < pods.live_now(["default"], 1)

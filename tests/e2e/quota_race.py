@@ -54,18 +54,23 @@ class Race:
             calm = time.monotonic()
             with suppress(AssertionError):  # what is missing is said below
                 eventually(lambda: all(self._is_settled(contest) for contest in self.contests), seconds=60)
+        self._wait_for_replicas()
         self.observer.catch_up()
         self.said.append(f"{calm - began:.1f} s of storm, full {time.monotonic() - calm:.1f} s later: {storm.answers}")
         self._check(storm)
         self._clear()
 
     def _kill_one(self) -> None:
+        self._wait_for_replicas()
         time.sleep(random.uniform(0.2, 1))  # noqa: S311  # no secret
         victim = random.choice(self.site.replicas.running)  # noqa: S311  # no secret
         victim.kill()
         time.sleep(random.uniform(0, 0.5))  # noqa: S311  # no secret
         victim.begin()
-        victim.wait_until_ready()
+
+    def _wait_for_replicas(self) -> None:
+        for replica in self.site.replicas.running:
+            replica.wait_until_ready()
 
     def _is_settled(self, contest: Contest) -> bool:
         return contest.is_full(self.observer) and contest.is_balanced(self.site, self.observer)

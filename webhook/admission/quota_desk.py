@@ -61,7 +61,7 @@ class QuotaParts:
 
 
 class QuotaDesk:
-    """The quotas of one replica. Nothing is followed or written before there is a quota in the policies."""
+    """The quotas of one replica. No pods are followed before there is a quota in the policies."""
 
     def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
         self._parts = parts
@@ -70,11 +70,15 @@ class QuotaDesk:
         timing = parts.timing or Timing()
         self.ledgers = Ledgers(Means(parts.store, parts.pods, timing, observer))
         rhythm = Rhythm(round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS))
-        self._keeper = Keeper(self.ledgers, _InForce(policies), rhythm=rhythm, begin=self._begin, listener=self._show)
+        self._keeper = Keeper(
+            self.ledgers, _InForce(policies), rhythm=rhythm, begin=parts.pods.start, listener=self._show
+        )
         parts.pods.listen(self._keeper.wake)
 
     def start(self) -> None:
         """Begin, in threads of its own."""
+        if self._parts.publisher is not None:
+            self._parts.publisher.start()
         self._keeper.start()
 
     def close(self) -> None:
@@ -83,11 +87,6 @@ class QuotaDesk:
         self._parts.pods.close()
         if self._parts.publisher is not None:
             self._parts.publisher.close()
-
-    def _begin(self) -> None:
-        self._parts.pods.start()
-        if self._parts.publisher is not None:
-            self._parts.publisher.start()
 
     def _show(self, usage: Mapping[str, Usage]) -> None:
         if self._parts.publisher is not None:

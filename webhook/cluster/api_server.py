@@ -3,15 +3,15 @@ its models would cost several times the memory.
 """
 
 import socket
-import time
 from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
 import orjson
+
+from webhook.cluster.answers import parsed, reason, retry_after, skew
 
 CONNECT_SECONDS = 5.0
 """How long a connection to the API server may take."""
@@ -111,10 +111,10 @@ class ApiServer:
                 response.close()  # rather than reading the rest
                 raise TooLongError(f"the answer is longer than {MOST_BYTES >> 20} MiB")
         except (HTTPError, OSError) as error:
-            raise UnreachableError(_reason(error)) from error
+            raise UnreachableError(reason(error)) from error
         finally:
             response.release_conn()
-        found = orjson.loads(answer)
+        found = parsed(answer)
         if not isinstance(found, dict):
             raise ValueError("the answer is no JSON object")  # noqa: TRY004  # a value from outside
         return found
@@ -171,13 +171,13 @@ class ApiServer:
                 preload_content=False,
             )
             if response.status in (200, 201, 202):
-                self.clock_skew = _skew(response, self.clock_skew)  # a proxy's refusal says nothing of the API server
+                self.clock_skew = skew(response, self.clock_skew)  # a proxy's refusal says nothing of the API server
                 return response
             refusal = _refusal(response)
         except (HTTPError, OSError) as error:
             if isinstance(error, SSLError):
                 self._log_in_again()
-            raise UnreachableError(_reason(error)) from error
+            raise UnreachableError(reason(error)) from error
         if refusal.status == 401:
             self._log_in_again()
         raise refusal
@@ -238,7 +238,7 @@ class Stream:
         except ReadTimeoutError as error:
             raise SilenceError(f"nothing was heard for {self._seconds:.0f} s") from error
         except (HTTPError, OSError) as error:
-            raise UnreachableError(_reason(error)) from error
+            raise UnreachableError(reason(error)) from error
 
     def interrupt(self) -> None:
         """Wake the thread that waits for a line; it finds the answer broken off."""
@@ -267,31 +267,10 @@ def _refusal(response: Any) -> RefusedError:
     return RefusedError(
         response.status,
         " ".join(text.split())[:300] or "nothing",
-        _seconds(response),
+        retry_after(response),
         about if isinstance(about, str) else "",
     )
 
 
 def _target(path: str, query: Mapping[str, str]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
-
-
-def _skew(response: Any, otherwise: float) -> float:
-    """How far this machine's clock is ahead of the Date of an answer, in seconds."""
-    try:
-        return time.time() - parsedate_to_datetime(str(response.headers.get("date", ""))).timestamp()
-    except (ValueError, OverflowError):
-        return otherwise
-
-
-def _seconds(response: Any) -> float:
-    """The Retry-After of an answer where it is a number of seconds, else 0."""
-    text = str(response.headers.get("retry-after", ""))
-    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
-
-
-def _reason(error: BaseException) -> str:
-    """The innermost reason of a failed request, in one line."""
-    while isinstance(cause := getattr(error, "reason", None) or error.__cause__, BaseException) and cause is not error:
-        error = cause
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

@@ -131,6 +131,8 @@ class Keeper:
         self._news.set()
 
     def _run(self) -> None:
+        if not self._quotas.exist:
+            self._listener({})
         while not self._quotas.exist:
             if self._stop.wait(1.0):
                 return
@@ -139,7 +141,7 @@ class Keeper:
         while not self._stop.is_set():
             self._once(self.round)
             until = self._clock() + self._rhythm.round * random.uniform(0.67, 1.33)  # noqa: S311  # apart from others
-            while not self._stop.is_set() and self._news.wait(max(0.0, until - self._clock())):
+            while (left := until - self._clock()) > 0 and not self._stop.is_set() and self._news.wait(left):
                 self._stop.wait(random.uniform(0.1, 1) * self._rhythm.after_news)  # noqa: S311  # apart from others
                 self._news.clear()
                 self._once(self.strike_gone)

@@ -48,7 +48,7 @@ class Model:
 
 
 def _rows(vendor: Vendor, table: str) -> tuple[Model, ...]:
-    """A row for each line: name, family, words, marks, product, source; a line across stands for nothing."""
+    """A row for each line: name, family, words, marks, product and source; a dash stands for nothing."""
     return tuple(_row(vendor, line) for line in table.strip().splitlines())
 
 

@@ -1,0 +1,107 @@
+"""What every store of ledgers promises, as tests: a class to inherit from, with a fixture `store` that is empty."""
+
+import pytest
+
+from webhook.ledger.book import Book
+from webhook.ledger.store import Held, LedgerChangedError, Store
+from webhook.quota.quota import Demand
+
+SECONDS = 10.0
+KEY, OTHER = "namespace.team-vision", "pot.research"
+
+
+def book(*pods: int, namespace: str = "team-vision") -> Book:
+    """A book with entries for these pods."""
+    demand = Demand(namespace, (("nvidia.com/gpu", 2),), ("H100-80GB", "T4"))
+    open_demand = Demand(namespace, (("nvidia.com/mig-1g.10gb", 1),))
+    entries = {pod.to_bytes(16): demand if pod % 2 else open_demand for pod in pods}
+    return Book(entries, frozenset({namespace, "research-*"}))
+
+
+class StoreContract:
+    """Reads are consistent, and a write succeeds only over what was read last."""
+
+    def test_there_is_nothing_at_first(self, store: Store) -> None:
+        assert store.read(KEY, SECONDS) is None
+        assert store.read_all(SECONDS) == {}
+
+    def test_what_is_created_is_read(self, store: Store) -> None:
+        created = store.create(KEY, book(1, 2, 3), SECONDS)
+        read = store.read(KEY, SECONDS)
+        assert read is not None
+        assert book(1, 2, 3) == created.book == read.book
+        assert created.version == read.version
+        assert store.read(OTHER, SECONDS) is None
+
+    def test_an_empty_book_is_not_none(self, store: Store) -> None:
+        store.create(KEY, Book(), SECONDS)
+        read = store.read(KEY, SECONDS)
+        assert read is not None
+        assert read.book == Book()
+
+    def test_what_is_there_is_not_created_again(self, store: Store) -> None:
+        first = store.create(KEY, book(1), SECONDS)
+        with pytest.raises(LedgerChangedError):
+            store.create(KEY, book(2), SECONDS)
+        assert store.read(KEY, SECONDS) == first
+
+    def test_what_was_read_is_replaced_again_and_again(self, store: Store) -> None:
+        held = store.create(KEY, book(1), SECONDS)
+        for number in range(2, 5):
+            replaced = store.replace(KEY, book(*range(number)), held, SECONDS)
+            assert replaced.version != held.version
+            held = replaced
+            read = store.read(KEY, SECONDS)
+            assert read is not None
+            assert (read.version, read.book) == (held.version, book(*range(number)))
+
+    def test_nothing_is_written_over_what_has_changed_since(self, store: Store) -> None:
+        first = store.create(KEY, book(1), SECONDS)
+        second = store.replace(KEY, book(1, 2), first, SECONDS)
+        with pytest.raises(LedgerChangedError):
+            store.replace(KEY, book(3), first, SECONDS)
+        with pytest.raises(LedgerChangedError):
+            store.remove(KEY, first, SECONDS)
+        read = store.read(KEY, SECONDS)
+        assert read is not None
+        assert (read.version, read.book) == (second.version, book(1, 2))
+
+    def test_what_was_removed_is_gone_and_is_not_written_any_more(self, store: Store) -> None:
+        held = store.create(KEY, book(1), SECONDS)
+        store.remove(KEY, held, SECONDS)
+        assert store.read(KEY, SECONDS) is None
+        with pytest.raises(LedgerChangedError):
+            store.replace(KEY, book(2), held, SECONDS)
+        with pytest.raises(LedgerChangedError):
+            store.remove(KEY, held, SECONDS)
+        assert store.read(KEY, SECONDS) is None
+
+    def test_what_was_begun_anew_is_another(self, store: Store) -> None:
+        before = store.create(KEY, book(1), SECONDS)
+        store.remove(KEY, before, SECONDS)
+        after = store.create(KEY, book(1), SECONDS)
+        assert before.version != after.version
+        with pytest.raises(LedgerChangedError):
+            store.replace(KEY, book(2), before, SECONDS)
+        with pytest.raises(LedgerChangedError):
+            store.remove(KEY, before, SECONDS)
+
+    def test_a_version_alone_is_enough_to_write_over(self, store: Store) -> None:
+        version = store.create(KEY, book(1), SECONDS).version
+        replaced = store.replace(KEY, book(1, 2), Held(version, book(1)), SECONDS)
+        store.remove(KEY, Held(replaced.version, Book()), SECONDS)
+        assert store.read(KEY, SECONDS) is None
+
+    def test_all_books_are_read_at_once(self, store: Store) -> None:
+        store.create(KEY, book(1), SECONDS)
+        store.create(OTHER, book(2, namespace="research-a"), SECONDS)
+        expected = {KEY: book(1), OTHER: book(2, namespace="research-a")}
+        assert expected == {key: held.book for key, held in store.read_all(SECONDS).items()}
+
+    @pytest.mark.parametrize("pods", [pytest.param(8_000, id="8,000 pods"), pytest.param(20_000, id="20,000 pods")])
+    def test_large_books_are_kept(self, store: Store, pods: int) -> None:
+        held = store.create(KEY, book(*range(pods)), SECONDS)
+        store.replace(KEY, book(*range(1, pods)), held, SECONDS)
+        read = store.read(KEY, SECONDS)
+        assert read is not None
+        assert book(*range(1, pods)) == read.book
