@@ -39,6 +39,7 @@ bench: $(READY) ## Measure; docs/performance.md says what with
 	$(BIN)/python -m tests.benchmarks.cuda
 	$(BIN)/python -m tests.benchmarks.memory
 	$(BIN)/python -m tests.benchmarks.images_memory
+	$(BIN)/python -m tests.benchmarks.pods_memory
 	$(BIN)/python -m tests.benchmarks.through_apiserver
 
 docs: $(READY) ## Generate what is generated; needs helm

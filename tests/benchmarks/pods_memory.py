@@ -5,19 +5,24 @@
 The API server is a pretended one in another process, which has all pages ready.
 """
 
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 from uuid import UUID
 
 import orjson
 
-from tests.benchmarks.cluster import PRODUCTS, nodes
-from tests.cluster.fake_api_server import NODES, PODS, RUNTIME_CLASSES, Request, fake_api_server
+from tests.benchmarks.cluster import PRODUCTS, nodes, write_policies
+from tests.benchmarks.served import product, serve
+from tests.cluster.fake_api_server import NODES, PODS, RUNTIME_CLASSES, FakeApiServer, Request, fake_api_server
+from tests.cluster.fake_objects import FakeObjects
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.live import LiveFacts
 from webhook.cluster.pod_lists import PAGE
@@ -28,14 +33,25 @@ NODES_COUNT = 5_000
 NAMESPACES = 500
 EXPIRED = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}\n'
 
+SETTLED_SECONDS = 30
+TEAMS = "/api/v1/namespaces/team-"
+LEDGERS = "/api/v1/namespaces/gpu-policy/configmaps"
+POT = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUQuotaPots
+metadata: {name: _quotas}
+spec: {pots: [{name: research, namespaces: ["team-1*"], gpus: 100000}]}
+"""
+
 Selector = Callable[[int], dict[str, str]]
 
 
 def main() -> None:
-    """Print seconds and MiB for pods as clusters have them, and for pods that all differ in where they may run."""
+    """Print seconds and MiB of a process that only follows, with two kinds of pods, and of a whole replica."""
     print(f"{PODS_COUNT} pods of {len(page(0, 1, by_product)) / 1024:.1f} KiB, {NODES_COUNT} nodes", flush=True)
-    print("pods that select one of four products:", measured(by_product), flush=True)
-    print("pods that select one node each:", measured(by_node), flush=True)
+    print("pods that select one of four products:", followed(by_product), flush=True)
+    print("pods that select one node each:", followed(by_node), flush=True)
+    print("a replica with a quota in every namespace:", served(), flush=True)
 
 
 def by_product(number: int) -> dict[str, str]:
@@ -48,27 +64,75 @@ def by_node(number: int) -> dict[str, str]:
     return {"kubernetes.io/hostname": f"gpu-{number % NODES_COUNT}", "example.com/slot": str(number)}
 
 
-def measured(selector: Selector) -> str:
-    """What a new process says that follows such a cluster."""
+@contextmanager
+def cluster(selector: Selector) -> Iterator[FakeApiServer]:
+    """The pretended API server of such a cluster."""
     runtime_class, *machines = nodes(NODES_COUNT)
-    with tempfile.TemporaryDirectory() as folder, fake_api_server() as server:
+    pages = {start: page(start, PAGE, selector) for start in range(0, PODS_COUNT, PAGE)}
+    with fake_api_server() as server:
         server.objects[NODES], server.objects[RUNTIME_CLASSES] = machines, [runtime_class]
-        pages = {start: page(start, PAGE, selector) for start in range(0, PODS_COUNT, PAGE)}
+        server.under[LEDGERS] = FakeObjects(LEDGERS)
 
         def pods(request: Request, path: str, query: dict[str, str]) -> None:
             if "watch" in query:
-                server.objects[PODS] = []
                 server.answer(request, path, query)
             else:
                 request.send(200, pages[int(query.get("continue", "0"))])
 
-        server.instead[PODS] = pods
+        def pods_of_a_team(request: Request, path: str, _query: dict[str, str]) -> None:
+            numbers = range(int(path.removeprefix(TEAMS).partition("/")[0]), PODS_COUNT, NAMESPACES)
+            found = [_pod(number, selector(number)) for number in numbers]
+            if "PartialObjectMetadataList" in request.headers["accept"]:
+                found = [{"metadata": one["metadata"]} for one in found]
+            request.send(200, _list(found))
+
+        server.instead[PODS], server.under[TEAMS] = pods, pods_of_a_team
+        yield server
+
+
+def followed(selector: Selector) -> str:
+    """What a new process says that follows such a cluster."""
+    with tempfile.TemporaryDirectory() as folder, cluster(selector) as server:
         command = [sys.executable, "-m", "tests.benchmarks.pods_memory", str(server.kubeconfig(Path(folder)))]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None  # it is a pipe
             said = process.stdout.readline().strip()
             server.tell(PODS, EXPIRED)
             return f"{said}; {process.stdout.readline().strip()}"
+
+
+def served() -> str:
+    """What a replica takes for such a cluster, with a quota for each namespace and one for many, once all are kept."""
+    with tempfile.TemporaryDirectory() as folder, cluster(by_product) as server:
+        directory = Path(folder)
+        policies = directory / "policies"
+        write_policies(policies, NAMESPACES)
+        (policies / "_quotas.yaml").write_text(POT)
+        options = (f"--kubeconfig={server.kubeconfig(directory)}", "--quota-ledgers=gpu-policy")
+        begun = time.monotonic()
+        with serve(directory, "replica", product(policies, *options)) as replica:
+            context = ssl._create_unverified_context()  # noqa: S323  # the loopback, for as long as this takes
+            while not _is_ready(f"{replica.url}/readyz", context):
+                time.sleep(0.05)
+            ready = time.monotonic() - begun
+            while len(server.sent) <= NAMESPACES:
+                time.sleep(0.5)
+            written = time.monotonic() - begun
+            time.sleep(SETTLED_SECONDS)
+            arbiter, worker = replica.rss_mib()
+            return (
+                f"ready in {ready:.1f} s, the books of all quotas begun after {written:.0f} s, "
+                f"{replica.cpu_seconds():.0f} s of CPU after {time.monotonic() - begun:.0f} s, "
+                f"arbiter {arbiter:.0f} MiB, worker {worker:.0f} MiB (peak {replica.peak_mib():.0f})"
+            )
+
+
+def _is_ready(url: str, context: ssl.SSLContext) -> bool:
+    try:
+        with urlopen(url, timeout=5, context=context) as answer:  # noqa: S310  # the loopback
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def follow(kubeconfig: str) -> None:
@@ -107,8 +171,11 @@ def page(start: int, limit: int, selector: Selector) -> bytes:
     """A page of a list of pods."""
     end = min(start + limit, PODS_COUNT)
     rest = {"continue": str(end)} if end < PODS_COUNT else {}
-    items = [_pod(number, selector(number)) for number in range(start, end)]
-    return orjson.dumps({"kind": "PodList", "metadata": {"resourceVersion": "100", **rest}, "items": items})
+    return _list([_pod(number, selector(number)) for number in range(start, end)], **rest)
+
+
+def _list(items: list[dict[str, Any]], **metadata: str) -> bytes:
+    return orjson.dumps({"kind": "PodList", "metadata": {"resourceVersion": "100", **metadata}, "items": items})
 
 
 def _pod(number: int, selector: dict[str, str]) -> dict[str, Any]:

@@ -165,7 +165,7 @@ class KeptSite:
         if "namespace" in renamed["metadata"]:
             renamed["metadata"]["namespace"] = self.name
         else:
-            renamed["metadata"]["name"] = self.name
+            renamed["metadata"]["name"] = renamed["metadata"]["name"].replace("gpu-policy", self.name, 1)
         for subject in renamed.get("subjects", []):
             subject["namespace"] = self.name
         if renamed["kind"] == "ClusterRoleBinding":

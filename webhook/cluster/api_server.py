@@ -28,6 +28,9 @@ METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.i
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
+_CONNECTIONS = 32
+"""Connections that are kept for later: as many as threads may ask at the same time, since each costs a handshake."""
+
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 """A peer that vanished without a word is noticed after a minute, long before a watch that may be silent ends."""
 
@@ -189,6 +192,7 @@ class ApiServer:
         from yaml import YAMLError  # noqa: PLC0415  # only raised here
 
         configuration = client.Configuration()
+        configuration.connection_pool_maxsize = _CONNECTIONS
         configuration.socket_options = [
             *HTTPConnection.default_socket_options,
             (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.static_pods import StaticPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,10 @@ class FactsSource(Protocol):
 
 
 class StaticFacts:
-    """Facts that never change, such as those of an inventory file, and the pods that it has beside them."""
+    """Facts that never change, such as those of an inventory file."""
 
-    def __init__(self, snapshot: Snapshot, origin: str = "inventory", pods: StaticPods | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, origin: str = "inventory") -> None:
         self._snapshot = snapshot
-        self.pods = pods or StaticPods()
         nodes, classes = len(snapshot.nodes), len(snapshot.runtime_classes)
         self._detail = f"{origin}: {_counted(nodes, 'node')}, {_counted(classes, 'runtime class', 'runtime classes')}"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
+from webhook.cluster.api_server import METADATA, ApiServer, RefusedError, UnreachableError
 from webhook.cluster.pages import Deadline, Listed, PagedList
 from webhook.ledger.book import Book, book_from_raw
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
@@ -31,7 +31,6 @@ _LARGEST_TEXT = 600 * 1024
 _LARGEST_BOOK = 16 * 1024**2
 
 _PAGE = 50
-_METADATA_PAGE = 500
 """Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
 
 _log = logging.getLogger("gpu_policy.quota")
@@ -93,11 +92,6 @@ class ApiStore:
                 _log.error("%s", error)  # the text says it all
         return books
 
-    def names(self, seconds: float) -> tuple[str, ...]:
-        """The keys of all books there are, sorted. Raises LedgerError."""
-        listed = Listed(self._path, _METADATA_PAGE, accept=METADATA_LIST, labels=LABEL)
-        return tuple(sorted(_name(raw).removeprefix(PREFIX) for raw in self._listed(listed, seconds)))
-
     def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
         try:
             yield from PagedList(self._server, listed, Deadline(seconds).left)
@@ -116,21 +110,27 @@ class ApiStore:
 
     def _held(self, key: str, found: object) -> Held:
         """A ledger from its object."""
+        version, metadata = self._place(key, found)
         try:
             book = book_from_raw(_content_of(found))
         except ValueError as error:  # a BookError among them
             remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
             raise LedgerError(f"{self._path}/{PREFIX}{key}: {error}; {remedy}") from error
-        return self._written(key, book, found)
+        return _HeldObject(version, book, metadata)
 
     def _written(self, key: str, book: Book, found: object) -> Held:
         """A ledger whose book is known, from the metadata of its object."""
+        version, metadata = self._place(key, found)
+        return _HeldObject(version, book, metadata)
+
+    def _place(self, key: str, found: object) -> tuple[str, Mapping[str, Any]]:
+        """The version of an object, and its metadata without what is long and kept by the API server."""
         metadata = found.get("metadata") if isinstance(found, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
             name = f"{self._path}/{PREFIX}{key}"
             raise LedgerError(f"{name}: the answer is no ledger; see what stands before the API server")
-        return _HeldObject(version, book, {name: part for name, part in metadata.items() if name != "managedFields"})
+        return version, {name: part for name, part in metadata.items() if name != "managedFields"}
 
     def _send(self, method: str, key: str, body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         path = self._path if method == "POST" else f"{self._path}/{PREFIX}{key}"

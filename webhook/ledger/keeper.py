@@ -77,7 +77,8 @@ class Rhythm:
     one_round: float = 60.0
     """The longest that one ledger may take."""
     idle: float = 600.0
-    """After this long without entries the ledger of a namespace is removed; the next pod begins it anew."""
+    """After this long without a change a ledger is removed whose quota is no more, or that of a namespace without
+    entries, which the next pod begins anew."""
 
 
 class Keeper:
@@ -102,7 +103,7 @@ class Keeper:
         self._begin = begin
         self._listener = listener
         self._rounds = _Rounds()
-        self._complaint = ""
+        self._complaints: dict[str, str] = {}
         self._reconciled: float | None = None
         self._news = Event()
         self._stop = Event()
@@ -155,9 +156,9 @@ class Keeper:
             complaint = str(error)
         except Exception as error:  # noqa: BLE001  # a bug met in one round must not end all later ones
             complaint, bug = repr(error), error
-        if complaint and complaint != self._complaint:
+        if complaint and complaint != self._complaints.get(work.__name__):
             _log.error("ledgers of quotas: %s", complaint, exc_info=bug)
-        self._complaint = complaint
+        self._complaints[work.__name__] = complaint
 
     def strike_gone(self) -> None:
         """Strike the entries of pods that are known to be gone."""
@@ -175,7 +176,8 @@ class Keeper:
             self._ledgers.of(key).show(found.get(key), before.get(key))
         begun, is_complete = self._clock(), self._pods.is_known()
         seen = _by_namespace(self._pods.seen()) if is_complete else {}
-        quotas = self._all_quotas(seen.keys(), found.keys())
+        in_want = [key for key, ledger in self._ledgers.known.items() if ledger.is_in_want]
+        quotas = self._all_quotas(seen.keys(), [*found, *in_want])
         for quota in quotas.values():
             pods = [pod for name, found_there in seen.items() if quota.covers(name) for pod in found_there]
             is_complete = self._reconcile(quota, pods) and is_complete
@@ -208,7 +210,7 @@ class Keeper:
         """Correct one ledger; whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = {pod.uid: demand for pod in seen if (demand := demand_of(pod.pod, pod.namespace, quota.counting))}
-        if ledger.held is None and quota.scope is Scope.NAMESPACE and not demands:
+        if ledger.held is None and quota.scope is Scope.NAMESPACE and not demands and not ledger.is_in_want:
             return True  # its first pod begins it
         try:
             self._correct(ledger, quota, demands)
@@ -276,8 +278,8 @@ class Keeper:
                 since = now
             idle[key] = (held.version, since)
             is_idle = not held.book.entries and key.startswith(f"{Scope.NAMESPACE}.")
-            is_old = now - since > self._rhythm.idle
-            if (key not in quotas and self._quotas.are_settled) or (is_idle and is_old):
+            is_orphaned = key not in quotas and self._quotas.are_settled  # or of a quota that only others know of yet
+            if (is_idle or is_orphaned) and now - since > self._rhythm.idle:
                 self._remove(key, held)
 
     def _remove(self, key: str, held: Held) -> None:

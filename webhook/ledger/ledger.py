@@ -16,13 +16,15 @@ from webhook.ledger.book import Book
 from webhook.ledger.queue import SharedWrites
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError, Pods, Store
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Observer, Unanswered, Unobserved, Verdict
-from webhook.quota.amounts import amounts, excesses, used
+from webhook.quota.amounts import excesses, used
 from webhook.quota.demand import demand_of
 from webhook.quota.quota import Demand, Limit, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
 
 Clock = Callable[[], float]
+
+_LATE = "the ledger did not answer in time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Reservation:
 
 @dataclass(slots=True)
 class Correction:
-    """What a reconciliation found: entries to add and to strike, and the namespaces that the book covers from now on.
+    """What a reconciliation found: entries to add and to strike, and which namespaces the book still has to cover.
 
     `is_done` is False until it has been written.
     """
@@ -104,13 +106,18 @@ class Ledger:
         """The book as last read or written here; None where it was never, or there was none."""
         return self._held
 
+    @property
+    def is_in_want(self) -> bool:
+        """Whether the last claim was not answered, which may be so because its pods take too long to be listed."""
+        return self._failed_at > -float("inf")
+
     def reserve(self, reservation: Reservation) -> Verdict:
         """Enter a pod, and say whether it may be admitted."""
         begun = self._clock()
         if begun - self._failed_at < self._timing.after_fault:
             reservation.deadline = min(reservation.deadline, begun + self._timing.hurry)
         self._writes.pass_through(reservation, max(0.0, reservation.deadline - begun))
-        verdict = reservation.verdict or Unanswered("the ledger did not answer in time")
+        verdict = reservation.verdict or Unanswered(_LATE)
         self._observer.reserved(self.key, self._clock() - begun)
         if isinstance(verdict, Unanswered):
             self._failed_at = self._clock()
@@ -154,7 +161,8 @@ class Ledger:
     def _settle(self, batch: Sequence[Reservation | Correction]) -> None:
         reservations = [one for one in batch if isinstance(one, Reservation)]
         corrections = [one for one in batch if isinstance(one, Correction)]
-        state = _Attempts(is_read_due=self._expects_company)
+        is_dry_run = any(one.is_dry_run for one in reservations)  # which no write shows to go by an old book
+        state = _Attempts(is_read_due=self._expects_company or is_dry_run)
         while self._in_time(reservations, corrections):
             try:
                 if self._attempt(reservations, corrections, state):
@@ -172,7 +180,9 @@ class Ledger:
                 self._pause(state)
         for reservation in reservations:
             if reservation.verdict is None:
-                reservation.verdict = Unanswered(state.fault or "too many wrote at the same time")
+                reservation.verdict = Unanswered(
+                    state.fault or ("too many wrote at the same time" if state.pauses else _LATE)
+                )
 
     def _attempt(
         self, reservations: Sequence[Reservation], corrections: Sequence[Correction], state: "_Attempts"
@@ -187,8 +197,8 @@ class Ledger:
         for reservation in reservations:
             self._prepared(reservation.claim.quota, deadline)
         held = self._held
-        if held is None:  # nothing but corrections of what is no longer there
-            return True
+        if held is None:  # corrections of what is no longer there; to reservations it has happened just now
+            return not reservations
         book = held.book.changed({}, state.ghosts)
         for correction in corrections:
             book = _corrected(book, correction)
@@ -220,10 +230,13 @@ class Ledger:
     # The store
 
     def _seconds(self, deadline: float) -> float:
+        return min(self._left(deadline), self._timing.one_call)
+
+    def _left(self, deadline: float) -> float:
         left = deadline - self._clock()
         if left <= 0:
-            raise LedgerError("the ledger did not answer in time")
-        return min(left, self._timing.one_call)
+            raise LedgerError(_LATE)
+        return left
 
     def _read(self, deadline: float) -> None:
         """Bring `held` up to date; the same object stays where nothing has changed."""
@@ -301,7 +314,7 @@ class Ledger:
             return known
         self._looked_up_at = now
         try:
-            return known | self.vanished(book, book.namespaces, deadline)
+            return known | self.vanished(book, book.namespaces, min(deadline, now + self._timing.one_call))
         except LedgerError as error:
             _log.warning("quota %s: pods could not be listed before a refusal: %s", self.key, error)
             return known
@@ -317,7 +330,7 @@ class Ledger:
         suspects = [u for u in candidates if self._was_stored(u) or self.outlasted(u, since)]
         if not suspects:
             return frozenset()
-        live = self._pods.live_now(namespaces, self._seconds(deadline))
+        live = self._pods.live_now(namespaces, self._left(deadline))
         self._observer.looked_up(self._clock() - since)
         return frozenset(uid for uid in suspects if uid not in live)
 
@@ -359,7 +372,7 @@ class _Plan:
         if not reservation.is_dry_run and (not over or not claim.enforced):
             self._entered[reservation.uid] = claim.demand
             for quota, sums in self._used:
-                for limit, amount in amounts(claim.demand, quota).items():
+                for limit, amount in used({claim.demand: 1}, quota).items():
                     sums[limit] += amount
 
     def _used_of(self, quota: Quota) -> dict[Limit, Fraction]:
@@ -367,7 +380,7 @@ class _Plan:
         for known, sums in self._used:
             if known is quota:
                 return sums
-        sums = dict(used(self._book.counts, quota))
+        sums = used((self.book() if self._entered else self._book).counts, quota)
         self._used.append((quota, sums))
         return sums
 
@@ -377,8 +390,10 @@ class _Plan:
 
 
 def _deadlines(reservations: Sequence[Reservation], corrections: Sequence[Correction]) -> list[float]:
-    return [*(one.deadline for one in reservations), *(one.deadline for one in corrections)]
+    """How long a batch may last: nobody who waits for an answer waits longer because of a correction."""
+    return [one.deadline for one in (reservations or corrections)]
 
 
 def _corrected(book: Book, correction: Correction) -> Book:
-    return book.changed(correction.entered, correction.struck - correction.entered.keys(), correction.patterns)
+    patterns = None if correction.patterns is None else book.patterns & correction.patterns
+    return book.changed(correction.entered, correction.struck - correction.entered.keys(), patterns)

@@ -1,0 +1,207 @@
+"""Ledgers whose surroundings tests hold in their hands: the clock, the store, the pods, and who is told."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from uuid import UUID
+
+from tests.ledger.small_cluster import LateView, Truth
+from webhook.ledger.book import Book
+from webhook.ledger.ledger import Means, Reservation, Timing
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.memory import MemoryStore
+from webhook.ledger.store import Held, LedgerError, SeenPod
+from webhook.ledger.verdicts import Claim, Verdict
+from webhook.quota.quota import Demand, Limit, Measure, Quota, Scope
+
+IN_FLIGHT = 90.0
+SECONDS = 5.0
+"""What a reservation may take, unless a test says otherwise."""
+PATIENCE = 10.0
+"""Seconds after which a test gives up; nothing that works takes so long."""
+
+
+def gpus(hard: int) -> Limit:
+    """So many GPUs of every kind."""
+    return Limit(Measure.GPUS, "", Fraction(hard))
+
+
+def of_namespace(hard: int, namespace: str = "vision") -> Quota:
+    """The quota of one namespace."""
+    return Quota(Scope.NAMESPACE, namespace, (namespace,), (gpus(hard),))
+
+
+def pot(hard: int, *patterns: str, name: str = "shared") -> Quota:
+    """A quota that these namespaces share."""
+    return Quota(Scope.POT, name, patterns, (gpus(hard),))
+
+
+def uid(number: int) -> bytes:
+    """The uid of a pod, as `small_cluster.seen_pod` gives it."""
+    return UUID(int=number).bytes
+
+
+def demand(count: int = 1, namespace: str = "vision") -> Demand:
+    """So many GPUs."""
+    return Demand(namespace, (("nvidia.com/gpu", count),))
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Return as soon as it holds; AssertionError where that never happens."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.001)
+
+
+def at_once(*works: Callable[[], object]) -> list[threading.Thread]:
+    """A started thread for each, which none of them outlives."""
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def joined(threads: Iterable[threading.Thread]) -> None:
+    """Return when all have ended."""
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+class Clock:
+    """A monotonic clock that moves when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Told:
+    """`webhook.ledger.verdicts.Observer` that counts what it is told."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def reserved(self, key: str, seconds: float) -> None:  # noqa: ARG002  # the protocol
+        self.counts[f"reserved {key}"] += 1
+
+    def looked_up(self, seconds: float) -> None:  # noqa: ARG002  # as above
+        self.counts["looked up"] += 1
+
+    def conflicted(self, key: str) -> None:
+        self.counts[f"conflicted {key}"] += 1
+
+    def failed(self, key: str) -> None:
+        self.counts[f"failed {key}"] += 1
+
+    def refused(self, key: str) -> None:
+        self.counts[f"refused {key}"] += 1
+
+
+class Watched(MemoryStore):
+    """A store that notes its calls. `before` is called first; the LedgerErrors in `faults` then end one call each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.faults: list[LedgerError] = []
+        self.before: Callable[[str], None] = lambda _: None
+
+    def _called(self, call: str) -> None:
+        self.calls.append(call)
+        self.before(call)
+        if self.faults:
+            raise self.faults.pop(0)
+
+    def read(self, key: str, seconds: float) -> Held | None:
+        self._called(f"read {key}")
+        return super().read(key, seconds)
+
+    def read_all(self, seconds: float) -> dict[str, Held]:
+        self._called("read all")
+        return super().read_all(seconds)
+
+    def create(self, key: str, book: Book, seconds: float) -> Held:
+        self._called(f"create {key}")
+        return super().create(key, book, seconds)
+
+    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+        self._called(f"replace {key}")
+        return super().replace(key, book, over, seconds)
+
+    def remove(self, key: str, over: Held, seconds: float) -> None:
+        self._called(f"remove {key}")
+        super().remove(key, over, seconds)
+
+
+class View(LateView):
+    """What a replica knows of pods; it notes its lists, `before_list` is called first, `fault` ends each."""
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        self.lists: list[str] = []
+        self.seconds: list[float] = []
+        """What each list of uids might take."""
+        self.fault: LedgerError | None = None
+        self.before_list: Callable[[], None] = lambda: None
+        self.known = True
+
+    def is_known(self) -> bool:
+        return self.known
+
+    def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
+        self.seconds.append(seconds)
+        self._listed("live", namespaces)
+        return super().live_now(namespaces, seconds)
+
+    def list_now(self, patterns: Collection[str], seconds: float) -> list[SeenPod]:
+        self._listed("all", patterns)
+        return super().list_now(patterns, seconds)
+
+    def _listed(self, what: str, names: Iterable[str]) -> None:
+        self.lists.append(f"{what} {','.join(sorted(names))}")
+        self.before_list()
+        if self.fault is not None:
+            raise self.fault
+
+
+@dataclass
+class Replica:
+    """The ledgers of one replica. Several of them share what is stored, and the clock."""
+
+    truth: Truth = field(default_factory=Truth)
+    store: Watched = field(default_factory=Watched)
+    clock: Clock = field(default_factory=Clock)
+    timing: Timing = field(default_factory=lambda: Timing(in_flight=IN_FLIGHT, first_pause=0.0))
+
+    def __post_init__(self) -> None:
+        self.view = View(self.truth)
+        self.told = Told()
+        self.ledgers = Ledgers(Means(self.store, self.view, self.timing, self.told, self.clock))
+
+    def another(self) -> "Replica":
+        """One more replica of the same cluster."""
+        return Replica(self.truth, self.store, self.clock, self.timing)
+
+    def ask(self, pod: int, *claims: Claim, is_dry_run: bool = False) -> tuple[Verdict, ...]:
+        """Have a pod entered."""
+        return self.ledgers.reserve(uid(pod), claims, self.clock() + SECONDS, is_dry_run=is_dry_run)
+
+    def enter(self, pod: int, quota: Quota, count: int = 1, *, enforced: bool = True) -> Verdict:
+        """Have a pod of the first namespace of a quota entered there."""
+        return self.ask(pod, Claim(quota, demand(count, quota.patterns[0]), enforced))[0]
+
+    def reservation(self, pod: int, quota: Quota, count: int = 1) -> Reservation:
+        """The same as a value, not yet asked."""
+        return Reservation(uid(pod), Claim(quota, demand(count, quota.patterns[0])), self.clock() + SECONDS)
+
+    def entered(self, quota: Quota) -> set[int]:
+        """The pods that stand in the book of a quota, as it is stored."""
+        held = MemoryStore.read(self.store, quota.key, SECONDS)
+        return set() if held is None else {UUID(bytes=one).int for one in held.book.entries}

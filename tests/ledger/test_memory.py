@@ -1,0 +1,15 @@
+"""Ledgers in memory keep every promise of a store."""
+
+import pytest
+
+from tests.ledger.store_contract import StoreContract
+from webhook.ledger.memory import MemoryStore
+
+
+class TestMemoryStore(StoreContract):
+    """All promises."""
+
+    @pytest.fixture
+    def store(self) -> MemoryStore:
+        """An empty one."""
+        return MemoryStore()
