@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import shipped
-from tests.replicas import POLICY, Replica
+from tests.replicas import POLICY, FactsInAnyState, Replica
 from tests.reviews import (
     FACTS,
     INJECTING,
@@ -30,14 +30,30 @@ from tests.reviews import (
 from tests.reviews import review as admission_review
 from webhook import engine
 from webhook.admission import phases
+from webhook.admission.metrics import Metrics
+from webhook.admission.quota_desk import QuotaDesk, QuotaParts
+from webhook.admission.quotas import Patience
+from webhook.admission.review import Answer
+from webhook.admission.service import Service
 from webhook.audit.documents import Document
 from webhook.audit.simulate import review
 from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.static_pods import StaticPods
+from webhook.ledger.memory import MemoryStore
 from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.store import PolicyStore
 
 ROOT = Path(__file__).parent.parent
+QUOTA = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: team}
+spec:
+  rules:
+    gpuQuota: {mode: enforce, gpus: 4}
+"""
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
 EXPOSED = env("NVIDIA_VISIBLE_DEVICES", "all")
 
@@ -84,12 +100,14 @@ def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> 
         replica.ask("/mutate", {"metadata": {"name": "team"}, "spec": {"rules": {}}}, kind=kind)
     assert replica.store.check() is False
     assert replica.store.current is before
-    readable = {name for rule in shipped().one("ClusterRole")["rules"] for name in rule["resources"]}
+    readable = {name for rule in shipped().one("ClusterRole", "gpu-policy")["rules"] for name in rule["resources"]}
     assert readable == {
         "nodes",
         "runtimeclasses",
         "mutatingwebhookconfigurations",
         "validatingwebhookconfigurations",
+        "pods",  # which are counted
+        "gpuquotas",  # in which is written what was counted; no answer depends on it
     }
 
 
@@ -253,19 +271,44 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
     assert not [key for key in keys if any(word in key.lower() for word in words)]
 
 
-def test_A8_the_webhook_may_read_no_object_of_a_tenant_and_write_only_what_is_its_own() -> None:
-    """Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted."""
+def test_A8_the_webhook_may_read_of_tenants_only_their_pods_and_write_only_what_is_its_own() -> None:
+    """Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted, and the
+    ConfigMaps in which quotas are kept.
+    """
     objects = shipped()
-    for rule in objects.one("ClusterRole")["rules"]:
-        if rule["resources"] not in (["nodes"], ["runtimeclasses"]):
-            assert rule["resourceNames"] == ["gpu-policy"]
-            assert set(rule["verbs"]) == {"get", "update"}
-        else:
-            assert set(rule["verbs"]) == {"list", "watch"}
-    named, creating = objects.one("Role")["rules"]
-    assert (named["resourceNames"], named["verbs"]) == (["gpu-policy-tls"], ["get", "update"])
-    assert (creating["resources"], creating["verbs"]) == (["secrets"], ["create"])
+    rules = objects.one("ClusterRole", "gpu-policy")["rules"]
+    rights = {name: (set(rule["verbs"]), rule.get("resourceNames")) for rule in rules for name in rule["resources"]}
+    assert rights == {
+        "nodes": ({"list", "watch"}, None),
+        "runtimeclasses": ({"list", "watch"}, None),
+        "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
+        "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
+        "pods": ({"get", "list", "watch"}, None),
+        "gpuquotas": ({"get", "list", "watch", "create", "update", "delete"}, None),
+    }
+    assert {name for rule in rules for name in rule["apiGroups"] if "gpuquotas" in rule["resources"]} == {
+        "gpupolicy.dev"
+    }
+    own = objects.one("Role")
+    assert own["metadata"]["namespace"] == "gpu-policy"
+    assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in own["rules"]] == [
+        (["secrets"], ["gpu-policy-tls"], ["get", "update"]),
+        (["secrets"], None, ["create"]),
+        (["configmaps"], None, ["get", "list", "create", "update", "delete"]),
+    ]
     assert len(objects.of("RoleBinding") + objects.of("ClusterRoleBinding")) == 2
+
+
+def test_A8_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
+    viewing = shipped().one("ClusterRole", "gpu-policy-view")
+    assert {label for label in viewing["metadata"]["labels"] if "aggregate-to" in label} == {
+        "rbac.authorization.k8s.io/aggregate-to-view"
+    }
+    (rule,) = viewing["rules"]
+    assert (rule["apiGroups"], rule["resources"]) == (["gpupolicy.dev"], ["gpuquotas"])
+    assert set(rule["verbs"]) == {"get", "list", "watch"}
+    (definition,) = shipped().of("CustomResourceDefinition")
+    assert (definition["spec"]["names"]["plural"], definition["spec"]["scope"]) == ("gpuquotas", "Namespaced")
 
 
 # A9: messages show what belongs to other tenants.
@@ -500,4 +543,33 @@ def test_A34_a_generated_name_is_no_obstacle() -> None:
 
 def test_A34_a_dry_run_gets_the_answer_that_the_real_run_would_get() -> None:
     assert mutate(pod(2), dryRun=True).answer == mutate(pod(2)).answer
-    assert {entry["sideEffects"] for entry in shipped().entries} == {"None"}
+    assert validate(pod(9), dryRun=True).answer == validate(pod(9)).answer
+
+
+@pytest.mark.parametrize("gpus", [2, 3], ids=["fits into the quota", "does not"])
+def test_A34_a_dry_run_is_judged_by_quotas_and_enters_nothing(gpus: int, tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text(QUOTA)
+    policies, metrics, store = PolicyStore(tmp_path), Metrics(), MemoryStore()
+    running = StaticPods([pod(2, name="running")])
+    desk = QuotaDesk(QuotaParts(store, running), policies, metrics)
+    service = Service(policies, FactsInAnyState(), metrics, ledgers=desk)
+
+    def answer(*, is_dry_run: bool) -> Answer:
+        raw = pod(gpus, uid="705ab4f5-6393-11e8-b7cc-42010a800001")
+        return service.validate(request(raw, dryRun=is_dry_run), FACTS, Patience()).answer
+
+    tried = answer(is_dry_run=True)
+    assert store.read_all(1) == {}
+    assert answer(is_dry_run=False) == tried
+    assert tried.is_allowed == (gpus == 2)
+    (held,) = store.read_all(1).values()
+    assert len(held.book.entries) == 1 + tried.is_allowed
+
+
+def test_A34_the_configurations_say_that_dry_runs_leave_nothing_and_other_requests_only_of_one_phase() -> None:
+    """The validating phase enters pods in ledgers; the other one, and what pods are made of, change nothing."""
+    effects = {entry["name"]: entry["sideEffects"] for entry in shipped().entries}
+    assert {name for name, effect in effects.items() if effect == "NoneOnDryRun"} == {
+        name for name in effects if name.startswith("validate.")
+    }
+    assert set(effects.values()) == {"None", "NoneOnDryRun"}

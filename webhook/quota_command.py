@@ -87,5 +87,9 @@ def _nothing(namespace: str | None, *, is_counted: bool) -> str:
     where = "any namespace" if namespace is None else f"namespace {namespace}"
     if is_counted:
         return f"No quota of GPUs limits {where}. The rule gpuQuota of a policy sets one, or a pot in _quotas.yaml."
-    more = "gpu-policy doctor tells whether something is wrong." if namespace is None else "Is that its name?"
-    return f"No quota of GPUs is shown in {where}. {more}"
+    if namespace is None:
+        return f"No quota of GPUs is shown in {where}. gpu-policy doctor tells whether something is wrong."
+    return (
+        f"No quota of GPUs is shown in {where}. Is that its name? One that a glob or _default.yaml sets is shown "
+        "while there are GPU pods."
+    )

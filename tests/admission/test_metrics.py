@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -10,6 +11,9 @@ from tests.reviews import FACTS, pod, policies, request, workload
 from webhook.admission import phases
 from webhook.admission.metrics import LATENCY_BUCKETS, REASONS, Metrics
 from webhook.admission.phases import UNCONCERNED
+from webhook.admission.quota_metrics import MOST_QUOTAS, QuotaMetrics
+from webhook.ledger.keeper import Usage
+from webhook.quota.quota import Limit, Measure, Quota, Scope
 from webhook.rules import RULES
 
 LABELS = {
@@ -36,6 +40,16 @@ LABELS = {
     "gpu_policy_images_known": set(),
     "gpu_policy_images_pending": set(),
     "gpu_policy_image_results_shared": set(),
+    "gpu_policy_quota_used": {"quota", "limit"},
+    "gpu_policy_quota_hard": {"quota", "limit"},
+    "gpu_policy_quota_entries": {"quota"},
+    "gpu_policy_quota_refused_total": {"quota"},
+    "gpu_policy_quota_ledger_duration_seconds_bucket": {"operation", "le"},
+    "gpu_policy_quota_ledger_duration_seconds_count": {"operation"},
+    "gpu_policy_quota_ledger_duration_seconds_sum": {"operation"},
+    "gpu_policy_quota_conflicts_total": {"quota"},
+    "gpu_policy_quota_ledger_failures_total": {"quota"},
+    "gpu_policy_quota_reconcile_age_seconds": set(),
 }
 PROCESS = {
     "process_cpu_seconds_total",
@@ -45,8 +59,9 @@ PROCESS = {
     "process_start_time_seconds",
     "process_virtual_memory_bytes",
 }
-MOST_SERIES = 200
-"""Without namespaces, of which there are three times as many as have series of their own, and _other."""
+MOST_SERIES = 250
+"""Without namespaces, of which there are three times as many as have series of their own, and _other; and without
+quotas, which the platform makes."""
 NAMESPACE_SERIES = 200
 
 
@@ -76,8 +91,47 @@ def test_A28_the_number_of_series_is_bounded_whatever_is_thrown_at_a_replica() -
     assert len(of_namespaces) <= 3 * (NAMESPACE_SERIES + 1)
     assert len(shown) - len(of_namespaces) <= MOST_SERIES
     assert not [sample for sample in shown if any("pod-" in value for value in sample.labels.values())]
-    buckets = [sample for sample in shown if sample.name.endswith("_bucket") and sample.labels["phase"] == "mutate"]
+    buckets = [sample for sample in shown if sample.labels.get("phase") == "mutate" and "le" in sample.labels]
     assert len(buckets) == len(LATENCY_BUCKETS) + 1 <= 10
+
+
+def test_quotas_beyond_the_bound_are_counted_together() -> None:
+    metrics = Metrics()
+    usage = {f"pot.{number:04}": used_up(f"{number:04}") for number in range(1000)}
+    quotas = QuotaMetrics(metrics.registry, lambda: usage)
+    for key in usage:
+        quotas.reserved(key, 0.001)
+        quotas.refused(key)
+        quotas.failed(key)
+        quotas.conflicted(key)
+    shown = samples(metrics.page())
+    for name in ("refused_total", "ledger_failures_total", "conflicts_total"):
+        found = {s.labels["quota"]: s.value for s in shown if s.name == f"gpu_policy_quota_{name}"}
+        assert found == dict.fromkeys(list(usage)[:MOST_QUOTAS], 1) | {"_other": 1000 - MOST_QUOTAS}
+    for name in ("used", "hard", "entries"):
+        assert len([s for s in shown if s.name == f"gpu_policy_quota_{name}"]) == MOST_QUOTAS
+
+
+def used_up(name: str) -> Usage:
+    """A pot in which nothing is free."""
+    limit = Limit(Measure.GPUS, "", Fraction(2))
+    return Usage(Quota(Scope.POT, name, ("*",), (limit,)), {limit: Fraction(2)}, entries=2)
+
+
+def test_what_a_quota_allows_and_uses_is_shown_by_limit_in_numbers() -> None:
+    value = counted().registry.get_sample_value
+    for limit, hard in (("gpus", 8), ("model:H100", 4)):
+        labels = {"quota": "namespace.team-one", "limit": limit}
+        assert value("gpu_policy_quota_hard", labels) == hard
+        assert value("gpu_policy_quota_used", labels) == 17 / 7
+    assert value("gpu_policy_quota_entries", {"quota": "namespace.team-one"}) == 3
+
+
+def test_what_befell_a_quota_is_shown_as_zero_once_it_was_asked_for_the_first_time() -> None:
+    metrics = Metrics()
+    QuotaMetrics(metrics.registry, dict).reserved("pot.a", 0.001)
+    for name in ("refused", "ledger_failures", "conflicts"):
+        assert metrics.registry.get_sample_value(f"gpu_policy_quota_{name}_total", {"quota": "pot.a"}) == 0
 
 
 def test_namespaces_beyond_the_bound_are_counted_together() -> None:

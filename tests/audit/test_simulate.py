@@ -1,14 +1,17 @@
 """A review answers for an object what both phases of the webhook would, and where it was read."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 
+from tests.ledger.small_cluster import seen_pod
 from tests.reviews import (
     FACTS,
     INJECTING,
+    NAMESPACE,
     WORKLOADS,
     against,
     env,
@@ -24,6 +27,7 @@ from tests.strategies import broken_pods, checked, pods
 from webhook.admission import phases
 from webhook.audit.documents import Document, DocumentError, read_text
 from webhook.audit.simulate import Item, ReviewList, review
+from webhook.ledger.store import SeenPod
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
 
@@ -239,3 +243,81 @@ def test_operator_pods_that_see_every_gpu_on_purpose_stay_untouched_where_their_
     assert not only(raw).is_allowed
     item = only(raw, using=PolicySet.of(policy(INJECTING), {"team": policy({}, name="gpu-operator")}))
     assert (item.is_allowed, item.findings, item.patch) == (True, (), ())
+
+
+# Quotas.
+
+
+def limited(**settings: Any) -> PolicySet:
+    """The namespace of the tests may use 4 GPUs, unless `settings` say otherwise."""
+    return PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4, **settings}}, name=NAMESPACE)})
+
+
+def allowed(*objects: Any, using: PolicySet, running: Sequence[SeenPod] = ()) -> list[bool]:
+    """Which of the objects of one file are allowed."""
+    documents = [Document("f", number, number, obj) for number, obj in enumerate(objects, start=1)]
+    return [item.is_allowed for item in review(documents, "default", against(using, pods=running)).items]
+
+
+def test_pods_of_one_file_are_added_up() -> None:
+    assert allowed(*(pod(gpus, name=f"p{gpus}") for gpus in (3, 2, 1)), using=limited()) == [True, False, True]
+
+
+def test_pods_of_other_namespaces_are_not() -> None:
+    objects = [pod(3, name="one"), pod(3, name="two", namespace="other"), pod(1, name="three")]
+    assert allowed(*objects, using=limited()) == [True, True, True]
+
+
+def test_pods_that_run_already_count() -> None:
+    running = [seen_pod(1, NAMESPACE, 2), seen_pod(2, "other", 8)]
+    assert allowed(pod(2), pod(1), using=limited(), running=running) == [True, False]
+
+
+def test_a_refusal_says_how_much_is_used_and_by_whom() -> None:
+    documents = [Document("f", 1, 1, pod(4))]
+    (item,) = review(documents, "default", against(limited(), pods=[seen_pod(1, NAMESPACE, 2)])).items
+    assert [str(finding) for finding in item.findings] == [
+        f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': asks 4, used 2 of 4 (2 free); largest: pod-1 2; free some "
+        "or ask for 2."
+    ]
+
+
+def test_a_pod_that_is_refused_for_something_else_uses_nothing() -> None:
+    using = PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4}, "gpuLimits": {"maxPerPod": 2}})})
+    assert allowed(pod(3), pod(2), pod(2), using=using) == [False, True, True]
+
+
+@pytest.mark.parametrize(("mode", "is_allowed"), [("enforce", False), ("warn", True), ("audit", True)])
+def test_a_quota_refuses_only_where_it_is_enforced(mode: str, is_allowed: bool) -> None:
+    assert allowed(pod(3), pod(2), pod(1), using=limited(mode=mode)) == [True, is_allowed, True]
+
+
+def test_a_pod_counts_against_the_model_that_is_injected() -> None:
+    required = [{"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4"]}]
+    rules = {"gpuQuota": {"byModel": {"H100": 0, "T4": 4}}, "nodeAffinity": {"required": required}}
+    using = PolicySet.of(policy({}), {NAMESPACE: policy(rules, name=NAMESPACE)})
+    assert allowed(pod(3), pod(2), using=using) == [True, False]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"])
+def test_a_workload_whose_replicas_do_not_fit_is_allowed_and_warned_of(kind: str) -> None:
+    raw = workload(kind, pod(2))
+    raw["spec"]["replicas"] = 3
+    item = only(raw, using=limited())
+    (warning,) = item.warnings
+    assert item.is_allowed
+    assert warning.startswith(f"gpuQuota: spec: its 3 pods ask for 6 GPUs together; GPU quota '{NAMESPACE}' allows 4")
+    raw["spec"]["replicas"] = 2
+    assert only(raw, using=limited()).findings == ()
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_workload_uses_nothing_of_a_quota_and_is_refused_where_none_of_its_pods_would_fit(kind: str) -> None:
+    assert allowed(workload(kind, pod(4)), workload(kind, pod(4)), pod(4), using=limited()) == [True, True, True]
+    assert allowed(workload(kind, pod(5)), using=limited()) == [False]
+
+
+def test_a_pod_that_was_taken_from_the_cluster_is_not_counted_again() -> None:
+    again = pod(3, name="pod-1", uid="00000000-0000-0000-0000-000000000001")
+    running = [seen_pod(1, NAMESPACE, 3)]
+    assert allowed(again, pod(1), pod(1), using=limited(), running=running) == [True, True, False]

@@ -18,6 +18,7 @@ from typing import Any
 
 from tests.benchmarks.cluster import DEFAULT
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
 from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.quota_site import QuotaSite
@@ -42,8 +43,7 @@ def main() -> None:
             stack.callback(plane.stop)
             plane.start()
             print(f"Kubernetes {plane.version[0]}.{plane.version[1]}, replicas: {replicas}", flush=True)
-            stack.enter_context(_site(plane, directory, replicas))
-            _table(plane)
+            _table(stack.enter_context(_site(plane, directory, replicas)))
 
 
 def _site(plane: ControlPlane, directory: Path, replicas: int) -> QuotaSite:
@@ -66,16 +66,16 @@ def _site(plane: ControlPlane, directory: Path, replicas: int) -> QuotaSite:
     return QuotaSite(installation, directory, policies, in_flight_seconds=90, size=replicas, proxied=0)
 
 
-def _table(plane: ControlPlane) -> None:
+def _table(site: QuotaSite) -> None:
     titles = ("creators", "limited by", "pods/s", "p50 ms", "p99 ms", "p50 ratio", "p99 ratio", "errors")
     print("".join(f"{title:>14}" for title in titles))
     for name in CASES:
-        _load(plane, name, WORKERS[-1])  # connections and caches as in a cluster that has been at it for a while
+        _load(site, name, WORKERS[-1])  # connections and caches as in a cluster that has been at it for a while
     for workers in WORKERS:
         samples: dict[str, list[dict[str, Any]]] = {name: [] for name in CASES}
         for _ in range(ROUNDS):
             for name in CASES:
-                samples[name].append(_load(plane, name, workers))
+                samples[name].append(_load(site, name, workers))
         middle = {
             name: {key: statistics.median(sample[key] for sample in taken) for key in taken[0]}
             for name, taken in samples.items()
@@ -92,8 +92,9 @@ def _table(plane: ControlPlane) -> None:
         print(f"{'':>14}gpuQuota has {beside[0]} the p50 and {beside[1]} the p99 of ResourceQuota", flush=True)
 
 
-def _load(plane: ControlPlane, namespace: str, workers: int) -> dict[str, Any]:
+def _load(site: QuotaSite, namespace: str, workers: int) -> dict[str, Any]:
     """Create pods for SECONDS, then have the namespace empty and its ledger too."""
+    plane = site.plane
     url = f"{plane.url}/api/v1/namespaces/{namespace}/pods"
     script = ["-s", str(HERE / "create.lua"), url, "--", str(HERE / "pod.json"), namespace, plane.token]
     command = ["wrk", "-t1", f"-c{workers}", f"-d{SECONDS}s", "--timeout", "30s", *script]
@@ -101,6 +102,7 @@ def _load(plane: ControlPlane, namespace: str, workers: int) -> dict[str, Any]:
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     result["rate"] = result["requests"] / result["seconds"]
     plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
+    eventually(lambda: not site.entered(f"namespace.{namespace}"))
     time.sleep(1)
     return result
 

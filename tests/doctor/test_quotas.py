@@ -15,7 +15,7 @@ from webhook.doctor.cluster import Cluster, UnavailableError
 from webhook.doctor.finding import Finding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.workload import Workload
-from webhook.installation import ledgers
+from webhook.ledger import content
 from webhook.ledger.book import Book
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
@@ -48,7 +48,7 @@ class Holding(Cluster):
         return self._found.get(path)
 
     def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
-        assert dict(query) == ({"labelSelector": f"{ledgers.LABEL}=true"} if path == LEDGERS else {})
+        assert dict(query) == ({"labelSelector": f"{content.LABEL}=true"} if path == LEDGERS else {})
         if path not in self._found:
             raise UnavailableError(f"the API server does not know {path}")
         yield from self._found[path]
@@ -59,7 +59,7 @@ def policies(files: dict[str, str]) -> PolicySet:
 
 
 def ledger(text: str) -> dict[str, Any]:
-    return {"metadata": {"name": f"{ledgers.PREFIX}pot.a"}, "data": {ledgers.DATA: text}}
+    return {"metadata": {"name": f"{content.PREFIX}pot.a"}, "data": {content.DATA: text}}
 
 
 def well() -> dict[str, Any]:
@@ -104,6 +104,14 @@ def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
     assert said({GROUP: KNOWN, LEDGERS: [], QUEUES: {}}, NO_QUOTA) == [Finding(Status.OK, "0 ledgers, 0 entries")]
 
 
+def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
+    demand = Demand("team-vision", (("nvidia.com/gpu", 1),))
+    large = Book({n.to_bytes(16): demand for n in range(30_000)}, frozenset({"team-vision"}))
+    packed = {"metadata": {"name": f"{content.PREFIX}pot.a"}, **content.content(large)}
+    assert "data" not in packed
+    assert said(well() | {LEDGERS: [packed]}) == [Finding(Status.OK, "1 ledger, 30000 entries")]
+
+
 @pytest.mark.parametrize(
     ("changed", "status", "found", "remedy"),
     [
@@ -124,15 +132,15 @@ def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
         pytest.param(
             {LEDGERS: [ledger("hello")]},
             Status.PROBLEM,
-            "the ledger gpu-quota.pot.a cannot be read: Expecting value",
+            "the ledger gpu-quota.pot.a cannot be read: unexpected character",
             "kubectl delete configmap -n gpu-policy gpu-quota.pot.a",
             id="a ledger that is no JSON",
         ),
         pytest.param(
             {LEDGERS: [{"metadata": {"name": "gpu-quota.pot.a"}}]},
             Status.PROBLEM,
-            "the ledger gpu-quota.pot.a cannot be read",
-            "it is written anew from the running pods",
+            "the ledger gpu-quota.pot.a cannot be read: found neither data[book.json] nor binaryData[book.json.gz]",
+            "it is written anew from the pods that there are",
             id="an empty ledger",
         ),
         pytest.param(

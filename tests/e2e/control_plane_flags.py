@@ -18,10 +18,10 @@ rules:
 """
 
 CONTROLLERS = (
-    "cronjob,daemonset,deployment,disruption,garbagecollector,job,namespace,replicaset,replicationcontroller,"
-    "resourcequota,statefulset"
+    "clusterrole-aggregation,cronjob,daemonset,deployment,disruption,garbagecollector,job,namespace,replicaset,"
+    "replicationcontroller,resourcequota,statefulset"
 )
-"""What turns workloads into pods and keeps the books; names that every version knows."""
+"""What turns workloads into pods, keeps the books and adds up roles; names that every version knows."""
 
 
 def etcd(directory: Path, port: int, peer_port: int) -> list[str]:

@@ -1,5 +1,6 @@
 """What storms are about: quotas of each kind, pods of every sort that counts against them, and sums done by hand."""
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -7,6 +8,7 @@ from itertools import islice, product
 from typing import Any
 
 from tests.e2e.objects import pod
+from tests.e2e.quota_neighbour import LABEL
 from tests.e2e.quota_observer import Observer, PodAmount
 from tests.e2e.quota_site import QuotaSite, quota_policy, quota_pots
 from tests.e2e.quota_storm import Wish
@@ -112,13 +114,19 @@ class Contest:
         return {f"{self.key} {name}": self._here(amount) for name, amount in self.case.amounts.items()}
 
     def wishes(self, count: int) -> list[Wish]:
-        """So many pods, of each sort as many and in each namespace as many; no name comes twice."""
+        """So many pods, of each sort as many and in each namespace as many; no name comes twice.
+
+        Another webhook is asked about one in twenty.
+        """
         self._round += 1
         every = product(range(count), self.case.sorts, self.namespaces)
-        return [
+        wishes = [
             Wish(namespace, sort.pod(f"r{self._round}-{number}"))
             for number, (_, sort, namespace) in enumerate(islice(every, count))
         ]
+        for wish in random.sample(wishes, count // 20):
+            wish.manifest["metadata"]["labels"] = {LABEL: "yes"}
+        return wishes
 
     def excesses(self, observer: Observer) -> list[str]:
         """Where more was in use than allowed, at any instant."""

@@ -3,21 +3,24 @@
 import random
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from types import TracebackType
+from contextlib import ExitStack, suppress
 
 from tests.e2e.eventually import eventually
 from tests.e2e.quota_cases import Contest
+from tests.e2e.quota_neighbour import neighbour
 from tests.e2e.quota_observer import Observer
 from tests.e2e.quota_site import QuotaSite
 from tests.e2e.quota_storm import Storm
+
+DAWDLES = 2.0
+"""Seconds that another webhook takes to answer, at most."""
 
 
 class Race:
     """Rounds of storms over the same namespaces, watched from before the first one to the end of the `with` block.
 
     A create is given up by the API server after `patience` seconds, well before the replicas take entries out that
-    have no pod.
+    have no pod. Another webhook has some of the pods wait after they were entered.
     """
 
     def __init__(self, site: QuotaSite, contests: Sequence[Contest], *, patience: int) -> None:
@@ -26,17 +29,19 @@ class Race:
         self.patience = patience
         amounts = {name: amount for contest in contests for name, amount in contest.amounts.items()}
         self.observer = Observer(site.plane, amounts)
+        self._stack = ExitStack()
         self.said: list[str] = []
         """One line on each round, for the report of the tests."""
 
     def __enter__(self) -> "Race":
-        self.observer.__enter__()
+        with ExitStack() as stack:
+            stack.enter_context(neighbour(self.site.installation, self._dawdle))
+            stack.enter_context(self.observer)
+            self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.observer.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     def round(self, pods: int, *, kills: int, deletions: float) -> None:
         """Have so many pods of each contest created while replicas are killed and pods deleted, until nothing fits.
@@ -67,6 +72,10 @@ class Race:
         victim.kill()
         time.sleep(random.uniform(0, 0.5))  # noqa: S311  # no secret
         victim.begin()
+
+    def _dawdle(self, _name: str) -> str:
+        time.sleep(random.uniform(0, DAWDLES))  # noqa: S311  # no secret
+        return ""
 
     def _wait_for_replicas(self) -> None:
         for replica in self.site.replicas.running:

@@ -1,6 +1,5 @@
 """Three replicas that keep the books of quotas together, behind a load balancer, registered with a real API server."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from tests.e2e.load_balancer import EAGER, LoadBalancer
 from tests.e2e.objects import JUDGED
 from tests.e2e.quota_proxy import ApiProxy
 from tests.e2e.replica_set import ReplicaSet
-from webhook.installation.ledgers import DATA, LABEL, PREFIX
-from webhook.ledger.book import book_from_raw, uid_text
+from webhook.ledger.book import uid_text
+from webhook.ledger.content import LABEL, PREFIX, book_in
 
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
@@ -57,7 +56,7 @@ class QuotaSite:
         proxied: int = 3,
     ) -> None:
         self.plane: ControlPlane = installation.plane
-        self._installation = installation
+        self.installation = installation
         self._policies = {file.name: file.read_text() for file in installation.policies.iterdir()} | policies
         files = installation.files
         arguments = [
@@ -80,14 +79,14 @@ class QuotaSite:
             self.balancer.start()
             self.wait_for_members()
             self.register()
-            eventually(self._installation.is_asked)
+            eventually(self.installation.is_asked)
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._installation.unregister()
+        self.installation.unregister()
         self.balancer.stop()
         for replica in self.replicas.running:
             replica.kill()
@@ -97,7 +96,7 @@ class QuotaSite:
 
     def register(self, failure_policy: str = "Fail") -> None:
         """Have the API server ask the load balancer."""
-        configurations = self._installation.configurations()
+        configurations = self.installation.configurations()
         for webhook in (entry for configuration in configurations for entry in configuration["webhooks"]):
             webhook["clientConfig"]["service"]["port"] = self.balancer.port
             webhook["failurePolicy"] = failure_policy
@@ -125,7 +124,7 @@ class QuotaSite:
     def entered(self, key: str) -> set[str]:
         """The uids that have an entry in the ledger of a quota."""
         ledger = self.ledger(key)
-        return {uid_text(uid) for uid in book_from_raw(json.loads(ledger["data"][DATA])).entries} if ledger else set()
+        return {uid_text(uid) for uid in book_in(ledger).entries} if ledger else set()
 
     def metric(self, name: str, *labels: str) -> float:
         """The sum of a metric over all replicas."""

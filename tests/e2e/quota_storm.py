@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from tests.e2e.control_plane import ControlPlane
 
 THREADS = 64
+DELETERS = 4
 LONGEST_PAUSE = 2.0
 """Seconds between attempts at pods that are refused again and again; it doubles up to there, as controllers do."""
 
@@ -37,17 +38,17 @@ class Wish:
 class Storm:
     """Creates the wished pods from THREADS threads in a `with` block, each again and again until it stands.
 
-    The API server gives a create up after `patience` seconds. `answers` counts what it said. Unless it is calmed,
-    random pods are deleted all the time, and wished for again.
+    The API server gives a create up after `patience` seconds. `answers` counts what it said. Until it is calmed,
+    up to `deletions` random pods a second are deleted, and wished for again.
     """
 
     def __init__(self, plane: ControlPlane, wishes: Iterable[Wish], *, patience: int, deletions: float = 0.0) -> None:
         self.answers: Counter[str] = Counter()
         self.strange: list[str] = []
-        """Answers that are neither a refusal by a quota nor a failure of a webhook that was killed, a few of them."""
+        """Answers that are not refusals by a quota nor due to a replica or ledger that is away, a few of them."""
         self._plane = plane
         self._patience = patience
-        self._pause_between_deletions = 1 / deletions if deletions else None
+        self._pause_between_deletions = DELETERS / deletions if deletions else None
         self._wanted = deque(wishes)
         self.untried = len(self._wanted)
         """How many were never answered yet."""
@@ -58,7 +59,7 @@ class Storm:
         random.shuffle(self._wanted)
         self._threads = [threading.Thread(target=self._create, daemon=True) for _ in range(THREADS)]
         if self._pause_between_deletions is not None:
-            self._threads.append(threading.Thread(target=self._delete, daemon=True))
+            self._threads += [threading.Thread(target=self._delete, daemon=True) for _ in range(DELETERS)]
 
     def __enter__(self) -> "Storm":
         for thread in self._threads:
@@ -109,9 +110,10 @@ class Storm:
     def _delete(self) -> None:
         client = _Client(self._plane, self._tls)
         while not self._calm.wait(self._pause_between_deletions):
-            if not self._standing:
-                continue
-            wish = self._standing.pop(random.randrange(len(self._standing)))  # noqa: S311  # no secret
+            with self._lock:
+                if not self._standing:
+                    continue
+                wish = self._standing.pop(random.randrange(len(self._standing)))  # noqa: S311  # no secret
             name = wish.manifest["metadata"]["name"]
             client.send("DELETE", f"{wish.path}/{name}?gracePeriodSeconds=0")
             with self._lock:
@@ -152,6 +154,8 @@ def _kind(status: int, said: str) -> str:
         return "stands"
     if status == 403 and "exceeded GPU quota" in said:
         return "over the quota"
+    if status == 403 and "the ledger of GPU quota" in said:
+        return "ledger away"
     if "failed calling webhook" in said or status in {0, 504}:
         return "lost with a replica"
     return f"strange {status}"

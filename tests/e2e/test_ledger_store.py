@@ -13,7 +13,8 @@ from tests.e2e.objects import gpu_pod, pod
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
 from webhook.cluster.api_server import METADATA_LIST, ApiServer
 from webhook.cluster.pods import LivePods
-from webhook.installation.ledgers import LABEL, PREFIX, ApiStore
+from webhook.installation.ledgers import ApiStore
+from webhook.ledger.content import LABEL, PREFIX
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
 
 NODE = "lost-node"

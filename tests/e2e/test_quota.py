@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from tests.e2e.control_plane import ControlPlane
+from tests.deploy.manifests import shipped
+from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod
-from tests.e2e.quota_cases import CASES, Contest
+from tests.e2e.quota_cases import CASES, H100, POLICIES, SEVENTH, Contest, Sort
 from tests.e2e.quota_fixtures import PATIENCE, assert_full, create, fill, is_even, pods, uids
 from tests.e2e.quota_race import Race
-from tests.e2e.quota_site import QuotaSite, quota_policy
+from tests.e2e.quota_site import QuotaSite, quota_policy, quota_pots
 
 Namespaces = Callable[[str], str]
 
@@ -121,3 +122,35 @@ def test_a_pod_that_is_stuck_in_its_deletion_counts_until_its_deadline(
     assert deleted["uid"] in uids(quotas, namespace)
     assert deleted["uid"] not in quotas.entered(f"namespace.{namespace}")
     quotas.plane.raw("PATCH", path, {"metadata": {"finalizers": None}})
+
+
+def test_whoever_may_view_a_namespace_sees_what_is_in_use_and_nothing_of_others(
+    quotas: QuotaSite, cluster: ControlPlane, make_namespace: Namespaces
+) -> None:
+    if cluster.version < (1, 28):
+        pytest.skip("the old test server may crash where a custom resource is written")
+    mine, theirs = make_namespace("few"), make_namespace("few")
+    role = shipped().one("ClusterRole", "gpu-policy-view")
+    cluster.kubectl("apply", "-f", "-", input=yaml.safe_dump(role))
+    cluster.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=tenant", namespace=mine)
+    tenant = cluster.kubeconfig_for(TENANT_TOKEN)
+
+    def shown(*form: str) -> str:
+        return cluster.kubectl("get", "gpuquotas", *form, namespace=mine, kubeconfig=tenant, check=False).stdout
+
+    def lines() -> set[str]:
+        return {" ".join(line.split()[:-1]) for line in shown("--no-headers").splitlines()}  # all but the age
+
+    before = POLICIES["_quotas.yaml"]
+    pot = {"name": "shown", "namespaces": [mine, theirs], "gpus": "7/2", "byModel": {"H100": 3}}
+    quotas.write_policies({"_quotas.yaml": quota_pots(*yaml.safe_load(before)["spec"]["pots"], pot)})
+    try:
+        assert create(quotas, mine, gpu_pod("notebook", 2, nodeSelector=H100)) == (201, "")
+        assert create(quotas, theirs, Sort(SEVENTH, selector=H100).pod("secret")) == (201, "")
+        expected = {f"namespace.{mine} 2 4 enforce", "pot.shown 2 1/7 3 1/2 H100 2 1/7 of 3 enforce"}
+        eventually(lambda: lines() == expected)
+        assert not {theirs, "secret", "notebook"} & set(shown("-o", "yaml").replace('"', " ").split())
+        elsewhere = cluster.kubectl("get", "gpuquotas", namespace=theirs, kubeconfig=tenant, check=False)
+        assert "forbidden" in elsewhere.stderr
+    finally:
+        quotas.write_policies({"_quotas.yaml": before})

@@ -13,7 +13,8 @@ from tests.cluster.fake_api_server import FakeApiServer, Request, always, fake_a
 from tests.cluster.fake_objects import FakeObjects
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
 from webhook.cluster.api_server import ApiServer
-from webhook.installation.ledgers import DATA, LABEL, PACKED, PREFIX, ApiStore
+from webhook.installation.ledgers import ApiStore
+from webhook.ledger.content import DATA, LABEL, PACKED, PREFIX
 from webhook.ledger.store import LedgerChangedError, LedgerError
 
 PATH = "/api/v1/namespaces/gpu-policy/configmaps"

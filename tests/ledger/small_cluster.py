@@ -67,6 +67,12 @@ class LateView:
     def is_gone(self, uid: bytes) -> bool:
         return uid in self._gone
 
+    def live_among(self, uids) -> set[bytes]:
+        return uids & self._live.keys()
+
+    def gone_among(self, uids) -> set[bytes]:
+        return uids & self._gone
+
     def seen(self, namespace: str | None = None) -> list[SeenPod]:
         return [pod for pod in self._live.values() if namespace in (None, pod.namespace)]
 

@@ -2,10 +2,12 @@
 what is held in vain is given back.
 
 Between any two calls of the store, other replicas act, calls fail before or after they have done their work, and time
-passes. Whether a pod is stored after it was admitted is up to the machine, as long as an API server could do it.
+passes. Whether a pod is stored after it was admitted is up to the machine, as long as an API server could do it. Each
+replica goes by the policies that it has heard of, however late that is.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hypothesis import settings
@@ -18,7 +20,7 @@ from webhook.ledger.ledger import Means, Timing
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import SeenPod
-from webhook.ledger.verdicts import Claim, Exceeded, Granted
+from webhook.ledger.verdicts import Claim, Exceeded, Granted, Verdict
 from webhook.quota.demand import demand_of
 from webhook.quota.quota import Limit, Measure, Quota, Scope
 
@@ -31,9 +33,15 @@ VISION = Quota(Scope.NAMESPACE, "vision", ("vision",), (Limit(Measure.GPUS, "", 
 SPEECH = Quota(Scope.NAMESPACE, "speech", ("speech",), (Limit(Measure.GPUS, "", Fraction(5)),))
 SHARED = Quota(Scope.POT, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
 QUOTAS = (VISION, SPEECH, SHARED)
+NARROWER = replace(SHARED, patterns=("vision",))
+SMALLER = replace(VISION, limits=(Limit(Measure.GPUS, "", Fraction(4)),))
+POLICIES = (QUOTAS, (VISION, SPEECH, NARROWER), (VISION, SPEECH), (SMALLER, SHARED))
+"""The first ones come into force in the end; the others have a pot that is narrower or missing, or other quotas."""
+SETTLED = 180.0
 
 NAMESPACES = st.sampled_from(["vision", "speech"])
 REPLICA = st.integers(0, REPLICAS - 1)
+SECONDS = st.one_of(st.integers(1, 120), st.sampled_from([91, 301]))
 PICK = st.integers(0, 10**6)
 DISTURBANCES = st.lists(
     st.one_of(
@@ -47,15 +55,26 @@ DISTURBANCES = st.lists(
 )
 
 
+@dataclass
 class InForce:
-    """The quotas that never change."""
+    """The quotas that one replica knows of."""
 
-    exist = are_settled = True
-    pots = (SHARED,)
+    machine: "LedgerMachine"
+    quotas: tuple[Quota, ...] = QUOTAS
+    since: float = -SETTLED
+    exist = True
     namespaces = ()
 
+    @property
+    def are_settled(self) -> bool:
+        return self.machine.now - self.since > SETTLED
+
+    @property
+    def pots(self) -> list[Quota]:
+        return [quota for quota in self.quotas if quota.scope is Scope.POT]
+
     def of(self, namespace: str) -> Quota | None:
-        return {"vision": VISION, "speech": SPEECH}.get(namespace)
+        return next((one for one in self.quotas if one.scope is Scope.NAMESPACE and one.name == namespace), None)
 
 
 class Replica:
@@ -66,7 +85,8 @@ class Replica:
         timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, first_pause=0.0)
         disturbed = Disturbed(store, machine.happen)
         self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now))
-        self.keeper = Keeper(self.ledgers, InForce(), rhythm=Rhythm(idle=300.0))
+        self.in_force = InForce(machine)
+        self.keeper = Keeper(self.ledgers, self.in_force, rhythm=Rhythm(idle=300.0))
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -80,7 +100,8 @@ class LedgerMachine(RuleBasedStateMachine):
         self.numbers = 0
         self.begun: dict[bytes, tuple[float, SeenPod]] = {}
         """Admissions that were granted and may still store their pod, since when."""
-        self.bypassed: set[bytes] = set()
+        self.admitted_by: dict[bytes, frozenset[str]] = {}
+        """The quotas by which pods were admitted; none for those that came past the webhook."""
         self.disturbances: Iterator[object] = iter(())
         self.acting = 0
         self.replicas: list[Replica] = []
@@ -121,6 +142,16 @@ class LedgerMachine(RuleBasedStateMachine):
         self._admit(replica, self._pod(namespace, gpus))
         self.disturbances = iter(())
 
+    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=st.integers(1, 4), disturbances=DISTURBANCES)
+    def create_where_failures_are_allowed(self, replica, namespace, gpus, disturbances):
+        """`onLedgerFailure: allow`: the pod may have been entered or not."""
+        self.acting, self.disturbances = replica, iter(disturbances)
+        pod = self._pod(namespace, gpus)
+        verdicts = self._admit(replica, pod)
+        if pod.uid not in self.begun and not any(isinstance(verdict, Exceeded) for verdict in verdicts):
+            self.truth.store(pod)
+        self.disturbances = iter(())
+
     @rule(replica=REPLICA, namespace=NAMESPACES, gpus=st.integers(1, 4))
     def create_undisturbed(self, replica, namespace, gpus):
         """Nobody is refused for what nothing justifies."""
@@ -140,15 +171,11 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(replica=REPLICA, namespace=NAMESPACES, gpus=st.integers(1, 4))
     def dry_run(self, replica, namespace, gpus):
-        keys = [quota.key for quota in QUOTAS]
-        entries = {key: held.book.entries if (held := self.store.read(key, 1)) else {} for key in keys}
+        before = self.store.read_all(1)
         pod = self._pod(namespace, gpus)
-        claims = self._claims(pod)
+        claims = self._claims(self.replicas[replica], pod)
         self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + 5, is_dry_run=True)
-        for key, before in entries.items():
-            held = self.store.read(key, 1)
-            assert pod.uid not in (held.book.entries if held else {})
-            assert not (held.book.entries.keys() if held else set()) - before.keys() - self.truth.live.keys()
+        assert self.store.read_all(1) == before
 
     @precondition(lambda self: self.begun)
     @rule(pick=PICK)
@@ -170,11 +197,9 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(namespace=NAMESPACES, gpus=st.integers(1, 2))
     def create_past_the_webhook(self, namespace, gpus):
         """The webhook was away, and the cluster was told not to mind."""
-        pod = self._pod(namespace, gpus)
-        self.bypassed.add(pod.uid)
-        self.truth.store(pod)
+        self.truth.store(self._pod(namespace, gpus))
 
-    @rule(seconds=st.integers(1, 120))
+    @rule(seconds=SECONDS)
     def time_passes(self, seconds):
         self._advance(seconds)
 
@@ -190,15 +215,24 @@ class LedgerMachine(RuleBasedStateMachine):
         self.replicas[replica].keeper._once(self.replicas[replica].keeper.round)  # the thread's own step
         self.disturbances = iter(())
 
-    @rule(replica=REPLICA)
-    def strike_gone(self, replica):
-        self.acting = replica
+    @rule(replica=REPLICA, disturbances=DISTURBANCES)
+    def strike_gone(self, replica, disturbances):
+        self.acting, self.disturbances = replica, iter(disturbances)
         self.replicas[replica].keeper.strike_gone()
+        self.disturbances = iter(())
+
+    @rule(replica=REPLICA, quotas=st.sampled_from(POLICIES))
+    def hear_of_policies(self, replica, quotas):
+        self.replicas[replica].in_force.quotas = quotas
+        self.replicas[replica].in_force.since = self.now
 
     @rule(replica=REPLICA)
     def restart(self, replica):
         """A replica begins anew, and lists all pods."""
+        before = self.replicas[replica].in_force
         self.replicas[replica] = Replica(self, self.store)
+        self.replicas[replica].in_force.quotas = before.quotas
+        self.replicas[replica].in_force.since = self.now
         for pod in self.truth.live.values():
             self.replicas[replica].view._live[pod.uid] = pod  # what a list shows
         self.replicas[replica].view.heard = len(self.truth.events)
@@ -209,7 +243,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def never_passed(self):
         for quota in QUOTAS:
             admitted = [
-                pod for uid, pod in self.truth.live.items() if uid not in self.bypassed and quota.covers(pod.namespace)
+                pod for uid, pod in self.truth.live.items() if quota.key in self.admitted_by.get(uid, frozenset())
             ]
             assert sum(pod.pod.gpu_count for pod in admitted) <= quota.limits[0].hard
 
@@ -219,6 +253,8 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         self.disturbances = iter(())
         self.begun.clear()
+        for replica in self.replicas:
+            replica.in_force.quotas = QUOTAS
         for _ in range(3):
             for replica in self.replicas:
                 replica.view.catch_up()
@@ -235,23 +271,25 @@ class LedgerMachine(RuleBasedStateMachine):
         self.numbers += 1
         return seen_pod(self.numbers, namespace, gpus)
 
-    def _claims(self, pod: SeenPod) -> list[Claim]:
-        covering = [quota for quota in QUOTAS if quota.covers(pod.namespace)]
+    def _claims(self, replica: Replica, pod: SeenPod) -> list[Claim]:
+        covering = [quota for quota in replica.in_force.quotas if quota.covers(pod.namespace)]
         return [Claim(quota, demand_of(pod.pod, pod.namespace, quota.counting)) for quota in covering]
 
-    def _admit(self, replica: int, pod: SeenPod, begun: float | None = None) -> None:
+    def _admit(self, replica: int, pod: SeenPod, begun: float | None = None) -> tuple[Verdict, ...]:
         since = self.now if begun is None else begun
         asked = self.now
-        claims = self._claims(pod)
+        claims = self._claims(self.replicas[replica], pod)
         verdicts = self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + WEBHOOK_TIMEOUT)
         in_time = self.now - asked <= WEBHOOK_TIMEOUT and self.now - since <= REQUEST_TIMEOUT
         if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.live:
             self.begun[pod.uid] = (since, pod)
+            self.admitted_by[pod.uid] = frozenset(claim.quota.key for claim in claims)
         elif any(isinstance(verdict, Exceeded) for verdict in verdicts):
             self.begun.pop(pod.uid, None)
+        return verdicts
 
     def _is_justified(self, replica: Replica, pod: SeenPod) -> None:
-        for claim in self._claims(pod):
+        for claim in self._claims(replica, pod):
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)
             assert held is not None

@@ -161,6 +161,14 @@ def test_a_pod_may_land_on_the_models_that_its_demands_leave(spec, expected):
             "amd.com/gpu.product-name", "AMD_Instinct_MI250X_/_MI250", ("MI250", "MI250X"), id="either of two"
         ),
         pytest.param("gpu.intel.com/product", "Flex_170", ("Flex-170",), id="Intel"),
+        pytest.param("gpu-type", "rtx4090", ("RTX-4090",), id="brand and number in one word"),
+        pytest.param("gpu-type", "RTXA6000", ("RTX-A6000",), id="the same with a letter"),
+        pytest.param(
+            "gpu-type",
+            "rtx6000",
+            ("Quadro-RTX-6000", "RTX-6000-Ada", "RTX-PRO-6000"),
+            id="one word for several generations",
+        ),
     ],
 )
 def test_the_labels_that_people_use_say_the_model(label, value, expected):

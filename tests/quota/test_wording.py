@@ -12,6 +12,7 @@ from webhook.quota.wording import exceeded, number
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
 H100 = Limit(Measure.MODEL, "H100", Fraction(4))
+T4 = Limit(Measure.MODEL, "T4", Fraction(16))
 SLICES = Limit(Measure.RESOURCE, "nvidia.com/mig-1g.10gb", Fraction(14))
 LARGEST = [("train-a", Fraction(4)), ("notebook-x", Fraction(2))]
 
@@ -108,12 +109,31 @@ def test_a_refusal_says_what_is_asked_used_and_free_and_what_to_do(excesses, lar
     assert text == f"exceeded GPU quota 'team-vision': {said}"
 
 
-def test_a_pod_that_says_no_model_hears_how_to_say_it():
-    text = exceeded(quota(H100), [excess(H100, 4, 2)], [], is_unspecified=True)
-    assert text.endswith(
-        "free some or ask for 2; or add a nodeSelector that says the model, such as nvidia.com/gpu.product: "
-        "NVIDIA-H100-80GB-HBM3 for H100"
-    )
+@pytest.mark.parametrize(
+    ("limits", "excesses", "said"),
+    [
+        pytest.param(
+            [H100, T4],
+            [excess(H100, 4, 2)],
+            "ask for 2; or add a nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4",
+            id="a model that has room",
+        ),
+        pytest.param(
+            [H100, T4],
+            [excess(H100, 4, 2), excess(T4, 4, 16)],
+            "free some; or add a nodeSelector that says another model, by the label nvidia.com/gpu.product for example",
+            id="a model that is not limited, where none has room",
+        ),
+        pytest.param(
+            [GPUS, H100, T4],
+            [excess(GPUS, 4, 8), excess(H100, 4, 2)],
+            "(2 free); free some",
+            id="none, where no model would help",
+        ),
+    ],
+)
+def test_a_pod_that_says_no_model_hears_of_a_selector_that_would_help(limits, excesses, said):
+    assert exceeded(quota(*limits), excesses, [], is_unspecified=True).endswith(said)
 
 
 @given(

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from tests.rules.samples import container, messages, pod, settings_of, term, terms
 from webhook.quota.quota import Limit, Measure, UnspecifiedModel
+from webhook.quota.weights import MIG_RESOURCES
 from webhook.rules.gpu_quota import RULE, Settings, counting_of, limits_of
 
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -80,8 +81,7 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
             {"gpus": 8, "byModel": {"H100": 4, "T4": 8}},
             [
                 "spec: asks for 5 H100; the GPU quota allows 4 H100 in all. Ask for 4 H100 or fewer, or add a "
-                "nodeSelector that says the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for H100 or "
-                "nvidia.com/gpu.product: Tesla-T4 for T4."
+                "nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
             ],
             id="of a model that it may be",
         ),
@@ -90,8 +90,7 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
             {"gpus": 8, "byModel": {"H100": 0, "T4": 8}, "unspecifiedModel": "deny"},
             [
                 "spec: does not say which GPU model it wants; the GPU quota limits H100, T4, so a pod must say it. "
-                "Add a nodeSelector that says the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for "
-                "H100 or nvidia.com/gpu.product: Tesla-T4 for T4."
+                "Add a nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
             ],
             id="a model must be said",
         ),
@@ -167,10 +166,12 @@ def test_settings_are_printed_as_they_are_written():
     [
         pytest.param({"gpus": 2.5}, ("gpus",), "2.5 is no exact number; write a whole number", id="a float"),
         pytest.param({"gpus": 8.0}, ("gpus",), "8.0 is no exact number", id="a whole float"),
-        pytest.param({"gpus": -1}, ("gpus",), "-1 is no exact number", id="negative"),
-        pytest.param({"gpus": True}, ("gpus",), "true is no exact number", id="a boolean"),
+        pytest.param({"gpus": -1}, ("gpus",), "-1 is below 0; write", id="negative"),
+        pytest.param({"gpus": True}, ("gpus",), "true is a boolean; write", id="a boolean"),
         pytest.param({"gpus": "0.5"}, ("gpus",), '"0.5" is no exact number', id="a decimal in quotes"),
-        pytest.param({"gpus": "1/0"}, ("gpus",), '"1/0" is no exact number', id="nothing to divide by"),
+        pytest.param({"gpus": "1/0"}, ("gpus",), '"1/0" divides by 0; write', id="nothing to divide by"),
+        pytest.param({"gpus": "8"}, ("gpus",), '"8" is a text; remove the quotes', id="a number in quotes"),
+        pytest.param({"gpus": 10**9}, ("gpus",), "1000000000 is too large; write a number below", id="too large"),
         pytest.param({"gpus": "9" * 5000 + "/7"}, ("gpus",), "is no exact number", id="endless digits"),
         pytest.param({"byModel": {"T4": "many"}}, ("byModel", "T4"), '"many" is no exact number', id="of a model"),
         pytest.param(
@@ -180,6 +181,12 @@ def test_settings_are_printed_as_they_are_written():
             {"weights": {"nvidia.com/gpu": 0.25}}, ("weights", "nvidia.com/gpu"), "0.25 is no exact", id="float"
         ),
         pytest.param({"byModel": {"h100": 4}}, ("byModel", "h100", "[key]"), "did you mean H100?", id="spelled wrong"),
+        pytest.param(
+            {"byModel": {"NVIDIA-A100-SXM4-80GB": 4}},
+            ("byModel", "NVIDIA-A100-SXM4-80GB", "[key]"),
+            "did you mean A100-80GB? docs/rules.md names all",
+            id="the value of a label",
+        ),
         pytest.param({"byModel": {"X9": 4}}, ("byModel", "X9", "[key]"), "use one of A10, A100, ", id="unknown model"),
         pytest.param(
             {"byResource": {"nvidia.com/gpumem": 4}},
@@ -187,12 +194,31 @@ def test_settings_are_printed_as_they_are_written():
             "is no GPU resource; those are nvidia.com/gpu,",
             id="an attribute is no resource",
         ),
+        pytest.param(
+            {"byResource": {"nvidia.com/mig-1g.11gb": 4}},
+            ("byResource", "nvidia.com/mig-1g.11gb", "[key]"),
+            "is a slice of no GPU that is known; did you mean nvidia.com/mig-1g.1",
+            id="a slice that no GPU has",
+        ),
         pytest.param({"weights": {"cpu": 1}}, ("weights", "cpu", "[key]"), "is no GPU resource", id="weight of a CPU"),
         pytest.param(
             {"models": {"X9": {"example.com/gpu": []}}},
             ("models", "X9", "example.com/gpu"),
             "names no value",
             id="none",
+        ),
+        pytest.param({"models": {"X9": {}}}, ("models", "X9"), "names no label; write", id="no label"),
+        pytest.param(
+            {"models": {"X9": {"example.com/gpu": ["x[12]"]}}},
+            ("models", "X9", "example.com/gpu", 0),
+            "cannot be a label value; write",
+            id="a class of characters",
+        ),
+        pytest.param(
+            {"models": {"X9": {"example.com/gpu": ["x" * 64]}}},
+            ("models", "X9", "example.com/gpu", 0),
+            "cannot be a label value; write up to 63",
+            id="a long value",
         ),
         pytest.param(
             {"models": {"X 9": {"gpu": ["x"]}}}, ("models", "X 9", "[key]"), "cannot be a", id="a name with a space"
@@ -211,3 +237,17 @@ def test_a_setting_that_means_nothing_is_an_error_that_says_what_would(settings,
 def test_a_model_that_the_same_settings_declare_can_be_limited():
     settings = settings_of(RULE, {"models": {"X9": {"example.com/gpu": ["x9"]}}, "byModel": {"X9": 4}})
     assert limits_of(settings) == (Limit(Measure.MODEL, "X9", Fraction(4)),)
+
+
+def test_a_slice_that_only_the_weights_know_can_be_limited():
+    new = "nvidia.com/mig-1g.99gb"
+    settings = settings_of(RULE, {"weights": {new: "1/7"}, "byResource": {new: 7}})
+    assert limits_of(settings) == (Limit(Measure.RESOURCE, new, Fraction(7)),)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [*MIG_RESOURCES, "nvidia.com/mig-1g.10gb.shared", "nvidia.com/mig-1c.3g.20gb", "nvidia.com/gpu", "amd.com/gpu"],
+)
+def test_every_resource_that_a_known_gpu_has_can_be_limited(resource):
+    assert settings_of(RULE, {"byResource": {resource: 1}}).by_resource == {resource: 1}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from webhook import engine
@@ -9,9 +10,10 @@ from webhook.admission.review import Answer, Request
 from webhook.engine import quotas
 from webhook.model.shape import ShapeError
 from webhook.model.workload import template_path
-from webhook.outcome import Outcome
+from webhook.outcome import Finding, Outcome
 from webhook.policy.policy_set import Policy, PolicySet
-from webhook.rules.rule import Facts
+from webhook.rules import gpu_quota
+from webhook.rules.rule import Facts, Mode
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 NODES = "system:nodes"
@@ -54,8 +56,20 @@ def mutate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequenc
     outcome = engine.check_template(request.object, path, policy, facts, old=request.old_object)
     if any(finding.fails_validation for finding in outcome.findings):
         return decide(outcome)
-    findings = quotas.workload_findings(request.object, path, request.namespace, policies.quotas_for(request.namespace))
-    return decide(replace(outcome, findings=tuple(findings)))  # its pods are judged when they come
+    told = [finding for finding in outcome.findings if finding.rule == gpu_quota.RULE.key]
+    told += quotas.workload_findings(
+        request.object,
+        path,
+        request.namespace,
+        policies.quotas_for(request.namespace),
+        partial(engine.completed_template, request.object, path, policy, facts),
+    )
+    return decide(replace(outcome, findings=tuple(map(_only_told, told))))
+
+
+def _only_told(finding: Finding) -> Finding:
+    """What a workload hears of its pods, which are judged when they come."""
+    return replace(finding, mode=Mode.WARN if finding.mode is Mode.ENFORCE else finding.mode, refuses=False)
 
 
 def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:

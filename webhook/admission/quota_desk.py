@@ -1,5 +1,6 @@
 """The quotas of one replica: its ledgers, who keeps them true, and what is shown of them."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,15 +8,17 @@ from typing import Protocol
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.standings import Standing, standings_of
-from webhook.ledger.keeper import LONGEST_ROUND, Keeper, Rhythm, Usage
+from webhook.ledger.keeper import LEAST_IDLE, LONGEST_ROUND, Keeper, Rhythm, Usage
 from webhook.ledger.ledger import Means, Timing
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.store import Pods, Store
-from webhook.policy.store import PolicyStore
+from webhook.policy.store import HELD_SECONDS, PolicyStore
 from webhook.quota.quota import Quota, Scope
 
 _ROUNDS = 1 / 9
 """Share of the time that an admission may last, after which ledgers are reconciled at the latest."""
+_IDLE = 2
+"""A ledger is of no use to anybody when it has not changed for so many times as long as an admission may last."""
 
 
 class FollowedPods(Pods, Protocol):
@@ -69,7 +72,9 @@ class QuotaDesk:
         observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
         timing = parts.timing or Timing()
         self.ledgers = Ledgers(Means(parts.store, parts.pods, timing, observer))
-        rhythm = Rhythm(round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS))
+        rhythm = Rhythm(
+            round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
+        )
         self._keeper = Keeper(
             self.ledgers, _InForce(policies), rhythm=rhythm, begin=parts.pods.start, listener=self._show
         )
@@ -105,7 +110,8 @@ class _InForce:
 
     @property
     def are_settled(self) -> bool:
-        return not self._policies.recent()
+        """A replica that has just been started may be the first one that goes by its policies."""
+        return time.monotonic() - self._policies.status.loaded_at_monotonic > HELD_SECONDS
 
     @property
     def pots(self) -> Iterable[Quota]:

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError
 from webhook.engine import quotas
+from webhook.ledger.book import uid_bytes
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.shape import ShapeError
 from webhook.model.workload import template_path
@@ -110,7 +112,8 @@ def _review(document: Document, namespace: str, surroundings: Surroundings) -> I
         outcome = engine.check_template(raw, path, policy, facts)
         if outcome.refusals:
             return Item(document, namespace, name, policy.name, outcome.findings, (), raw)
-        findings = (*outcome.findings, *quotas.workload_findings(raw, path, namespace, bound))
+        template = partial(engine.completed_template, raw, path, policy, facts)
+        findings = (*outcome.findings, *quotas.workload_findings(raw, path, namespace, bound, template))
         return Item(document, namespace, name, policy.name, findings, outcome.patch, outcome.object)
     completed = engine.complete(raw, policy, facts)
     findings = completed.findings
@@ -119,8 +122,16 @@ def _review(document: Document, namespace: str, surroundings: Surroundings) -> I
             engine.judge(completed.object, policy, facts),
             namespace,
             bound,
-            lambda claims: surroundings.ledgers.reserve(uuid4().bytes, claims, time.monotonic() + _LEDGER_SECONDS),
+            lambda claims: surroundings.ledgers.reserve(_uid(metadata), claims, time.monotonic() + _LEDGER_SECONDS),
             surroundings.ledgers.means.pods.seen,
         )
         findings = tuple(dict.fromkeys((*findings, *judged.findings)))
     return Item(document, namespace, name, policy.name, findings, completed.patch, completed.object)
+
+
+def _uid(metadata: Mapping[str, Any]) -> bytes:
+    """Under which a pod is counted: one that is taken from a cluster is counted there, and not a second time."""
+    try:
+        return uid_bytes(str(metadata.get("uid")))
+    except ValueError:
+        return uuid4().bytes

@@ -1,7 +1,7 @@
 """What was heard of the pods of a cluster: who counts, and who went."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from threading import Lock
 from typing import Any
 
@@ -35,6 +35,16 @@ class HeardPods:
         """Whether a GPU pod was heard of and counts no more."""
         with self._lock:
             return uid in self._gone or (uid in self._table and not self._table.counts(uid, self._now()))
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of the pods that were last heard of as some that count."""
+        with self._lock:
+            return self._table.counting(uids, self._now())
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of the pods that were heard of and count no more."""
+        with self._lock:
+            return self._gone.among(uids) | self._table.ended(uids, self._now())
 
     def seen(self, namespace: str | None = None) -> list[SeenPod]:
         """The pods that count, of one namespace or of all."""

@@ -1,7 +1,7 @@
 """The GPU pods that were heard of, by uid and by namespace, and the uids of those that went."""
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 
 from webhook.ledger.store import SeenPod
 from webhook.model.globs import is_glob, matcher
@@ -54,6 +54,14 @@ class PodTable:
         """Whether a pod is here and counts."""
         return uid in self._pods and now <= self._ends.get(uid, math.inf)
 
+    def counting(self, uids: Set[bytes], now: float) -> Set[bytes]:
+        """Those that are here and count."""
+        return (uids & self._pods.keys()) - self.ended(uids, now)
+
+    def ended(self, uids: Set[bytes], now: float) -> Set[bytes]:
+        """Those that are here and do not count any more."""
+        return {uid for uid, ends in self._ends.items() if now > ends and uid in uids}
+
     def seen(self, namespace: str | None, now: float) -> list[SeenPod]:
         """The pods that count, of one namespace or of all."""
         uids = self._pods if namespace is None else self._in.get(namespace, ())
@@ -75,6 +83,10 @@ class Gone:
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._new or uid in self._old
+
+    def among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those that are remembered."""
+        return (uids & self._new) | (uids & self._old)
 
     def add(self, uid: bytes, now: float) -> None:
         """Remember one; `now` is a monotonic clock."""

@@ -5,7 +5,7 @@ people. Where the present counts, pods are listed anew.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from threading import Lock
 from typing import Any
 
@@ -92,6 +92,14 @@ class LivePods:
         This is remembered for ten minutes, and for no more than the 100,000 to 200,000 that went last.
         """
         return self._heard.is_gone(uid)
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of the pods that were last heard of as some that count."""
+        return self._heard.live_among(uids)
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of the pods that were stored and count no more, as far as that is remembered."""
+        return self._heard.gone_among(uids)
 
     def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
         """The pods last heard of that count."""

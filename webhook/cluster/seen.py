@@ -56,6 +56,16 @@ def stored_from_raw(raw: object) -> Stored:
     return Stored(uid, seen, -math.inf if finished else _end(metadata))
 
 
+def counted_pod(raw: object) -> Pod | None:
+    """A pod with nothing but what quotas count, as it will be read once it is stored; None where it has no GPUs.
+
+    Raises ValueError.
+    """
+    decisive = _decisive(_parts(raw)[0].get("spec"))
+    read = None if decisive is None else _read(decisive)
+    return read if read is not None and read.gpus else None
+
+
 def counting_uid(raw: object, now: float) -> bytes | None:
     """The uid of a pod by its metadata alone, None where it does not count at `now` or its uid is none."""
     try:

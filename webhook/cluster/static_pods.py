@@ -1,7 +1,7 @@
 """The GPU pods of an inventory, which never change."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Set
 from uuid import NAMESPACE_URL, uuid5
 
 from webhook.cluster.pod_table import PodTable, is_covered
@@ -49,6 +49,14 @@ class StaticPods:
     def is_gone(self, uid: bytes) -> bool:
         """Whether the file has the pod, and it does not count."""
         return uid in self._table and not self.is_live(uid)
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of the pods that the file has and that count."""
+        return self._table.counting(uids, self._now())
+
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those that the file has, and that do not count."""
+        return self._table.ended(uids, self._now())
 
     def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
         """The pods that count."""

@@ -1,21 +1,16 @@
 """Quotas of GPUs: the ledgers can be read, and people are shown what is in use and no quota that is gone."""
 
-import json
 from collections.abc import Iterator
 from urllib.parse import quote
 
 from webhook.doctor.cluster import Cluster, Object, UnavailableError
 from webhook.doctor.finding import Finding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
-from webhook.ledger.book import Book, book_from_raw
+from webhook.ledger.content import LABEL, book_in
 
 _API = "/apis/gpupolicy.dev/v1alpha1"
 _QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
 _MOST_NAMED = 3
-
-LEDGERS = "gpupolicy.dev/ledger=true"
-"""What the ConfigMaps are labelled with that hold a ledger, under this key."""
-LEDGER = "book.json"
 
 
 def look(installation: Installation) -> Iterator[Finding]:
@@ -70,9 +65,9 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[Finding]:
     """Every ledger can be read."""
     ledgers = pods = broken = 0
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
-    for raw in installation.cluster.items(path, {"labelSelector": LEDGERS}):
+    for raw in installation.cluster.items(path, {"labelSelector": f"{LABEL}=true"}):
         try:
-            pods += len(_book(raw).entries)
+            pods += len(book_in(raw).entries)
             ledgers += 1
         except ValueError as error:
             broken += 1
@@ -80,15 +75,10 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[Finding]:
             yield problem(
                 f"the ledger {name} cannot be read: {error}",
                 "what the replicas wrote; until then every pod that the quota counts is refused",
-                f"kubectl delete configmap -n {namespace} {name}; it is written anew from the running pods",
+                f"kubectl delete configmap -n {namespace} {name}; it is written anew from the pods that there are",
             )
     if not broken:
         yield ok(f"{ledgers} {'ledger' if ledgers == 1 else 'ledgers'}, {pods} {'entry' if pods == 1 else 'entries'}")
-
-
-def _book(raw: Object) -> Book:
-    """The book in a ConfigMap; ValueError where there is none."""
-    return book_from_raw(json.loads((raw.get("data") or {}).get(LEDGER, "")))
 
 
 def _shown(installation: Installation) -> Iterator[Finding]:

@@ -8,6 +8,6 @@ make pods of.
 from webhook.engine.completing import ANNOTATION, complete
 from webhook.engine.judging import judge
 from webhook.engine.stamps import STAMP
-from webhook.engine.templates import check_template
+from webhook.engine.templates import check_template, completed_template
 
-__all__ = ["ANNOTATION", "STAMP", "check_template", "complete", "judge"]
+__all__ = ["ANNOTATION", "STAMP", "check_template", "complete", "completed_template", "judge"]

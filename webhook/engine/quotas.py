@@ -9,10 +9,12 @@ from fractions import Fraction
 from heapq import nsmallest
 from typing import Any
 
+from webhook.cluster.seen import counted_pod
+from webhook.ledger.book import MOST_RESOURCES
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.model.workload import pods_at_once, template_of
+from webhook.model.workload import pods_at_once
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.quotas import BoundQuota
 from webhook.quota import wording
@@ -26,6 +28,8 @@ from webhook.rules.rule import Mode
 _KEY = gpu_quota.RULE.key
 _MOST_NAMES = 3
 """Pods that a refusal names."""
+_LONGEST_NAME = 40
+"""Characters of such a name that are shown; a warning has room for 256 in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,15 @@ def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuot
     """What a pod claims. Raises ShapeError for a malformed pod."""
     if not quotas:
         return NO_CLAIMS
-    pod = pod_from_raw(raw)
-    if not pod.gpus:
+    pod, counted = pod_from_raw(raw), counted_pod({"metadata": {}, **raw})
+    if counted is None:
         return NO_CLAIMS
+    if len(counted.gpus) > MOST_RESOURCES:
+        return Claims(findings=tuple(_finding(bound, _too_many_kinds(pod)) for bound in quotas))
     claims: list[BoundClaim] = []
     findings: list[Finding] = []
     for bound in quotas:
-        demand = demand_of(pod, namespace, bound.quota.counting)
+        demand = demand_of(counted, namespace, bound.quota.counting)
         if demand is None:
             continue
         claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
@@ -71,22 +77,25 @@ def workload_findings(
     path: tuple[str, ...],
     namespace: str,
     quotas: Sequence[BoundQuota],
+    template: Callable[[], Pod],
 ) -> Iterator[Finding]:
-    """What a workload should know whose pods do not all fit into a quota, whatever else is in use.
+    """What a workload should know whose pods do not fit into a quota, one by one or all together, whatever is in use.
 
-    It is only told: its pods are judged one by one when they come. Raises ShapeError for a malformed template.
+    `template` gives its pods as they will be. What the namespace's own quota says of one of them is left to the rule.
     """
-    replicas = pods_at_once(raw, path)
-    if not quotas or replicas is None or replicas < 2:
-        return  # what one pod asks is judged of the template
-    pod = pod_from_raw(template_of(raw, path), ".".join((*path, "spec")))
+    if not quotas:
+        return
+    replicas, pod = pods_at_once(raw, path) or 0, template()
     for bound in quotas:
         demand = demand_of(pod, namespace, bound.quota.counting)
         if demand is None:
             continue
+        if bound.quota.scope is Scope.POT:
+            yield from (_finding(bound, objection) for objection in objections(pod, demand, bound.quota))
         for limit, one in amounts(demand, bound.quota).items():
             if one <= limit.hard < one * replicas:
-                found, remedy = wording.too_many_pods(bound.quota, Excess(limit, one, Fraction(0)), replicas)
+                excess, is_open = Excess(limit, one, Fraction(0)), is_unspecified(demand, bound.quota)
+                found, remedy = wording.too_many_pods(bound.quota, excess, replicas, is_unspecified=is_open)
                 mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
                 yield Finding(_KEY, mode, Kind.VIOLATION, ".".join(path[:-1]), found, remedy)
 
@@ -146,6 +155,12 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered, pods: Iterable[SeenP
     )
 
 
+def _too_many_kinds(pod: Pod) -> Objection:
+    """What a pod hears whose entry would take up the ledger, which the whole quota shares."""
+    found = f"asks for {len(pod.gpus)} different GPU resources"
+    return Objection(pod.spec_path, found, f"at most {MOST_RESOURCES} are counted", "Ask for those of one node")
+
+
 def _finding(bound: BoundQuota, objection: Objection) -> Finding:
     return Finding(
         _KEY,
@@ -170,7 +185,11 @@ def _largest(pods: Iterable[SeenPod], limit: Limit, quota: Quota) -> list[tuple[
 
     counting = ((counted(seen), seen.name) for seen in pods)
     first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
-    return [(name, -amount) for amount, name in first]
+    return [(_shown(name), -amount) for amount, name in first]
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
 
 def _amount(pod: Pod, namespace: str, limit: Limit, quota: Quota) -> Fraction:

@@ -47,8 +47,13 @@ def _judged(raw: Mapping[str, Any], path: tuple[str, ...], policy: Policy, facts
     yield from violations(template, (one for one in policy.validators if not one.rule.judges_placement), facts)
     judging = [bound for bound in policy.validators if bound.rule.judges_placement]
     if judging and template.gpus:
-        completed = complete(template_of(raw, path), _completing(raw, policy), facts).object
-        yield from violations(pod_from_raw(completed, template.spec_path), judging, facts)
+        yield from violations(completed_template(raw, path, policy, facts), judging, facts)
+
+
+def completed_template(raw: Mapping[str, Any], path: tuple[str, ...], policy: Policy, facts: Facts) -> Pod:
+    """A template as its pods will be. Raises ShapeError for a malformed one."""
+    completed = complete(template_of(raw, path), _completing(raw, policy), facts).object
+    return pod_from_raw(completed, ".".join((*path, "spec")))
 
 
 def _completing(raw: Mapping[str, Any], policy: Policy) -> Policy:

@@ -3,32 +3,16 @@
 ConfigMaps are there in every cluster, and cannot be taken away together with the definition of their kind.
 """
 
-import base64
-import gzip
 import logging
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from webhook.cluster.api_server import METADATA, ApiServer, RefusedError, UnreachableError
 from webhook.cluster.pages import Deadline, Listed, PagedList
-from webhook.ledger.book import Book, book_from_raw
+from webhook.ledger.book import Book
+from webhook.ledger.content import LABEL, PREFIX, book_in, content
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
-
-PREFIX = "gpu-quota."
-"""Ledgers are ConfigMaps named so and by the key of the quota, such as gpu-quota.namespace.team-vision."""
-LABEL = "gpupolicy.dev/ledger"
-DATA = "book.json"
-"""The key under which a ConfigMap holds the book."""
-PACKED = "book.json.gz"
-"""The key under which it holds a large one, in binaryData."""
-
-_LARGEST_TEXT = 600 * 1024
-"""Bytes of a book that is written as text; a ConfigMap may have 1 MiB, and uids are a quarter shorter when packed."""
-_LARGEST_BOOK = 16 * 1024**2
 
 _PAGE = 50
 """Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
@@ -53,6 +37,7 @@ class ApiStore:
         self._server = server
         self._namespace = namespace
         self._path = f"/api/v1/namespaces/{namespace}/configmaps"
+        self._known: dict[str, Held] = {}  # as last read or written, so that no book is decoded twice
 
     def read(self, key: str, seconds: float) -> Held | None:
         """The book as it is in the API server's storage now; None where there is none."""
@@ -85,11 +70,14 @@ class ApiStore:
         """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
         books: dict[str, Held] = {}
         for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
+            if not _name(raw).startswith(PREFIX):
+                continue  # no ledger, whatever it is labelled with
             key = _name(raw).removeprefix(PREFIX)
             try:
                 books[key] = self._held(key, raw)
             except LedgerError as error:
                 _log.error("%s", error)  # the text says it all
+        self._known = dict(books)
         return books
 
     def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
@@ -105,23 +93,30 @@ class ApiStore:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {**metadata, "name": PREFIX + key, "namespace": self._namespace, "labels": labels},
-            **_content(book),
+            **content(book),
         }
 
     def _held(self, key: str, found: object) -> Held:
         """A ledger from its object."""
         version, metadata = self._place(key, found)
+        known = self._known.get(key)
+        if known is not None and known.version == version:
+            return known
         try:
-            book = book_from_raw(_content_of(found))
+            book = book_in(found)
         except ValueError as error:  # a BookError among them
             remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
             raise LedgerError(f"{self._path}/{PREFIX}{key}: {error}; {remedy}") from error
-        return _HeldObject(version, book, metadata)
+        return self._remembered(key, _HeldObject(version, book, metadata))
 
     def _written(self, key: str, book: Book, found: object) -> Held:
         """A ledger whose book is known, from the metadata of its object."""
         version, metadata = self._place(key, found)
-        return _HeldObject(version, book, metadata)
+        return self._remembered(key, _HeldObject(version, book, metadata))
+
+    def _remembered(self, key: str, held: Held) -> Held:
+        self._known[key] = held
+        return held
 
     def _place(self, key: str, found: object) -> tuple[str, Mapping[str, Any]]:
         """The version of an object, and its metadata without what is long and kept by the API server."""
@@ -144,36 +139,6 @@ class ApiStore:
             raise _explained(method, path, error) from error
 
 
-def _content(book: Book) -> dict[str, Any]:
-    """The parts of a ConfigMap that hold a book."""
-    text = orjson.dumps(book.to_raw())
-    if len(text) <= _LARGEST_TEXT:
-        return {"data": {DATA: text.decode()}}
-    return {"binaryData": {PACKED: base64.b64encode(gzip.compress(text, mtime=0)).decode("ascii")}}
-
-
-def _content_of(found: object) -> Any:
-    """The book in a ConfigMap as JSON; raises ValueError where there is none."""
-    raw = found if isinstance(found, dict) else {}
-    for part, key in (("data", DATA), ("binaryData", PACKED)):
-        content = raw.get(part)
-        text = content.get(key) if isinstance(content, dict) else None
-        if isinstance(text, str):
-            return orjson.loads(text if key == DATA else _unpacked(base64.b64decode(text, validate=True)))
-    raise ValueError(f"found neither data[{DATA}] nor binaryData[{PACKED}]")
-
-
-def _unpacked(packed: bytes) -> bytes:
-    unzip = zlib.decompressobj(wbits=31)
-    try:
-        text = unzip.decompress(packed, _LARGEST_BOOK)
-    except zlib.error as error:
-        raise ValueError(f"binaryData[{PACKED}] is not gzip: {error}") from None
-    if not unzip.eof:
-        raise ValueError(f"binaryData[{PACKED}] is cut off, or larger than {_LARGEST_BOOK} bytes")
-    return text
-
-
 def _name(raw: object) -> str:
     """The name of an object in a list; empty for what is none, which no ledger can be read from."""
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
@@ -190,6 +155,6 @@ def _remedy(refusal: RefusedError) -> str:
             return "; install the RBAC objects of the chart again"
         case 404:
             return "; --quota-ledgers has to name a namespace that is there"
-        case 413:
+        case 413 | 422:
             return "; the quota has more pods than one object can hold"
     return ""

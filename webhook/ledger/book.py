@@ -13,6 +13,9 @@ from uuid import UUID
 from webhook.quota.quota import Demand
 
 UID_BYTES = 16
+MOST_RESOURCES = 16
+"""Different GPU resources in one entry. No node has as many, and their names have room for any text: a tenant must not
+fill a book, which many may share, with a few pods that never run."""
 
 
 class BookError(ValueError):
@@ -33,7 +36,10 @@ class Book:
     """How many pods have equal demands."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", _counted(self.entries.values()))
+        counts: dict[Demand, int] = {}
+        for demand, uids in _by_demand(self.entries):
+            counts[demand] = counts.get(demand, 0) + len(uids)
+        object.__setattr__(self, "counts", counts)
 
     def changed(
         self,
@@ -42,10 +48,17 @@ class Book:
         patterns: Iterable[str] | None = None,
     ) -> "Book":
         """The book with other entries; the same book where nothing differs. What is entered is not struck."""
-        entries = {uid: demand for uid, demand in self.entries.items() if uid not in struck} if struck else self.entries
-        entries = {**entries, **entered}
+        same = {demand: demand for demand in self.counts}  # so that entries share what is equal
+        added = {uid: same.setdefault(demand, demand) for uid, demand in entered.items()}
+        added = {uid: demand for uid, demand in added.items() if self.entries.get(uid) != demand}
+        removed = [uid for uid in struck if uid in self.entries and uid not in entered]
         covered = self.patterns if patterns is None else frozenset(patterns)
-        return self if entries == self.entries and covered == self.patterns else Book(entries, covered)
+        if not added and not removed and covered == self.patterns:
+            return self
+        entries = {**self.entries, **added}
+        for uid in removed:
+            del entries[uid]
+        return Book(entries, covered)
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -61,8 +74,8 @@ class Book:
         numbers = {kind: number for number, kind in enumerate(kinds)}
         demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[one.gpus, one.models]))
         uids: dict[Demand, list[bytes]] = {demand: [] for demand in demands}
-        for uid, demand in self.entries.items():
-            uids[demand].append(uid)
+        for demand, pods in _by_demand(self.entries):
+            uids[demand] += pods
         entries: dict[str, dict[str, str]] = {}
         for demand, pods in uids.items():
             packed = base64.b64encode(b"".join(sorted(pods))).decode("ascii")
@@ -106,11 +119,19 @@ _Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None]
 _LONGEST_NUMBER = 9
 
 
-def _counted(demands: Iterable[Demand]) -> dict[Demand, int]:
-    counts: dict[Demand, int] = {}
-    for demand in demands:
-        counts[demand] = counts.get(demand, 0) + 1
-    return counts
+def _by_demand(entries: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[bytes]]]:
+    """The uids of each demand; equal demands come as often as there are objects of them, of which entries share most.
+
+    By identity, because a demand takes longer to hash than everything else that is done for an entry.
+    """
+    found: dict[int, tuple[Demand, list[bytes]]] = {}
+    for uid, demand in entries.items():
+        known = found.get(id(demand))
+        if known is None:
+            found[id(demand)] = demand, [uid]
+        else:
+            known[1].append(uid)
+    return found.values()
 
 
 def _order(kind: _Kind) -> tuple[object, ...]:

@@ -5,24 +5,28 @@ Every replica does this, a moment apart from the others. Nothing that is admitte
 
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Event, Thread
 from typing import Protocol
 
 from webhook.ledger.book import Book
-from webhook.ledger.ledger import Correction, Ledger
+from webhook.ledger.comparing import by_namespace, counted_otherwise, demands_of
+from webhook.ledger.ledger import Ledger
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.plan import Correction
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError, SeenPod
 from webhook.quota.amounts import used
-from webhook.quota.demand import demand_of
 from webhook.quota.quota import Demand, Limit, Quota, Scope
 
 _log = logging.getLogger("gpu_policy.quota")
 
 LONGEST_ROUND = 10.0
 """Seconds from one reconciliation to the next, where nothing asks for a shorter time."""
+
+LEAST_IDLE = 600.0
+"""Seconds after which a ledger that nobody has changed may be of no use."""
 
 _CLOSE_SECONDS = 1.5
 
@@ -76,7 +80,7 @@ class Rhythm:
     """The longest wait between hearing that a pod is gone and striking its entry."""
     one_round: float = 60.0
     """The longest that one ledger may take."""
-    idle: float = 600.0
+    idle: float = LEAST_IDLE
     """After this long without a change a ledger is removed whose quota is no more, or that of a namespace without
     entries, which the next pod begins anew."""
 
@@ -137,7 +141,7 @@ class Keeper:
         while not self._quotas.exist:
             if self._stop.wait(1.0):
                 return
-        self._begin()
+        self._once(self._begin)
         self._reconciled = self._clock()
         while not self._stop.is_set():
             self._once(self.round)
@@ -164,7 +168,7 @@ class Keeper:
         """Strike the entries of pods that are known to be gone."""
         for ledger in self._ledgers.known.values():
             held = ledger.held
-            gone = frozenset[bytes]() if held is None else self._gone(held.book)
+            gone = held is not None and self._pods.gone_among(held.book.entries.keys())
             if gone:
                 ledger.correct(Correction(struck=gone, deadline=self._deadline()))
 
@@ -175,12 +179,11 @@ class Keeper:
         for key in before.keys() | found.keys():
             self._ledgers.of(key).show(found.get(key), before.get(key))
         begun, is_complete = self._clock(), self._pods.is_known()
-        seen = _by_namespace(self._pods.seen()) if is_complete else {}
+        seen = by_namespace(list(self._pods.seen())) if is_complete else {}
         in_want = [key for key, ledger in self._ledgers.known.items() if ledger.is_in_want]
         quotas = self._all_quotas(seen.keys(), [*found, *in_want])
         for quota in quotas.values():
-            pods = [pod for name, found_there in seen.items() if quota.covers(name) for pod in found_there]
-            is_complete = self._reconcile(quota, pods) and is_complete
+            is_complete = self._reconcile(quota, _of(quota, seen)) and is_complete
         self.usage = {key: self._usage(quota) for key, quota in quotas.items()}
         self._listener(self.usage)
         self._clean_up(quotas, found)
@@ -206,10 +209,10 @@ class Keeper:
 
     # One ledger
 
-    def _reconcile(self, quota: Quota, seen: Iterable[SeenPod]) -> bool:
+    def _reconcile(self, quota: Quota, seen: Sequence[SeenPod]) -> bool:
         """Correct one ledger; whether that was possible."""
         ledger = self._ledgers.of(quota.key)
-        demands = {pod.uid: demand for pod in seen if (demand := demand_of(pod.pod, pod.namespace, quota.counting))}
+        demands = demands_of(seen, quota.counting)
         if ledger.held is None and quota.scope is Scope.NAMESPACE and not demands and not ledger.is_in_want:
             return True  # its first pod begins it
         try:
@@ -226,27 +229,27 @@ class Keeper:
         else:
             book = held.book
         correction = Correction(
-            entered={**self._missing(ledger.key, book, demands), **self._changed(book, demands)},
-            struck=self._gone(book) | self._vanished(ledger, book),
+            entered={
+                **self._missing(ledger.key, book, demands),
+                **(counted_otherwise(book, demands) if self._quotas.are_settled else {}),
+            },
+            struck=self._pods.gone_among(book.entries.keys()) | self._vanished(ledger, book),
             patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,
             deadline=self._deadline(),
         )
         if book.changed(correction.entered, correction.struck, correction.patterns) is not book:
             ledger.correct(correction)
 
-    def _gone(self, book: Book) -> frozenset[bytes]:
-        return frozenset(uid for uid in book.entries if self._pods.is_gone(uid))
-
-    def _vanished(self, ledger: Ledger, book: Book) -> frozenset[bytes]:
+    def _vanished(self, ledger: Ledger, book: Book) -> Set[bytes]:
         """Entries that have been there for too long without their pods having been heard of, and are there in vain."""
-        now = self._clock()
-        suspects = [uid for uid in book.entries if not self._pods.is_live(uid) and ledger.outlasted(uid, now)]
+        now, uids = self._clock(), book.entries.keys()
+        suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.outlasted(uid, now)]
         namespaces = frozenset(book.entries[uid].namespace for uid in suspects)
         return ledger.vanished(book, namespaces, self._deadline()) if suspects else frozenset()
 
     def _missing(self, key: str, book: Book, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
         """Pods without an entry, in this round and the last, that a consistent list shows: the watch may be late."""
-        missing = {uid for uid in demands if uid not in book.entries}
+        missing = demands.keys() - book.entries.keys()
         lasting = missing & self._rounds.missing.get(key, set())
         self._rounds.missing[key] = missing
         if not lasting:
@@ -254,12 +257,6 @@ class Keeper:
         namespaces = frozenset(demands[uid].namespace for uid in lasting)
         live = self._pods.live_now(namespaces, self._rhythm.one_round)
         return {uid: demands[uid] for uid in lasting if uid in live}
-
-    def _changed(self, book: Book, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
-        """Pods that count otherwise than when they were entered: the catalogue was changed, or their node selector."""
-        if not self._quotas.are_settled:
-            return {}
-        return {uid: demand for uid, demand in demands.items() if book.entries.get(uid, demand) != demand}
 
     def _deadline(self) -> float:
         return self._clock() + self._rhythm.one_round
@@ -272,6 +269,8 @@ class Keeper:
         idle = self._rounds.idle
         for key in idle.keys() - found.keys():
             del idle[key]
+        for key in self._rounds.missing.keys() - quotas.keys():
+            del self._rounds.missing[key]
         for key, held in found.items():
             version, since = idle.get(key, ("", now))
             if version != held.version:
@@ -301,8 +300,8 @@ class _Rounds:
     idle: dict[str, tuple[str, float]] = field(default_factory=dict)
 
 
-def _by_namespace(pods: Iterable[SeenPod]) -> dict[str, list[SeenPod]]:
-    found: dict[str, list[SeenPod]] = {}
-    for pod in pods:
-        found.setdefault(pod.namespace, []).append(pod)
-    return found
+def _of(quota: Quota, seen: Mapping[str, list[SeenPod]]) -> list[SeenPod]:
+    """The pods that a quota covers."""
+    if quota.scope is Scope.NAMESPACE:
+        return seen.get(quota.name, [])
+    return [pod for name, pods in seen.items() if quota.covers(name) for pod in pods]

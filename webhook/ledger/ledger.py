@@ -7,24 +7,29 @@ usage. So it depends on no cache that what is admitted stays within the quota; d
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from fractions import Fraction
 from threading import Lock
 
 from webhook.ledger.book import Book
+from webhook.ledger.comparing import entered_demand
+from webhook.ledger.plan import Correction, Plan, Reservation, corrected
 from webhook.ledger.queue import SharedWrites
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError, Pods, Store
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, Observer, Unanswered, Unobserved, Verdict
+from webhook.ledger.verdicts import Claim, Exceeded, Observer, Unanswered, Unobserved, Verdict
 from webhook.quota.amounts import excesses, used
-from webhook.quota.demand import demand_of
-from webhook.quota.quota import Demand, Limit, Quota
+from webhook.quota.quota import Demand, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
 
 Clock = Callable[[], float]
 
 _LATE = "the ledger did not answer in time"
+
+_REST = 4
+"""So many times as long as a list took that was made for a refusal, none is made for the next ones."""
+_MOST_LISTED = 32
+"""Namespaces that are listed for a refusal, each with a request of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class Timing:
     """Longer than any admission takes from our answer to the stored pod: the API server gives a request up after its
     `--request-timeout`, 60 seconds unless set otherwise, and half as much is added for what is slow to give up."""
     look_up_every: float = 2.0
-    """Pods are listed for refusals at most this often."""
+    """Pods are listed for refusals at most this often, and less often where that takes long."""
     one_call: float = 5.0
     """The longest that one call may take where nobody waits for the answer."""
     first_pause: float = 0.002
@@ -61,31 +66,6 @@ class Means:
     clock: Clock = time.monotonic
 
 
-@dataclass(slots=True)
-class Reservation:
-    """A pod that wants to be entered. `deadline` is of the monotonic clock; a dry run is judged and not entered."""
-
-    uid: bytes
-    claim: Claim
-    deadline: float
-    is_dry_run: bool = False
-    verdict: Verdict | None = None
-
-
-@dataclass(slots=True)
-class Correction:
-    """What a reconciliation found: entries to add and to strike, and which namespaces the book still has to cover.
-
-    `is_done` is False until it has been written.
-    """
-
-    entered: Mapping[bytes, Demand] = field(default_factory=dict)
-    struck: frozenset[bytes] = frozenset()
-    patterns: frozenset[str] | None = None
-    deadline: float = 0.0
-    is_done: bool = False
-
-
 class Ledger:
     """The ledger of the quota with this key. Threads share it; all that they want is written together."""
 
@@ -98,7 +78,7 @@ class Ledger:
         self._seen_lock = Lock()
         self._preparing = Lock()
         self._expects_company = False
-        self._looked_up_at = self._failed_at = -float("inf")
+        self._look_up_from = self._failed_at = -float("inf")
         self._writes = SharedWrites[Reservation | Correction](self._settle)
 
     @property
@@ -162,11 +142,13 @@ class Ledger:
         reservations = [one for one in batch if isinstance(one, Reservation)]
         corrections = [one for one in batch if isinstance(one, Correction)]
         is_dry_run = any(one.is_dry_run for one in reservations)  # which no write shows to go by an old book
-        state = _Attempts(is_read_due=self._expects_company or is_dry_run)
-        while self._in_time(reservations, corrections):
+        until = max(one.deadline for one in reservations or corrections)  # nobody waits longer for a correction
+        state = _Attempts(until, is_read_due=self._expects_company or is_dry_run)
+        while (now := self._clock()) < until:
+            waiting = [one for one in reservations if now < one.deadline]  # nobody is entered who has gone by now
             try:
-                if self._attempt(reservations, corrections, state):
-                    return
+                if self._attempt(waiting, corrections, state):
+                    break
             except LedgerChangedError:
                 self._observer.conflicted(self.key)
                 state.is_read_due = self._expects_company = True
@@ -188,39 +170,41 @@ class Ledger:
         self, reservations: Sequence[Reservation], corrections: Sequence[Correction], state: "_Attempts"
     ) -> bool:
         """Try once to settle everything; whether it is settled."""
-        deadline = max(_deadlines(reservations, corrections))
+        deadline = state.until
         if state.is_read_due or self._held is None:
             before = self._held
             self._read(deadline)
             self._expects_company = self._held is not before
             state.is_read_due = False
-        for reservation in reservations:
-            self._prepared(reservation.claim.quota, deadline)
-        held = self._held
+        writes = bool(corrections) or not all(one.is_dry_run for one in reservations)
+        held = self._basis(reservations, deadline) if writes else Held("", self._imagined(reservations, deadline))
         if held is None:  # corrections of what is no longer there; to reservations it has happened just now
             return not reservations
         book = held.book.changed({}, state.ghosts)
         for correction in corrections:
-            book = _corrected(book, correction)
-        plan = _Plan(book)
+            book = corrected(book, correction)
+        plan = Plan(book)
         for reservation in reservations:
             plan.consider(reservation)
         if plan.has_unmet and not state.is_verified:
             state.is_verified = True
             self._read(deadline)
             if self._held is not None:
-                state.ghosts |= self._ghosts(self._held.book, deadline)
+                state.ghosts |= self._ghosts(self._held.book, reservations, deadline)
             return False
-        self._write(plan.book(), held, deadline)
+        if writes:
+            self._write(plan.book(), held, deadline)
         for correction in corrections:
             correction.is_done = True
         for reservation in reservations:
             reservation.verdict = plan.verdicts[id(reservation)]
         return True
 
-    def _in_time(self, reservations: Sequence[Reservation], corrections: Sequence[Correction]) -> bool:
-        now = self._clock()
-        return any(now < deadline for deadline in _deadlines(reservations, corrections))
+    def _basis(self, reservations: Sequence[Reservation], deadline: float) -> Held | None:
+        """The book that a change is made to; there is one where somebody is to be entered."""
+        for reservation in reservations:
+            self._prepared(reservation.claim.quota, deadline)
+        return self._held
 
     def _pause(self, state: "_Attempts") -> None:
         longest = min(self._timing.first_pause * 2**state.pauses, self._timing.last_pause)
@@ -285,12 +269,8 @@ class Ledger:
         """Enter the pods of the namespaces that the book does not cover yet, all at once."""
         covered = self._held.book.patterns if self._held is not None else frozenset[str]()
         missing = frozenset(quota.patterns) - covered
-        found: dict[bytes, Demand] = {}
-        for seen in self._pods.list_now(missing, max(0.0, deadline - self._clock())) if missing else ():
-            demand = demand_of(seen.pod, seen.namespace, quota.counting)
-            if demand is not None:
-                found[seen.uid] = demand
-        state = _Attempts()
+        found = self._listed(missing, quota, deadline)
+        state = _Attempts(deadline)
         while True:
             held = self._held
             try:
@@ -304,96 +284,79 @@ class Ledger:
                 self._pause(state)
                 self._read(deadline)
 
+    def _imagined(self, reservations: Sequence[Reservation], deadline: float) -> Book:
+        """The book as it would be if it covered what these go by, for dry runs, because of which nothing is written."""
+        book = Book() if self._held is None else self._held.book
+        for quota in [one.claim.quota for one in reservations]:
+            missing = frozenset(quota.patterns) - book.patterns
+            book = book.changed(self._listed(missing, quota, deadline), patterns=book.patterns | missing)
+        return book
+
+    def _listed(self, patterns: frozenset[str], quota: Quota, deadline: float) -> dict[bytes, Demand]:
+        """What the pods of these namespaces ask for, as they are now."""
+        found: dict[bytes, Demand] = {}
+        same: dict[Demand, Demand] = {}
+        for seen in self._pods.list_now(patterns, self._left(deadline)) if patterns else ():
+            demand = entered_demand(seen, quota.counting)
+            if demand is not None:
+                found[seen.uid] = same.setdefault(demand, demand)
+        return found
+
     # What is no longer there
 
-    def _ghosts(self, book: Book, deadline: float) -> frozenset[bytes]:
-        """The entries whose pods a consistent list does not show; none where one was made a moment ago, or fails."""
+    def _ghosts(self, book: Book, reservations: Sequence[Reservation], deadline: float) -> Set[bytes]:
+        """The entries whose pods a consistent list does not show; none where one was made a moment ago, or fails.
+
+        Half of the time is left for the answer, which is a refusal all the same where the list takes too long.
+        """
         now = self._clock()
-        known = frozenset(uid for uid in book.entries if self._pods.is_gone(uid))
-        if now - self._looked_up_at < self._timing.look_up_every:
+        known = self._pods.gone_among(book.entries.keys())
+        if now < self._look_up_from:
             return known
-        self._looked_up_at = now
+        namespaces = _some(book.namespaces, {one.claim.demand.namespace for one in reservations})
         try:
-            return known | self.vanished(book, book.namespaces, min(deadline, now + self._timing.one_call))
+            return known | self.vanished(book, namespaces, now + min((deadline - now) / 2, self._timing.one_call))
         except LedgerError as error:
             _log.warning("quota %s: pods could not be listed before a refusal: %s", self.key, error)
             return known
+        finally:
+            took = self._clock() - now
+            self._look_up_from = now + max(self._timing.look_up_every, took * (1 + _REST))
 
-    def vanished(self, book: Book, namespaces: frozenset[str], deadline: float) -> frozenset[bytes]:
+    def vanished(self, book: Book, namespaces: frozenset[str], deadline: float) -> Set[bytes]:
         """The entries of these namespaces that are there in vain, by a list that begins now. Raises LedgerError.
 
         Their pods count no more or never came: those that were stored once are gone for good, those that were not had
         longer than any admission is in flight.
         """
         since = self._clock()
-        candidates = [uid for uid, demand in book.entries.items() if demand.namespace in namespaces]
-        suspects = [u for u in candidates if self._was_stored(u) or self.outlasted(u, since)]
+        uids = {uid for uid, demand in book.entries.items() if demand.namespace in namespaces}
+        stored = self._pods.live_among(uids) | self._pods.gone_among(uids)
+        suspects = {uid for uid in uids if uid in stored or self.outlasted(uid, since)}
         if not suspects:
             return frozenset()
         live = self._pods.live_now(namespaces, self._left(deadline))
         self._observer.looked_up(self._clock() - since)
-        return frozenset(uid for uid in suspects if uid not in live)
-
-    def _was_stored(self, uid: bytes) -> bool:
-        return self._pods.is_live(uid) or self._pods.is_gone(uid)
+        return suspects - live
 
 
 @dataclass(slots=True)
 class _Attempts:
     """How far one batch has come."""
 
+    until: float
     is_read_due: bool = False
     is_verified: bool = False
-    ghosts: frozenset[bytes] = frozenset()
+    ghosts: Set[bytes] = frozenset()
     pauses: int = 0
     faults: int = 0
     fault: str = ""
 
 
-class _Plan:
-    """What becomes of a book when the reservations of one batch are considered one after the other."""
-
-    def __init__(self, book: Book) -> None:
-        self._book = book
-        self._entered: dict[bytes, Demand] = {}
-        self._used: list[tuple[Quota, dict[Limit, Fraction]]] = []
-        self.verdicts: dict[int, Verdict] = {}
-        self.has_unmet = False
-
-    def consider(self, reservation: Reservation) -> None:
-        """Enter the pod if it fits, or where it is to be entered anyway."""
-        claim = reservation.claim
-        if reservation.uid in self._book.entries or reservation.uid in self._entered:
-            self.verdicts[id(reservation)] = Granted()
-            return
-        over = excesses(claim.demand, self._used_of(claim.quota), claim.quota)
-        self.verdicts[id(reservation)] = Exceeded(over) if over else Granted()
-        self.has_unmet = self.has_unmet or bool(over)
-        if not reservation.is_dry_run and (not over or not claim.enforced):
-            self._entered[reservation.uid] = claim.demand
-            for quota, sums in self._used:
-                for limit, amount in used({claim.demand: 1}, quota).items():
-                    sums[limit] += amount
-
-    def _used_of(self, quota: Quota) -> dict[Limit, Fraction]:
-        """What is in use of a quota; during a change of policies there may be two of one name."""
-        for known, sums in self._used:
-            if known is quota:
-                return sums
-        sums = used((self.book() if self._entered else self._book).counts, quota)
-        self._used.append((quota, sums))
-        return sums
-
-    def book(self) -> Book:
-        """The book afterwards; the same one where nothing changes."""
-        return self._book.changed(self._entered)
-
-
-def _deadlines(reservations: Sequence[Reservation], corrections: Sequence[Correction]) -> list[float]:
-    """How long a batch may last: nobody who waits for an answer waits longer because of a correction."""
-    return [one.deadline for one in (reservations or corrections)]
-
-
-def _corrected(book: Book, correction: Correction) -> Book:
-    patterns = None if correction.patterns is None else book.patterns & correction.patterns
-    return book.changed(correction.entered, correction.struck - correction.entered.keys(), patterns)
+def _some(namespaces: frozenset[str], first: Set[str]) -> frozenset[str]:
+    """As many of the namespaces as may be listed, others each time: those of `first`, and what luck brings."""
+    if len(namespaces) <= _MOST_LISTED:
+        return namespaces
+    asking = sorted(namespaces & first)[:_MOST_LISTED]
+    others = sorted(namespaces - first)
+    return frozenset([*asking, *random.sample(others, min(len(others), _MOST_LISTED - len(asking)))])

@@ -1,6 +1,6 @@
 """Where ledgers are kept, and what else the cluster is asked about pods: two small interfaces."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -67,19 +67,19 @@ class SeenPod:
 class Pods(Protocol):
     """What is known of the pods of the cluster that count: neither Succeeded nor Failed nor past their deletion.
 
-    The first four answer at once, from what was heard last, which may be old. The others are consistent reads.
+    All but the last two answer at once, from what was heard last, which may be old. Those are consistent reads.
     """
 
     def is_known(self) -> bool:
         """Whether pods were listed once, and are followed."""
         ...
 
-    def is_live(self, uid: bytes) -> bool:
-        """Whether a pod was last heard of as one that counts."""
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those of the pods that were last heard of as some that count."""
         ...
 
-    def is_gone(self, uid: bytes) -> bool:
-        """Whether a pod is known to have been stored once and not to count any more, which is for good."""
+    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """Those that are known to have been stored once and not to count any more, which is for good."""
         ...
 
     def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:

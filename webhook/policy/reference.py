@@ -3,7 +3,8 @@
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import fill
 from typing import Any
 
 from webhook.policy.pots import pot_schema
@@ -19,6 +20,8 @@ from webhook.policy.schema import (
     settings_schema,
 )
 from webhook.policy.wording import describe
+from webhook.quota.labels import IN_WORDS, INSTANCE_TYPES
+from webhook.quota.models import MODELS
 from webhook.rules import RULES, gpu_quota
 from webhook.rules.rule import InjectionSettings, Rule, RuleSettings
 
@@ -91,6 +94,23 @@ pools with all their labels.
 
 """
 
+_MODELS = """
+## GPU models
+
+`byModel` of [`gpuQuota`](#gpuquota) takes the names below, and those that its `models` declare. One with others in
+brackets stands for all of them.
+
+{names}
+
+A pod says its model by these node labels, in its nodeSelector or its required node affinity:
+
+{labels}
+
+Values of the last two are looked up among the machine types of AWS, Azure, Google Cloud, CoreWeave and Oracle Cloud, in
+all others the name of the GPU is read in whatever spelling: `NVIDIA-A100-SXM4-80GB-MIG-1g.10gb`, `nvidia-a100-80gb`,
+`A100_NVLINK_80GB`. A pod whose labels say nothing of a model may land on any.
+"""
+
 _POTS = f"""
 ## Pots
 
@@ -124,7 +144,7 @@ A pot limits at least one of `gpus`, `byModel` and `byResource`. What it leaves 
 
 def rules_reference(rules: Sequence[Rule] = RULES) -> str:
     """The text of docs/rules.md."""
-    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules), _pools(), _pots()))
+    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules), _pools(), _models(), _pots()))
 
 
 def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
@@ -174,6 +194,24 @@ def _pools() -> str:
     pool = part_at(policy_schema(()), ("spec", "nodePools", 0))
     keys = list(pool["properties"])
     return "".join((_POOLS, _table(pool, keys), *_entries(pool, keys)))
+
+
+def _models() -> str:
+    """What limits by model know."""
+    families: dict[str, list[str]] = {}
+    for model in MODELS:
+        families.setdefault(model.family, []).append(model.name)
+    names = (
+        f"`{family}`" + ("" if models == [family] else " (" + ", ".join(f"`{name}`" for name in models) + ")")
+        for family, models in sorted(families.items())
+    )
+    labels = [*sorted(IN_WORDS), *sorted(INSTANCE_TYPES, reverse=True)]
+    return _MODELS.format(names=_filled(names), labels=_filled(f"`{key}`" for key in labels))
+
+
+def _filled(words: Iterable[str]) -> str:
+    """Words with commas between them, in lines of at most 120 characters."""
+    return fill(", ".join(words) + ".", 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _pots() -> str:

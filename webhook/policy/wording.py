@@ -127,6 +127,8 @@ def _about_value(error: ErrorDetails, place: Schema, path: KeyPath, node: Node) 
         return _not_a_choice(node, place, str(path[-1]) if path else "")
     if kind == "value_error" and "error" in context:
         told = str(context["error"])
+        if isinstance(node.value, bool) and ";" in told:  # as it was written: yes, and not true
+            told = f"{found(node)};{told.partition(';')[2]}"
         return f"{told}; write {describe(place)}" if "examples" in place and ";" not in told else told
     if kind.startswith(("greater_than", "less_than")):
         return f"{node.text} is out of range; write {describe(place)}"

@@ -13,7 +13,8 @@ from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
 
 GKE_ACCELERATOR = "cloud.google.com/gke-accelerator"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-_INSTANCE_TYPES = (INSTANCE_TYPE, "beta.kubernetes.io/instance-type")
+INSTANCE_TYPES = (INSTANCE_TYPE, "beta.kubernetes.io/instance-type")
+"""Labels whose values are machine types of clouds."""
 
 IN_WORDS: frozenset[str] = frozenset(
     {
@@ -61,7 +62,7 @@ def _machines(source: str, rows: str) -> tuple[Value, ...]:
     found = []
     for line in rows.strip().splitlines():
         model, *patterns = line.split()
-        found += [Value(key, pattern, model, source) for pattern in patterns for key in _INSTANCE_TYPES]
+        found += [Value(key, pattern, model, source) for pattern in patterns for key in INSTANCE_TYPES]
     return tuple(found)
 
 

@@ -13,6 +13,8 @@ LONGEST_VALUE = 63
 _SEPARATORS = re.compile(r"[^a-z0-9]+", re.ASCII)
 _VARIANT = re.compile(r"([a-z]*[0-9]+)[a-z]{1,2}", re.ASCII)
 """A model's number with letters of a variant behind it, as virtual GPUs have them: a100d, h100xm."""
+_JOINED = re.compile(r"(geforce|quadro|tesla|rtx|gtx)([a-z]?[0-9]+.*)", re.ASCII)
+"""A brand and what it brands in one word, as in labels of people's own: rtx4090, rtxa6000."""
 
 
 def models_at(key: str, value: str) -> frozenset[str]:
@@ -58,6 +60,9 @@ _KNOWN_WORDS = frozenset(word for words in _MODELS for word in words)
 
 def _words_of(text: str) -> frozenset[str]:
     words = set(_SEPARATORS.split(text.lower()))
+    for word in tuple(words):
+        joined = _JOINED.fullmatch(word)
+        words.update(joined.groups() if joined is not None else ())
     for word in tuple(words):
         variant = _VARIANT.fullmatch(word)
         if variant is not None and word not in _KNOWN_WORDS:

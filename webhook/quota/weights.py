@@ -32,6 +32,22 @@ def weight(resource: str, models: tuple[str, ...] | None, counting: Counting) ->
     return own if own is not None else _weight(resource, models)
 
 
+MIG_RESOURCES: tuple[str, ...] = tuple(
+    sorted({f"nvidia.com/mig-{profile.replace('+', '.')}" for gpu in MIG_GPUS for profile in gpu.most})
+)
+"""The MIG slices of every GPU that is known, as resources are called."""
+
+
+def is_unknown_slice(resource: str) -> bool:
+    """Whether a resource is a MIG slice, and one that no known GPU has.
+
+    >>> is_unknown_slice("nvidia.com/mig-1g.10gb"), is_unknown_slice("nvidia.com/mig-1g.11gb")
+    (False, True)
+    """
+    mig = _MIG.fullmatch(resource)
+    return mig is not None and _fewest(MIG_GPUS, _profile(*mig.group(2, 3, 4)), None) is None
+
+
 @lru_cache(maxsize=4096)
 def _weight(resource: str, models: tuple[str, ...] | None) -> Fraction:
     mig = _MIG.fullmatch(resource)
@@ -44,7 +60,7 @@ def _weight(resource: str, models: tuple[str, ...] | None) -> Fraction:
 
 def _of_slice(compute: str | None, size: str, memory: str, suffix: str, *, models: Iterable[str] | None) -> Fraction:
     """What a GPU instance weighs, or a compute instance of `compute` of its `size` compute slices."""
-    slices = _fewest(MIG_GPUS, f"{size}{memory}{_as_profile(suffix)}", models)
+    slices = _fewest(MIG_GPUS, _profile(size, memory, suffix), models)
     parts = 1 if compute is None else _times(int(compute), int(size))
     return Fraction(1, slices * parts) if slices and parts else WHOLE
 
@@ -54,10 +70,10 @@ def _times(part: int, whole: int) -> int:
     return whole // part if part else 0
 
 
-def _as_profile(suffix: str) -> str:
-    """The end of a resource name as the profile has it: resource names have a dot where the profile has a plus."""
+def _profile(size: str, memory: str, suffix: str) -> str:
+    """The profile of a slice, whose end has a plus where the name of the resource has a dot."""
     suffix = suffix.removesuffix(_SHARED)
-    return f"+{suffix[1:]}" if suffix.startswith(".") else suffix
+    return f"{size}{memory}" + (f"+{suffix[1:]}" if suffix.startswith(".") else suffix)
 
 
 def _fewest(gpus: Iterable[CutGpu], profile: str, models: Iterable[str] | None) -> int | None:

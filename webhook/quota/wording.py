@@ -1,6 +1,6 @@
 """What people read of a quota: exact numbers, and why a pod does not fit."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from webhook.quota.quota import Excess, Limit, Measure, Quota
@@ -50,17 +50,20 @@ def unspecified(quota: Quota) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that does not say which model it wants, where it must."""
     models = ", ".join(limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
     allowed = f"{_called(quota)} limits {models}, so a pod must say it"
-    return "does not say which GPU model it wants", allowed, f"Add {choosing(quota)}"
+    none = [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and not limit.hard]
+    return "does not say which GPU model it wants", allowed, f"Add {choosing(quota, none)}"
 
 
-def choosing(quota: Quota) -> str:
-    """How a pod says which of the limited models it wants, by example."""
-    examples: list[str] = []
-    for limit in quota.limits:
-        example = quota.counting.catalogue.example(limit.name) if limit.measure is Measure.MODEL else None
-        if example is not None and len(examples) < _SHOWN:
-            examples.append(f"{example[0]}: {example[1]} for {limit.name}")
-    return "a nodeSelector that says the model" + (f", such as {' or '.join(examples)}" if examples else "")
+def choosing(quota: Quota, but: Collection[str] = ()) -> str:
+    """How a pod says which of the limited models it wants, by examples of all `but` those that would not help."""
+    models = (limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
+    examples = {name: found for name in models if (found := quota.counting.catalogue.example(name)) is not None}
+    helpful = [f"{key}: {value} for {name}" for name, (key, value) in examples.items() if name not in but]
+    if helpful or not examples:
+        such_as = f", such as {' or '.join(helpful[:_SHOWN])}" if helpful else ""
+        return f"a nodeSelector that says the model{such_as}"
+    key, _ = next(iter(examples.values()))
+    return f"a nodeSelector that says another model, by the label {key} for example"
 
 
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
@@ -72,19 +75,28 @@ def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False
     else:
         allowed = f"{_called(quota)} allows {_gpus(limit.hard, limit)} in all"
     remedy = _smaller(excess) or "Ask for none"
-    other = f", or add {choosing(quota)}" if is_unspecified and limit.measure is Measure.MODEL else ""
-    return found, allowed, remedy + other
+    if is_unspecified and limit.measure is Measure.MODEL:
+        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
+    return found, allowed, remedy
 
 
-def too_many_pods(quota: Quota, excess: Excess, pods: int) -> tuple[str, str]:
+def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bool = False) -> tuple[str, str]:
     """Found and remedy of a workload whose pods fit one by one and not all together. `excess` is that of one pod."""
     limit = excess.limit
     fitting = limit.hard // excess.asks
     found = (
         f"its {pods} pods ask for {_gpus(excess.asks * pods, limit)} together; {_called(quota)} allows "
-        f"{_gpus(limit.hard, limit)} in all, so {pods - fitting} of them will be refused"
+        f"{_gpus(limit.hard, limit)} in all, enough for {fitting} of them"
     )
-    return found, f"Run {fitting} or fewer, or ask for less in each"
+    remedy = f"Run {fitting} or fewer, or ask for less in each"
+    if is_unspecified and limit.measure is Measure.MODEL:
+        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks * pods))}"
+    return found, remedy
+
+
+def _too_small(quota: Quota, asks: Fraction) -> list[str]:
+    """The models of which less is allowed than is asked for."""
+    return [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and limit.hard < asks]
 
 
 def _called(quota: Quota) -> str:
@@ -113,8 +125,8 @@ def _remedy(quota: Quota, excesses: Sequence[Excess], *, is_unspecified: bool) -
     if all(askable):
         is_one_number = len({excess.asks for excess in excesses}) == 1
         remedy += f" or ask for {number(min(askable)) if is_one_number else 'less'}"
-    if is_unspecified and any(excess.limit.measure is Measure.MODEL for excess in excesses):
-        remedy += f"; or add {choosing(quota)}"
+    if is_unspecified and all(excess.limit.measure is Measure.MODEL for excess in excesses):
+        remedy += f"; or add {choosing(quota, [excess.limit.name for excess in excesses])}"
     return remedy
 
 

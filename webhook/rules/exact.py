@@ -9,7 +9,9 @@ from pydantic import AfterValidator, PlainSerializer, PlainValidator, Validation
 
 from webhook.model.accelerators import accelerator
 from webhook.model.shape import spelled
-from webhook.quota.catalogue import CATALOGUE
+from webhook.quota.catalogue import CATALOGUE, Catalogue
+from webhook.quota.reading import models_in
+from webhook.quota.weights import MIG_RESOURCES, is_unknown_slice
 
 _FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 _LARGEST = 10**9
@@ -25,7 +27,23 @@ def _read(value: object) -> Fraction:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST:
         return Fraction(value)
-    raise ValueError(f"{spelled(value)} is no exact number; {_REMEDY}")
+    raise ValueError(f"{spelled(value)} {_fault(value, is_fraction=written is not None)}")
+
+
+def _fault(value: object, *, is_fraction: bool) -> str:
+    """What is wrong with a number that cannot be taken, and what to write instead."""
+    match value:
+        case bool():
+            return f"is a boolean; {_REMEDY}"
+        case int() if value < 0:
+            return f"is below 0; {_REMEDY}"
+        case int():
+            return f"is too large; write a number below {_LARGEST}"
+        case str() if is_fraction:
+            return f"divides by 0; {_REMEDY}"
+        case str() if value.isascii() and value.isdigit():
+            return "is a text; remove the quotes"
+    return f"is no exact number; {_REMEDY}"
 
 
 def _read_positive(value: object) -> Fraction:
@@ -64,6 +82,22 @@ def _gpu_resource(name: str) -> str:
 GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
 """A resource name that stands for GPUs."""
 
+
+def _existing_resource(name: str, info: ValidationInfo) -> str:
+    """No MIG slice that no GPU has: a limit of it would limit nothing. One that `weights` has is believed."""
+    weights = info.data.get("weights")
+    if weights is not None and name not in weights and is_unknown_slice(name):
+        close = get_close_matches(name, MIG_RESOURCES, n=1)
+        hint = f"did you mean {close[0]}? If it is right" if close else "if it is right"
+        raise ValueError(
+            f"{spelled(name)} is a slice of no GPU that is known; {hint}, write under weights what it weighs"
+        )
+    return name
+
+
+ExistingResource = Annotated[GpuResource, AfterValidator(_existing_resource)]
+"""A resource name that stands for GPUs, and not for MIG slices that neither the table nor `weights` know."""
+
 _MODEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 
@@ -82,12 +116,22 @@ def _known_model(name: str, info: ValidationInfo) -> str:
     declared = info.data.get("models")
     catalogue = CATALOGUE.extended(declared or {})
     if declared is not None and not catalogue.leaves(name):
-        lowered = {known.lower(): known for known in catalogue.names}
-        close = get_close_matches(name.lower(), lowered, n=1)
-        hint = f"; did you mean {lowered[close[0]]}?" if close else ""
-        names = ", ".join(catalogue.names)
-        raise ValueError(f"{spelled(name)} is no known model; declare it under models, or use one of {names}{hint}")
+        meant = _meant(name, catalogue)
+        if meant:
+            remedy = f"did you mean {meant}? docs/rules.md names all, and others are declared under models"
+        else:
+            remedy = f"declare it under models, or use one of {', '.join(catalogue.names)}"
+        raise ValueError(f"{spelled(name)} is no known model; {remedy}")
     return name
+
+
+def _meant(name: str, catalogue: Catalogue) -> str:
+    """The known name that is meant by another spelling, or by the value of a label; empty where it is none."""
+    found = models_in(name)
+    same = [known for known in catalogue.names if catalogue.leaves(known) == found]
+    lowered = {known.lower(): known for known in catalogue.names}
+    close = [lowered[one] for one in get_close_matches(name.lower(), lowered, n=1)]
+    return next(iter((*same, *close)), "")
 
 
 KnownModel = Annotated[str, AfterValidator(_known_model)]

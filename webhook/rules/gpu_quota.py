@@ -2,10 +2,12 @@
 
 What is in use is counted in the API server's own store, so the number is exact with any number of replicas. A MIG slice
 is the part of a GPU that it is: 1/7 for the smallest slice of an H100. A pod's model is what its nodeSelector and
-required node affinity say; one that may land on several counts against each of them. Several namespaces that share
-one quota are a pot of `_quotas.yaml`.
+required node affinity say; one that may land on several counts against each of them, and its slices as the largest part
+that they can be: `nvidia.com/mig-1g.10gb` is 1/7 of an H100, 1/4 of an A100 of 40 GB, and 1/4 where nothing is said.
+Several namespaces that share one quota are a pot of `_quotas.yaml`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -14,51 +16,78 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from webhook.model.pod import Pod
+from webhook.model.shape import spelled
 from webhook.quota.catalogue import CATALOGUE
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import objections
 from webhook.quota.quota import Counting, Limit, Measure, OnLedgerFailure, Quota, Scope, UnspecifiedModel
-from webhook.rules.exact import Amount, GpuResource, KnownModel, ModelName, Weight
+from webhook.rules.exact import Amount, ExistingResource, GpuResource, KnownModel, ModelName, Weight
 from webhook.rules.names import LabelKey
 from webhook.rules.rule import Facts, Rule, RuleSettings, Violation
 
+_LONGEST_VALUE = 63
+_VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
 
-def _at_least_one(values: tuple[str, ...]) -> tuple[str, ...]:
+
+def _label_value(value: str) -> str:
+    if len(value) > _LONGEST_VALUE or not _VALUE.fullmatch(value):
+        raise ValueError(
+            f"{spelled(value)} cannot be a label value; write up to {_LONGEST_VALUE} letters, digits and inner - _ ., "
+            "and no wildcards but * and ?"
+        )
+    return value
+
+
+def _some_values(values: tuple[str, ...]) -> tuple[str, ...]:
     if not values:
         raise ValueError("names no value; write at least one value or glob")
     return values
 
 
+def _some_labels(labels: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    if not labels:
+        raise ValueError("names no label; write at least one label key with its values")
+    return labels
+
+
 LabelValues = Annotated[
-    tuple[Annotated[str, Field(min_length=1, max_length=63)], ...],
-    AfterValidator(_at_least_one),
+    tuple[
+        Annotated[str, AfterValidator(_label_value), Field(json_schema_extra={"minLength": 1, "maxLength": 63})], ...
+    ],
+    AfterValidator(_some_values),
     Field(strict=False, json_schema_extra={"minItems": 1}),
 ]
 """Values of a node label, and globs of values."""
+
+Labels = Annotated[
+    Mapping[LabelKey, LabelValues], AfterValidator(_some_labels), Field(json_schema_extra={"minProperties": 1})
+]
+"""Node labels by key."""
 
 
 class Settings(RuleSettings):
     """Settings of `gpuQuota`."""
 
-    models: Mapping[ModelName, Mapping[LabelKey, LabelValues]] = Field(default_factory=dict)
+    models: Mapping[ModelName, Labels] = Field(default_factory=dict)
     """What the platform's own node labels say of GPU models: for a model's name, label keys, each with a list of values
     and globs (`*` any text, `?` one character). A name that is known gets further values, any other becomes a model of
     its own. The known ones are told by the labels of GPU Feature Discovery and of the clouds."""
+    weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
+    """What a unit of a resource weighs, in whole GPUs: `{"nvidia.com/gpu.shared": "1/4"}`. It comes before what is
+    known: a MIG slice weighs 1/(most slices of its profile on one GPU), an AMD partition 1/(partitions in its mode),
+    everything else 1."""
     gpus: Amount | None = None
     """Most GPUs of all kinds, in whole GPUs or an exact fraction such as "7/2". Unset: no maximum."""
     by_model: Mapping[KnownModel, Amount] = Field(default_factory=dict)
     """Most GPUs of a model, in whole GPUs: `{H100: 4, T4: 16}`. A name such as A100 stands for those of 40 GB and of
     80 GB."""
-    by_resource: Mapping[GpuResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
+    by_resource: Mapping[ExistingResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
     """Most units of a GPU resource, whatever they weigh: `{"nvidia.com/mig-1g.10gb": 14}`."""
     unspecified_model: Annotated[
         UnspecifiedModel, BeforeValidator(lambda value: UnspecifiedModel(value) if isinstance(value, str) else value)
     ] = UnspecifiedModel.COUNT
     """What becomes of a pod that does not say which model it wants, where models are limited: `count` counts it against
     each of them, `deny` refuses it and says which label to add."""
-    weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
-    """What a unit of a resource weighs, in whole GPUs: `{"nvidia.com/gpu.shared": "1/4"}`. It comes before what is
-    known: a MIG slice weighs 1/(most slices of its profile on one GPU), everything else 1."""
     on_ledger_failure: Annotated[
         OnLedgerFailure, BeforeValidator(lambda value: OnLedgerFailure(value) if isinstance(value, str) else value)
     ] = OnLedgerFailure.DENY

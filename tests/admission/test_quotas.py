@@ -1,0 +1,414 @@
+"""Quotas in the validating phase: who is entered and when, what is said without a ledger, and the metrics."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import yaml
+
+from tests.ledger.bookkeeping import Watched, eventually
+from tests.operation import Operated, operated
+from tests.replicas import FactsInAnyState
+from tests.reviews import FACTS, NAMESPACE, pod, request, review, workload
+from webhook.admission.app import create_app
+from webhook.admission.metrics import Metrics
+from webhook.admission.phases import Decision
+from webhook.admission.quota_desk import QuotaDesk, QuotaParts
+from webhook.admission.quotas import Patience
+from webhook.admission.service import Service
+from webhook.cluster.static_pods import StaticPods
+from webhook.engine.standings import Standing
+from webhook.ledger.store import LedgerError
+from webhook.policy.store import PolicyStore
+
+KEY = f"namespace.{NAMESPACE}"
+FULL = (
+    f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': asks 3, used 2 of 4 (2 free); largest: running 2; "
+    "free some or ask for 2."
+)
+
+
+def full(asks: int) -> str:
+    """The same when nothing is free."""
+    return FULL.replace("3, used 2 of 4 (2 free)", f"{asks}, used 4 of 4 (0 free)").replace(" or ask for 2", "")
+
+
+UNKEPT = (
+    f"gpuQuota: spec: the ledger of GPU quota '{NAMESPACE}' cannot be reached, so what is free is not known: this "
+    "replica was started without --quota-ledgers, the namespace that the ledgers are in. Try again in a moment, or "
+    "tell the platform team."
+)
+
+
+def policy_file(directory: Path, name: str, **rules: Any) -> None:
+    """Write a policy."""
+    document = {
+        "apiVersion": "gpupolicy.dev/v1alpha1",
+        "kind": "GPUPolicy",
+        "metadata": {"name": name},
+        "spec": {"rules": rules},
+    }
+    (directory / f"{name}.yaml").write_text(yaml.safe_dump(document))
+
+
+def pots_file(directory: Path, *pots: dict[str, Any]) -> None:
+    """Write the pots."""
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUQuotaPots", "metadata": {"name": "_quotas"}}
+    (directory / "_quotas.yaml").write_text(yaml.safe_dump({**head, "spec": {"pots": list(pots)}}))
+
+
+def running(name: str, gpus: int, namespace: str = NAMESPACE) -> dict[str, Any]:
+    """A pod of the inventory."""
+    return pod(gpus, name=name, namespace=namespace)
+
+
+class Shown:
+    """Takes what would be shown to tenants."""
+
+    def __init__(self) -> None:
+        self.standings: list[list[Standing]] = []
+        self.life: list[str] = []
+
+    def start(self) -> None:
+        self.life.append("started")
+
+    def show(self, standings: Any) -> None:
+        self.standings.append(list(standings))
+
+    def close(self) -> None:
+        self.life.append("closed")
+
+
+class Site:
+    """One replica with a namespace that may use 4 GPUs, two of which are in use."""
+
+    def __init__(self, directory: Path, *, has_ledgers: bool = True, **quota: Any) -> None:
+        self.directory = directory
+        policy_file(directory, "_default", gpuLimits={"mode": "enforce", "maxPerPod": 8})
+        policy_file(directory, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 4, **quota})
+        self.store = Watched()
+        self.policies = PolicyStore(directory)
+        self.metrics = Metrics()
+        self.shown = Shown()
+        pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
+        self.desk = QuotaDesk(QuotaParts(self.store, pods, self.shown), self.policies, self.metrics)
+        ledgers = self.desk if has_ledgers else None
+        self.service = Service(self.policies, FactsInAnyState(), self.metrics, ledgers=ledgers)
+        self.client = create_app(self.service).test_client()
+
+    def ask(self, path: str, obj: dict[str, Any], number: int = 1, **parts: Any) -> dict[str, Any]:
+        """The response to a review of a pod with the uid of this number."""
+        obj["metadata"]["uid"] = str(UUID(int=number))
+        answer = self.client.post(path, json=review(obj, **parts))
+        assert answer.status_code == 200, answer.text
+        response: dict[str, Any] = answer.json["response"]
+        return response
+
+    def validate(self, gpus: int, number: int = 1, **parts: Any) -> str:
+        """Have a pod validated; the refusal, empty for none."""
+        response = self.ask("/validate", pod(gpus), number, **parts)
+        assert response["allowed"] is ("status" not in response)
+        return str(response.get("status", {}).get("message", ""))
+
+    @property
+    def entered(self) -> set[int]:
+        """The pods that were entered in the ledger of the namespace, besides the one that was there."""
+        held = self.store._books.get(KEY)  # a read would be noted
+        return {one.int for uid in (held.book.entries if held else ()) if (one := UUID(bytes=uid)).int < 1000}
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(f"gpu_policy_quota_{name}", labels)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.desk.close()
+
+
+def test_of_two_pods_that_do_not_fit_together_the_second_is_refused(site: Site) -> None:
+    assert site.validate(2, 1) == ""
+    assert site.validate(1, 2) == full(1)
+    assert site.entered == {1}
+
+
+def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> None:
+    pots_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
+    site.policies.check()
+    message = site.validate(2)
+    assert message == (
+        "gpuQuota: spec: exceeded GPU quota 'all': asks 2, used 66 of 67 (1 free); largest: running 2; free some or "
+        "ask for 1."
+    )
+
+
+def test_a_call_that_is_repeated_counts_once(site: Site) -> None:
+    assert [site.validate(2, 1) for _ in range(3)] == [""] * 3
+    assert site.entered == {1}
+
+
+def test_a_pod_without_a_uid_goes_by_that_of_its_request(site: Site) -> None:
+    for uid in ("705ab4f5-6393-11e8-b7cc-42010a800001", "no uuid at all"):
+        for metadata in ({"name": "p"}, {"name": "p", "uid": 7}):
+            answer = site.client.post("/validate", json=review(pod(1) | {"metadata": metadata}, uid=uid))
+            assert answer.json["response"]["allowed"]
+    assert len(site.store.read(KEY, 1).book.entries) == 1 + 2
+
+
+@pytest.mark.parametrize(("gpus", "message"), [(2, ""), (3, FULL)], ids=["fits", "does not"])
+def test_a_dry_run_gets_the_same_answer_and_leaves_nothing(site: Site, gpus: int, message: str) -> None:
+    assert site.validate(gpus, 1, dryRun=True) == message
+    assert site.entered == set()
+    assert site.validate(gpus, 2) == message
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"operation": "UPDATE", "old": pod(2)}, id="an update"),
+        pytest.param({"operation": "DELETE"}, id="a deletion"),
+        pytest.param({"subResource": "status", "operation": "UPDATE", "old": pod(2)}, id="its status"),
+        pytest.param({"subResource": "binding"}, id="its binding"),
+        pytest.param({"subResource": "resize", "operation": "UPDATE", "old": pod(2)}, id="its resize"),
+        pytest.param({"namespace": "unlimited"}, id="a namespace without a quota"),
+    ],
+)
+def test_nothing_but_the_creation_of_a_pod_under_a_quota_is_entered(site: Site, parts: dict[str, Any]) -> None:
+    assert site.validate(2, 1, **parts) == ""
+    assert site.store.calls == []
+
+
+@pytest.mark.parametrize(
+    ("path", "obj"),
+    [
+        pytest.param("/mutate", pod(2), id="the mutating phase"),
+        pytest.param("/mutate", workload("Deployment", pod(2)), id="a Deployment"),
+        pytest.param("/validate", pod(0), id="a pod without GPUs"),
+        pytest.param("/validate", workload("Job", pod(2)), id="a Job"),
+    ],
+)
+def test_no_ledger_is_read_for_anything_else(site: Site, path: str, obj: dict[str, Any]) -> None:
+    assert site.ask(path, obj)["allowed"]
+    assert site.store.calls == []
+
+
+def test_what_a_node_shows_of_a_static_pod_is_not_judged_and_not_entered(site: Site) -> None:
+    raw = pod(64, annotations={"kubernetes.io/config.mirror": "x"})
+    assert site.ask("/validate", raw, groups=["system:nodes"])["allowed"]
+    assert site.store.calls == []
+
+
+def test_a_pod_that_a_rule_refuses_is_not_entered(site: Site) -> None:
+    limits = {"mode": "enforce", "maxPerPod": 1}
+    policy_file(site.directory, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 40}, gpuLimits=limits)
+    site.policies.check()
+    assert site.validate(2).startswith("gpuLimits: ")
+    assert site.store.calls == []
+
+
+def test_a_pod_that_never_fits_is_refused_without_its_ledger(site: Site) -> None:
+    assert site.validate(5) == (
+        "gpuQuota: spec: asks for 5 GPUs; the GPU quota allows 4 GPUs in all. Ask for 4 or fewer."
+    )
+    assert site.store.calls == []
+
+
+def test_what_is_only_warned_of_is_entered_and_said(tmp_path: Path) -> None:
+    site = Site(tmp_path, mode="warn")
+    response = site.ask("/validate", pod(3))
+    assert (response["allowed"], response["warnings"]) == (True, [FULL])
+    assert site.entered == {1}
+
+
+def test_what_is_only_audited_is_entered_and_annotated(tmp_path: Path) -> None:
+    site = Site(tmp_path, mode="audit")
+    response = site.ask("/validate", pod(3))
+    assert (response["allowed"], "warnings" in response) == (True, False)
+    assert response["auditAnnotations"]["audited"] == FULL.removesuffix(".")
+    assert site.entered == {1}
+
+
+def test_a_deployment_whose_pods_will_not_all_fit_is_warned_of_when_it_is_applied(site: Site) -> None:
+    raw = workload("Deployment", pod(2))
+    raw["spec"]["replicas"] = 3
+    response = site.ask("/mutate", raw)
+    assert (response["allowed"], response["warnings"]) == (
+        True,
+        [
+            f"gpuQuota: spec: its 3 pods ask for 6 GPUs together; GPU quota '{NAMESPACE}' allows 4 GPUs in all, enough "
+            "for 2 of them. Run 2 or fewer, or ask for less in each."
+        ],
+    )
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_deployment_none_of_whose_pods_fits_is_warned_of_too(site: Site, replicas: int) -> None:
+    raw = workload("Deployment", pod(5))
+    raw["spec"]["replicas"] = replicas
+    response = site.ask("/mutate", raw)
+    assert (response["allowed"], response["warnings"]) == (
+        True,
+        ["gpuQuota: spec.template.spec: asks for 5 GPUs; the GPU quota allows 4 GPUs in all. Ask for 4 or fewer."],
+    )
+
+
+# Replicas without ledgers, and ledgers out of reach.
+
+
+def test_a_replica_that_keeps_no_ledgers_refuses_and_says_which_option_it_lacks(tmp_path: Path) -> None:
+    site = Site(tmp_path, has_ledgers=False)
+    assert site.validate(1) == UNKEPT
+    assert site.validate(0) == ""
+
+
+def test_a_replica_that_keeps_no_ledgers_admits_with_a_warning_where_the_policy_would_rather(tmp_path: Path) -> None:
+    site = Site(tmp_path, has_ledgers=False, onLedgerFailure="allow")
+    response = site.ask("/validate", pod(1))
+    (warning,) = response["warnings"]
+    assert response["allowed"]
+    assert warning.startswith(UNKEPT[:100])
+    assert len(warning) <= 256
+
+
+@pytest.mark.parametrize(("failure", "is_allowed"), [("deny", False), ("allow", True)])
+def test_a_ledger_out_of_reach_is_said_and_counted(tmp_path: Path, failure: str, is_allowed: bool) -> None:
+    site = Site(tmp_path, onLedgerFailure=failure)
+    site.store.faults = [LedgerError("GET /api: timed out")] * 3
+    response = site.ask("/validate", pod(1))
+    said = response["warnings"][0] if is_allowed else response["status"]["message"]
+    assert response["allowed"] is is_allowed
+    assert "so what is free is not known: GET /api: timed out. Try again in a moment" in said
+    assert site.value("ledger_failures_total", quota=KEY) == 1
+    assert site.validate(1, 2) == ""
+
+
+# Waiting.
+
+
+def decided(site: Site, raw: dict[str, Any], told: Callable[[], None]) -> Decision:
+    """What becomes of a pod whose sender waits for a second; `told` is called before anything may wait."""
+    return site.service.validate(request(raw), FACTS, Patience(1.0, told))
+
+
+def test_others_are_let_by_before_the_ledger_is_asked(site: Site) -> None:
+    told: list[int] = []
+    assert decided(site, pod(1), lambda: told.append(len(site.store.calls))).result == "allowed"
+    assert told == [0]
+
+
+def test_a_pod_that_no_quota_counts_holds_up_nobody(site: Site) -> None:
+    told: list[int] = []
+    for raw in (pod(0), pod(9)):
+        decided(site, raw, lambda: told.append(1))
+    assert told == []
+
+
+def test_the_answer_comes_before_the_sender_gives_up(site: Site) -> None:
+    """The one that waits for the ledger is told so while somebody else's write hangs."""
+    site.validate(1, 1)
+    go_on = threading.Event()
+    site.store.before = lambda call: call.startswith("replace") and go_on.wait(10)
+    before = len(site.store.calls)
+    first = threading.Thread(target=lambda: site.validate(1, 2), daemon=True)
+    first.start()
+    eventually(lambda: len(site.store.calls) > before)
+    decision = site.service.validate(request(pod(1)), FACTS, Patience(0.05))
+    assert "what is free is not known: the ledger did not answer in time. Try again" in decision.answer.message
+    go_on.set()
+    first.join(10)
+    assert site.entered == {1, 2}
+
+
+# What operators and tenants are shown.
+
+
+def test_what_is_used_allowed_and_refused_is_in_the_metrics(site: Site) -> None:
+    site.validate(2, 1)
+    site.validate(1, 2)
+    site.desk.start()
+    eventually(lambda: site.value("entries", quota=KEY) == 2)
+    assert site.value("used", quota=KEY, limit="gpus") == 4
+    assert site.value("hard", quota=KEY, limit="gpus") == 4
+    assert site.value("refused_total", quota=KEY) == 1
+    assert site.value("conflicts_total", quota=KEY) == 0
+    assert site.value("ledger_duration_seconds_count", operation="reserve") == 2
+    assert site.value("ledger_duration_seconds_count", operation="look_up") >= 1
+    age = site.value("reconcile_age_seconds")
+    assert age is not None
+
+
+def test_a_write_that_another_replica_was_before_is_counted(site: Site) -> None:
+    site.validate(1, 1)
+    assert site.value("conflicts_total", quota=KEY) == 0
+    site.store.remove(KEY, site.store.read(KEY, 1), 1)
+    assert site.validate(1, 2) == ""
+    assert site.value("conflicts_total", quota=KEY) == 1
+
+
+def test_tenants_are_shown_every_quota_of_their_namespaces(site: Site) -> None:
+    pots_file(site.directory, {"name": "shared", "namespaces": [NAMESPACE, "x-*"], "gpus": 9})
+    site.policies.check()
+    site.desk.start()
+    eventually(lambda: bool(site.shown.standings))
+    shown = {one.quota.key: (one.mode, *one.used.values()) for one in site.shown.standings[0] if one.used}
+    assert shown == {KEY: ("enforce", 2), "pot.shared": ("enforce", 2)}
+
+
+def test_a_quota_that_comes_with_a_reload_is_kept_from_then_on(tmp_path: Path) -> None:
+    site = Site(tmp_path, mode="disabled")
+    assert site.validate(8) == ""
+    site.desk.start()
+    eventually(lambda: site.shown.standings == [[]])
+    assert site.store.calls == []
+    policy_file(tmp_path, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 4})
+    site.policies.check()
+    assert site.validate(3) == FULL
+    site.desk.close()
+    assert site.shown.life == ["started", "closed"]
+
+
+# The command.
+
+
+@pytest.fixture(scope="module")
+def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """`gpu-policy serve --inventory`, in whose inventory two of four GPUs are in use."""
+    directory = tmp_path_factory.mktemp("replica")
+    inventory = directory / "cluster.yaml"
+    inventory.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [running("running", 2)]}))
+    replica = Operated(directory, f"--inventory={inventory}")
+    policy_file(replica.policies, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 4})
+    try:
+        replica.start()
+        yield replica
+    finally:
+        replica.stop()
+
+
+def test_a_replica_with_an_inventory_counts_its_pods_and_keeps_ledgers_in_memory(replica: Operated) -> None:
+    said = []
+    for number, gpus in enumerate((3, 2, 2), start=1):
+        raw = pod(gpus, uid=str(UUID(int=number)))
+        status, _, body = replica.ask("/validate?timeout=10s", review(raw))
+        assert status == 200
+        said.append(json.loads(body)["response"].get("status", {}).get("message", ""))
+    assert said == [
+        FULL,
+        "",
+        full(2),
+    ]
+    assert replica.metric("gpu_policy_quota_refused_total", quota=KEY) == 2
+    eventually(lambda: replica.metric("gpu_policy_quota_hard", quota=KEY, limit="gpus") == 4)
+
+
+def test_ledgers_of_a_cluster_and_an_inventory_exclude_each_other(tmp_path: Path) -> None:
+    inventory = tmp_path / "cluster.yaml"
+    inventory.write_text("")
+    with pytest.raises(RuntimeError, match="with --inventory the ledgers are kept in memory"):  # noqa: SIM117  # it never answers
+        with operated(tmp_path, f"--inventory={inventory}", "--quota-ledgers=gpu-policy"):
+            pass

@@ -1,0 +1,70 @@
+"""Whoever applies a workload hears at once that its pods will never fit into a quota."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.reviews import FACTS, NAMESPACE, WORKLOADS, against, pod, request, workload
+from webhook.admission.phases import mutate
+from webhook.audit.documents import Document
+from webhook.audit.simulate import review
+from webhook.policy.directory import contents_of
+from webhook.policy.loader import build
+from webhook.policy.policy_set import PolicySet
+
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: "
+OWN = HEAD + "GPUPolicy\nmetadata: {{name: _default}}\nspec: {{rules: {{gpuQuota: {quota}}}}}\n"
+POT = (
+    HEAD + "GPUQuotaPots\nmetadata: {{name: _quotas}}\nspec: {{pots: [{{name: shared, namespaces: ['*'], {quota}}}]}}\n"
+)
+OPEN = "{mode: enforce, byModel: {H100: 8}, unspecifiedModel: deny}"
+
+
+def limited(own: str = "{mode: disabled}", pot: str = "") -> PolicySet:
+    files = {"_default.yaml": OWN.format(quota=own)} | ({"_quotas.yaml": POT.format(quota=pot)} if pot else {})
+    return build(contents_of(Path("policies"), {name: text.encode() for name, text in files.items()}))
+
+
+def warned(raw: dict[str, Any], using: PolicySet) -> list[str]:
+    """What is said where the workload is applied; nothing of it refuses it."""
+    answer = mutate(request(raw), using, FACTS).answer
+    assert answer.is_allowed
+    return list(answer.warnings)
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+@pytest.mark.parametrize(
+    ("using", "said"),
+    [
+        pytest.param(limited("{mode: enforce, gpus: 8}"), "asks for 9 GPUs; the GPU quota allows 8", id="its own"),
+        pytest.param(limited("{mode: warn, gpus: 8}"), "asks for 9 GPUs; the GPU quota allows 8", id="only warned of"),
+        pytest.param(limited(pot="gpus: 8"), "asks for 9 GPUs; GPU quota 'shared' allows 8 GPUs in all", id="a pot"),
+        pytest.param(limited(OPEN), "does not say which GPU model it wants", id="a model that must be said"),
+    ],
+)
+def test_a_pod_that_is_too_much_by_itself_is_said_when_its_workload_is_applied(
+    kind: str, using: PolicySet, said: str
+) -> None:
+    (warning,) = warned(workload(kind, pod(9)), using)
+    assert said in warning
+    assert len(warning) <= 256
+
+
+@pytest.mark.parametrize(
+    ("raw", "using"),
+    [
+        pytest.param(workload("Deployment", pod(9)), limited("{mode: audit, gpus: 8}"), id="only audited"),
+        pytest.param(workload("Deployment", pod(8)), limited("{mode: enforce, gpus: 8}", "gpus: 8"), id="just fits"),
+        pytest.param(workload("Deployment", pod(0)), limited(OPEN, "gpus: 0"), id="without GPUs"),
+    ],
+)
+def test_nothing_is_said_of_a_workload_otherwise(raw: dict[str, Any], using: PolicySet) -> None:
+    assert warned(raw, using) == []
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_a_review_refuses_a_workload_whose_pods_a_pot_refuses(kind: str) -> None:
+    documents = [Document("f", 1, 1, workload(kind, pod(9)))]
+    (item,) = review(documents, NAMESPACE, against(limited(pot="gpus: 8"))).items
+    assert not item.is_allowed

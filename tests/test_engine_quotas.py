@@ -1,0 +1,384 @@
+"""What a pod claims of the quotas of its namespace, and what people read when it does not fit."""
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.ledger.small_cluster import raw_pod
+from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
+from webhook.engine import completed_template
+from webhook.engine.quotas import NO_CLAIMS, claims_of, reserved, workload_findings
+from webhook.ledger.store import SeenPod
+from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
+from webhook.model.pod import pod_from_raw
+from webhook.model.shape import ShapeError
+from webhook.outcome import Finding, Kind, Outcome
+from webhook.policy.quotas import BoundQuota
+from webhook.quota.quota import Demand, Excess, Scope
+from webhook.rules.gpu_quota import Settings
+from webhook.rules.rule import Mode
+
+TEAM = "team-vision"
+POLICY = policy({})
+GRANTED = Granted()
+
+
+def own(name: str = TEAM, **settings: Any) -> BoundQuota:
+    """The quota of a namespace."""
+    return _bound(Scope.NAMESPACE, name, (name,), settings)
+
+
+def pot(name: str = "research", *patterns: str, **settings: Any) -> BoundQuota:
+    """A pot of these namespaces."""
+    return _bound(Scope.POT, name, patterns or ("team-*",), settings)
+
+
+def _bound(scope: Scope, name: str, patterns: tuple[str, ...], settings: dict[str, Any]) -> BoundQuota:
+    written = json.dumps({"mode": "enforce", **settings})
+    return BoundQuota.of(scope, name, patterns, Settings.model_validate_json(written, by_alias=True), "file.yaml")
+
+
+def over(bound: BoundQuota, asks: int, used: int, at: int = 0) -> Exceeded:
+    """The verdict that a limit of a quota is passed."""
+    return Exceeded((Excess(bound.quota.limits[at], Fraction(asks), Fraction(used)),))
+
+
+def asked(
+    raw: dict[str, Any],
+    bound: Sequence[BoundQuota],
+    verdicts: Sequence[Verdict] = (),
+    pods: Sequence[SeenPod] = (),
+    findings: tuple[Finding, ...] = (),
+) -> tuple[Outcome, list[Sequence[Claim]]]:
+    """What becomes of a pod that is about to be admitted, and what the ledgers were asked."""
+    questions: list[Sequence[Claim]] = []
+
+    def ask(claims: Sequence[Claim]) -> Sequence[Verdict]:
+        questions.append(claims)
+        return verdicts or [GRANTED] * len(claims)
+
+    def seen(namespace: str) -> list[SeenPod]:
+        assert namespace == TEAM
+        return [one for one in pods if one.namespace == namespace]
+
+    return reserved(Outcome(POLICY, raw, findings), TEAM, bound, ask, seen), questions
+
+
+def running(name: str, gpus: int, namespace: str = TEAM, **spec: Any) -> SeenPod:
+    """A pod that is there."""
+    return SeenPod(name.encode().ljust(16), namespace, name, pod_from_raw(raw_pod(gpus, **spec)))
+
+
+# What is claimed.
+
+
+def test_a_pod_claims_the_same_of_every_quota_that_counts_alike() -> None:
+    first, second = own(gpus=8), pot(gpus=16, mode="warn")
+    found = claims_of(pod(1, 2), TEAM, [first, second])
+    demand = Demand(TEAM, (("nvidia.com/gpu", 3),))
+    assert [(one.claim, one.bound) for one in found.claims] == [
+        (Claim(first.quota, demand, enforced=True), first),
+        (Claim(second.quota, demand, enforced=False), second),
+    ]
+    assert found.findings == ()
+
+
+def test_a_model_that_only_one_quota_knows_is_claimed_of_that_one() -> None:
+    known = own(models={"X9": {"example.com/gpu": ["x9"]}}, byModel={"X9": 4})
+    found = claims_of(pod(1, spec={"nodeSelector": {"example.com/gpu": "x9"}}), TEAM, [known, pot(gpus=4)])
+    assert [one.claim.demand.models for one in found.claims] == [("X9",), None]
+
+
+@pytest.mark.parametrize(
+    ("raw", "bound"),
+    [
+        pytest.param(pod(0), [own(gpus=0)], id="no GPUs"),
+        pytest.param(pod(spec={"containers": [container("c")]}), [own(gpus=0)], id="none mentioned"),
+        pytest.param(
+            pod(spec={"containers": [container("c", limits={"nvidia.com/gpumem": 9})]}), [own(gpus=0)], id="attributes"
+        ),
+        pytest.param(pod(9), [], id="no quota"),
+    ],
+)
+def test_nothing_is_claimed_without_gpus_or_quotas(raw: dict[str, Any], bound: list[BoundQuota]) -> None:
+    assert claims_of(raw, TEAM, bound) is NO_CLAIMS
+
+
+def test_a_malformed_pod_is_an_error_where_there_are_quotas() -> None:
+    with pytest.raises(ShapeError):
+        claims_of({"spec": {"containers": 7}}, TEAM, [own(gpus=1)])
+
+
+def test_what_a_pot_never_allows_is_found_without_its_ledger_and_of_the_namespace_the_rule_says_it() -> None:
+    found = claims_of(pod(9), TEAM, [own(gpus=8), pot(gpus=8)])
+    assert [str(finding) for finding in found.findings] == [
+        "gpuQuota: spec: asks for 9 GPUs; GPU quota 'research' allows 8 GPUs in all. Ask for 8 or fewer."
+    ]
+
+
+def test_a_pod_that_does_not_say_its_model_is_told_which_selector_to_add_where_the_pot_must_know() -> None:
+    found = claims_of(pod(1), TEAM, [pot(byModel={"H100": 4}, unspecifiedModel="deny")])
+    assert [str(finding) for finding in found.findings] == [
+        "gpuQuota: spec: does not say which GPU model it wants; GPU quota 'research' limits H100, so a pod must say "
+        "it. Add a nodeSelector that says the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for H100."
+    ]
+
+
+# Who is asked.
+
+
+def test_the_ledgers_are_asked_once_for_all_quotas() -> None:
+    bound = [own(gpus=8), pot(gpus=8)]
+    outcome, questions = asked(pod(2), bound)
+    assert outcome.findings == ()
+    assert [[claim.quota for claim in claims] for claims in questions] == [[one.quota for one in bound]]
+
+
+@pytest.mark.parametrize(
+    ("raw", "bound", "findings"),
+    [
+        pytest.param(
+            pod(2),
+            [own(gpus=8)],
+            (Finding("gpuLimits", Mode.ENFORCE, Kind.VIOLATION, "spec", "m", refuses=True),),
+            id="refused by a rule",
+        ),
+        pytest.param(pod(9), [pot(gpus=8)], (), id="more than a pot has"),
+        pytest.param(pod(0), [own(gpus=0)], (), id="without GPUs"),
+        pytest.param(pod(9), [], (), id="without quotas"),
+    ],
+)
+def test_no_ledger_is_asked_about_a_pod_that_is_refused_anyway_or_not_counted(
+    raw: dict[str, Any], bound: list[BoundQuota], findings: tuple[Finding, ...]
+) -> None:
+    assert asked(raw, bound, findings=findings)[1] == []
+
+
+@pytest.mark.parametrize("mode", ["warn", "audit"])
+def test_what_a_pot_never_allows_is_entered_all_the_same_where_it_is_not_enforced(mode: str) -> None:
+    bound = pot(gpus=8, mode=mode)
+    outcome, questions = asked(pod(9), [bound], [over(bound, 9, 0)])
+    assert len(questions) == 1
+    assert not questions[0][0].enforced
+    assert len(outcome.findings) == 2
+    assert outcome.refusals == ()
+    assert bool(outcome.warnings) == (mode == "warn")
+
+
+def test_what_a_rule_only_warned_of_stays_beside_what_the_quota_says() -> None:
+    bound = own(gpus=8)
+    warned = Finding("gpuLimits", Mode.WARN, Kind.VIOLATION, "spec", "m")
+    outcome, _ = asked(pod(4), [bound], [over(bound, 4, 6)], findings=(warned,))
+    assert [finding.rule for finding in outcome.findings] == ["gpuLimits", "gpuQuota"]
+    assert len(outcome.refusals) == 1
+
+
+# What is said.
+
+
+def test_a_refusal_says_what_is_used_who_uses_most_and_what_to_do() -> None:
+    bound = own(gpus=8)
+    pods = [running("notebook-x", 2), running("train-a", 4), running("huge", 64, "other-team")]
+    outcome, _ = asked(pod(4), [bound], [over(bound, 4, 6)], pods)
+    assert outcome.refusal == (
+        "gpuQuota: spec: exceeded GPU quota 'team-vision': asks 4, used 6 of 8 (2 free); "
+        "largest: train-a 4, notebook-x 2; free some or ask for 2."
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "refused", "warned"),
+    [("enforce", True, False), ("warn", False, True), ("audit", False, False)],
+    ids=["enforce", "warn", "audit"],
+)
+@pytest.mark.parametrize("make", [own, pot], ids=["of the namespace", "a pot"])
+def test_the_mode_says_what_becomes_of_a_pod_that_does_not_fit(
+    make: Any, mode: str, refused: bool, warned: bool
+) -> None:
+    bound = make(gpus=8, mode=mode)
+    outcome, _ = asked(pod(4), [bound], [over(bound, 4, 6)])
+    assert (bool(outcome.refusals), bool(outcome.warnings), len(outcome.findings)) == (refused, warned, 1)
+    assert f"exceeded GPU quota '{bound.quota.name}': asks 4, used 6 of 8 (2 free)" in outcome.findings[0].message
+
+
+def test_every_quota_that_is_passed_says_so_and_one_that_refuses_is_enough() -> None:
+    first, second, third = own(gpus=8), pot(gpus=8, mode="warn"), pot("all", "*", gpus=99)
+    pods = [running("a", 3)]
+    outcome, _ = asked(pod(4), [first, second, third], [over(first, 4, 6), over(second, 4, 8), GRANTED], pods)
+    assert [finding.message for finding in outcome.findings] == [
+        "exceeded GPU quota 'team-vision': asks 4, used 6 of 8 (2 free); largest: a 3; free some or ask for 2",
+        "exceeded GPU quota 'research': asks 4, used 8 of 8 (0 free); largest: a 3; free some",
+    ]
+    assert (len(outcome.refusals), len(outcome.warnings)) == (1, 1)
+
+
+def test_three_pods_are_named_the_largest_first_and_those_alike_by_name() -> None:
+    bound = own(gpus=8)
+    pods = [running(name, count) for name, count in [("d", 2), ("b", 1), ("c", 2), ("a", 1), ("e", 0)]]
+    outcome, _ = asked(pod(1), [bound], [over(bound, 1, 8)], pods)
+    assert "; largest: c 2, d 2, a 1; free some" in outcome.findings[0].message
+
+
+def test_the_largest_are_those_of_the_limit_that_is_passed() -> None:
+    bound = own(gpus=99, byModel={"H100": 4, "T4": 16})
+    h100, t4 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}, {"nvidia.com/gpu.product": "Tesla-T4"}
+    pods = [running("many", 8, nodeSelector=t4), running("one", 1, nodeSelector=h100), running("open", 2)]
+    outcome, _ = asked(pod(2, spec={"nodeSelector": h100}), [bound], [over(bound, 2, 3, at=1)], pods)
+    assert outcome.findings[0].message == (
+        "exceeded GPU quota 'team-vision': asks 2 H100, used 3 of 4 (1 free); largest: open 2, one 1; "
+        "free some or ask for 1"
+    )
+
+
+def test_slices_are_said_as_parts_of_a_gpu() -> None:
+    bound = own(gpus=1)
+    selector = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    slices = container("c", limits={"nvidia.com/mig-1g.10gb": 4})
+    raw = pod(spec={"containers": [slices], "nodeSelector": selector})
+    verdict = Exceeded((Excess(bound.quota.limits[0], Fraction(4, 7), Fraction(4, 7)),))
+    pods = [SeenPod(b"1" * 16, TEAM, "slices", pod_from_raw(raw))]
+    outcome, questions = asked(raw, [bound], [verdict], pods)
+    assert questions[0][0].demand.models == ("H100-80GB",)
+    assert outcome.findings[0].message == (
+        "exceeded GPU quota 'team-vision': asks 4/7, used 4/7 of 1 (3/7 free); largest: slices 4/7; "
+        "free some or ask for 3/7"
+    )
+
+
+def test_a_pod_that_counts_against_a_model_only_because_it_names_none_is_told_how_to_name_one() -> None:
+    bound = own(byModel={"H100": 4})
+    outcome, _ = asked(pod(2), [bound], [over(bound, 2, 4)])
+    assert outcome.findings[0].message.startswith(
+        "exceeded GPU quota 'team-vision': asks 2 H100, used 4 of 4 (0 free); free some; or add a nodeSelector that "
+    )
+    named, _ = asked(pod(2, spec={"nodeSelector": {"nvidia.com/gpu.product": "H100"}}), [bound], [over(bound, 2, 4)])
+    assert named.findings[0].message.endswith("(0 free); free some")
+
+
+def test_a_quota_below_what_is_in_use_has_nothing_free() -> None:
+    bound = own(gpus=4)
+    outcome, _ = asked(pod(1), [bound], [over(bound, 1, 9)])
+    assert outcome.findings[0].message == ("exceeded GPU quota 'team-vision': asks 1, used 9 of 4 (0 free); free some")
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused", "warned"),
+    [
+        pytest.param({}, True, False, id="deny unless said otherwise"),
+        pytest.param({"onLedgerFailure": "allow"}, False, True, id="allow"),
+        pytest.param({"mode": "warn"}, False, True, id="warn"),
+        pytest.param({"mode": "audit"}, False, False, id="audit"),
+    ],
+)
+def test_a_ledger_that_cannot_be_reached_refuses_or_not_as_the_policy_says_and_always_says_so(
+    settings: dict[str, Any], refused: bool, warned: bool
+) -> None:
+    bound = own(gpus=8, **settings)
+    outcome, _ = asked(pod(4), [bound], [Unanswered("PUT https://10.0.0.1: timed out")])
+    assert (bool(outcome.refusals), bool(outcome.warnings)) == (refused, warned)
+    assert str(outcome.findings[0]) == (
+        "gpuQuota: spec: the ledger of GPU quota 'team-vision' cannot be reached, so what is free is not known: "
+        "PUT https://10.0.0.1: timed out. Try again in a moment, or tell the platform team."
+    )
+
+
+# Workloads.
+
+
+def told(raw: dict[str, Any], *bound: BoundQuota) -> list[Finding]:
+    """What a workload is told of quotas."""
+    path = WORKLOADS[raw["kind"]][1]
+    completed = partial(completed_template, raw, path, policy({}), FACTS)
+    return list(workload_findings(raw, path, TEAM, bound, completed))
+
+
+def deployment(replicas: int | None, gpus: int = 2, kind: str = "Deployment") -> dict[str, Any]:
+    """A workload of so many pods."""
+    raw = workload(kind, pod(gpus))
+    raw["spec"] |= {} if replicas is None else {"replicas": replicas}
+    return raw
+
+
+def test_a_deployment_whose_pods_do_not_all_fit_is_told_how_many_do() -> None:
+    (finding,) = told(deployment(5), own(gpus=8))
+    assert str(finding) == (
+        "gpuQuota: spec: its 5 pods ask for 10 GPUs together; GPU quota 'team-vision' allows 8 GPUs in all, enough "
+        "for 4 of them. Run 4 or fewer, or ask for less in each."
+    )
+    assert finding.warns
+    assert len(finding.warning) <= 256
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_told"),
+    [
+        pytest.param(deployment(4), False, id="just fits"),
+        pytest.param(deployment(5), True, id="one too many"),
+        pytest.param(deployment(None), False, id="one pod"),
+        pytest.param(deployment(0), False, id="none"),
+        pytest.param(deployment(5, 0), False, id="without GPUs"),
+        pytest.param(deployment(5, kind="StatefulSet"), True, id="StatefulSet"),
+        pytest.param(deployment(5, kind="ReplicaSet"), True, id="ReplicaSet"),
+        pytest.param(deployment(5, kind="DaemonSet"), False, id="DaemonSet"),
+        pytest.param(workload("Job", pod(2)), False, id="Job"),
+    ],
+)
+def test_only_a_workload_whose_pods_pass_the_quota_together_is_told(raw: dict[str, Any], is_told: bool) -> None:
+    assert bool(told(raw, own(gpus=8))) is is_told
+
+
+def test_a_job_of_a_cron_job_is_told_at_its_own_place() -> None:
+    raw = workload("CronJob", pod(2))
+    raw["spec"]["jobTemplate"]["spec"]["parallelism"] = 5
+    assert [finding.field for finding in told(raw, own(gpus=8))] == ["spec.jobTemplate.spec"]
+
+
+def test_each_limit_of_each_quota_is_told() -> None:
+    bound = own(gpus=8, byModel={"H100": 4}), pot(byResource={"nvidia.com/gpu": 9})
+    assert [finding.message.partition(";")[0] for finding in told(deployment(5), *bound)] == [
+        "its 5 pods ask for 10 GPUs together",
+        "its 5 pods ask for 10 H100 together",
+        "its 5 pods ask for 10 nvidia.com/gpu together",
+    ]
+
+
+@pytest.mark.parametrize(("mode", "warns"), [("enforce", True), ("warn", True), ("audit", False)])
+def test_a_workload_is_never_refused_for_its_number_of_pods(mode: str, warns: bool) -> None:
+    (finding,) = told(deployment(5), own(gpus=8, mode=mode))
+    assert (finding.refuses, finding.warns) == (False, warns)
+
+
+def test_slices_of_a_workload_are_added_up_exactly() -> None:
+    raw = deployment(7, 0)
+    raw["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/mig-1g.10gb": 1}
+    raw["spec"]["template"]["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    assert told(raw, own(gpus=1)) == []
+    raw["spec"]["replicas"] = 8
+    assert "its 8 pods ask for 1 1/7 GPUs together" in told(raw, own(gpus=1))[0].message
+
+
+def test_a_malformed_template_is_an_error() -> None:
+    raw = deployment(5)
+    raw["spec"]["template"]["spec"]["containers"] = 7
+    with pytest.raises(ShapeError):
+        told(raw, own(gpus=8))
+
+
+def test_a_workload_none_of_whose_pods_fits_into_a_pot_is_told_what_they_would_be() -> None:
+    assert [str(finding) for finding in told(deployment(1, 9), own(gpus=8), pot(gpus=8))] == [
+        "gpuQuota: spec.template.spec: asks for 9 GPUs; GPU quota 'research' allows 8 GPUs in all. Ask for 8 or fewer."
+    ]
+
+
+def test_a_model_that_the_policy_will_add_is_not_counted_as_open() -> None:
+    product = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4"]}
+    using = policy({"nodeAffinity": {"required": [product]}})
+    raw = deployment(5)
+    path = WORKLOADS["Deployment"][1]
+    completed = partial(completed_template, raw, path, using, FACTS)
+    assert list(workload_findings(raw, path, TEAM, [own(byModel={"H100": 4})], completed)) == []
+    assert told(raw, own(byModel={"H100": 4}))
