@@ -41,6 +41,7 @@ bench: $(READY) ## Measure; docs/performance.md says what with
 	$(BIN)/python -m tests.benchmarks.images_memory
 	$(BIN)/python -m tests.benchmarks.pods_memory
 	$(BIN)/python -m tests.benchmarks.through_apiserver
+	$(BIN)/python -m tests.benchmarks.quota
 
 docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.admission.serving import make_certificate, wait_for
-from tests.cluster.fake_api_server import NODES, FakeApiServer, always, fake_api_server
+from tests.cluster.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.deploy.manifests import shipped
 from tests.e2e.eventually import eventually
 from tests.operation import Operated, ask, operated
@@ -251,10 +251,13 @@ def test_A17_no_replica_can_take_a_configuration_away() -> None:
     """Nothing in the roles allows it, so no code could."""
     objects = shipped()
     rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
-    verbs = {verb for rule in rules for verb in rule["verbs"]}
-    assert verbs <= {"get", "list", "watch", "create", "update"}
-    creating = [rule for rule in rules if "create" in rule["verbs"]]
-    assert {resource for rule in creating for resource in rule["resources"]} == {"secrets"}
+
+    def allowed(verb: str) -> set[str]:
+        return {resource for rule in rules if verb in rule["verbs"] for resource in rule["resources"]}
+
+    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch", "create", "update", "delete"}
+    assert allowed("create") == {"secrets", "configmaps", "gpuquotas"}
+    assert allowed("delete") == {"configmaps", "gpuquotas"}  # ledgers of quotas, and what is shown of them
 
 
 # A23: a body that is too large takes the memory, or a legal one is refused.
@@ -424,7 +427,7 @@ def test_A27_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeAp
     """No request to the API server, which every watch has a connection of its own to, and no file."""
     with operated(tmp_path, f"--kubeconfig={api_server.kubeconfig(tmp_path)}") as replica:
         eventually(lambda: replica.page("/readyz")[0] == 200)
-        eventually(lambda: all(api_server.watches(path) for path in api_server.objects))
+        eventually(lambda: all(api_server.watches(path) for path in api_server.objects if path != PODS))
         requests, connections, files = len(api_server.seen), len(api_server._sockets), sorted(tmp_path.rglob("*"))
         client = replica.connect()
         for _ in range(50):
@@ -435,11 +438,14 @@ def test_A27_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeAp
 
 
 def test_A27_no_role_allows_to_write_anything_for_a_request() -> None:
-    """What may be written is the webhook's own: its Secret, and the caBundle of its configurations."""
+    """What may be written is the webhook's own: its Secret, the caBundle of its configurations, the books of quotas and
+    what is shown of them: one object for each quota, however many requests there are.
+    """
     objects = shipped()
     rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
     written = {r for rule in rules if {"create", "update"} & set(rule["verbs"]) for r in rule["resources"]}
-    assert written == {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+    configurations = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+    assert written == {"secrets", "configmaps", "gpuquotas"} | configurations
 
 
 # A29: two controllers undo each other's changes for ever.

@@ -178,7 +178,7 @@ class Replica:
     truth: Truth = field(default_factory=Truth)
     store: Watched = field(default_factory=Watched)
     clock: Clock = field(default_factory=Clock)
-    timing: Timing = field(default_factory=lambda: Timing(in_flight=IN_FLIGHT, first_pause=0.0))
+    timing: Timing = field(default_factory=lambda: Timing(in_flight=IN_FLIGHT, longest_pause=0.0))
 
     def __post_init__(self) -> None:
         self.view = View(self.truth)

@@ -23,14 +23,16 @@ def seen_pod(number: int, namespace: str, gpus: int) -> SeenPod:
 
 
 class Truth:
-    """What is stored: the live pods, and everything that ever happened to one, in order."""
+    """What is stored: the live pods, all that ever were, and everything that happened to one, in order."""
 
     def __init__(self) -> None:
         self.live: dict[bytes, SeenPod] = {}
+        self.stored: set[bytes] = set()
         self.events: list[tuple[str, SeenPod]] = []
 
     def store(self, pod: SeenPod) -> None:
         self.live[pod.uid] = pod
+        self.stored.add(pod.uid)
         self.events.append(("ADDED", pod))
 
     def delete(self, uid: bytes) -> None:

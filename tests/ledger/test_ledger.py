@@ -385,7 +385,7 @@ def test_a_list_that_breaks_off_begins_no_ledger(replica):
 
 
 def test_who_comes_while_the_pods_are_being_listed_for_long_is_told_so(replica):
-    timing = Timing(first_pause=0.0)
+    timing = Timing(longest_pause=0.0)
     replica = Replica(timing=timing, clock=time.monotonic)
     go_on = threading.Event()
     replica.view.before_list = lambda: go_on.wait(5)

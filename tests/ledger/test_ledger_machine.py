@@ -82,7 +82,7 @@ class Replica:
 
     def __init__(self, machine: "LedgerMachine", store: MemoryStore) -> None:
         self.view = LateView(machine.truth, machine.happen)
-        timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, first_pause=0.0)
+        timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0)
         disturbed = Disturbed(store, machine.happen)
         self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now))
         self.in_force = InForce(machine)
@@ -100,7 +100,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.numbers = 0
         self.begun: dict[bytes, tuple[float, SeenPod]] = {}
         """Admissions that were granted and may still store their pod, since when."""
-        self.admitted_by: dict[bytes, frozenset[str]] = {}
+        self.admitted_by: dict[bytes, dict[str, Quota]] = {}
         """The quotas by which pods were admitted; none for those that came past the webhook."""
         self.disturbances: Iterator[object] = iter(())
         self.acting = 0
@@ -241,11 +241,16 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def never_passed(self):
+        """A narrower pot does not count what a wider one does, so they promise nothing together but what both count."""
         for quota in QUOTAS:
             admitted = [
-                pod for uid, pod in self.truth.live.items() if quota.key in self.admitted_by.get(uid, frozenset())
+                (pod, by[quota.key])
+                for uid, pod in self.truth.live.items()
+                if quota.key in (by := self.admitted_by.get(uid, {}))
             ]
-            assert sum(pod.pod.gpu_count for pod in admitted) <= quota.limits[0].hard
+            if any(by is NARROWER for _, by in admitted):
+                admitted = [(pod, by) for pod, by in admitted if NARROWER.covers(pod.namespace)]
+            assert sum(pod.pod.gpu_count for pod, _ in admitted) <= quota.limits[0].hard
 
     def teardown(self):
         """When all is quiet for longer than an admission lasts, the books are what is stored."""
@@ -281,9 +286,9 @@ class LedgerMachine(RuleBasedStateMachine):
         claims = self._claims(self.replicas[replica], pod)
         verdicts = self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + WEBHOOK_TIMEOUT)
         in_time = self.now - asked <= WEBHOOK_TIMEOUT and self.now - since <= REQUEST_TIMEOUT
-        if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.live:
+        if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.stored:
             self.begun[pod.uid] = (since, pod)
-            self.admitted_by[pod.uid] = frozenset(claim.quota.key for claim in claims)
+            self.admitted_by[pod.uid] = {claim.quota.key: claim.quota for claim in claims}
         elif any(isinstance(verdict, Exceeded) for verdict in verdicts):
             self.begun.pop(pod.uid, None)
         return verdicts
@@ -292,12 +297,16 @@ class LedgerMachine(RuleBasedStateMachine):
         for claim in self._claims(replica, pod):
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)
-            assert held is not None
+            if ledger._look_up_from > self.now:
+                return  # a list has taken long a moment ago
             blockers = [
                 demand
-                for uid, demand in held.book.entries.items()
-                if uid in self.truth.live
-                or not (replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.outlasted(uid, self.now))
+                for uid, demand in (held.book.entries if held else {}).items()
+                if claim.quota.covers(demand.namespace)
+                and (
+                    uid in self.truth.live
+                    or not (replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.outlasted(uid, self.now))
+                )
             ]
             used = sum(dict(demand.gpus)["nvidia.com/gpu"] for demand in blockers)
             if used + pod.pod.gpu_count > claim.quota.limits[0].hard:

@@ -43,10 +43,9 @@ class Timing:
     """Pods are listed for refusals at most this often, and less often where that takes long."""
     one_call: float = 5.0
     """The longest that one call may take where nobody waits for the answer."""
-    first_pause: float = 0.002
-    """The longest wait after somebody else has written first; it doubles with each further time."""
-    last_pause: float = 0.1
-    """Where that wait stops growing."""
+    longest_pause: float = 0.004
+    """The longest wait before another attempt: about as long as a write takes. It does not grow, for whoever has waited
+    longest would then be the last to write."""
     after_fault: float = 10.0
     """For so long after a claim that was not answered, further ones are given little time."""
     hurry: float = 0.5
@@ -207,9 +206,8 @@ class Ledger:
         return self._held
 
     def _pause(self, state: "_Attempts") -> None:
-        longest = min(self._timing.first_pause * 2**state.pauses, self._timing.last_pause)
         state.pauses = min(state.pauses + 1, 20)
-        time.sleep(random.uniform(0, longest))  # noqa: S311  # apart from other replicas
+        time.sleep(random.uniform(0, self._timing.longest_pause))  # noqa: S311  # apart from other replicas
 
     # The store
 
