@@ -10,6 +10,7 @@ import pytest
 
 from tests.ledger.small_cluster import raw_pod
 from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
+from webhook.cluster.seen import stored_from_raw
 from webhook.engine import completed_template
 from webhook.engine.quotas import NO_CLAIMS, claims_of, reserved, workload_findings
 from webhook.ledger.store import SeenPod
@@ -18,6 +19,7 @@ from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.quotas import BoundQuota
+from webhook.quota.demand import demand_of
 from webhook.quota.quota import Demand, Excess, Scope
 from webhook.rules.gpu_quota import Settings
 from webhook.rules.rule import Mode
@@ -382,3 +384,31 @@ def test_a_model_that_the_policy_will_add_is_not_counted_as_open() -> None:
     completed = partial(completed_template, raw, path, using, FACTS)
     assert list(workload_findings(raw, path, TEAM, [own(byModel={"H100": 4})], completed)) == []
     assert told(raw, own(byModel={"H100": 4}))
+
+
+def test_a_pod_that_says_too_much_about_its_nodes_is_counted_now_as_it_will_be_when_it_is_stored() -> None:
+    """Otherwise it would be admitted as one model, and count against every model a moment later."""
+    bound = pot(byModel={"H100": 2, "T4": 20})
+    spec = {"nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"}}
+    assert [one.claim.demand.models for one in claims_of(raw_pod(4, **spec), TEAM, [bound]).claims] == [("T4",)]
+    spec["nodeSelector"] |= {f"label-{number}": "x" * 60 for number in range(200)}
+    raw = raw_pod(4, **spec)
+    stored = stored_from_raw(raw | {"metadata": {"name": "p", "uid": "705ab4f5-6393-11e8-b7cc-42010a800001"}}).seen
+    assert stored is not None
+    claimed = claims_of(raw, TEAM, [bound])
+    assert [one.claim.demand for one in claimed.claims] == [demand_of(stored.pod, TEAM, bound.quota.counting)]
+    assert [(finding.refuses, finding.message) for finding in claimed.findings] == [
+        (True, "asks for 4 H100; GPU quota 'research' allows 2 H100 in all")
+    ]
+
+
+@pytest.mark.parametrize("mode", ["enforce", "warn"])
+def test_a_pod_with_more_kinds_of_gpus_than_any_node_has_fills_no_ledger(mode: str) -> None:
+    limits = {f"nvidia.com/A{number:060}": "1" for number in range(17)}
+    raw = raw_pod(1)
+    raw["spec"]["containers"][0]["resources"] = {"limits": limits}
+    outcome, questions = asked(raw, [pot(mode=mode, byModel={"H100": 2})])
+    assert questions == []
+    assert [(bool(outcome.refusals), finding.message) for finding in outcome.findings] == [
+        (mode == "enforce", "asks for 17 different GPU resources; at most 16 are counted")
+    ]

@@ -160,3 +160,18 @@ def test_broken_books_do_not_hide_the_others(store, server, caplog):
     objects.objects["odder"] = {"metadata": {"name": f"{PREFIX}{OTHER}"}}
     assert {KEY} == set(store.read_all(SECONDS))
     assert f"kubectl delete configmap -n gpu-policy {PREFIX}{OTHER}" in caplog.text
+
+
+def test_a_book_that_has_not_changed_is_not_decoded_again(store):
+    written = store.create(KEY, book(1, 2), SECONDS)
+    assert store.read(KEY, SECONDS) is written
+    assert store.read_all(SECONDS)[KEY] is written
+
+
+def test_what_others_have_labelled_like_a_ledger_is_none(store, server):
+    store.create(KEY, book(1), SECONDS)
+    body = server.sent[0][2]
+    named = {**body, "metadata": {**body["metadata"], "name": KEY}}
+    ApiServer(store._server._kubeconfig).send("POST", PATH, named, SECONDS)
+    assert list(store.read_all(SECONDS)) == [KEY]
+    assert store.read_all(SECONDS)[KEY].metadata["name"] == f"{PREFIX}{KEY}"

@@ -55,7 +55,7 @@ def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuot
     """What a pod claims. Raises ShapeError for a malformed pod."""
     if not quotas:
         return NO_CLAIMS
-    pod, counted = pod_from_raw(raw), counted_pod({"metadata": {}, **raw})
+    pod, counted = pod_from_raw(raw), counted_pod({**raw, "metadata": {}})
     if counted is None:
         return NO_CLAIMS
     if len(counted.gpus) > MOST_RESOURCES:

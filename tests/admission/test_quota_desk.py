@@ -1,0 +1,41 @@
+"""What the ledgers of a replica are told of its policies."""
+
+from pathlib import Path
+
+import pytest
+
+from webhook.admission.metrics import Metrics
+from webhook.admission.quota_desk import QuotaDesk, QuotaParts, _InForce
+from webhook.cluster.static_pods import StaticPods
+from webhook.ledger.ledger import Timing
+from webhook.ledger.memory import MemoryStore
+from webhook.policy.store import HELD_SECONDS, PolicyStore
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> PolicyStore:
+    (tmp_path / "_quotas.yaml").write_text(
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
+        "spec: {pots: [{name: research, namespaces: ['research-*'], gpus: 8}]}\n"
+    )
+    return PolicyStore(tmp_path)
+
+
+def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
+    policies: PolicyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may go by earlier ones for three minutes, so until then it changes nothing that is entered."""
+    assert policies.recent() == ()
+    assert not _InForce(policies).are_settled
+    started = policies.status.loaded_at_monotonic
+    monkeypatch.setattr("webhook.admission.quota_desk.time.monotonic", lambda: started + HELD_SECONDS + 1)
+    assert _InForce(policies).are_settled
+
+
+@pytest.mark.parametrize(("in_flight", "idle"), [(90.0, 600.0), (1000.0, 2000.0)], ids=["usual", "very long"])
+def test_no_ledger_is_removed_while_what_was_entered_in_it_may_be_in_flight(
+    in_flight: float, idle: float, policies: PolicyStore
+) -> None:
+    parts = QuotaParts(MemoryStore(), StaticPods([]), timing=Timing(in_flight=in_flight))
+    desk = QuotaDesk(parts, policies, Metrics())
+    assert desk._keeper._rhythm.idle == idle
