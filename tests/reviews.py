@@ -12,8 +12,8 @@ from webhook.admission.phases import Decision
 from webhook.admission.review import Request, parse
 from webhook.audit.simulate import Surroundings
 from webhook.cluster.snapshot import Snapshot
-from webhook.ledger.ledger import Means
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.means import Means
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import SeenPod
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash

@@ -96,8 +96,8 @@ def _inventory(path: Path) -> "Inventory":
 def ledgers_of(inventory: Path | None, kubeconfig: Path | None) -> "Ledgers":
     """Ledgers in memory, for one command, begun with the pods of a file, of a cluster, or with none."""
     from webhook.cluster.static_pods import StaticPods
-    from webhook.ledger.ledger import Means
     from webhook.ledger.ledgers import Ledgers
+    from webhook.ledger.means import Means
     from webhook.ledger.memory import MemoryStore
 
     if kubeconfig is None:

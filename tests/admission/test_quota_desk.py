@@ -7,7 +7,7 @@ import pytest
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_desk import QuotaDesk, QuotaParts, _InForce
 from webhook.cluster.static_pods import StaticPods
-from webhook.ledger.ledger import Timing
+from webhook.ledger.means import Timing
 from webhook.ledger.memory import MemoryStore
 from webhook.policy.store import HELD_SECONDS, PolicyStore
 

@@ -34,10 +34,9 @@ def following(
     directory: Path,
     *,
     gone: Callable[[], None] = lambda: None,
-    wall: Callable[[], float] = time.time,
 ) -> Iterator[LivePods]:
     """Pods that are followed, and closed afterwards."""
-    pods = LivePods(ApiServer(server.kubeconfig(directory)), timing=QUICK, wall=wall)
+    pods = LivePods(ApiServer(server.kubeconfig(directory)), timing=QUICK)
     pods.listen(gone)
     pods.start()
     eventually(pods.is_known)
@@ -170,18 +169,17 @@ def test_an_odd_pod_does_not_break_the_watch(server, tmp_path, caplog):
     assert [record.name for record in caplog.records] == ["gpu_policy.quota"]
 
 
-def test_deletions_are_overdue_by_the_clock_of_the_api_server(server, tmp_path):
-    """The clock of this machine is an hour behind: by it, the deletion would be due in an hour."""
+@pytest.mark.parametrize("jump", [pytest.param(3600, id="ahead"), pytest.param(-3600, id="back")])
+def test_deletions_are_overdue_by_the_clock_of_the_api_server(server, tmp_path, monkeypatch, jump):
+    """However the clock of this machine is set meanwhile."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60))
     server.objects[PODS] = [deleted(stored("a"), at, 30), deleted(stored("b"), at, 300)]
-    api_server = ApiServer(server.kubeconfig(tmp_path))
-    pods = LivePods(api_server, timing=QUICK, wall=lambda: time.time() - 3600)
-    pods.start()
-    eventually(pods.is_known)
-    api_server.clock_skew = -3600.0
-    assert {"b"} == live(pods)
-    assert pods.is_gone(uid("a"))
-    pods.close()
+    with following(server, tmp_path) as pods:
+        true_time = time.time
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "time", lambda: true_time() + jump)
+            assert {"b"} == live(pods)
+            assert pods.is_gone(uid("a"))
 
 
 def test_closing_during_a_watch_takes_less_than_two_seconds_and_nothing_is_known_afterwards(server, tmp_path):

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.book import Book
-from webhook.ledger.ledger import Means, Reservation, Timing
+from webhook.ledger.ledger import Reservation
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.means import Means, Timing
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import Held, LedgerError, SeenPod
 from webhook.ledger.verdicts import Claim, Verdict

@@ -23,7 +23,8 @@ from tests.ledger.bookkeeping import (
     uid,
 )
 from tests.ledger.small_cluster import seen_pod
-from webhook.ledger.ledger import Correction, Timing
+from webhook.ledger.ledger import Correction
+from webhook.ledger.means import Timing
 from webhook.ledger.store import LedgerChangedError, LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 from webhook.quota.quota import Excess

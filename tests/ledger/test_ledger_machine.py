@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
 from webhook.ledger.keeper import Keeper, Rhythm
-from webhook.ledger.ledger import Means, Timing
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.means import Means, Timing
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Verdict

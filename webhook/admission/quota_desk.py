@@ -9,8 +9,8 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.standings import Standing, standings_of
 from webhook.ledger.keeper import LEAST_IDLE, LONGEST_ROUND, Keeper, Rhythm, Usage
-from webhook.ledger.ledger import Means, Timing
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.means import Means, Timing
 from webhook.ledger.store import Pods, Store
 from webhook.policy.store import HELD_SECONDS, PolicyStore
 from webhook.quota.quota import Quota, Scope

@@ -1,7 +1,6 @@
 """What is read of an answer of the API server: JSON, headers, and why there was none."""
 
 import gc
-import time
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -19,12 +18,12 @@ def parsed(answer: bytes) -> Any:
             gc.enable()
 
 
-def skew(response: Any, otherwise: float) -> float:
-    """How far this machine's clock is ahead of the Date of an answer, in seconds."""
+def told_time(response: Any) -> float | None:
+    """The Date of an answer in seconds since 1970; None where it has none that can be read."""
     try:
-        return time.time() - parsedate_to_datetime(str(response.headers.get("date", ""))).timestamp()
+        return parsedate_to_datetime(str(response.headers.get("date", ""))).timestamp()
     except (ValueError, OverflowError):
-        return otherwise
+        return None
 
 
 def retry_after(response: Any) -> float:

@@ -3,6 +3,7 @@ its models would cost several times the memory.
 """
 
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,7 +12,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from webhook.cluster.answers import parsed, reason, retry_after, skew
+from webhook.cluster.answers import parsed, reason, retry_after, told_time
 
 CONNECT_SECONDS = 5.0
 """How long a connection to the API server may take."""
@@ -76,6 +77,11 @@ class ApiServer:
         self._configuration, self._pool = self._log_in()
         self.clock_skew = 0.0
         """Seconds that this machine's clock is ahead of the API server's, to about a second, at its last answer."""
+        self._epoch = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """The API server's clock in seconds since 1970, to about a second, whatever happens to this machine's."""
+        return self._epoch + time.monotonic()
 
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
         """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
@@ -174,7 +180,7 @@ class ApiServer:
                 preload_content=False,
             )
             if response.status in (200, 201, 202):
-                self.clock_skew = skew(response, self.clock_skew)  # a proxy's refusal says nothing of the API server
+                self._set_clock(told_time(response))  # a proxy's refusal says nothing of the API server
                 return response
             refusal = _refusal(response)
         except (HTTPError, OSError) as error:
@@ -184,6 +190,11 @@ class ApiServer:
         if refusal.status == 401:
             self._log_in_again()
         raise refusal
+
+    def _set_clock(self, told: float | None) -> None:
+        if told is not None:
+            self.clock_skew = time.time() - told
+            self._epoch = told - time.monotonic()
 
     def _log_in(self) -> tuple[Any, Any]:
         """The client's configuration and connection pool; reads tokens and certificates anew."""

@@ -30,7 +30,7 @@ def _nothing() -> None:
 class LivePods:
     """Implements `webhook.ledger.store.Pods` for a cluster. Threads may share it.
 
-    Nothing is sent before `start`, but for the consistent lists. `wall` is this machine's clock, in seconds since 1970.
+    Nothing is sent before `start`, but for the consistent lists.
     """
 
     def __init__(
@@ -39,11 +39,9 @@ class LivePods:
         *,
         timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
     ) -> None:
         self._server = server
         self._tell = _nothing
-        self._wall = wall
         self._lock = Lock()
         self._heard = HeardPods(self._now, clock)
         self._lists = PodLists(server, self._now)
@@ -118,7 +116,7 @@ class LivePods:
 
     def _now(self) -> float:
         """The API server's clock, and certainly not ahead of it: no pod ceases to count before its time."""
-        return self._wall() - self._server.clock_skew - _UNCERTAIN_SECONDS
+        return self._server.now() - _UNCERTAIN_SECONDS
 
     def _replace(self, raws: Iterable[object]) -> None:
         if self._heard.replace(raws):

@@ -7,7 +7,7 @@ from webhook.cluster.static_pods import StaticPods
 from webhook.installation.ledgers import ApiStore
 from webhook.installation.quota_status import QuotaStatus
 from webhook.installation.settings import QuotaSettings
-from webhook.ledger.ledger import Timing
+from webhook.ledger.means import Timing
 from webhook.ledger.memory import MemoryStore
 
 

@@ -7,24 +7,22 @@ usage. So it depends on no cache that what is admitted stays within the quota; d
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from threading import Lock
 
 from webhook.ledger.book import Book
 from webhook.ledger.comparing import entered_demand
+from webhook.ledger.means import Means
+from webhook.ledger.own_copy import LATE, OwnCopy
 from webhook.ledger.plan import Correction, Plan, Reservation, corrected
 from webhook.ledger.queue import SharedWrites
-from webhook.ledger.store import Held, LedgerChangedError, LedgerError, Pods, Store
-from webhook.ledger.verdicts import Claim, Exceeded, Observer, Unanswered, Unobserved, Verdict
+from webhook.ledger.store import Held, LedgerChangedError, LedgerError
+from webhook.ledger.verdicts import Claim, Exceeded, Unanswered, Verdict
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quota import Demand, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
-
-Clock = Callable[[], float]
-
-_LATE = "the ledger did not answer in time"
 
 _REST = 4
 """So many times as long as a list took that was made for a refusal, none is made for the next ones."""
@@ -32,49 +30,14 @@ _MOST_LISTED = 32
 """Namespaces that are listed for a refusal, each with a request of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long things may take, in seconds."""
-
-    in_flight: float = 90.0
-    """Longer than any admission takes from our answer to the stored pod: the API server gives a request up after its
-    `--request-timeout`, 60 seconds unless set otherwise, and half as much is added for what is slow to give up."""
-    look_up_every: float = 2.0
-    """Pods are listed for refusals at most this often, and less often where that takes long."""
-    one_call: float = 5.0
-    """The longest that one call may take where nobody waits for the answer."""
-    longest_pause: float = 0.004
-    """The longest wait before another attempt: about as long as a write takes. It does not grow, for whoever has waited
-    longest would then be the last to write."""
-    after_fault: float = 10.0
-    """For so long after a claim that was not answered, further ones are given little time."""
-    hurry: float = 0.5
-    """The longest that these may wait: threads that wait for a store which is away cannot answer anybody else."""
-    attempts_at_faults: int = 3
-    """How often one write is tried where the store does not answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What ledgers work with, the same for all. `clock` is monotonic, in seconds."""
-
-    store: Store
-    pods: Pods
-    timing: Timing = field(default_factory=Timing)
-    observer: Observer = field(default_factory=Unobserved)
-    clock: Clock = time.monotonic
-
-
 class Ledger:
     """The ledger of the quota with this key. Threads share it; all that they want is written together."""
 
     def __init__(self, key: str, means: Means) -> None:
         self.key = key
-        self._store, self._pods = means.store, means.pods
-        self._timing, self._observer, self._clock = means.timing, means.observer, means.clock
-        self._held: Held | None = None
-        self._first_seen: dict[bytes, float] = {}
-        self._seen_lock = Lock()
+        self._pods, self._timing = means.pods, means.timing
+        self._observer, self._clock = means.observer, means.clock
+        self._copy = OwnCopy(key, means)
         self._preparing = Lock()
         self._expects_company = False
         self._look_up_from = self._failed_at = -float("inf")
@@ -83,7 +46,7 @@ class Ledger:
     @property
     def held(self) -> Held | None:
         """The book as last read or written here; None where it was never, or there was none."""
-        return self._held
+        return self._copy.held
 
     @property
     def is_in_want(self) -> bool:
@@ -96,7 +59,7 @@ class Ledger:
         if begun - self._failed_at < self._timing.after_fault:
             reservation.deadline = min(reservation.deadline, begun + self._timing.hurry)
         self._writes.pass_through(reservation, max(0.0, reservation.deadline - begun))
-        verdict = reservation.verdict or Unanswered(_LATE)
+        verdict = reservation.verdict or Unanswered(LATE)
         self._observer.reserved(self.key, self._clock() - begun)
         if isinstance(verdict, Unanswered):
             self._failed_at = self._clock()
@@ -114,7 +77,7 @@ class Ledger:
 
     def would_exceed(self, claim: Claim) -> bool:
         """Whether the claim passes a limit by the book as it was last seen, which may be old."""
-        held = self._held
+        held = self.held
         return held is not None and bool(excesses(claim.demand, used(held.book.counts, claim.quota), claim.quota))
 
     def show(self, held: Held | None, before: Held | None) -> None:
@@ -122,17 +85,16 @@ class Ledger:
 
         `before` is what `held` was when that reading began: where it is something else now, that is newer.
         """
-        if self._held is before and (held is None or before is None or held.version != before.version):
-            self._keep(held)
+        if self.held is before and (held is None or before is None or held.version != before.version):
+            self._copy.keep(held)
 
     def outlasted(self, uid: bytes, since: float) -> bool:
         """Whether an entry had been watched for longer than any admission is in flight, at `since`."""
-        seen = self._first_seen.get(uid)
-        return seen is not None and since - seen > self._timing.in_flight
+        return self._copy.outlasted(uid, since)
 
     def prepare(self, quota: Quota, deadline: float) -> Book:
         """The book, with an entry for every pod that was there before it. Raises LedgerError."""
-        self._read(deadline)
+        self._copy.read(deadline)
         return self._prepared(quota, deadline).book
 
     # One batch
@@ -162,7 +124,7 @@ class Ledger:
         for reservation in reservations:
             if reservation.verdict is None:
                 reservation.verdict = Unanswered(
-                    state.fault or ("too many wrote at the same time" if state.pauses else _LATE)
+                    state.fault or ("too many wrote at the same time" if state.pauses else LATE)
                 )
 
     def _attempt(
@@ -170,10 +132,8 @@ class Ledger:
     ) -> bool:
         """Try once to settle everything; whether it is settled."""
         deadline = state.until
-        if state.is_read_due or self._held is None:
-            before = self._held
-            self._read(deadline)
-            self._expects_company = self._held is not before
+        if state.is_read_due or self.held is None:
+            self._expects_company = self._copy.read(deadline)
             state.is_read_due = False
         writes = bool(corrections) or not all(one.is_dry_run for one in reservations)
         held = self._basis(reservations, deadline) if writes else Held("", self._imagined(reservations, deadline))
@@ -187,12 +147,12 @@ class Ledger:
             plan.consider(reservation)
         if plan.has_unmet and not state.is_verified:
             state.is_verified = True
-            self._read(deadline)
-            if self._held is not None:
-                state.ghosts |= self._ghosts(self._held.book, reservations, deadline)
+            self._copy.read(deadline)
+            if (known := self.held) is not None:
+                state.ghosts |= self._ghosts(known.book, reservations, deadline)
             return False
         if writes:
-            self._write(plan.book(), held, deadline)
+            self._copy.replace(plan.book(), held, deadline)
         for correction in corrections:
             correction.is_done = True
         for reservation in reservations:
@@ -203,88 +163,46 @@ class Ledger:
         """The book that a change is made to; there is one where somebody is to be entered."""
         for reservation in reservations:
             self._prepared(reservation.claim.quota, deadline)
-        return self._held
+        return self.held
 
     def _pause(self, state: "_Attempts") -> None:
         state.pauses = min(state.pauses + 1, 20)
         time.sleep(random.uniform(0, self._timing.longest_pause))  # noqa: S311  # apart from other replicas
 
-    # The store
-
-    def _seconds(self, deadline: float) -> float:
-        return min(self._left(deadline), self._timing.one_call)
-
-    def _left(self, deadline: float) -> float:
-        left = deadline - self._clock()
-        if left <= 0:
-            raise LedgerError(_LATE)
-        return left
-
-    def _read(self, deadline: float) -> None:
-        """Bring `held` up to date; the same object stays where nothing has changed."""
-        held = self._store.read(self.key, self._seconds(deadline))
-        if held is None or self._held is None or held.version != self._held.version:
-            self._keep(held)
-
-    def _write(self, book: Book, over: Held, deadline: float) -> Held:
-        """Replace what is held, where the book is another."""
-        if book is over.book:
-            return over
-        written = self._store.replace(self.key, book, over, self._seconds(deadline))
-        self._keep(written)
-        return written
-
-    def _keep(self, held: Held | None) -> None:
-        self._held = held
-        self._watch_entries(held)
-
-    def _watch_entries(self, held: Held | None) -> None:
-        """Note since when each entry has been seen."""
-        entries: Mapping[bytes, Demand] = {} if held is None else held.book.entries
-        now = self._clock()
-        with self._seen_lock:
-            for uid in entries.keys() - self._first_seen.keys():
-                self._first_seen[uid] = now
-            for uid in self._first_seen.keys() - entries.keys():
-                del self._first_seen[uid]
-
     # What was there before
 
     def _prepared(self, quota: Quota, deadline: float) -> Held:
         """The book as last seen, once it covers the namespaces of the quota."""
-        held = self._held
-        if held is not None and held.book.patterns.issuperset(quota.patterns):
+        if (held := self._copy.covers(quota.patterns)) is not None:
             return held
         if not self._preparing.acquire(timeout=max(0.0, deadline - self._clock())):
             raise LedgerError("its pods are being counted for the first time; try again in a moment")
         try:
-            self._read(deadline)
+            self._copy.read(deadline)
             return self._enter_all(quota, deadline)
         finally:
             self._preparing.release()
 
     def _enter_all(self, quota: Quota, deadline: float) -> Held:
         """Enter the pods of the namespaces that the book does not cover yet, all at once."""
-        covered = self._held.book.patterns if self._held is not None else frozenset[str]()
+        covered = frozenset[str]() if self.held is None else self.held.book.patterns
         missing = frozenset(quota.patterns) - covered
         found = self._listed(missing, quota, deadline)
         state = _Attempts(deadline)
         while True:
-            held = self._held
+            held = self.held
             try:
                 if held is None:
-                    book = Book(found, frozenset(quota.patterns))
-                    written = self._store.create(self.key, book, self._seconds(deadline))
-                    self._keep(written)
-                    return written
-                return self._write(held.book.changed(found, patterns=held.book.patterns | missing), held, deadline)
+                    return self._copy.create(Book(found, frozenset(quota.patterns)), deadline)
+                book = held.book.changed(found, patterns=held.book.patterns | missing)
+                return self._copy.replace(book, held, deadline)
             except LedgerChangedError:
                 self._pause(state)
-                self._read(deadline)
+                self._copy.read(deadline)
 
     def _imagined(self, reservations: Sequence[Reservation], deadline: float) -> Book:
         """The book as it would be if it covered what these go by, for dry runs, because of which nothing is written."""
-        book = Book() if self._held is None else self._held.book
+        book = Book() if self.held is None else self.held.book
         for quota in [one.claim.quota for one in reservations]:
             missing = frozenset(quota.patterns) - book.patterns
             book = book.changed(self._listed(missing, quota, deadline), patterns=book.patterns | missing)
@@ -294,7 +212,7 @@ class Ledger:
         """What the pods of these namespaces ask for, as they are now."""
         found: dict[bytes, Demand] = {}
         same: dict[Demand, Demand] = {}
-        for seen in self._pods.list_now(patterns, self._left(deadline)) if patterns else ():
+        for seen in self._pods.list_now(patterns, self._copy.left(deadline)) if patterns else ():
             demand = entered_demand(seen, quota.counting)
             if demand is not None:
                 found[seen.uid] = same.setdefault(demand, demand)
@@ -333,7 +251,7 @@ class Ledger:
         suspects = {uid for uid in uids if uid in stored or self.outlasted(uid, since)}
         if not suspects:
             return frozenset()
-        live = self._pods.live_now(namespaces, self._left(deadline))
+        live = self._pods.live_now(namespaces, self._copy.left(deadline))
         self._observer.looked_up(self._clock() - since)
         return suspects - live
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
-from webhook.ledger.ledger import Ledger, Means
+from webhook.ledger.ledger import Ledger
+from webhook.ledger.means import Means
 from webhook.ledger.plan import Reservation
 from webhook.ledger.verdicts import Claim, Exceeded, Verdict
 
