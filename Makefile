@@ -30,7 +30,7 @@ unit: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report= $(JUNIT)
 	$(BIN)/coverage report --fail-under=92
 
-soak: $(READY) ## Storms: minutes of load and faults against real parts
+soak: $(READY) ## Storms, and whole installations: minutes of load and faults against real parts
 	$(BIN)/python -m pytest -q tests/soak
 
 bench: $(READY) ## Measure; docs/performance.md says what with

@@ -19,7 +19,7 @@ checked = settings(
 )
 """Decorator for property tests: the same examples on every machine, without a clock."""
 
-checked_on_pods = settings(checked, max_examples=40)
+checked_on_pods = settings(checked, max_examples=30)
 """The same for tests that generate whole pods, which takes milliseconds each."""
 
 GPU_NAMES = (
