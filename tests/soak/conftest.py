@@ -9,10 +9,11 @@ import pytest
 from tests.e2e.fixtures import completing, installation, make_namespace, webhook
 from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import HAPROXY
+from tests.e2e.quota_fixtures import quotas
 from tests.soak.account import HEAD, Account
 from tests.soak.site import Site
 
-__all__ = ["completing", "installation", "make_namespace", "webhook"]
+__all__ = ["completing", "installation", "make_namespace", "quotas", "webhook"]
 
 ACCOUNTS = pytest.StashKey[list[Account]]()
 
