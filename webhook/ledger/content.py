@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from webhook.ledger.book import Book, book_from_raw
+from webhook.model.gzipped import unzipped
 
 PREFIX = "gpu-quota."
 """Ledgers are ConfigMaps named so and by the key of the quota, such as gpu-quota.namespace.team-vision."""
@@ -44,11 +45,9 @@ def book_in(found: object) -> Book:
 
 
 def _unpacked(packed: bytes) -> bytes:
-    unzip = zlib.decompressobj(wbits=31)
     try:
-        text = unzip.decompress(packed, _LARGEST_BOOK)
+        return unzipped(packed, _LARGEST_BOOK)
     except zlib.error as error:
         raise ValueError(f"binaryData[{PACKED}] is not gzip: {error}") from None
-    if not unzip.eof:
-        raise ValueError(f"binaryData[{PACKED}] is cut off, or larger than {_LARGEST_BOOK} bytes")
-    return text
+    except ValueError as error:
+        raise ValueError(f"binaryData[{PACKED}]: {error}") from None

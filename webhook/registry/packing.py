@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from webhook.model.gzipped import unzipped
 from webhook.model.image import ImageConfig, ImageReferenceError, parse_reference
 from webhook.registry.cache import MOST_REFERENCES, NEVER, Result
 from webhook.registry.configs import MOST_CHARACTERS
@@ -129,13 +130,12 @@ def _is_writable(result: Result) -> bool:
 def _unzipped(packed: bytes) -> bytes:
     if len(packed) > 2 * MOST_PACKED:
         raise PackError(f"it has {len(packed)} bytes")
-    unzip = zlib.decompressobj(wbits=31)
     try:
-        text = unzip.decompress(packed, MOST_UNPACKED)
+        text = unzipped(packed, MOST_UNPACKED)
     except zlib.error as error:
         raise PackError(f"it is not compressed as results are ({error})") from None
-    if unzip.unconsumed_tail or not unzip.eof:
-        raise PackError(f"it is cut off, or larger than {MOST_UNPACKED} bytes when unpacked")
+    except ValueError as error:
+        raise PackError(str(error)) from None
     if text.count(b'"') > _MOST_QUOTES:
         raise PackError("it holds more texts than are ever written")
     return text
