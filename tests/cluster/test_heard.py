@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.asking import is_gone, is_live
 from tests.cluster.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, live, stored, uid, uid_text
 from webhook.cluster.heard import HeardPods
 from webhook.cluster.pod_table import Gone
@@ -27,10 +28,10 @@ def test_gpu_pods_of_a_list_are_live_and_the_others_are_not(heard):
     assert {"a", "b"} == live(heard)
     assert {"b"} == live(heard, "team-b")
     assert set() == live(heard, "team-z")
-    assert heard.is_live(uid("a"))
-    assert not heard.is_live(uid("web"))
-    assert not heard.is_gone(uid("web"))
-    assert not heard.is_gone(uid("never-heard-of"))
+    assert is_live(heard, uid("a"))
+    assert not is_live(heard, uid("web"))
+    assert not is_gone(heard, uid("web"))
+    assert not is_gone(heard, uid("never-heard-of"))
 
 
 @pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
@@ -52,32 +53,32 @@ def test_a_pod_that_is_told_of_is_live(heard, event):
 )
 def test_a_pod_that_ends_is_gone_and_that_is_told_once(heard, event, raw):
     assert heard.change(event, raw)
-    assert heard.is_gone(uid("a"))
-    assert not heard.is_live(uid("a"))
+    assert is_gone(heard, uid("a"))
+    assert not is_live(heard, uid("a"))
     assert {"b"} == live(heard)
     assert not heard.change(event, raw)
     assert not heard.change("DELETED", stored("a"))
-    assert heard.is_gone(uid("a"))
+    assert is_gone(heard, uid("a"))
 
 
 def test_pods_without_gpus_leave_no_trace(heard):
     assert not heard.change("DELETED", cpu_pod("web"))
     assert not heard.change("ADDED", cpu_pod("web-2"))
-    assert not heard.is_gone(uid("web"))
+    assert not is_gone(heard, uid("web"))
     assert {"a", "b"} == live(heard)
 
 
 def test_a_pod_that_runs_again_counts_again(heard):
     heard.change("MODIFIED", stored("a", phase="Failed"))
     heard.change("MODIFIED", stored("a", phase="Running"))
-    assert heard.is_live(uid("a"))
-    assert not heard.is_gone(uid("a"))
+    assert is_live(heard, uid("a"))
+    assert not is_gone(heard, uid("a"))
 
 
 def test_who_is_missing_from_a_later_list_went(heard):
     assert heard.replace([stored("b", "team-b"), stored("c")])
     assert {"b", "c"} == live(heard)
-    assert heard.is_gone(uid("a"))
+    assert is_gone(heard, uid("a"))
     assert not heard.replace([stored("b", "team-b"), stored("c")])
 
 
@@ -86,8 +87,8 @@ def test_who_has_ended_by_the_first_list_is_gone(clock):
     overdue = deleted(stored("c"), "2026-03-01T11:00:00Z", 30)
     assert not heard.replace([stored("a"), stored("b", phase="Failed"), overdue])
     assert {"a"} == live(heard)
-    assert heard.is_gone(uid("b"))
-    assert heard.is_gone(uid("c"))
+    assert is_gone(heard, uid("b"))
+    assert is_gone(heard, uid("c"))
 
 
 def test_a_list_that_breaks_off_changes_nothing(heard):
@@ -103,11 +104,11 @@ def test_a_list_that_breaks_off_changes_nothing(heard):
 def test_a_pod_stops_counting_when_its_deletion_is_overdue_without_any_news(heard, clock):
     assert not heard.change("MODIFIED", deleted(stored("a"), AT, 30))
     clock.now = AT_SECONDS + 30
-    assert heard.is_live(uid("a"))
-    assert not heard.is_gone(uid("a"))
+    assert is_live(heard, uid("a"))
+    assert not is_gone(heard, uid("a"))
     clock.now = AT_SECONDS + 31
-    assert not heard.is_live(uid("a"))
-    assert heard.is_gone(uid("a"))
+    assert not is_live(heard, uid("a"))
+    assert is_gone(heard, uid("a"))
     assert {"b"} == live(heard)
     assert set() == live(heard, "team-a")
 
@@ -116,9 +117,9 @@ def test_a_deletion_that_was_taken_back_to_be_made_anew_counts_by_its_new_deadli
     heard.change("MODIFIED", deleted(stored("a"), AT, 30))
     heard.change("MODIFIED", deleted(stored("a"), AT, 0))
     clock.now = AT_SECONDS + 1
-    assert not heard.is_live(uid("a"))
+    assert not is_live(heard, uid("a"))
     heard.change("MODIFIED", stored("a"))
-    assert heard.is_live(uid("a"))
+    assert is_live(heard, uid("a"))
 
 
 UNREADABLE = [
@@ -143,7 +144,7 @@ def test_pods_that_cannot_be_read_are_passed_over_and_said_once(heard, caplog, r
 def test_a_pod_that_can_no_longer_be_read_counts_as_before(heard):
     unreadable = stored("a", nodeSelector=["a"])
     assert not heard.change("MODIFIED", unreadable)
-    assert heard.is_live(uid("a"))
+    assert is_live(heard, uid("a"))
     assert not heard.replace([unreadable, stored("b", "team-b")])
     assert {"a", "b"} == live(heard)
     assert heard.change("DELETED", unreadable)

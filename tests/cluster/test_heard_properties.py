@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.cluster.asking import is_gone, is_live
 from tests.cluster.pod_samples import AT_SECONDS, Clock, deleted, live, stored, uid
 from webhook.cluster.heard import HeardPods
 
@@ -66,8 +67,8 @@ class Cluster(RuleBasedStateMachine):
         counting = {name for name, raw in self.pods.items() if self._counts(raw)}
         assert counting == live(self.heard)
         for name in self.pods.keys() | self.left:
-            assert (name in counting) == self.heard.is_live(uid(name))
-            assert not (name in counting and self.heard.is_gone(uid(name)))
+            assert (name in counting) == is_live(self.heard, uid(name))
+            assert not (name in counting and is_gone(self.heard, uid(name)))
         for namespace in ("x", "y"):
             expected = {name for name in counting if self.pods[name]["metadata"]["namespace"] == namespace}
             assert expected == live(self.heard, namespace)

@@ -9,6 +9,7 @@ from threading import Event
 
 import pytest
 
+from tests.cluster.asking import is_gone, is_live
 from tests.cluster.fake_api_server import PODS, FakeApiServer, Request, always, fake_api_server, first
 from tests.cluster.pod_samples import cpu_pod, deleted, live, stored, uid
 from tests.e2e.eventually import eventually
@@ -114,8 +115,8 @@ def test_whoever_listens_is_told_of_pods_that_went_and_of_no_others(server, tmp_
         server.tell_event(PODS, "MODIFIED", stored("b", "team-b", phase="Succeeded"), "105")
         eventually(lambda: len(told) == 2)
         assert {"c"} == live(pods)
-        assert pods.is_gone(uid("a"))
-        assert pods.is_gone(uid("b"))
+        assert is_gone(pods, uid("a"))
+        assert is_gone(pods, uid("b"))
 
 
 def test_pods_that_went_while_the_watch_was_lost_are_known_as_gone_after_the_next_list(server, tmp_path):
@@ -125,8 +126,8 @@ def test_pods_that_went_while_the_watch_was_lost_are_known_as_gone_after_the_nex
         server.tell(PODS, EXPIRED_EVENT)
         assert told.wait(10)
         eventually(lambda: live(pods) == {"b", "c"})
-        assert pods.is_gone(uid("a"))
-        assert not pods.is_gone(uid("b"))
+        assert is_gone(pods, uid("a"))
+        assert not is_gone(pods, uid("b"))
         eventually(pods.is_known)
         server.tell_event(PODS, "ADDED", stored("d"), "101")
         eventually(lambda: live(pods) == {"b", "c", "d"})
@@ -137,8 +138,8 @@ def test_while_the_watch_is_lost_pods_are_not_known_and_those_last_heard_of_stay
         server.vanish()
         eventually(lambda: not pods.is_known())
         assert {"a", "b"} == live(pods)
-        assert pods.is_live(uid("a"))
-        assert not pods.is_gone(uid("a"))
+        assert is_live(pods, uid("a"))
+        assert not is_gone(pods, uid("a"))
         status = pods.status(time.monotonic() + 60)
         assert (status.loaded, status.server_reachable) == (True, False)
         assert status.age_seconds >= 60
@@ -179,7 +180,7 @@ def test_deletions_are_overdue_by_the_clock_of_the_api_server(server, tmp_path, 
         with monkeypatch.context() as patched:
             patched.setattr(time, "time", lambda: true_time() + jump)
             assert {"b"} == live(pods)
-            assert pods.is_gone(uid("a"))
+            assert is_gone(pods, uid("a"))
 
 
 def test_closing_during_a_watch_takes_less_than_two_seconds_and_nothing_is_known_afterwards(server, tmp_path):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cluster.asking import is_gone, is_live
 from tests.cluster.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, stored, uid
 from webhook.cluster.static_pods import StaticPods
 
@@ -37,7 +38,7 @@ def test_gpu_pods_that_count_are_seen_and_what_cannot_be_read_is_counted(pods):
 
 
 @pytest.mark.parametrize(
-    ("name", "is_live", "is_gone"),
+    ("name", "counts", "has_gone"),
     [
         pytest.param("a", True, False, id="running"),
         pytest.param("done", False, True, id="finished"),
@@ -45,14 +46,14 @@ def test_gpu_pods_that_count_are_seen_and_what_cannot_be_read_is_counted(pods):
         pytest.param("other", False, False, id="not in the file"),
     ],
 )
-def test_a_pod_is_live_while_it_counts_and_gone_once_it_does_not(pods, name, is_live, is_gone):
-    assert (is_live, is_gone) == (pods.is_live(uid(name)), pods.is_gone(uid(name)))
+def test_a_pod_is_live_while_it_counts_and_gone_once_it_does_not(pods, name, counts, has_gone):
+    assert (counts, has_gone) == (is_live(pods, uid(name)), is_gone(pods, uid(name)))
 
 
 def test_an_overdue_deletion_ends_a_pod(pods, clock):
-    assert pods.is_live(uid("leaving"))
+    assert is_live(pods, uid("leaving"))
     clock.now = AT_SECONDS + 31
-    assert pods.is_gone(uid("leaving"))
+    assert is_gone(pods, uid("leaving"))
     assert {"a", "b"} == {pod.name for pod in pods.seen()}
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.cluster.asking import is_gone, is_live
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod, pod
@@ -199,10 +200,10 @@ def test_pods_are_followed_until_they_are_gone(control_plane, server, namespace)
         assert told == []
         delete(control_plane, namespace, "deleted")
         finish(control_plane, namespace, "done", "Succeeded")
-        eventually(lambda: pods.is_gone(uids["deleted"]) and pods.is_gone(uids["done"]))
+        eventually(lambda: is_gone(pods, uids["deleted"]) and is_gone(pods, uids["done"]))
         assert {"stays"} == {seen.name for seen in pods.seen(namespace)}
         assert len(told) >= 2
         finish(control_plane, namespace, "done", "Running")
-        eventually(lambda: pods.is_live(uids["done"]) and not pods.is_gone(uids["done"]))
+        eventually(lambda: is_live(pods, uids["done"]) and not is_gone(pods, uids["done"]))
     finally:
         pods.close()

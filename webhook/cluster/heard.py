@@ -26,16 +26,6 @@ class HeardPods:
         self._gone = Gone()
         self._complained = False
 
-    def is_live(self, uid: bytes) -> bool:
-        """Whether a pod was last heard of as one that counts."""
-        with self._lock:
-            return self._table.counts(uid, self._now())
-
-    def is_gone(self, uid: bytes) -> bool:
-        """Whether a GPU pod was heard of and counts no more."""
-        with self._lock:
-            return uid in self._gone or (uid in self._table and not self._table.counts(uid, self._now()))
-
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """Those of the pods that were last heard of as some that count."""
         with self._lock:

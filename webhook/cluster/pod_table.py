@@ -50,10 +50,6 @@ class PodTable:
             del self._in[pod.namespace]
         return True
 
-    def counts(self, uid: bytes, now: float) -> bool:
-        """Whether a pod is here and counts."""
-        return uid in self._pods and now <= self._ends.get(uid, math.inf)
-
     def counting(self, uids: Set[bytes], now: float) -> Set[bytes]:
         """Those that are here and count."""
         return (uids & self._pods.keys()) - self.ended(uids, now)

@@ -80,17 +80,6 @@ class LivePods:
         health = self._watch.health
         return health.loaded and health.following and not self._closed
 
-    def is_live(self, uid: bytes) -> bool:
-        """Whether a pod was last heard of as one that counts."""
-        return self._heard.is_live(uid)
-
-    def is_gone(self, uid: bytes) -> bool:
-        """Whether a GPU pod was stored and counts no more.
-
-        This is remembered for ten minutes, and for no more than the 100,000 to 200,000 that went last.
-        """
-        return self._heard.is_gone(uid)
-
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """Those of the pods that were last heard of as some that count."""
         return self._heard.live_among(uids)

@@ -42,14 +42,6 @@ class StaticPods:
         """Always."""
         return True
 
-    def is_live(self, uid: bytes) -> bool:
-        """Whether the file has a pod that counts."""
-        return self._table.counts(uid, self._now())
-
-    def is_gone(self, uid: bytes) -> bool:
-        """Whether the file has the pod, and it does not count."""
-        return uid in self._table and not self.is_live(uid)
-
     def live_among(self, uids: Set[bytes]) -> Set[bytes]:
         """Those of the pods that the file has and that count."""
         return self._table.counting(uids, self._now())
