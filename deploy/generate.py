@@ -1,6 +1,6 @@
 """Writes what follows from other files: what the chart takes from Python and from policies/, and the plain manifests.
 
-Run it from the project's folder after a change to policies/, to the conditions or to the chart:
+Run it from the project's folder after a change to policies/, to the conditions, to the kinds or to the chart:
 `python -m deploy.generate`. It needs helm. Tests fail while a file differs from what this makes.
 """
 
@@ -14,8 +14,9 @@ from typing import Any
 
 import yaml
 
-from webhook.admission.conditions import match_conditions
+from webhook.admission.conditions import pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
+from webhook.model.workloads import WORKLOADS
 
 FOLDER = Path(__file__).parent
 CHART = FOLDER / "chart"
@@ -51,7 +52,9 @@ class HelmError(Exception):
 def chart_files() -> dict[Path, str]:
     """Every generated file of the chart and what it has to hold."""
     files = {CHART / "files" / "policies" / name: (POLICIES / name).read_text() for name in DEFAULT_POLICIES}
-    files[CHART / "files" / "match-conditions.yaml"] = _GENERATED.format(source="webhook/") + _conditions()
+    head = _GENERATED.format(source="webhook/")
+    files[CHART / "files" / "match-conditions.yaml"] = head + _conditions()
+    files[CHART / "files" / "workloads.yaml"] = head + _workloads()
     return files
 
 
@@ -109,11 +112,26 @@ def main() -> None:
 def _conditions() -> str:
     """The conditions of every vendor and every rule: a change of policies then never needs a new registration."""
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
-    phases: dict[str, Any] = {}
-    for phase in ("mutate", "validate"):
-        found = match_conditions(patterns, watches_devices=True, templates=phase == "mutate")
-        phases[phase] = [condition.raw() for condition in found]
-    return yaml.dump(phases, Dumper=_Dumper, sort_keys=False, width=120)
+    of_pods = pod_conditions(patterns, watches_devices=True)
+    of_workloads = workload_conditions(patterns, watches_devices=True)
+    return _dumped({"pods": [one.raw() for one in of_pods], "workloads": [one.raw() for one in of_workloads]})
+
+
+def _workloads() -> str:
+    """The resources of the known kinds, as rules of a webhook have them: one for each API group and scope."""
+    grouped: dict[tuple[str, str], set[str]] = {}
+    for kind in WORKLOADS.values():
+        scope = "Namespaced" if kind.is_namespaced else "Cluster"
+        grouped.setdefault((kind.group, scope), set()).add(kind.resource)
+    rules = (
+        {"apiGroups": [group], "resources": sorted(resources), "scope": scope}
+        for (group, scope), resources in sorted(grouped.items())
+    )
+    return _dumped({"rules": list(rules)})
+
+
+def _dumped(content: Mapping[str, Any]) -> str:
+    return yaml.dump(content, Dumper=_Dumper, sort_keys=False, width=120)
 
 
 class _Dumper(yaml.SafeDumper):

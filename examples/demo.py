@@ -125,13 +125,14 @@ def _show(file: Path, client: Client, console: Console) -> None:
     console.rule(Text(f"kubectl apply -f examples/{file.name}", style="bold"), align="left")
     console.print(Text(text.splitlines()[0], style="dim"))
     before = copy.deepcopy(manifest)
-    response = client.ask("/mutate", manifest)
-    warnings = list(response.get("warnings", ()))
-    if response["allowed"] and "patch" in response:
-        manifest = jsonpatch.apply_patch(manifest, json.loads(base64.b64decode(response["patch"])))
-    if response["allowed"] and manifest["kind"] == "Pod":
-        response = client.ask("/validate", manifest)
+    warnings: list[str] = []
+    for path in ("/mutate", "/validate") if manifest["kind"] == "Pod" else ("/workloads",):
+        response = client.ask(path, manifest)
         warnings += response.get("warnings", ())
+        if not response["allowed"]:
+            break
+        if "patch" in response:
+            manifest = jsonpatch.apply_patch(manifest, json.loads(base64.b64decode(response["patch"])))
     for warning in warnings:
         console.print(Text(f"Warning: {warning}", style="yellow"))
     name = f"{manifest['kind']} {manifest['metadata']['namespace']}/{manifest['metadata']['name']}"

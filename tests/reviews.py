@@ -17,6 +17,7 @@ from webhook.ledger.means import Means
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import SeenPod
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.policy.workloads import WorkloadsMode
 from webhook.rules import RULES
 from webhook.rules.rule import Facts
 
@@ -126,20 +127,23 @@ def workload(kind: str, template: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w", "namespace": NAMESPACE}, **inner}
 
 
-def policy(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", name: str = "_default") -> Policy:
-    """A policy of these rules; `mode` is that of rules that name none."""
+def policy(
+    rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", name: str = "_default", workloads: str = "warn"
+) -> Policy:
+    """A policy of these rules; `mode` is that of rules that name none, `workloads` that of workloads."""
     bound: list[BoundRule] = []
     written = {key: {"mode": mode, **settings} for key, settings in rules.items()}
     for rule in RULES:
         if rule.key in written and written[rule.key]["mode"] != "disabled":
             settings = rule.settings.model_validate_json(json.dumps(written[rule.key]), by_alias=True, by_name=False)
             bound.append(BoundRule(rule, settings.mode, settings, f"{name}.yaml"))
-    return Policy(name, (f"{name}.yaml",), content_hash(written), tuple(bound))
+    said = WorkloadsMode(workloads)
+    return Policy(name, (f"{name}.yaml",), content_hash([written, said]), tuple(bound), workloads=said)
 
 
-def policies(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce") -> PolicySet:
+def policies(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", workloads: str = "warn") -> PolicySet:
     """The same policy for every namespace."""
-    return PolicySet.of(policy(rules, mode=mode), {})
+    return PolicySet.of(policy(rules, mode=mode, workloads=workloads), {})
 
 
 def against(policies: PolicySet, facts: Facts = FACTS, pods: Iterable[SeenPod] = ()) -> Surroundings:

@@ -125,8 +125,8 @@ def test_A1_no_label_that_a_tenant_can_set_keeps_a_namespace_away() -> None:
 @pytest.mark.parametrize("kind", WORKLOADS)
 def test_A2_every_version_of_a_workload_is_checked(kind: str, version: str) -> None:
     group = WORKLOADS[kind][0].rpartition("/")[0]
-    raw = workload(kind, requests_only()) | {"apiVersion": f"{group}/{version}" if group else version}
-    assert not mutate(raw).answer.is_allowed
+    raw = workload(kind, pod(9)) | {"apiVersion": f"{group}/{version}" if group else version}
+    assert phases.workloads(request(raw), ENFORCED, FACTS).answer.warnings
 
 
 def test_A2_the_configurations_ask_for_every_version() -> None:
@@ -195,7 +195,9 @@ def test_A5_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_
 
 def test_A5_a_request_without_an_answer_stops_the_pod() -> None:
     """Which only GPU pods notice; what the chart makes for older clusters is tried in tests/deploy."""
-    for entry in shipped().entries:
+    asked = [entry for entry in shipped().entries if any("pods" in rule["resources"] for rule in entry["rules"])]
+    assert [entry["name"].partition(".")[0] for entry in asked] == ["mutate", "validate"]
+    for entry in asked:
         assert entry["failurePolicy"] == "Fail"
         assert "only-gpu-pods" in {condition["name"] for condition in entry["matchConditions"]}
 
@@ -248,7 +250,7 @@ def test_A8_no_answer_needs_the_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     for raw in (pod(2), pod(9), requests_only(), workload("Job", pod(9))):
-        for path in ("/mutate", "/validate"):
+        for path in ("/mutate", "/validate", "/workloads"):
             replica.ask(path, raw)
 
 

@@ -3,16 +3,15 @@
 import json
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.ledger.small_cluster import raw_pod
-from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
+from tests.reviews import FACTS, container, pod, policy, workload
 from webhook.cluster.seen import stored_from_raw
-from webhook.engine import completed_template
-from webhook.engine.quotas import NO_CLAIMS, claims_of, reserved, workload_findings
+from webhook.engine import check_workload
+from webhook.engine.quotas import NO_CLAIMS, claims_of, reserved
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
 from webhook.model.pod import pod_from_raw
@@ -41,7 +40,7 @@ def pot(name: str = "research", *patterns: str, **settings: Any) -> BoundQuota:
 
 def _bound(scope: Scope, name: str, patterns: tuple[str, ...], settings: dict[str, Any]) -> BoundQuota:
     written = json.dumps({"mode": "enforce", **settings})
-    return BoundQuota.of(scope, name, patterns, Settings.model_validate_json(written, by_alias=True), "file.yaml")
+    return BoundQuota.of(scope, name, patterns, Settings.model_validate_json(written, by_alias=True), "file.yaml", 1)
 
 
 def over(bound: BoundQuota, asks: int, used: int, at: int = 0) -> Exceeded:
@@ -293,9 +292,7 @@ def test_a_ledger_that_cannot_be_reached_refuses_or_not_as_the_policy_says_and_a
 
 def told(raw: dict[str, Any], *bound: BoundQuota) -> list[Finding]:
     """What a workload is told of quotas."""
-    path = WORKLOADS[raw["kind"]][1]
-    completed = partial(completed_template, raw, path, policy({}), FACTS)
-    return list(workload_findings(raw, path, TEAM, bound, completed))
+    return list(check_workload(raw, TEAM, policy({}), FACTS, bound).findings)
 
 
 def deployment(replicas: int | None, gpus: int = 2, kind: str = "Deployment") -> dict[str, Any]:
@@ -308,8 +305,8 @@ def deployment(replicas: int | None, gpus: int = 2, kind: str = "Deployment") ->
 def test_a_deployment_whose_pods_do_not_all_fit_is_told_how_many_do() -> None:
     (finding,) = told(deployment(5), own(gpus=8))
     assert str(finding) == (
-        "gpuQuota: spec: its 5 pods ask for 10 GPUs together; GPU quota 'team-vision' allows 8 GPUs in all, enough "
-        "for 4 of them. Run 4 or fewer, or ask for less in each."
+        "gpuQuota: pod template (5 pods, 10 GPUs): spec.template.spec: its 5 pods ask for 10 GPUs together; GPU quota "
+        "'team-vision' allows 8 GPUs in all, enough for 4 of them. Run 4 or fewer, or ask for less in each."
     )
     assert finding.warns
     assert len(finding.warning) <= 256
@@ -336,7 +333,7 @@ def test_only_a_workload_whose_pods_pass_the_quota_together_is_told(raw: dict[st
 def test_a_job_of_a_cron_job_is_told_at_its_own_place() -> None:
     raw = workload("CronJob", pod(2))
     raw["spec"]["jobTemplate"]["spec"]["parallelism"] = 5
-    assert [finding.field for finding in told(raw, own(gpus=8))] == ["spec.jobTemplate.spec"]
+    assert [finding.field for finding in told(raw, own(gpus=8))] == ["spec.jobTemplate.spec.template.spec"]
 
 
 def test_each_limit_of_each_quota_is_told() -> None:
@@ -363,16 +360,10 @@ def test_slices_of_a_workload_are_added_up_exactly() -> None:
     assert "its 8 pods ask for 1 1/7 GPUs together" in told(raw, own(gpus=1))[0].message
 
 
-def test_a_malformed_template_is_an_error() -> None:
-    raw = deployment(5)
-    raw["spec"]["template"]["spec"]["containers"] = 7
-    with pytest.raises(ShapeError):
-        told(raw, own(gpus=8))
-
-
 def test_a_workload_none_of_whose_pods_fits_into_a_pot_is_told_what_they_would_be() -> None:
     assert [str(finding) for finding in told(deployment(1, 9), own(gpus=8), pot(gpus=8))] == [
-        "gpuQuota: spec.template.spec: asks for 9 GPUs; GPU quota 'research' allows 8 GPUs in all. Ask for 8 or fewer."
+        "gpuQuota: pod template (1 pod, 9 GPUs): spec.template.spec: asks for 9 GPUs; GPU quota 'research' allows 8 "
+        "GPUs in all. Ask for 8 or fewer."
     ]
 
 
@@ -380,9 +371,7 @@ def test_a_model_that_the_policy_will_add_is_not_counted_as_open() -> None:
     product = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4"]}
     using = policy({"nodeAffinity": {"required": [product]}})
     raw = deployment(5)
-    path = WORKLOADS["Deployment"][1]
-    completed = partial(completed_template, raw, path, using, FACTS)
-    assert list(workload_findings(raw, path, TEAM, [own(byModel={"H100": 4})], completed)) == []
+    assert check_workload(raw, TEAM, using, FACTS, [own(byModel={"H100": 4})]).findings == ()
     assert told(raw, own(byModel={"H100": 4}))
 
 

@@ -12,7 +12,7 @@ from webhook.policy.policy_set import Policy
 
 OLD_CUDA = policy({"cudaDriver": {"images": {"*": "11.4"}}})
 NEW_CUDA = policy({"cudaDriver": {"images": {"*": "13.0"}}})
-GENERATIONS = Snapshot.of(
+GENERATIONS_RAW = [
     {
         "metadata": {
             "name": name,
@@ -21,7 +21,8 @@ GENERATIONS = Snapshot.of(
         "status": {"capacity": {"nvidia.com/gpu": "8"}},
     }
     for name, product, driver in (("t4", "Tesla-T4", "535.183.01"), ("b200", "NVIDIA-B200", "580.95.05"))
-)
+]
+GENERATIONS = Snapshot.of(GENERATIONS_RAW)
 """The older node runs CUDA 11, the newer one CUDA 13, and neither runs the other."""
 
 
@@ -61,6 +62,13 @@ def test_a_pod_that_chose_its_node_itself_is_judged_by_the_policy_in_force_alone
     ],
 )
 def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(kind: str, told: list[Kind]) -> None:
-    path = ("spec", "template")
-    outcome = engine.check_template(workload(kind, cuda_pod()), path, NEW_CUDA, GENERATIONS)
+    outcome = engine.check_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, GENERATIONS)
     assert (kinds(outcome), outcome.patch) == (told, ())
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet"])
+def test_a_template_whose_image_no_node_can_run_is_told_so(kind: str) -> None:
+    old = Snapshot.of(GENERATIONS_RAW[:1])
+    (finding,) = engine.check_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, old).findings
+    assert (finding.kind, finding.warns) == (Kind.VIOLATION, True)
+    assert "needs driver 580.65.06 or newer" in finding.message

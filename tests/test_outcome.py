@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.outcome import LONGEST_WARNING, MOST_VIOLATIONS, Finding, Kind, Outcome
+from webhook.outcome import LONGEST_WARNING, MOST_VIOLATIONS, MOST_WARNED, Finding, Kind, Outcome
 from webhook.policy.policy_set import NO_POLICY
 from webhook.rules.rule import Mode
 
@@ -96,3 +96,10 @@ def test_a_pod_made_to_have_thousands_of_violations_gets_a_message_of_bounded_le
 
 def test_the_same_warning_is_said_once() -> None:
     assert outcome(finding(), finding(), finding("other")).warnings == (finding().warning, finding("other").warning)
+
+
+def test_of_more_warnings_than_the_api_server_passes_on_it_is_said_how_many_there_are() -> None:
+    warnings = outcome(*(finding(f"{number}; d") for number in range(5000))).warnings
+    assert MOST_WARNED - LONGEST_WARNING < sum(map(len, warnings)) <= MOST_WARNED
+    assert warnings[-1] == f"and {5001 - len(warnings)} more; gpu-policy review shows all of them"
+    assert warnings[0] == finding("0; d").warning

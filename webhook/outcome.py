@@ -2,15 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field as attribute
 from enum import StrEnum
 from typing import Any
 
+from webhook.model.edits import Edit
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Mode
 
 LONGEST_WARNING = 256
 """Characters of one warning; the API server cuts what is longer."""
 
+MOST_WARNED = 4096
+"""Characters of all warnings together; the API server silently drops those beyond."""
+
+LONGEST_FIELD = 500
+"""Characters of a place that a finding shows."""
+_SHORT_FIELD = 50
+_SHORT_REMEDY = 96
+"""Characters of both where a warning also has to say which of the pods of a workload are meant."""
 
 MOST_VIOLATIONS = 100
 """Violations that one refusal spells out; a pod can be made to have thousands."""
@@ -32,7 +42,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a rule found, with the mode it was found in. `refuses` says whether it refuses the pod."""
+    """One thing that a rule found, with the mode it was found in. `refuses` says whether it refuses the pod.
+
+    `origin` and `line` are where the policy says so: a file, and a line from 1, 0 where that is not known. `about` says
+    which of the pods of a workload are meant, empty for a pod itself.
+    """
 
     rule: str
     mode: Mode
@@ -42,13 +56,30 @@ class Finding:
     remedy: str = ""
     refuses: bool = False
     fails_validation: bool = False
+    origin: str = attribute(default="", compare=False)
+    line: int = attribute(default=0, compare=False)
+    about: str = attribute(default="", compare=False)
 
     def __str__(self) -> str:
-        return printable(f"{self.rule}: {self.field}: {self.message}{self._tail}")
+        return printable(f"{self._head(self.where)}{self._tail}")
+
+    @property
+    def where(self) -> str:
+        """The field, as far as people read it: custom resources may give megabytes of name to what stands in them."""
+        return self.field if len(self.field) <= LONGEST_FIELD else f"{self.field[: LONGEST_FIELD - 3]}..."
+
+    def _head(self, where: str) -> str:
+        about = f"{self.about}: " if self.about else ""
+        return f"{self.rule}: {about}{where}: {self.message}"
 
     @property
     def _tail(self) -> str:
         return f". {self.remedy}." if self.remedy else "."
+
+    @property
+    def _where_in_a_pod(self) -> str:
+        inside = self.where.rpartition(".spec.")[2]
+        return inside if len(inside) <= _SHORT_FIELD else f"...{inside[3 - _SHORT_FIELD :]}"
 
     @property
     def warns(self) -> bool:
@@ -57,28 +88,49 @@ class Finding:
 
     @property
     def warning(self) -> str:
-        """The finding as one warning: plain ASCII, at most 256 characters, cut before the remedy, which stands last."""
-        text, tail = f"{self.rule}: {self.field}: {self.message}", self._tail
-        if len(tail) > LONGEST_WARNING // 2:
-            tail = tail[: LONGEST_WARNING // 2 - 3] + "..."
+        """The finding as one warning: plain ASCII, at most 256 characters, cut before the remedy, which stands last.
+
+        Where it is about pods of a workload and too long, the place is that in such a pod.
+        """
+        text, tail = self._head(self.where), self._tail
+        room = LONGEST_WARNING // 2
+        if self.about and len(text) + len(tail) > LONGEST_WARNING:
+            text, room = self._head(self._where_in_a_pod), _SHORT_REMEDY
+        if len(text) + len(tail) > LONGEST_WARNING and len(tail) > room:
+            tail = tail[: room - 3] + "..."
         if len(text) + len(tail) > LONGEST_WARNING:
             text = text[: LONGEST_WARNING - len(tail) - 3] + "..."
         return "".join(c if " " <= c <= "~" else "?" for c in text + tail)
 
 
 @dataclass(frozen=True, slots=True)
+class Injection:
+    """What an enforced rule injected. `origin` and `line` are where the policy says so, as in a Finding."""
+
+    rule: str
+    edits: tuple[Edit, ...]
+    origin: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a pod in one phase.
 
-    `object` is the object after the patch, sharing what did not change with the one that came in; `injected` names the
-    rules whose edits are in the patch.
+    `object` is the object after the patch, sharing what did not change with the one that came in; `injections` are what
+    the patch is made of.
     """
 
     policy: Policy
     object: Mapping[str, Any]
     findings: tuple[Finding, ...] = ()
     patch: tuple[Mapping[str, Any], ...] = ()
-    injected: tuple[str, ...] = ()
+    injections: tuple[Injection, ...] = ()
+
+    @property
+    def injected(self) -> tuple[str, ...]:
+        """The rules whose edits are in the patch."""
+        return tuple(injection.rule for injection in self.injections)
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
@@ -98,5 +150,19 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One text for each finding that warns, none of them twice."""
-        return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))
+        """One text for each finding that warns, none of them twice; the last says how many there is no room for."""
+        findings = [finding for finding in self.findings if finding.warns]
+        told: dict[str, None] = {}
+        room = MOST_WARNED - len(_more(len(findings)))
+        for index, finding in enumerate(findings):
+            warning = finding.warning
+            if warning not in told:
+                room -= len(warning)
+                if room < 0:
+                    return (*told, _more(len(findings) - index))
+                told[warning] = None
+        return tuple(told)
+
+
+def _more(count: int) -> str:
+    return f"and {count} more; gpu-policy review shows all of them"

@@ -1,42 +1,57 @@
 """matchConditions as text; what an API server makes of them is shown end to end."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from webhook.admission.conditions import match_conditions
+from webhook.admission.conditions import MatchCondition, pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
 
 PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]
+LAST = {pod_conditions: "only-gpu-pods", workload_conditions: "only-gpu-templates"}
+
+Conditions = Callable[..., tuple[MatchCondition, ...]]
+
+both = pytest.mark.parametrize("of", LAST, ids=["pods", "workloads"])
 
 
-def expressions(**options: Any) -> dict[str, str]:
-    options = {"gpu_patterns": PATTERNS, "watches_devices": True, "templates": False, **options}
-    return {condition.name: condition.expression for condition in match_conditions(**options)}
+def expressions(of: Conditions, **options: Any) -> dict[str, str]:
+    options = {"gpu_patterns": PATTERNS, "watches_devices": True, **options}
+    return {condition.name: condition.expression for condition in of(**options)}
 
 
 def test_the_conditions_are_named_for_what_they_let_through() -> None:
-    assert list(expressions()) == ["only-changed-specs", "only-gpu-pods"]
+    assert list(expressions(pod_conditions)) == ["only-changed-specs", "only-gpu-pods"]
+    assert list(expressions(workload_conditions)) == [
+        "only-uncontrolled",
+        "not-being-deleted",
+        "only-changed-specs",
+        "only-gpu-templates",
+    ]
 
 
-def test_only_the_resource_names_asked_for_are_in_the_text() -> None:
-    text = expressions(gpu_patterns=[r"amd\.com/gpu", r"gpu\.intel\.com/(i915|xe)"])["only-gpu-pods"]
+@both
+def test_only_the_resource_names_asked_for_are_in_the_text(of: Conditions) -> None:
+    text = expressions(of, gpu_patterns=[r"amd\.com/gpu", r"gpu\.intel\.com/(i915|xe)"])[LAST[of]]
     assert r"name.matches(r'^(amd\.com/gpu|gpu\.intel\.com/(i915|xe))$')" in text
     assert "nvidia" not in text.replace("NVIDIA_VISIBLE_DEVICES", "").replace("'/nvidia'", "")
 
 
+@both
 @pytest.mark.parametrize("signal", ["NVIDIA_VISIBLE_DEVICES", "hostPath", "privileged"])
-def test_ways_around_asking_are_looked_for_only_on_demand(signal: str) -> None:
-    assert signal in expressions(watches_devices=True)["only-gpu-pods"]
-    assert signal not in expressions(watches_devices=False)["only-gpu-pods"]
+def test_ways_around_asking_are_looked_for_only_on_demand(of: Conditions, signal: str) -> None:
+    assert signal in expressions(of, watches_devices=True)[LAST[of]]
+    assert signal not in expressions(of, watches_devices=False)[LAST[of]]
 
 
-def test_templates_are_read_only_on_demand() -> None:
-    assert "jobTemplate" in expressions(templates=True)["only-changed-specs"]
-    assert "template" not in "".join(expressions(templates=False).values())
+def test_pods_and_workloads_are_told_apart_from_others_by_the_same_signals() -> None:
+    pods, workloads = (expressions(of)[name] for of, name in LAST.items())
+    assert workloads.endswith(pods.removeprefix("[object.spec]"))
 
 
+@both
 @pytest.mark.parametrize("pattern", [pytest.param("a'b", id="quote"), pytest.param("a\nb", id="line break")])
-def test_a_pattern_that_cel_cannot_quote_is_refused(pattern: str) -> None:
+def test_a_pattern_that_cel_cannot_quote_is_refused(of: Conditions, pattern: str) -> None:
     with pytest.raises(ValueError, match="cannot be quoted in CEL"):
-        expressions(gpu_patterns=[pattern])
+        expressions(of, gpu_patterns=[pattern])

@@ -3,18 +3,22 @@
 import logging
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
 from tests.counted import counted, labels_by_name, samples
-from tests.reviews import FACTS, pod, policies, request, workload
+from tests.reviews import FACTS, pod, policies, policy, request, workload
 from webhook.admission import phases
 from webhook.admission.metrics import LATENCY_BUCKETS, REASONS, Metrics
 from webhook.admission.phases import UNCONCERNED
 from webhook.admission.quota_metrics import MOST_QUOTAS, QuotaMetrics
+from webhook.engine.workloads import KEY
 from webhook.ledger.keeper import Usage
+from webhook.outcome import Finding, Kind, Outcome
 from webhook.quota.quota import Limit, Measure, Quota, Scope
 from webhook.rules import RULES
+from webhook.rules.rule import Mode
 
 LABELS = {
     "gpu_policy_requests_total": {"phase", "operation", "result"},
@@ -50,6 +54,13 @@ LABELS = {
     "gpu_policy_quota_conflicts_total": {"quota"},
     "gpu_policy_quota_ledger_failures_total": {"quota"},
     "gpu_policy_quota_reconcile_age_seconds": set(),
+    "gpu_policy_audit_timestamp_seconds": set(),
+    "gpu_policy_audit_duration_seconds": set(),
+    "gpu_policy_audit_objects": {"kind"},
+    "gpu_policy_audit_findings": {"rule", "level"},
+    "gpu_policy_audit_namespace_findings": {"namespace", "level"},
+    "gpu_policy_audit_errors": set(),
+    "gpu_policy_audit_stale_after_seconds": set(),
 }
 PROCESS = {
     "process_cpu_seconds_total",
@@ -59,7 +70,7 @@ PROCESS = {
     "process_start_time_seconds",
     "process_virtual_memory_bytes",
 }
-MOST_SERIES = 250
+MOST_SERIES = 300
 """Without namespaces, of which there are three times as many as have series of their own, and _other; and without
 quotas, which the platform makes."""
 NAMESPACE_SERIES = 200
@@ -83,6 +94,11 @@ def test_A28_the_number_of_series_is_bounded_whatever_is_thrown_at_a_replica() -
         decide(metrics, f"namespace-{number}", f"operation-{number}")
     for operation in ("CREATE", "UPDATE", "DELETE", "CONNECT", "", "create", "PATCH\n"):
         decide(metrics, "team-one", operation)
+        metrics.count("workloads", request(workload("Deployment", pod(1)), operation), UNCONCERNED, 0.001)
+    modes = (Mode.ENFORCE, Mode.WARN, Mode.AUDIT)
+    for rule, mode, kind in product([*(rule.key for rule in RULES), KEY], modes, Kind):
+        outcome = Outcome(policy({}), {}, (Finding(rule, mode, kind, "spec", "is wrong"),))
+        metrics.count("workloads", request(pod(1)), replace(UNCONCERNED, outcome=outcome), 0.001)
     for number in range(1000):
         metrics.policies(f"hash-{number}", is_current=False, failures=number)
     shown = samples(metrics.page())

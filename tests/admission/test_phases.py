@@ -75,9 +75,10 @@ def test_pods_are_mutated_on_create_only(subresource: str) -> None:
     assert mutate(pod(2), "UPDATE", old=pod(2), subResource=subresource) is UNCONCERNED
 
 
+@pytest.mark.parametrize("phase", [mutate, validate])
 @pytest.mark.parametrize("kind", WORKLOADS)
-def test_workloads_are_left_to_the_mutating_phase(kind: str) -> None:
-    assert validate(workload(kind, requests_only())) is UNCONCERNED
+def test_workloads_are_left_to_a_phase_of_their_own(phase: Any, kind: str) -> None:
+    assert phase(workload(kind, requests_only())) is UNCONCERNED
 
 
 @pytest.mark.parametrize("phase", [mutate, validate])
@@ -153,111 +154,6 @@ def test_no_phase_says_anything_twice(mode: str) -> None:
     for decision in (mutate(requests_only(), using=using), validate(pod(2), using=using), mutate(pod(2), using=using)):
         assert decision.outcome is not None
         assert len(set(decision.outcome.findings)) == len(decision.outcome.findings)
-
-
-# The mutating phase of workloads.
-
-
-@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
-@pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_template_that_the_api_server_would_refuse_is_explained_with_its_place(kind: str, operation: str) -> None:
-    old = workload(kind, pod(1)) if operation == "UPDATE" else None
-    answer = mutate(workload(kind, requests_only()), operation, old=old).answer
-    place = ".".join(WORKLOADS[kind][1])
-    assert answer.message.startswith(f"gpuLimits: {place}.spec.containers[c0].resources: nvidia.com/gpu is 2 in req")
-
-
-@pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_template_is_never_completed_and_its_other_violations_wait_for_its_pods(kind: str) -> None:
-    decision = mutate(workload(kind, pod(9)))
-    assert (decision.result, list(decision.answer.warnings)) == ("allowed", [])
-
-
-@pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_template_is_repaired_and_nothing_else_in_it_changes(kind: str) -> None:
-    raw = workload(kind, requests_only("2"))
-    expected = copy.deepcopy(raw)
-    template = expected
-    for key in WORKLOADS[kind][1]:
-        template = template[key]
-    template["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "2"
-    using = policies(INJECTING)
-    decision = mutate(raw, using=using)
-    assert patched(raw, decision) == expected
-    assert mutate(expected, using=using).result == "allowed"
-
-
-def test_a_template_is_repaired_on_update_too() -> None:
-    decision = mutate(workload("Deployment", requests_only()), "UPDATE", old=workload("Deployment", pod(2)))
-    assert decision.result == "refused"
-    decision = mutate(
-        workload("Deployment", requests_only()), "UPDATE", old=workload("Deployment", pod(2)), using=REPAIRING
-    )
-    assert decision.result == "patched"
-
-
-def test_a_template_that_cannot_be_repaired_whole_is_refused_unchanged() -> None:
-    raw = workload("Job", requests_only())
-    raw["spec"]["template"]["spec"]["containers"].append(
-        container("c1", requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": 2})
-    )
-    decision = mutate(raw, using=REPAIRING)
-    assert (decision.result, list(decision.answer.patch)) == ("refused", [])
-    assert decision.outcome is not None
-    assert (decision.outcome.object, decision.outcome.patch) == (raw, ())
-
-
-def test_a_template_is_repaired_although_its_pods_will_be_refused_for_something_else() -> None:
-    """The API server would refuse the template for its missing limits, with a message that helps nobody."""
-    raw = workload("Deployment", requests_only(9))
-    decision = mutate(raw, using=policies({"gpuLimits": {"requestsOnly": "repair", "maxPerPod": 1}}))
-    assert decision.result == "patched"
-    limits = patched(raw, decision)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
-    assert limits["nvidia.com/gpu"] == "9"
-
-
-def test_a_template_names_every_enforced_violation_at_once() -> None:
-    raw = workload("Deployment", requests_only(9))
-    raw["spec"]["template"]["spec"]["containers"][0]["env"] = EXPOSED
-    assert mutate(raw).answer.message.startswith("3 violations:\n- gpuLimits: spec.template.spec.containers[c0]")
-
-
-@pytest.mark.parametrize(("mode", "warnings", "recorded"), [("warn", 1, 0), ("audit", 0, 1), ("disabled", 0, 0)])
-@pytest.mark.parametrize("settings", [{}, {"requestsOnly": "repair"}], ids=["deny", "repair"])
-def test_a_template_is_only_talked_about_where_nothing_is_enforced(
-    settings: Any, mode: str, warnings: int, recorded: int
-) -> None:
-    answer = mutate(workload("Job", requests_only()), using=policies({"gpuLimits": settings}, mode=mode)).answer
-    assert (answer.is_allowed, list(answer.patch)) == (True, [])
-    assert (warnings, recorded) == (len(answer.warnings), "audited" in answer.audit_annotations)
-
-
-@pytest.mark.parametrize("settings", [{}, {"requestsOnly": "repair", "mode": "warn"}], ids=["deny", "warn of repair"])
-def test_an_update_of_a_workload_is_told_only_what_is_new_in_its_template(settings: Any) -> None:
-    using = policies({"gpuLimits": settings})
-    old, scaled = workload("Deployment", requests_only()), workload("Deployment", requests_only())
-    scaled["spec"]["replicas"] = 7
-    decision = mutate(scaled, "UPDATE", old=old, using=using)
-    assert (decision.result, list(decision.answer.warnings)) == ("allowed", [])
-    worse = workload("Deployment", requests_only(8))
-    decision = mutate(worse, "UPDATE", old=old, using=using)
-    assert decision.result == "refused" or decision.answer.warnings
-
-
-@pytest.mark.parametrize("subresource", ["scale", "status"])
-def test_subresources_of_workloads_hold_no_template(subresource: str) -> None:
-    raw = workload("Deployment", requests_only())
-    assert mutate(raw, "UPDATE", old=raw, subResource=subresource) is UNCONCERNED
-
-
-@pytest.mark.parametrize("kind", WORKLOADS)
-@pytest.mark.parametrize("template", [None, {}, {"spec": None}, {"metadata": None, "spec": {"containers": None}}])
-def test_a_workload_without_a_template_passes(kind: str, template: Any) -> None:
-    raw: dict[str, Any] = {"apiVersion": WORKLOADS[kind][0], "kind": kind, "metadata": {"name": "w"}}
-    inner = template
-    for key in reversed(WORKLOADS[kind][1]):
-        inner = {key: inner}
-    assert mutate({**raw, **inner}).result == "allowed"
 
 
 # The validating phase.

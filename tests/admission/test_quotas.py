@@ -190,6 +190,7 @@ def test_nothing_but_the_creation_of_a_pod_under_a_quota_is_entered(site: Site, 
         pytest.param("/mutate", workload("Deployment", pod(2)), id="a Deployment"),
         pytest.param("/validate", pod(0), id="a pod without GPUs"),
         pytest.param("/validate", workload("Job", pod(2)), id="a Job"),
+        pytest.param("/workloads", workload("Job", pod(2)), id="a Job where it is judged"),
     ],
 )
 def test_no_ledger_is_read_for_anything_else(site: Site, path: str, obj: dict[str, Any]) -> None:
@@ -236,24 +237,27 @@ def test_what_is_only_audited_is_entered_and_annotated(tmp_path: Path) -> None:
 def test_a_deployment_whose_pods_will_not_all_fit_is_warned_of_when_it_is_applied(site: Site) -> None:
     raw = workload("Deployment", pod(2))
     raw["spec"]["replicas"] = 3
-    response = site.ask("/mutate", raw)
+    response = site.ask("/workloads", raw)
     assert (response["allowed"], response["warnings"]) == (
         True,
         [
-            f"gpuQuota: spec: its 3 pods ask for 6 GPUs together; GPU quota '{NAMESPACE}' allows 4 GPUs in all, enough "
-            "for 2 of them. Run 2 or fewer, or ask for less in each."
+            "gpuQuota: pod template (3 pods, 6 GPUs): spec.template.spec: its 3 pods ask for 6 GPUs together; GPU "
+            f"quota '{NAMESPACE}' allows 4 GPUs in all, enough for 2 of them. Run 2 or fewer, or ask for less in each."
         ],
     )
 
 
-@pytest.mark.parametrize("replicas", [1, 3])
-def test_a_deployment_none_of_whose_pods_fits_is_warned_of_too(site: Site, replicas: int) -> None:
+@pytest.mark.parametrize(("replicas", "whose"), [(1, "1 pod, 5 GPUs"), (3, "3 pods, 15 GPUs")])
+def test_a_deployment_none_of_whose_pods_fits_is_warned_of_too(site: Site, replicas: int, whose: str) -> None:
     raw = workload("Deployment", pod(5))
     raw["spec"]["replicas"] = replicas
-    response = site.ask("/mutate", raw)
+    response = site.ask("/workloads", raw)
     assert (response["allowed"], response["warnings"]) == (
         True,
-        ["gpuQuota: spec.template.spec: asks for 5 GPUs; the GPU quota allows 4 GPUs in all. Ask for 4 or fewer."],
+        [
+            f"gpuQuota: pod template ({whose}): spec.template.spec: asks for 5 GPUs; the GPU quota allows 4 GPUs in "
+            "all. Ask for 4 or fewer."
+        ],
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.reviews import FACTS, NAMESPACE, WORKLOADS, against, pod, request, workload
-from webhook.admission.phases import mutate
+from webhook.admission.phases import workloads
 from webhook.audit.documents import Document
 from webhook.audit.simulate import review
 from webhook.policy.directory import contents_of
@@ -28,7 +28,7 @@ def limited(own: str = "{mode: disabled}", pot: str = "") -> PolicySet:
 
 def warned(raw: dict[str, Any], using: PolicySet) -> list[str]:
     """What is said where the workload is applied; nothing of it refuses it."""
-    answer = mutate(request(raw), using, FACTS).answer
+    answer = workloads(request(raw), using, FACTS).answer
     assert answer.is_allowed
     return list(answer.warnings)
 

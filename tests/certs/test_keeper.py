@@ -106,6 +106,20 @@ def test_an_edited_bundle_is_set_right(bundle: str | None, tmp_path: Path) -> No
     assert_trusted(cluster, keeper)
 
 
+def test_an_entry_that_an_upgrade_adds_gets_the_bundle_and_nothing_is_issued_for_it(tmp_path: Path) -> None:
+    cluster = MemoryCluster(NOW)
+    keeper = Keeper(cluster, tmp_path)
+    keeper.look()
+    before = dict(material(cluster))
+    upgraded = cluster.objects[CONFIGURATIONS[1]]
+    upgraded["webhooks"].append({"name": "b", "clientConfig": {"service": {"path": "/b"}}})
+    cluster.put(CONFIGURATIONS[1], upgraded)
+    cluster.writes.clear()
+    keeper.look()
+    assert_trusted(cluster, keeper)
+    assert (len(cluster.bundles()), cluster.writes, material(cluster)) == (3, [CONFIGURATIONS[1]], before)
+
+
 def test_a_rotated_authority_issues_only_after_it_has_settled_in_every_bundle(tmp_path: Path) -> None:
     cluster = MemoryCluster(NOW)
     keeper = Keeper(cluster, tmp_path)
@@ -286,7 +300,7 @@ class Replicas:
         assert_trusted(self.cluster, *self.keepers)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(events=st.lists(st.tuples(EVENTS, st.integers(0, 2)), max_size=60))
 def test_whatever_happens_in_whatever_order_every_replica_stays_trusted(
     events: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory

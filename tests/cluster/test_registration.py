@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from webhook.cluster.registration import (
     Registration,
@@ -110,6 +111,19 @@ def test_what_the_api_server_fills_in_is_no_difference(control_plane: ControlPla
     stored = as_stored(control_plane, expected)
     assert differences(expected, stored) == []
     assert differences(stored, stored) == []
+
+
+@pytest.mark.parametrize("document", shipped().configurations, ids=lambda document: document["kind"])
+def test_what_is_shipped_is_no_difference_entry_by_entry(control_plane: ControlPlane, document: Webhook) -> None:
+    if control_plane.version < (1, 28):
+        for entry in document["webhooks"]:
+            entry.pop("matchConditions", None)
+    stored = as_stored(control_plane, document)
+    assert differences(document, stored) == []
+    gone = copy.deepcopy(document | {"webhooks": document["webhooks"][:-1]})
+    name = document["webhooks"][-1]["name"]
+    assert differences(document, gone) == [f"webhooks[{name}] is missing"]
+    assert differences(gone, document) == [f"webhooks[{name}] is there; it is not expected"]
 
 
 @pytest.mark.parametrize("phase", PHASES)

@@ -72,7 +72,7 @@ class Site:
         self.webhook = Installation(plane, directory)
         for name, text in POLICIES.items():
             self.webhook.write_policy(name, text.replace("-*", "-probe"))
-        self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.iterdir())}
+        self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.glob("*.yaml"))}
         self.completes = plane.version >= (1, 28)
         self.place = Place(tried_in=TRIED_IN[self.completes])
         if plane.version < (1, 21):

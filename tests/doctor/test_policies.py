@@ -20,7 +20,7 @@ def config_map(files: dict[str, str], **others: Any) -> dict[str, Any]:
 
 
 def shipped(*names: str) -> dict[str, str]:
-    return {file.name: file.read_text() for file in SHIPPED.iterdir() if not names or file.name in names}
+    return {file.name: file.read_text() for file in SHIPPED.glob("*.yaml") if not names or file.name in names}
 
 
 WHOLE = [({"name": "m"}, config_map(shipped()))]

@@ -57,7 +57,7 @@ class QuotaSite:
     ) -> None:
         self.plane: ControlPlane = installation.plane
         self.installation = installation
-        self._policies = {file.name: file.read_text() for file in installation.policies.iterdir()} | policies
+        self._policies = {file.name: file.read_text() for file in installation.policies.glob("*.yaml")} | policies
         files = installation.files
         arguments = [
             f"--cert={files.cert_file}",

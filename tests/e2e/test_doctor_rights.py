@@ -27,6 +27,7 @@ def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: S
     assert {check for check, status, _ in wrong(report) if status == "skipped"} == {
         "namespaces",
         "configurations",
+        "workloads",
         "certificates",
         "deployment",
         "endpoints",

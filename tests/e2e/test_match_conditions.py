@@ -1,7 +1,7 @@
 """matchConditions, judged by a real API server: what reaches the webhook, what is kept away, and that nothing errs.
 
-The webhooks registered here answer to nobody: a request that matches fails with "failed calling webhook", one that is
-kept away succeeds, and an error in a condition is answered with 403.
+The webhooks registered here answer to nobody, and an answer is required: a request that matches fails with "failed
+calling webhook", one that is kept away succeeds, and an error in a condition is answered with 403.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import pytest
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
+from tests.e2e.kinds import KINDS, define_kinds
 from tests.e2e.match_condition_cases import (
     GPU,
     INVALID,
@@ -28,22 +29,30 @@ from tests.e2e.match_condition_cases import (
     spec,
     workload,
 )
-from webhook.model.workload import TEMPLATES
+from tests.reviews import WORKLOADS
 
 CALLED = "failed calling webhook"
-NAMESPACES = {"mutate": "conditions-mutate", "validate": "conditions-validate"}
+NAMESPACES = {phase: f"conditions-{phase}" for phase in ("mutate", "validate", "workloads")}
+OF_PODS = ("mutate", "validate")
+BUILT_IN = [pytest.param(version.rpartition("/")[0], kind, id=kind) for kind, (version, _) in WORKLOADS.items()]
+OWNED = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "705ab4f5-6393-11e8-b7cc-42010a800002"}
 
 
 def registrations() -> list[Raw]:
-    """The shipped configurations, each for one namespace and with nobody to answer."""
-    found = shipped().configurations
-    for configuration in found:
-        (entry,) = configuration["webhooks"]
-        phase = entry["name"].partition(".")[0]
-        configuration["metadata"]["name"] = NAMESPACES[phase]
-        entry["clientConfig"] = {"url": "https://127.0.0.1:9/"}
-        entry["timeoutSeconds"] = 1
-        entry["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACES[phase]}}
+    """The shipped entries, each in a configuration of its own, for one namespace and with nobody to answer."""
+    found = []
+    for configuration in shipped().configurations:
+        for entry in configuration["webhooks"]:
+            phase = entry["name"].partition(".")[0]
+            entry["clientConfig"] = {"url": "https://127.0.0.1:9/"}
+            entry["timeoutSeconds"] = 1
+            entry["failurePolicy"] = "Fail"
+            entry["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACES[phase]}}
+            if phase == "workloads":
+                rule = {"apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "scope": "*"}
+                entry["rules"].append({**rule, "apiGroups": ["ml.example.com"], "resources": ["trainings"]})
+            metadata = {**configuration["metadata"], "name": NAMESPACES[phase]}
+            found.append({**configuration, "metadata": metadata, "webhooks": [entry]})
     return found
 
 
@@ -59,23 +68,29 @@ def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         pytest.skip(f"matchConditions came with Kubernetes 1.28; this is {control_plane.version}")
     runtime = {"metadata": {"name": RUNTIME}, "handler": "any"}
     assert control_plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime)[0] == 201
-    for phase, namespace in NAMESPACES.items():
+    define_kinds(control_plane)
+    for namespace in NAMESPACES.values():
         control_plane.namespace(namespace)
+    for phase in OF_PODS:
         gpu = container(resources={"limits": {GPU: "1", "cpu": "1"}})
         for name, one in (("gpu", spec(gpu)), ("plain", spec(asking("cpu")))):
             body = pod(one, name)
             assert control_plane.raw("POST", path_to(body, phase), body)[0] == 201
-    for group, kind in TEMPLATES:
-        body = workload(group, kind, spec(asking(GPU)))
-        assert control_plane.raw("POST", path_to(body, "mutate"), body)[0] == 201
+    built_in = [workload(*kind.values, spec(asking(GPU))) for kind in BUILT_IN]
+    for body in (*built_in, *CUSTOM.values(), training("held", finalizers=["example.com/hold"])):
+        status, answer = control_plane.raw("POST", path_to(body, "workloads"), body)
+        assert status == 201, answer["message"]
+    held = path_to(training(), "workloads", "held")
+    assert control_plane.raw("DELETE", held)[0] == 200
     root = "/apis/admissionregistration.k8s.io/v1/"
     for configuration in registrations():
         resources = root + configuration["kind"].lower() + "s"
         status, answer = control_plane.raw("POST", resources, configuration)
-        assert status == 201, answer
+        assert status == 201, answer["message"]
     try:
         gpu_pod = pod(spec(asking(GPU)))
-        eventually(lambda: all(CALLED in create(control_plane, gpu_pod, phase) for phase in NAMESPACES))
+        eventually(lambda: all(CALLED in create(control_plane, gpu_pod, phase) for phase in OF_PODS))
+        eventually(lambda: CALLED in create(control_plane, training("probe"), "workloads"))
         yield control_plane
     finally:
         control_plane.raw("DELETE", f"/apis/node.k8s.io/v1/runtimeclasses/{RUNTIME}")
@@ -97,13 +112,13 @@ def patch(server: ControlPlane, target: str, change: Any, kind: str = "merge") -
     return "" if status == 200 else str(answer["message"])
 
 
-@pytest.mark.parametrize("phase", NAMESPACES)
+@pytest.mark.parametrize("phase", OF_PODS)
 @pytest.mark.parametrize("pod_spec", MATCHED)
 def test_a_pod_that_may_concern_a_rule_is_sent(server: ControlPlane, pod_spec: Raw, phase: str) -> None:
     assert CALLED in create(server, pod(pod_spec), phase)
 
 
-@pytest.mark.parametrize("phase", NAMESPACES)
+@pytest.mark.parametrize("phase", OF_PODS)
 @pytest.mark.parametrize("pod_spec", KEPT_AWAY)
 def test_a_pod_that_concerns_no_rule_is_kept_away(server: ControlPlane, pod_spec: Raw, phase: str) -> None:
     assert create(server, pod(pod_spec), phase) == ""
@@ -111,42 +126,128 @@ def test_a_pod_that_concerns_no_rule_is_kept_away(server: ControlPlane, pod_spec
 
 def test_a_gpu_in_requests_only_is_sent_before_validation_refuses_it(server: ControlPlane) -> None:
     assert CALLED in create(server, pod(spec(REQUESTS_ONLY)), "mutate")
+    assert "Limit must be set for non overcommitable resources" in create(
+        server, named(workload("apps", "Deployment", spec(REQUESTS_ONLY)), "new"), "workloads"
+    )
     assert "Limit must be set for non overcommitable resources" in create(server, pod(spec(REQUESTS_ONLY)), "validate")
 
 
-@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES])
-@pytest.mark.parametrize(
-    "asks",
-    [pytest.param(asking(GPU), id="limits"), pytest.param(REQUESTS_ONLY, id="requests only")],
-)
-def test_a_workload_whose_template_asks_for_gpus_is_sent(
-    server: ControlPlane, group: str, kind: str, asks: Raw
-) -> None:
-    assert CALLED in create(server, named(workload(group, kind, spec(asks)), "new"), "mutate")
+@pytest.mark.parametrize(("group", "kind"), BUILT_IN)
+def test_a_workload_whose_template_asks_for_gpus_is_sent(server: ControlPlane, group: str, kind: str) -> None:
+    body = named(workload(group, kind, spec(asking(GPU))), "new")
+    assert CALLED in create(server, body, "workloads")
+    assert create(server, body, "mutate") == create(server, body, "validate") == ""
 
 
-@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES])
+@pytest.mark.parametrize(("group", "kind"), BUILT_IN)
 def test_a_workload_whose_template_asks_for_none_is_kept_away(server: ControlPlane, group: str, kind: str) -> None:
-    assert create(server, named(workload(group, kind, spec()), "new"), "mutate") == ""
+    assert create(server, named(workload(group, kind, spec()), "new"), "workloads") == ""
 
 
-@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES])
-def test_an_update_of_a_workload_is_sent_only_when_its_template_changes(
+@pytest.mark.parametrize("pod_spec", [one for one in MATCHED if "restartPolicy" not in str(one.id)])
+def test_a_template_is_sent_for_whatever_a_pod_is_sent_for(server: ControlPlane, pod_spec: Raw) -> None:
+    assert CALLED in create(server, named(workload("batch", "Job", pod_spec), "new"), "workloads")
+
+
+@pytest.mark.parametrize(("group", "kind"), BUILT_IN)
+def test_an_update_of_a_workload_is_sent_only_when_its_spec_changes(
     server: ControlPlane, group: str, kind: str
 ) -> None:
     body = workload(group, kind, spec(asking(GPU)))
-    target = path_to(body, "mutate", body["metadata"]["name"])
+    target = path_to(body, "workloads", body["metadata"]["name"])
     assert patch(server, target, {"metadata": {"labels": {"new": "label"}}}) == ""
-    keys = "/".join(TEMPLATES[group, kind])
+    keys = "/".join(WORKLOADS[kind][1])
     image = [{"op": "replace", "path": f"/{keys}/spec/containers/0/image", "value": "registry.example/app:2"}]
-    assert CALLED in patch(server, target, image, "json")
+    answer = patch(server, target, image, "json")
+    assert CALLED in answer or "field is immutable" in answer  # of a Job, which its own validation says first
+    assert (CALLED in answer) == (kind != "Job")
 
 
-def test_scaling_a_gpu_deployment_needs_no_answer(server: ControlPlane) -> None:
+def test_scaling_and_status_of_a_gpu_deployment_need_no_answer(server: ControlPlane) -> None:
     body = workload("apps", "Deployment", spec())
-    target = path_to(body, "mutate", body["metadata"]["name"])
-    assert patch(server, target, {"spec": {"replicas": 5}}) == ""
+    target = path_to(body, "workloads", body["metadata"]["name"])
     assert patch(server, f"{target}/scale", {"spec": {"replicas": 5}}) == ""
+    assert patch(server, f"{target}/status", {"status": {"observedGeneration": 5}}) == ""
+    assert CALLED in patch(server, target, {"spec": {"replicas": 5}})  # which a total may follow from
+
+
+def test_what_a_controller_makes_is_kept_away(server: ControlPlane) -> None:
+    for kind in ("Job", "ReplicaSet"):
+        body = workload("batch" if kind == "Job" else "apps", kind, spec(asking(GPU)))
+        for owners, sent in (([{**OWNED, "controller": True}], False), ([OWNED], True), ([], True)):
+            body["metadata"] = {"name": "new", "ownerReferences": owners}
+            answer = create(server, body, "workloads")
+            assert CALLED in answer if sent else answer == ""
+
+
+# Custom resources, of whose insides CEL knows nothing.
+
+
+def training(name: str = "new", top: Raw | None = None, **metadata: Any) -> Raw:
+    """An object of a kind that nobody knows, with these keys at the top."""
+    body = {"spec": {"replicas": 1, "template": {"spec": spec()}}} if top is None else top
+    return {"apiVersion": "ml.example.com/v1", "kind": "Training", "metadata": {"name": name, **metadata}, **body}
+
+
+CUSTOM = {
+    name: training(name, top)
+    for name, top in (
+        ("usual", None),
+        ("without-spec", {"template": {"spec": spec()}}),
+        ("null-spec", {"spec": None}),
+        ("empty", {}),
+        ("other-keys", {"things": ["a"], "other": 7}),
+    )
+}
+"""Objects as their authors may have thought of them, by name."""
+
+
+@pytest.mark.parametrize("body", [pytest.param(named(body, "new"), id=name) for name, body in CUSTOM.items()])
+def test_every_custom_resource_is_sent_when_it_is_created(server: ControlPlane, body: Raw) -> None:
+    assert CALLED in create(server, body, "workloads")
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+@pytest.mark.parametrize(
+    ("change", "sent"),
+    [
+        pytest.param({"metadata": {"labels": {"new": "label"}}}, False, id="a label"),
+        pytest.param({"metadata": {"finalizers": ["example.com/hold"]}}, False, id="a finalizer"),
+        pytest.param({"spec": {"template": {"spec": {"nodeName": "other"}}}}, True, id="the spec"),
+        pytest.param({"template": {"spec": {"nodeName": "other"}}}, True, id="a template at the top"),
+        pytest.param({"something": 7}, True, id="whatever else"),
+    ],
+)
+def test_an_update_of_a_custom_resource_is_sent_when_more_than_metadata_changes(
+    server: ControlPlane, name: str, change: Raw, sent: bool
+) -> None:
+    answer = patch(server, path_to(training(), "workloads", name), change)
+    assert CALLED in answer if sent else answer == ""
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+def test_status_and_scale_of_a_custom_resource_need_no_answer(server: ControlPlane, name: str) -> None:
+    target = path_to(training(), "workloads", name)
+    assert patch(server, f"{target}/status", {"status": {"phase": "Running"}}) == ""
+    if name == "usual":
+        assert patch(server, f"{target}/scale", {"spec": {"replicas": 5}}) == ""
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+def test_a_custom_resource_that_a_controller_made_is_kept_away(server: ControlPlane, name: str) -> None:
+    body = {**CUSTOM[name], "metadata": {"name": "new", "ownerReferences": [{**OWNED, "controller": True}]}}
+    assert create(server, body, "workloads") == ""
+
+
+def test_a_custom_resource_that_is_being_deleted_can_be_changed_and_can_go(server: ControlPlane) -> None:
+    target = path_to(training(), "workloads", "held")
+    assert patch(server, target, {"spec": {"replicas": 2}, "metadata": {"finalizers": None}}) == ""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.is_namespaced], ids=lambda kind: kind.kind)
+def test_every_known_custom_resource_is_sent(server: ControlPlane, kind: Any) -> None:
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "new"}, "spec": {}}
+    assert CALLED in create(server, body, "workloads")
 
 
 LABEL = {"metadata": {"labels": {"new": "label"}}}
@@ -203,7 +304,7 @@ def test_a_gpu_pod_can_be_deleted_and_lose_its_finalizer_without_an_answer(serve
     assert server.raw("DELETE", f"{target}?dryRun=All")[0] == 200
 
 
-@pytest.mark.parametrize("phase", NAMESPACES)
+@pytest.mark.parametrize("phase", OF_PODS)
 @pytest.mark.parametrize("pod_spec", INVALID)
 def test_no_condition_errs_over_a_pod_that_is_not_even_valid(server: ControlPlane, pod_spec: Any, phase: str) -> None:
     """An error in a condition is answered with 403; these pods are the business of decoding and validation."""
@@ -223,12 +324,12 @@ def test_no_condition_errs_over_a_pod_that_is_not_even_valid(server: ControlPlan
 def test_no_condition_errs_over_a_workload_without_a_template(server: ControlPlane, missing: tuple[str, Raw]) -> None:
     kind, rest = missing
     body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "empty"}, **rest}
-    status, answer = server.raw("POST", path_to(body, "mutate") + "?dryRun=All", body)
+    status, answer = server.raw("POST", path_to(body, "workloads") + "?dryRun=All", body)
     assert status == 422, answer
 
 
-@pytest.mark.parametrize(("group", "kind"), [pytest.param(*key, id=key[1]) for key in TEMPLATES if key[0]])
+@pytest.mark.parametrize(("group", "kind"), [one for one in BUILT_IN if one.values[0]])
 def test_no_condition_errs_over_a_workload_without_a_spec(server: ControlPlane, group: str, kind: str) -> None:
     body = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "empty"}}
-    status, answer = server.raw("POST", path_to(body, "mutate") + "?dryRun=All", body)
+    status, answer = server.raw("POST", path_to(body, "workloads") + "?dryRun=All", body)
     assert status == 422, answer

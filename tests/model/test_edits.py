@@ -64,19 +64,6 @@ def test_the_patch_makes_the_same_object_and_the_original_stays(data):
     assert all(operation["op"] in ("add", "replace") for operation in patch)
 
 
-@checked_on_pods
-@given(st.data())
-def test_a_template_is_patched_where_it_stands(data):
-    pod = data.draw(pods())
-    raw = {"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": pod}}}}
-    edits = data.draw(edits_for(pod))
-    before = copy.deepcopy(raw)
-    draft = apply(raw, edits, ("spec", "jobTemplate", "spec", "template"))
-    assert jsonpatch.apply_patch(before, draft.patch) == draft.object
-    assert draft.object["spec"]["jobTemplate"]["spec"]["template"] == apply(pod, edits).object
-    assert raw == before
-
-
 def bare(**spec):
     return {"kind": "Pod", "metadata": None, "spec": {"containers": [{"name": "a"}], **spec}}
 

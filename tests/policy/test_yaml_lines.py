@@ -63,7 +63,9 @@ def test_a_date_is_the_text_that_was_written() -> None:
             id="conflict markers",
         ),
         pytest.param(
-            b"a: 1\n---\nb: 2\n", ["f.yaml:2: a second document starts here; a file holds one policy"], id="documents"
+            b"a: 1\n---\nb: 2\n",
+            ["f.yaml:2: a second document starts here; a file holds one GPUPolicy"],
+            id="documents",
         ),
         pytest.param(b"", ["f.yaml:1: the file is empty; write a GPUPolicy, or remove the file"], id="empty"),
         pytest.param(

@@ -61,7 +61,7 @@ def test_what_is_wrong_with_a_pod_names_its_place_and_the_pot():
     pot = Quota(Scope.POT, "research", ("team",), limits, counting)
     asking = read(container(gpus=3))
     asked = demand_of(asking, "team", counting)
-    assert list(objections(asking, asked, pot)) == [
+    assert list(objections(asked, pot)) == [
         Objection(
             "spec",
             "does not say which GPU model it wants",

@@ -36,7 +36,7 @@ class Site:
         **balancing: str,
     ) -> None:
         self.plane: ControlPlane = installation.plane
-        self.policies = {file.name: file.read_text() for file in installation.policies.iterdir()}
+        self.policies = {file.name: file.read_text() for file in installation.policies.glob("*.yaml")}
         self.namespace = namespace
         self.injects = namespace.startswith("enforced")
         self.directory = directory

@@ -22,36 +22,52 @@ class MatchCondition:
         return {"name": self.name, "expression": self.expression}
 
 
-def match_conditions(
-    gpu_patterns: Sequence[str], *, watches_devices: bool, templates: bool
-) -> tuple[MatchCondition, ...]:
-    """The conditions of one webhook entry that is registered for CREATE and UPDATE and nothing else.
+def pod_conditions(gpu_patterns: Sequence[str], *, watches_devices: bool) -> tuple[MatchCondition, ...]:
+    """The conditions of an entry that is registered for CREATE and UPDATE of pods and nothing else.
 
     `gpu_patterns` are regular expressions for whole resource names, in the syntax that Python and RE2 share.
-    `watches_devices` lets pods through that may reach for a GPU without asking for one. `templates` reads the pod
-    templates of the built-in workload kinds as well; without it every object is taken for a Pod. Raises ValueError
-    for a pattern that cannot be quoted in CEL.
+    `watches_devices` lets pods through that may reach for a GPU without asking for one. Raises ValueError for a pattern
+    that cannot be quoted in CEL.
     """
-    pod_specs = _OF_ANY_KIND if templates else "[object.spec]"
-    signals = ["has(spec.resourceClaims)"]
-    container_signals = [_names_a_gpu(gpu_patterns), "has(c.resources) && has(c.resources.claims)"]
-    if watches_devices:
-        signals.append(_MOUNTS_DEVICES)
-        container_signals += [_SETS_VISIBLE_DEVICES, _IS_PRIVILEGED_UNDER_A_RUNTIME]
-    signals.append(_ANY_CONTAINER % indent(_any(container_signals), "    "))
-    now = pod_specs if templates else "object.spec"
-    before = now.replace("object.", "oldObject.")
     return (
-        MatchCondition("only-changed-specs", f"request.operation != 'UPDATE' || {now} != {before}"),
-        MatchCondition("only-gpu-pods", f"{pod_specs}.exists(spec,\n{indent(_any(signals), '  ')})"),
+        MatchCondition("only-changed-specs", "request.operation != 'UPDATE' || object.spec != oldObject.spec"),
+        MatchCondition("only-gpu-pods", _is_about_gpus("[object.spec]", gpu_patterns, watches_devices=watches_devices)),
     )
 
 
-_OF_ANY_KIND = """\
-(request.kind.kind == 'Pod' ? [object.spec]
-: request.kind.kind == 'PodTemplate' ? [object.template.spec]
+def workload_conditions(gpu_patterns: Sequence[str], *, watches_devices: bool) -> tuple[MatchCondition, ...]:
+    """The same for an entry that is registered for objects of any other kind.
+
+    What a controller makes is left out, since its owner was judged, and so is what is about to go. Of an UPDATE only
+    what changes something else than metadata and status gets through. Only where a built-in kind keeps its pods is
+    known to CEL, so objects of all others get through whether or not their pods ask for GPUs.
+    """
+    is_about_gpus = _is_about_gpus(_BUILT_IN_SPECS, gpu_patterns, watches_devices=watches_devices)
+    return (
+        MatchCondition("only-uncontrolled", _IS_UNCONTROLLED),
+        MatchCondition("not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
+        MatchCondition("only-changed-specs", _CHANGES_MORE_THAN_STATUS),
+        MatchCondition("only-gpu-templates", f"{_IS_NOT_BUILT_IN} ||\n{is_about_gpus}"),
+    )
+
+
+_IS_UNCONTROLLED = (
+    "!has(object.metadata.ownerReferences) ||\n"
+    "!object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
+)
+
+_CHANGES_MORE_THAN_STATUS = """\
+request.operation != 'UPDATE' || object.exists(key,
+  !(key in ['apiVersion', 'kind', 'metadata', 'status']) &&
+    (!(key in oldObject) || object[key] != oldObject[key]))"""
+"""Whatever the object calls it: most have a spec, a PodTemplate has a template, custom resources may have neither."""
+
+_IS_NOT_BUILT_IN = "!(request.kind.group in ['', 'apps', 'batch'])"
+
+_BUILT_IN_SPECS = """\
+(request.kind.kind == 'PodTemplate' ? [object.template.spec]
 : request.kind.kind == 'CronJob' ? [object.spec.jobTemplate.spec.template.spec]
-: has(object.spec.template) ? [object.spec.template.spec] : [])"""
+: has(object.spec) && has(object.spec.template) ? [object.spec.template.spec] : [])"""
 """A list of the one pod spec in the object; empty where a ReplicationController leaves its template out."""
 
 _ANY_CONTAINER = """\
@@ -69,6 +85,17 @@ _SETS_VISIBLE_DEVICES = "has(c.env) && c.env.exists(e, e.name == 'NVIDIA_VISIBLE
 _IS_PRIVILEGED_UNDER_A_RUNTIME = """\
 has(spec.runtimeClassName) &&
   has(c.securityContext) && has(c.securityContext.privileged) && c.securityContext.privileged"""
+
+
+def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, watches_devices: bool) -> str:
+    """Whether one of a list of pod specs may concern a rule."""
+    signals = ["has(spec.resourceClaims)"]
+    container_signals = [_names_a_gpu(gpu_patterns), "has(c.resources) && has(c.resources.claims)"]
+    if watches_devices:
+        signals.append(_MOUNTS_DEVICES)
+        container_signals += [_SETS_VISIBLE_DEVICES, _IS_PRIVILEGED_UNDER_A_RUNTIME]
+    signals.append(_ANY_CONTAINER % indent(_any(container_signals), "    "))
+    return f"{pod_specs}.exists(spec,\n{indent(_any(signals), '  ')})"
 
 
 def _names_a_gpu(patterns: Sequence[str]) -> str:

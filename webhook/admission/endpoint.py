@@ -1,6 +1,6 @@
-"""POST /mutate and POST /validate, the two requests that count, as plain WSGI in front of Flask.
+"""POST /mutate, /validate and /workloads, the requests that count, as plain WSGI in front of Flask.
 
-Flask's routing and request objects cost 80 microseconds a request, as much as the decision itself, and these two need
+Flask's routing and request objects cost 80 microseconds a request, as much as the decision itself, and these need
 none of it. Everything else falls through to Flask.
 """
 
@@ -61,6 +61,7 @@ class ReviewEndpoint:
         self._phases: dict[str, tuple[str, Phase]] = {
             "/mutate": ("mutate", service.mutate),
             "/validate": ("validate", service.validate),
+            "/workloads": ("workloads", service.workloads),
         }
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:

@@ -34,7 +34,11 @@ LOOKUP_RESULTS = ("found", "unchanged", "refused", "failed", "bug")
 """What becomes of a look-up of an image."""
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-_RESULTS = {"mutate": ("allowed", "patched", "refused"), "validate": ("allowed", "refused")}
+_RESULTS = {
+    "mutate": ("allowed", "patched", "refused"),
+    "validate": ("allowed", "refused"),
+    "workloads": ("allowed", "refused"),
+}
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began would double their number
 
@@ -49,8 +53,8 @@ class Metrics:
         requests = self._counter(
             "gpu_policy_requests",
             ["phase", "operation", "result"],
-            "Admission reviews answered, by phase (mutate, validate), operation and result (allowed, patched, "
-            "refused).",
+            "Admission reviews answered, by phase (mutate, validate, workloads), operation and result (allowed, "
+            "patched, refused).",
         )
         namespaces = self._counter(
             "gpu_policy_namespace_decisions",
@@ -61,8 +65,8 @@ class Metrics:
         findings = self._counter(
             "gpu_policy_findings",
             ["rule", "mode", "kind"],
-            "Findings by rule, mode and kind (violation, injection, missing, advice); injection is one that only would "
-            "have been made.",
+            "Findings about pods and the pods of workloads, by rule, mode and kind (violation, injection, missing, "
+            "advice); injection is one that only would have been made.",
         )
         injections = self._counter("gpu_policy_injections", ["rule"], "Pods completed, by rule.")
         text = f"Requests not answered with a decision, by reason ({', '.join(REASONS)})."

@@ -1,19 +1,16 @@
 """What to ask the engine for each kind of request, and how its outcome becomes an answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from webhook import engine
 from webhook.admission.review import Answer, Request
-from webhook.engine import quotas
 from webhook.model.shape import ShapeError
-from webhook.model.workload import template_path
-from webhook.outcome import Finding, Outcome
+from webhook.model.workloads import controller_of, is_pod
+from webhook.outcome import Outcome
 from webhook.policy.policy_set import Policy, PolicySet
-from webhook.rules import gpu_quota
-from webhook.rules.rule import Facts, Mode
+from webhook.rules.rule import Facts
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 NODES = "system:nodes"
@@ -22,14 +19,14 @@ EPHEMERAL_SUBRESOURCE = "ephemeralcontainers"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer together with what led to it. `outcome` is None where the request concerns no pod."""
+    """An answer together with what led to it. `outcome` is None where the request concerns no pods."""
 
     answer: Answer
     outcome: Outcome | None = None
 
     @property
     def result(self) -> str:
-        """What became of the request in one word: allowed, patched or refused."""
+        """What became of the request in one word: allowed, patched or refused. Nothing but pods is patched."""
         if not self.answer.is_allowed:
             return "refused"
         return "patched" if self.answer.patch else "allowed"
@@ -39,37 +36,42 @@ UNCONCERNED = Decision(Answer(is_allowed=True))
 
 
 def mutate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
-    """The mutating phase: complete pods on CREATE, check the templates of workloads on CREATE and UPDATE.
+    """The mutating phase: complete pods on CREATE.
 
     `earlier` are the policy sets that another replica may still use.
     """
-    path = template_path(request.api_version, request.kind)
-    if path is None or request.object is None or _is_mirror_pod(request):
+    if not is_pod(request.api_version, request.kind) or request.object is None or _is_mirror_pod(request):
+        return UNCONCERNED
+    if request.operation != "CREATE" or request.subresource:
         return UNCONCERNED
     policy = policies.for_namespace(request.namespace)
-    if not path:
-        if request.operation != "CREATE" or request.subresource:
-            return UNCONCERNED
-        return decide(engine.complete(request.object, policy, facts, earlier=_others(policy, request, earlier)))
-    if request.subresource:
+    return decide(engine.complete(request.object, policy, facts, earlier=_others(policy, request, earlier)))
+
+
+def workloads(request: Request, policies: PolicySet, facts: Facts) -> Decision:
+    """Judge an object of another kind by the pods that it would make, on CREATE, and on UPDATE what is new in them."""
+    raw, old = request.object, None
+    if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or _is_made(raw):
         return UNCONCERNED
-    outcome = engine.check_template(request.object, path, policy, facts, old=request.old_object)
-    if any(finding.fails_validation for finding in outcome.findings):
-        return decide(outcome)
-    told = [finding for finding in outcome.findings if finding.rule == gpu_quota.RULE.key]
-    told += quotas.workload_findings(
-        request.object,
-        path,
-        request.namespace,
-        policies.quotas_for(request.namespace),
-        partial(engine.completed_template, request.object, path, policy, facts),
-    )
-    return decide(replace(outcome, findings=tuple(map(_only_told, told))))
+    if request.operation == "UPDATE":
+        old = request.old_object or {}
+    if is_pod(request.api_version, request.kind) or not _says_more_than(raw, old):
+        return UNCONCERNED
+    namespace = request.namespace
+    policy, quotas = policies.for_namespace(namespace), policies.quotas_for(namespace)
+    return decide(engine.check_workload(raw, namespace, policy, facts, quotas, old=old))
 
 
-def _only_told(finding: Finding) -> Finding:
-    """What a workload hears of its pods, which are judged when they come."""
-    return replace(finding, mode=Mode.WARN if finding.mode is Mode.ENFORCE else finding.mode, refuses=False)
+def _is_made(raw: Mapping[str, Any]) -> bool:
+    """Whether the object is one that a controller makes, whose owner was judged, or one that is about to go."""
+    metadata = raw.get("metadata")
+    is_ending = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+    return is_ending or controller_of(raw) is not None
+
+
+def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
+    """Whether something besides metadata and status changed, from which alone no other pods follow."""
+    return old is None or any(raw[key] != old.get(key) for key in raw if key not in ("metadata", "status"))
 
 
 def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
@@ -101,7 +103,7 @@ def _as_pod(request: Request, raw: Mapping[str, Any] | None) -> Mapping[str, Any
     """The object as a pod; before 1.23 the subresource ephemeralcontainers sends the list alone. None for others."""
     if raw is None:
         return None
-    if (request.api_version, request.kind) == ("v1", "Pod"):
+    if is_pod(request.api_version, request.kind):
         return raw
     if request.kind == "EphemeralContainers" and request.subresource == EPHEMERAL_SUBRESOURCE:
         return {"metadata": raw.get("metadata"), "spec": {"ephemeralContainers": raw.get("ephemeralContainers")}}
@@ -124,7 +126,7 @@ def decide(outcome: Outcome) -> Decision:
     annotations["rules"] = ",".join(concerned)
     if not outcome.findings:
         return Decision(Answer(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
-    audited = [f"{f.rule}: {f.field}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns]
+    audited = [f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns]
     if audited:
         annotations["audited"] = "; ".join(audited)[:4096]
     is_allowed = not outcome.refusals

@@ -67,6 +67,10 @@ class Service:
         decision = phases.validate(review, policies, self._with_images(facts, review), self.policies.recent())
         return reserve(decision, review, policies, self._ledgers, patience)
 
+    def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # nothing waits here
+        """Answer for objects that make pods."""
+        return phases.workloads(review, self.policies.current, self._with_images(facts, review))
+
     def _with_images(self, facts: Facts, review: Request) -> Facts:
         return facts if self._images is None else WithImages(facts, self._images, review.namespace)
 

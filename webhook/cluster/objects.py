@@ -24,8 +24,8 @@ _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 class Node:
     """One node. `kind` is the class it belongs to, counted as 1; `keys` gives the place of a label in `values`.
 
-    `gpus` is the number of GPUs in its capacity when it was read, slices and shares counted each. Rules do not see it,
-    and a node that differs in nothing else counts as the same.
+    `capacity` is how many of each GPU resource it had when it was read, sorted by resource, without those it had none
+    of. Rules do not see it, and a node that differs in nothing else counts as the same.
     """
 
     name: str
@@ -33,7 +33,12 @@ class Node:
     kind: NodeClass
     keys: Mapping[str, int]
     values: tuple[str, ...]
-    gpus: int = field(default=0, compare=False)
+    capacity: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs in its capacity, slices and shares counted each."""
+        return sum(count for _, count in self.capacity)
 
     def label(self, key: str) -> str | None:
         """The value of a label, None where the node has no such label."""
@@ -74,7 +79,7 @@ def node_from_raw(raw: object) -> Node | None:
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
-        _gpus(_mapping(status.get("capacity"))),
+        _capacity(_mapping(status.get("capacity"))),
     )
 
 
@@ -117,9 +122,15 @@ def _gpu_resources(amounts: Mapping[Any, Any]) -> frozenset[str]:
     return frozenset(name for name in amounts if isinstance(name, str) and accelerator(name) is not None)
 
 
-def _gpus(amounts: Mapping[Any, Any]) -> int:
-    counts = (as_integer(_text(amounts[name])) for name in _gpu_resources(amounts))
-    return sum(count for count in counts if count is not None and count > 0)
+def _capacity(amounts: Mapping[Any, Any]) -> tuple[tuple[str, int], ...]:
+    counts = ((name, as_integer(_text(amounts[name]))) for name in sorted(_gpu_resources(amounts)))
+    return _alike(tuple((_shared(name), count) for name, count in counts if count is not None and count > 0))
+
+
+@lru_cache(maxsize=1024)
+def _alike(capacity: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """The same object for nodes that have the same GPUs."""
+    return capacity
 
 
 def _runtime_handlers(raw: object) -> frozenset[str] | None:

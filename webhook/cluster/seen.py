@@ -23,7 +23,7 @@ from webhook.model.pod import Pod, pod_from_raw
 COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of the pods that are not finished."""
 
-_FINISHED = frozenset({"Succeeded", "Failed"})
+_FINISHED = ("Succeeded", "Failed")
 _MOST_BYTES, _MOST_PARTS = 8192, 1024
 """Of what a pod says about its nodes, as JSON. It may say a megabyte, and a tenant may have many such pods: those are
 kept as if they said nothing, and so count against every model."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from webhook.doctor import (
     certificates,
     configurations,
+    crds,
     images,
     namespaces,
     platform,
@@ -27,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     Check("namespaces", namespaces.look),
     # The way from the API server to the webhook.
     Check("configurations", configurations.look),
+    Check("workloads", crds.look),
     Check("certificates", certificates.look),
     Check("deployment", running.deployment),
     Check("endpoints", running.endpoints),

@@ -57,8 +57,11 @@ class Cluster:
             raise UnavailableError(f"the API server answers something else than JSON: {fault}") from None
 
     def items(self, path: str, query: Mapping[str, str] = _NOTHING) -> Iterator[Object]:
-        """The objects of a list, page by page; UnavailableError also where the API server does not know the kind."""
-        query = {**query, "limit": _PAGE}
+        """The objects of a list, page by page; UnavailableError also where the API server does not know the kind.
+
+        `limit` in the query is for objects that are large.
+        """
+        query = {"limit": _PAGE, **query}
         while True:
             page = self.find(path, query)
             if page is None:

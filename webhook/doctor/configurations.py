@@ -10,6 +10,8 @@ from webhook.doctor.installation import REGISTRATION_KEY, Installation
 
 PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
 """What kubectl calls the two kinds."""
+WORKLOADS = "workloads.gpupolicy.dev"
+"""The entry that no pod depends on: it judges what makes pods, and is always left out where nobody answers."""
 LONGEST_TIMEOUT = 10
 """Seconds that a pod may wait for an answer before people wait too long."""
 
@@ -63,12 +65,16 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
     webhooks = webhooks_of({**live, "kind": kind})
     faults = [] if webhooks else ["webhooks"]
     if not webhooks:
-        yield problem(f"{phase}: there are no webhooks in the configuration", "one webhook", installation.restore)
+        yield problem(f"{phase}: there are no webhooks in the configuration", "a webhook", installation.restore)
     for name, webhook in webhooks.items():
-        for field, found, expected in _flaws(webhook, installation):
+        flaws = [
+            *_flaws(webhook, installation),
+            *(_flaws_of_workloads if name == WORKLOADS else _flaws_of_pods)(webhook),
+        ]
+        for field, found, expected in flaws:
             faults.append(field)
             yield problem(f"{phase}: webhooks[{name}].{field} {found}", expected, installation.restore)
-        if webhook["failurePolicy"] == "Ignore":
+        if webhook["failurePolicy"] == "Ignore" and name != WORKLOADS:
             yield warning(
                 f"{phase}: webhooks[{name}].failurePolicy is Ignore: pods pass unchecked while nobody answers",
                 "Fail, unless it was switched off on purpose",
@@ -80,10 +86,6 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
 
 def _flaws(webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
     """Field, what was found and what is expected."""
-    if not any(
-        {"pods", "*"} & {*rule["resources"]} and {"CREATE", "*"} & {*rule["operations"]} for rule in webhook["rules"]
-    ):
-        yield "rules", "do not have pods on CREATE", "pods on CREATE"
     selected = _left_out(webhook["namespaceSelector"])
     for namespace in sorted({"kube-system", installation.place.namespace} - selected):
         yield (
@@ -98,6 +100,19 @@ def _flaws(webhook: Mapping[str, Any], installation: Installation) -> Iterator[t
         yield "sideEffects", f"is {webhook['sideEffects']}", "None, or dry runs fail"
     if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
         yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
+
+
+def _flaws_of_pods(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if not any(
+        {"pods", "*"} & {*rule["resources"]} and {"CREATE", "*"} & {*rule["operations"]} for rule in webhook["rules"]
+    ):
+        yield "rules", "do not have pods on CREATE", "pods on CREATE"
+
+
+def _flaws_of_workloads(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if webhook["failurePolicy"] != "Ignore":
+        expected = "Ignore, or no Deployment can be created while nobody answers, the webhook's own included"
+        yield "failurePolicy", f"is {webhook['failurePolicy']}", expected
 
 
 def _left_out(selector: Mapping[str, Any]) -> set[str]:

@@ -10,7 +10,12 @@ from webhook.doctor.cluster import ANSWER_SECONDS, Cluster, UnavailableError
 
 
 def connect(kubeconfig: str | None, context: str | None = None) -> Cluster:
-    """The cluster of a kubeconfig (several files are separated as in $KUBECONFIG); of ~/.kube/config where none is
+    """The same as `find_server`, to look at."""
+    return Cluster(find_server(kubeconfig, context))
+
+
+def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer:
+    """The API server of a kubeconfig (several files are separated as in $KUBECONFIG); of ~/.kube/config where none is
     named, and where that is missing the cluster that this process runs in.
 
     Raises UnavailableError where none is known, none answers, or whoever asks is unknown to it.
@@ -31,7 +36,7 @@ def connect(kubeconfig: str | None, context: str | None = None) -> Cluster:
             raise UnavailableError(f"{refusal}; log in again, or name another --context") from None
     except ValueError as error:
         raise UnavailableError(f"this is no API server: {error}") from None
-    return Cluster(server)
+    return server
 
 
 def _first_context(kubeconfig: str) -> str | None:

@@ -1,13 +1,15 @@
 """The one place where rules are asked and modes applied. Webhook, command line and audit all end here.
 
 A pod passes two phases, as in the API server. `complete` asks the mutators and gives a patch; `judge` asks the
-validators about the final pod and notices injections that got lost on the way. `check_template` judges what workloads
-make pods of.
+validators about the final pod and notices injections that got lost on the way. `foresee` does both, and
+`check_workload` and `foresee_pods` ask it about the pods that workloads make.
 """
 
 from webhook.engine.completing import ANNOTATION, complete
+from webhook.engine.foreseeing import foresee
 from webhook.engine.judging import judge
 from webhook.engine.stamps import STAMP
-from webhook.engine.templates import check_template, completed_template
+from webhook.engine.templates import Foreseen
+from webhook.engine.workloads import check_workload, foresee_pods
 
-__all__ = ["ANNOTATION", "STAMP", "check_template", "complete", "completed_template", "judge"]
+__all__ = ["ANNOTATION", "STAMP", "Foreseen", "check_workload", "complete", "foresee", "foresee_pods", "judge"]

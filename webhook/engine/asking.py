@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from webhook.cluster.pools import WithPools
 from webhook.model.edits import AddGpuLimit, Draft, Edit
 from webhook.model.pod import Pod
-from webhook.outcome import Finding, Kind
+from webhook.outcome import Finding, Injection, Kind
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules.rule import Advice, Facts, Mode, Violation
 
@@ -17,10 +17,9 @@ def facts_under(policy: Policy, facts: Facts) -> Facts:
 
 def ask_mutators(
     stage: Iterable[BoundRule], pod: Pod, facts: Facts, draft: Draft, findings: list[Finding]
-) -> list[str]:
-    """Write what the enforced rules of a stage inject to `draft`, the rest to `findings`; the keys of those rules."""
-    injected: list[str] = []
-    edits: list[Edit] = []
+) -> list[Injection]:
+    """Write what the enforced rules of a stage inject to `draft`, and return it; the rest goes to `findings`."""
+    injections: list[Injection] = []
     for bound in stage:
         wanted: list[Edit] = []
         for value in bound.rule.mutate(pod, bound.settings, facts):  # type: ignore[misc]  # a stage holds rules that mutate
@@ -29,20 +28,29 @@ def ask_mutators(
             else:
                 wanted.append(value)
         if wanted and bound.mode is Mode.ENFORCE:
-            edits.extend(wanted)
-            injected.append(bound.rule.key)
+            injections.append(Injection(bound.rule.key, tuple(wanted), bound.origin, bound.line))
         elif wanted:
-            findings.append(would_add(bound, pod, wanted))
-    for edit in edits:
-        edit.write(draft)
-    return injected
+            findings.append(_would_add(bound, wanted))
+    for injection in injections:
+        for edit in injection.edits:
+            edit.write(draft)
+    return injections
 
 
-def would_add(bound: BoundRule, pod: Pod, wanted: Sequence[Edit]) -> Finding:
+def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
     """What a rule that is not enforced would have injected; without a missing limit the API server refuses the pod."""
     is_needed = any(isinstance(edit, AddGpuLimit) for edit in wanted)
     message = f"would add {listed(wanted)}"
-    return Finding(bound.rule.key, bound.mode, Kind.INJECTION, pod.spec_path, message, fails_validation=is_needed)
+    return Finding(
+        bound.rule.key,
+        bound.mode,
+        Kind.INJECTION,
+        "spec",
+        message,
+        fails_validation=is_needed,
+        origin=bound.origin,
+        line=bound.line,
+    )
 
 
 def violations(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> Iterator[Finding]:
@@ -65,11 +73,22 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         violation.remedy,
         refuses=bound.mode is Mode.ENFORCE,
         fails_validation=violation.fails_validation,
+        origin=bound.origin,
+        line=bound.line,
     )
 
 
 def _advice(bound: BoundRule, advice: Advice) -> Finding:
-    return Finding(bound.rule.key, bound.mode, Kind.ADVICE, advice.where, advice.found, advice.remedy)
+    return Finding(
+        bound.rule.key,
+        bound.mode,
+        Kind.ADVICE,
+        advice.where,
+        advice.found,
+        advice.remedy,
+        origin=bound.origin,
+        line=bound.line,
+    )
 
 
 def enforced_mutators(policy: Policy) -> list[BoundRule]:

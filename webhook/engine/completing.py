@@ -27,21 +27,21 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: S
     findings: list[Finding] = []
     facts = facts_under(policy, facts)
     placement, completion, steering = policy.mutators
-    injected = ask_mutators(placement, pod, facts, draft, findings)
-    if injected:
+    injections = ask_mutators(placement, pod, facts, draft, findings)
+    if injections:
         pod = placed(pod, draft.object)
     completed = ask_mutators(completion, pod, facts, draft, findings)
     if completed:
         pod = with_runtime_class(pod, draft.object)
-    injected += completed
-    injected += ask_mutators(steering, pod, facts, draft, findings)
+    injections += completed
+    injections += ask_mutators(steering, pod, facts, draft, findings)
     if any(finding.fails_validation for finding in (*findings, *violations(pod, policy.anticipators, facts))):
         findings.extend(violations(pod, policy.validators, facts))
     if any(finding.refuses for finding in findings):
         return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
-    if injected and ANNOTATION not in pod.annotations:
-        Annotate(ANNOTATION, ",".join(injected)).write(draft)
-    stamp = due_stamp(original, policy, facts, earlier, injected=bool(injected))
+    if injections and ANNOTATION not in pod.annotations:
+        Annotate(ANNOTATION, ",".join(one.rule for one in injections)).write(draft)
+    stamp = due_stamp(original, policy, facts, earlier, injected=bool(injections))
     if stamp is not None:
         Annotate(STAMP, stamp).write(draft)
-    return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))
+    return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injections))

@@ -80,11 +80,13 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
             bound.rule.key,
             bound.mode,
             Kind.MISSING,
-            pod.spec_path,
+            "spec",
             f"{listed(lost)} should have been injected and is missing; another webhook removed it or added "
             "the GPUs later, or mutate.gpupolicy.dev was not called",
             "Create the pod again, or tell the platform team",
             refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
+            origin=bound.origin,
+            line=bound.line,
         )
 
 

@@ -3,7 +3,7 @@
 The ledger itself is asked by whoever admits the pod, because that waits and writes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import nsmallest
@@ -14,18 +14,18 @@ from webhook.ledger.book import MOST_RESOURCES
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.model.workload import pods_at_once
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.quotas import BoundQuota
 from webhook.quota import wording
 from webhook.quota.amounts import amounts
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import Objection, is_unspecified, objections
-from webhook.quota.quota import Excess, Limit, OnLedgerFailure, Quota, Scope
+from webhook.quota.quota import Limit, OnLedgerFailure, Quota, Scope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
 
-_KEY = gpu_quota.RULE.key
+KEY = gpu_quota.RULE.key
+"""What findings about quotas are called by."""
 _MOST_NAMES = 3
 """Pods that a refusal names."""
 _LONGEST_NAME = 40
@@ -59,7 +59,7 @@ def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuot
     if counted is None:
         return NO_CLAIMS
     if len(counted.gpus) > MOST_RESOURCES:
-        return Claims(findings=tuple(_finding(bound, _too_many_kinds(pod)) for bound in quotas))
+        return Claims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
     claims: list[BoundClaim] = []
     findings: list[Finding] = []
     for bound in quotas:
@@ -68,36 +68,8 @@ def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuot
             continue
         claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
         if bound.quota.scope is Scope.POT:  # of the namespace's own quota the rule says it
-            findings += [_finding(bound, objection) for objection in objections(pod, demand, bound.quota)]
+            findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
     return Claims(tuple(claims), tuple(findings))
-
-
-def workload_findings(
-    raw: Mapping[str, Any],
-    path: tuple[str, ...],
-    namespace: str,
-    quotas: Sequence[BoundQuota],
-    template: Callable[[], Pod],
-) -> Iterator[Finding]:
-    """What a workload should know whose pods do not fit into a quota, one by one or all together, whatever is in use.
-
-    `template` gives its pods as they will be. What the namespace's own quota says of one of them is left to the rule.
-    """
-    if not quotas:
-        return
-    replicas, pod = pods_at_once(raw, path) or 0, template()
-    for bound in quotas:
-        demand = demand_of(pod, namespace, bound.quota.counting)
-        if demand is None:
-            continue
-        if bound.quota.scope is Scope.POT:
-            yield from (_finding(bound, objection) for objection in objections(pod, demand, bound.quota))
-        for limit, one in amounts(demand, bound.quota).items():
-            if one <= limit.hard < one * replicas:
-                excess, is_open = Excess(limit, one, Fraction(0)), is_unspecified(demand, bound.quota)
-                found, remedy = wording.too_many_pods(bound.quota, excess, replicas, is_unspecified=is_open)
-                mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
-                yield Finding(_KEY, mode, Kind.VIOLATION, ".".join(path[:-1]), found, remedy)
 
 
 def _with_verdicts(
@@ -142,9 +114,18 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered, pods: Iterable[SeenP
         largest = _largest(pods, verdict.excesses[0].limit, bound.quota)
         is_open = is_unspecified(one.claim.demand, bound.quota)
         message = wording.exceeded(bound.quota, verdict.excesses, largest, is_unspecified=is_open)
-        return Finding(_KEY, bound.mode, Kind.VIOLATION, "spec", message, refuses=bound.mode is Mode.ENFORCE)
+        return Finding(
+            KEY,
+            bound.mode,
+            Kind.VIOLATION,
+            "spec",
+            message,
+            refuses=bound.mode is Mode.ENFORCE,
+            origin=bound.origin,
+            line=bound.line,
+        )
     return Finding(
-        _KEY,
+        KEY,
         bound.mode,
         Kind.VIOLATION,
         "spec",
@@ -152,24 +133,29 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered, pods: Iterable[SeenP
         f"{verdict.reason}",
         "Try again in a moment, or tell the platform team",
         refuses=bound.mode is Mode.ENFORCE and bound.on_ledger_failure is OnLedgerFailure.DENY,
+        origin=bound.origin,
+        line=bound.line,
     )
 
 
 def _too_many_kinds(pod: Pod) -> Objection:
     """What a pod hears whose entry would take up the ledger, which the whole quota shares."""
     found = f"asks for {len(pod.gpus)} different GPU resources"
-    return Objection(pod.spec_path, found, f"at most {MOST_RESOURCES} are counted", "Ask for those of one node")
+    return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Ask for those of one node")
 
 
-def _finding(bound: BoundQuota, objection: Objection) -> Finding:
+def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
+    """What is wrong with a pod under a quota, in the quota's mode."""
     return Finding(
-        _KEY,
+        KEY,
         bound.mode,
         Kind.VIOLATION,
         objection.where,
         f"{objection.found}; {objection.allowed}",
         objection.remedy,
         refuses=bound.mode is Mode.ENFORCE,
+        origin=bound.origin,
+        line=bound.line,
     )
 
 

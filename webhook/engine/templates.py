@@ -1,82 +1,132 @@
-"""The templates of workloads: judged, never completed."""
+"""One pod template: what would become of the pods that are made from it, told where its author can find it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from webhook.engine.asking import edits_of, facts_under, violations, would_add
-from webhook.engine.completing import complete
-from webhook.model.edits import AddGpuLimit, Draft
+from webhook.engine.foreseeing import foresee
+from webhook.engine.quotas_of_workloads import Group, pot_findings
+from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.model.workload import template_of
-from webhook.outcome import Finding, Outcome
+from webhook.model.workloads import Template
+from webhook.outcome import Finding, Injection, Kind
 from webhook.policy.policy_set import Policy
+from webhook.policy.quotas import BoundQuota
 from webhook.rules.rule import Facts, Mode, Stage
 
+_LONGEST_NAME = 40
+"""Characters of what an object calls its pods that are shown; a warning has room for 256 in all."""
 
-def check_template(
-    raw: Mapping[str, Any],
-    path: tuple[str, ...],
-    policy: Policy,
-    facts: Facts,
-    *,
-    old: Mapping[str, Any] | None = None,
-) -> Outcome:
-    """Judge the pod template that stands at `path` of a workload, which is never completed, only repaired.
 
-    The only edit is a missing GPU limit, where the policy repairs those. On UPDATE (`old` is given) report only what is
-    new. Raises ShapeError for a malformed template.
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What would become of the pods of one template. `gpus` are those that the scheduler reserves for one of them.
+
+    The fields of `findings` are places in the object; `refuses` says of each whether the pods would be refused.
     """
-    facts = facts_under(policy, facts)
-    draft = Draft(raw, path)
-    findings: list[Finding] = []
-    injected = _repair(_template_pod(raw, path), policy, facts, draft, findings)
-    findings.extend(_judged(draft.object, path, policy, facts))
-    if old is not None and findings:
-        known = list(_judged(old, path, policy, facts))
-        _repair(_template_pod(old, path), policy, facts, Draft(old, path), known)
-        findings = [finding for finding in findings if finding not in known]
-    if any(finding.refuses and finding.fails_validation for finding in findings):
-        return Outcome(policy, raw, tuple(findings))
-    return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injected))
+
+    template: Template
+    gpus: int
+    findings: tuple[Finding, ...]
+    injections: tuple[Injection, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the API server would refuse the pods."""
+        return any(finding.refuses for finding in self.findings)
 
 
-def _judged(raw: Mapping[str, Any], path: tuple[str, ...], policy: Policy, facts: Facts) -> Iterator[Finding]:
-    """What a template violates. Where its pods will land is judged of the pods that it will make."""
-    template = _template_pod(raw, path)
-    yield from violations(template, (one for one in policy.validators if not one.rule.judges_placement), facts)
-    judging = [bound for bound in policy.validators if bound.rule.judges_placement]
-    if judging and template.gpus:
-        yield from violations(completed_template(raw, path, policy, facts), judging, facts)
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What templates are judged against."""
+
+    namespace: str
+    policy: Policy
+    facts: Facts
+    quotas: Sequence[BoundQuota] = ()
+
+    @property
+    def completing(self) -> Policy:
+        """What completes pods that are made for one node each, which cannot be steered."""
+        rules = tuple(bound for bound in self.policy.rules if bound.rule.stage is not Stage.STEERING)
+        return replace(self.policy, rules=rules)
 
 
-def completed_template(raw: Mapping[str, Any], path: tuple[str, ...], policy: Policy, facts: Facts) -> Pod:
-    """A template as its pods will be. Raises ShapeError for a malformed one."""
-    completed = complete(template_of(raw, path), _completing(raw, policy), facts).object
-    return pod_from_raw(completed, ".".join((*path, "spec")))
+@dataclass(frozen=True)
+class JudgedTemplate:
+    """A template with what was found, the fields of which are places in such a pod."""
+
+    template: Template
+    pod: Pod
+    findings: tuple[Finding, ...]
+    injections: tuple[Injection, ...]
+
+    @property
+    def group(self) -> Group:
+        """The pods, as quotas count them."""
+        return Group(self.template, self.pod)
+
+    @cached_property
+    def foreseen(self) -> Foreseen:
+        """The same with places in the object."""
+        whose, place = about(self.template, self.pod), self.template.place
+        placed = tuple(replace(finding, field=place(finding.field), about=whose) for finding in self.findings)
+        return Foreseen(self.template, self.pod.gpu_count, placed, self.injections)
 
 
-def _completing(raw: Mapping[str, Any], policy: Policy) -> Policy:
-    """What completes the pods of a workload: those of a DaemonSet are made for one node each, and cannot be steered."""
-    if raw.get("kind") != "DaemonSet":
-        return policy
-    return replace(policy, rules=tuple(bound for bound in policy.rules if bound.rule.stage is not Stage.STEERING))
+def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
+    """Judge a pod as the template makes it, completed as it will be.
+
+    Raises ShapeError for a malformed template, with a place in such a pod.
+    """
+    completing = where.completing if template.is_per_node else None
+    outcome = foresee(template.pod, where.policy, where.facts, completing=completing)
+    pod = pod_from_raw(outcome.object)
+    found = (*outcome.findings, *_unrepaired(template, outcome.injections))
+    findings = [finding for finding in found if not template.is_unknown(finding.field)]
+    if not any(finding.refuses for finding in findings):
+        findings.extend(pot_findings(pod, where.namespace, where.quotas))
+    return JudgedTemplate(template, pod, tuple(findings), outcome.injections)
 
 
-def _template_pod(raw: Mapping[str, Any], path: tuple[str, ...]) -> Pod:
-    return pod_from_raw(template_of(raw, path), ".".join((*path, "spec")))
+def about(template: Template, pod: Pod | None = None) -> str:
+    """Which pods are meant, how many they are, and how many GPUs all of them ask for, where that is known.
+
+    `pod template of Worker (4 pods, 32 GPUs)`.
+    """
+    name = f"pod template of {_shown(template.group)}" if template.group else "pod template"
+    gpus = pod.gpu_count if pod is not None else 0
+    if template.pods is None:
+        return f"{name} ({_counted(gpus, 'GPU')} in each pod)" if gpus else name
+    pods = _counted(template.pods, "pod")
+    return f"{name} ({pods}, {_counted(gpus * template.pods, 'GPU')})" if gpus else f"{name} ({pods})"
 
 
-def _repair(template: Pod, policy: Policy, facts: Facts, draft: Draft, findings: list[Finding]) -> list[str]:
-    """Write missing GPU limits where the mode is enforce, say so where it is not; the keys of the rules that wrote."""
-    injected: list[str] = []
-    for stage in policy.mutators:
-        for bound in stage:
-            repairs = [edit for edit in edits_of(bound, template, facts) if isinstance(edit, AddGpuLimit)]
-            if repairs and bound.mode is Mode.ENFORCE:
-                injected.append(bound.rule.key)
-                for edit in repairs:
-                    edit.write(draft)
-            elif repairs:
-                findings.append(would_add(bound, template, repairs))
-    return injected
+def _shown(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator[Finding]:
+    """What is repaired in pods, and refused by the API server in the templates that it judges itself."""
+    if not template.is_validated:
+        return
+    for injection in injections:
+        for edit in injection.edits:
+            if isinstance(edit, AddGpuLimit):
+                yield Finding(
+                    injection.rule,
+                    Mode.ENFORCE,
+                    Kind.VIOLATION,
+                    f"{edit.container.path}.resources",
+                    f"{edit.resource} is {edit.quantity} in requests but missing in limits; Kubernetes refuses that in "
+                    "a workload, and only pods are repaired",
+                    f"Move the {edit.quantity} to resources.limits",
+                    refuses=True,
+                    fails_validation=True,
+                    origin=injection.origin,
+                    line=injection.line,
+                )

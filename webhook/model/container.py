@@ -87,7 +87,7 @@ class Container:
         return next((mount for mount in self.mounts if mount.is_at(directory)), None)
 
 
-def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_path: str) -> Container:
+def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int) -> Container:
     """Read one container; raises ShapeError where a part has a type that the API server refuses."""
     raw = mapping(raw)
     name = text(raw.get("name"), "name")
@@ -103,7 +103,7 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int, spec_
         name=name,
         list_name=list_name,
         index=index,
-        path=f"{spec_path}.{list_name}[{name or index}]",
+        path=f"spec.{list_name}[{name or index}]",
         gpu_requests=asked,
         env=each(raw, "env", _env),
         mounts=each(raw, "volumeMounts", _mount),

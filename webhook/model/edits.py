@@ -20,18 +20,17 @@ PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnor
 
 
 class Draft:
-    """A pod being completed: the changed copy and the operations so far. `base` leads from the object to the pod."""
+    """A pod being completed: the changed copy and the operations so far."""
 
-    def __init__(self, raw: Mapping[str, Any], base: tuple[str, ...] = ()) -> None:
+    def __init__(self, raw: Mapping[str, Any]) -> None:
         self.object: dict[str, Any] = dict(raw)
         self.patch: list[dict[str, Any]] = []
-        self._base = base
         self._owned: dict[int, Any] = {id(self.object): self.object}  # kept alive, or an id might be given again
 
     def get(self, path: Path) -> Any:
         """What stands at `path` of the pod; None where nothing does."""
         current: Any = self.object
-        for key in (*self._base, *path):
+        for key in path:
             if isinstance(key, int):
                 current = current[key] if isinstance(current, list) and key < len(current) else None
             else:
@@ -40,23 +39,21 @@ class Draft:
 
     def put(self, path: Path, value: Any) -> None:
         """Add a map entry, with the maps above it where they are missing."""
-        full = (*self._base, *path)
-        parent, depth = self._reach(full[:-1])
-        for missing in reversed(full[depth + 1 :]):
+        parent, depth = self._reach(path[:-1])
+        for missing in reversed(path[depth + 1 :]):
             value = {missing: value}
-        parent[full[depth]] = value
+        parent[path[depth]] = value
         operation = "add" if isinstance(parent, dict) else "replace"  # add to a list would insert before its null
-        self.patch.append({"op": operation, "path": _pointer(full[: depth + 1]), "value": value})
+        self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
         """Append to a list, making it where it is missing or empty."""
-        full = (*self._base, *path)
-        parent, depth = self._reach(full)
-        if depth < len(full) or not parent:
+        parent, depth = self._reach(path)
+        if depth < len(path) or not parent:
             self.put(path, [value])
         else:
             parent.append(value)
-            self.patch.append({"op": "add", "path": _pointer(full) + "/-", "value": value})
+            self.patch.append({"op": "add", "path": _pointer(path) + "/-", "value": value})
 
     def _reach(self, path: Path) -> tuple[Any, int]:
         """The last part on the way down `path` that exists, free to be changed, and how many keys lead to it."""
@@ -252,12 +249,9 @@ Edit = (
 """Every change that can be made to a pod."""
 
 
-def apply(raw: Mapping[str, Any], edits: Iterable[Edit], base: tuple[str, ...] = ()) -> Draft:
-    """Apply the edits to a copy of `raw`, whose pod (or pod template) stands at the keys of `base`.
-
-    `raw` itself is never changed; parts that no edit touches are shared with the copy.
-    """
-    draft = Draft(raw, base)
+def apply(raw: Mapping[str, Any], edits: Iterable[Edit]) -> Draft:
+    """Apply the edits to a copy of the pod, which shares with it what no edit touches. `raw` is never changed."""
+    draft = Draft(raw)
     for edit in edits:
         edit.write(draft)
     return draft

@@ -25,13 +25,11 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What a pod, or the template of one, asks for and where it wants to run.
+    """What a pod asks for and where it wants to run.
 
-    `spec_path` is where the spec stands in the object, such as `spec` or `spec.template.spec`; every message starts
-    with it. `required` holds the terms of the required node affinity, None where the pod has none.
+    `required` holds the terms of the required node affinity, None where the pod has none.
     """
 
-    spec_path: str
     containers: tuple[Container, ...]
     volumes: tuple[Volume, ...]
     tolerations: tuple[Toleration, ...]
@@ -85,22 +83,21 @@ def effective_gpus(containers: Iterable[Container]) -> dict[str, int]:
     return {name: n for name in (*running, *peak) if (n := max(running.get(name, 0), peak.get(name, 0))) > 0}
 
 
-def pod_from_raw(raw: object, spec_path: str = "spec") -> Pod:
-    """Read a pod, or the pod template whose spec stands at `spec_path` of its object.
+def pod_from_raw(raw: object) -> Pod:
+    """Read a pod.
 
     Raises ShapeError, which names the place, where a part has a type that the API server would refuse.
     """
-    above = spec_path.removesuffix("spec").removesuffix(".")
-    pod = mapping(raw, above or "object")
-    metadata = mapping(pod.get("metadata"), above, "metadata")
-    annotations = mapping(metadata.get("annotations"), above, "metadata", "annotations")
+    pod = mapping(raw, "object")
+    metadata = mapping(pod.get("metadata"), "metadata")
+    annotations = mapping(metadata.get("annotations"), "metadata", "annotations")
     try:
-        return _read(mapping(pod.get("spec")), spec_path, annotations)
+        return _read(mapping(pod.get("spec")), annotations)
     except ShapeError as error:
-        raise error.inside(spec_path) from None
+        raise error.inside("spec") from None
 
 
-def _read(spec: Mapping[str, Any], spec_path: str, annotations: Mapping[str, Any]) -> Pod:
+def _read(spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Pod:
     runtime_class = spec.get("runtimeClassName")
     containers: list[Container] = []
     for list_name in (INIT, APP, EPHEMERAL):
@@ -108,12 +105,11 @@ def _read(spec: Mapping[str, Any], spec_path: str, annotations: Mapping[str, Any
         containers += each(
             spec,
             list_name,
-            lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at), spec_path),  # type: ignore[misc]  # defaults bind early
+            lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at)),  # type: ignore[misc]  # defaults bind early
             by_name=True,
         )
     gpus = effective_gpus(containers)
     return Pod(
-        spec_path=spec_path,
         containers=tuple(containers),
         volumes=each(spec, "volumes", _volume),
         node_selector=_node_selector(spec),

@@ -32,15 +32,25 @@ class ShapeError(ValueError):
     def __init__(self, found: object, expected: str, *place: str) -> None:
         super().__init__()
         self._place = place
-        self._fault = f"found {_KINDS.get(type(found), 'an unknown kind of value')}, expected {expected}"
+        self.fault = f"found {_KINDS.get(type(found), 'an unknown kind of value')}, expected {expected}"
 
     def inside(self, *place: str) -> "ShapeError":
         """The same error as the part at `place` reports it."""
         self._place = (*place, *self._place)
         return self
 
+    def at(self, where: Callable[[str], str]) -> "ShapeError":
+        """The same error with another name for its place."""
+        self._place = (where(self.place),)
+        return self
+
+    @property
+    def place(self) -> str:
+        """Where it is, as a path of keys."""
+        return ".".join(part for part in self._place if part)
+
     def __str__(self) -> str:
-        return f"{'.'.join(part for part in self._place if part)}: {self._fault}"
+        return f"{self.place}: {self.fault}"
 
 
 _EMPTY: Mapping[str, Any] = {}

@@ -20,6 +20,7 @@ from webhook.policy.quotas import NO_POTS
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, rule_schema
 from webhook.policy.source import RULES_PATH, PolicySource, read_source
 from webhook.policy.wording import MODES, locate, message_for
+from webhook.policy.workloads import WorkloadsMode
 from webhook.policy.yaml_lines import Node
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule, RuleSettings
@@ -87,6 +88,48 @@ class _Pools:
         return cls(tuple(each.pool for each in source.pools), tuple(written), source.file)
 
 
+@dataclass(frozen=True, slots=True)
+class _Workloads:
+    """The mode for workloads of one policy, None where it is left as it is, and the file that sets it."""
+
+    mode: WorkloadsMode | None = None
+    origin: str = ""
+
+    @classmethod
+    def of(cls, source: PolicySource | None) -> "_Workloads":
+        return cls() if source is None or source.workloads is None else cls(source.workloads, source.file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Besides:
+    """What one policy says besides rules."""
+
+    pools: _Pools
+    workloads: _Workloads
+
+    def under(self, source: PolicySource) -> "_Besides":
+        """The same where the file of a namespace says nothing else."""
+        pools = self.pools if source.pools is None else _Pools.of(source)
+        workloads = self.workloads if source.workloads is None else _Workloads.of(source)
+        return _Besides(pools, workloads)
+
+    def policy(self, name: str, files: tuple[str, ...], rules: Any, bound: tuple[BoundRule, ...]) -> Policy:
+        """The policy of these rules; `rules` is what stands in its files, which its hash is made of."""
+        written: list[Any] = [rules, self.pools.written]
+        if self.workloads.mode is not None:
+            written.append(self.workloads.mode)
+        return Policy(
+            name,
+            files,
+            content_hash(written if len(written) > 2 or self.pools.written else rules),
+            bound,
+            self.pools.pools,
+            self.pools.origin,
+            self.workloads.mode or WorkloadsMode.WARN,
+            self.workloads.origin,
+        )
+
+
 class _Binder:
     """Merges, validates and binds the rules of one policy after the other, sharing what is equal."""
 
@@ -110,9 +153,9 @@ class _Binder:
             if rule.key in self._default_nodes
         }
         self._default_files = (DEFAULT_FILE,) if default is not None else ()
-        self._default_pools = _Pools.of(default)
+        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default))
         self.default = (
-            self._policy(default.name, self._default_files, self._default_rules, self._default_pools)
+            self._policy(default.name, self._default_files, self._default_rules, self._default_besides)
             if default is not None
             else None
         )
@@ -125,15 +168,14 @@ class _Binder:
             if own is not None:
                 node = merge_rule(rule, self._default_nodes.get(rule.key), own)
                 merged[rule.key] = self._merge(rule, node, source.file)
-        pools = self._default_pools if source.pools is None else _Pools.of(source)
-        return self._policy(source.name, (*self._default_files, source.file), merged, pools)
+        besides = self._default_besides.under(source)
+        return self._policy(source.name, (*self._default_files, source.file), merged, besides)
 
-    def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged], pools: _Pools) -> Policy:
+    def _policy(self, name: str, files: tuple[str, ...], merged: Mapping[str, _Merged], besides: _Besides) -> Policy:
         active = [merged[rule.key] for rule in self._rules if rule.key in merged]
         bound = tuple(each.bound for each in active if each.bound is not None)
         content = {each.bound.rule.key: each.written for each in active if each.bound is not None}
-        written = [content, pools.written] if pools.written else content
-        policy = Policy(name, files, content_hash(written), bound, pools.pools, pools.origin)
+        policy = besides.policy(name, files, content, bound)
         previous = self._previous.get(name)
         return previous if previous is not None and previous == policy else policy
 
@@ -143,7 +185,7 @@ class _Binder:
         settings = self._settings.get((rule.key, text)) or self._validate(rule, node, text)
         if settings is None or settings.mode is Mode.DISABLED:
             return _Merged(written, None)
-        return _Merged(written, BoundRule(rule, settings.mode, settings, origin))
+        return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line))
 
     def _validate(self, rule: Rule, node: Node, text: str) -> RuleSettings | None:
         try:

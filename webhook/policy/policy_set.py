@@ -15,6 +15,7 @@ from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
 from webhook.policy.quotas import NO_POTS, BoundQuota, Pots, pot_finder
 from webhook.policy.schema import DEFAULT_FILE
+from webhook.policy.workloads import WorkloadsMode
 from webhook.quota.quota import Scope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode, Rule, RuleSettings, Stage
@@ -31,12 +32,15 @@ def content_hash(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoundRule:
-    """A rule with its settings in one policy. `origin` is the file that had the last word on it."""
+    """A rule with its settings in one policy. `origin` is the file that had the last word on it, `line` where in it,
+    from 1; 0 where that is not known.
+    """
 
     rule: Rule
     mode: Mode
     settings: RuleSettings
     origin: str
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,8 @@ class Policy:
     """What holds in a namespace: the rules that are not disabled, in the order of the list of rules.
 
     `files` are the names of the files that contributed, the default first; `hash` is of the merged content.
-    `pools_origin` is the file that declares the node pools, empty where none does.
+    `pools_origin` is the file that declares the node pools, `workloads_origin` the one with the mode for workloads;
+    empty where none does.
     """
 
     name: str
@@ -53,6 +58,9 @@ class Policy:
     rules: tuple[BoundRule, ...]
     node_pools: tuple[NodePool, ...] = ()
     pools_origin: str = ""
+    workloads: WorkloadsMode = WorkloadsMode.WARN
+    """What becomes of a workload whose pods would be refused."""
+    workloads_origin: str = ""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate, one tuple for each stage, in the order of stages."""
     validators: tuple[BoundRule, ...] = field(init=False)
@@ -75,7 +83,7 @@ class Policy:
         """The quota that one of its namespaces has for itself; None where nothing limits it."""
         for bound in self.rules:
             if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits:
-                return BoundQuota.of(Scope.NAMESPACE, namespace, (namespace,), bound.settings, bound.origin)
+                return BoundQuota.of(Scope.NAMESPACE, namespace, (namespace,), bound.settings, bound.origin, bound.line)
         return None
 
     @property
@@ -134,13 +142,16 @@ class PolicySet:
         )
 
     def for_namespace(self, name: str) -> Policy:
-        """The policy of a namespace: one look-up, however many policies there are, once its globs were resolved."""
+        """The policy of a namespace: one look-up, however many policies there are, once its globs were resolved.
+
+        What is in no namespace, whose name is empty, has the default.
+        """
         return self._policy(name)
 
     def quotas_for(self, namespace: str) -> tuple[BoundQuota, ...]:
         """What limits a namespace: its own quota, then the pots it is in, by name; one look-up like that of its policy.
 
-        Quotas without a limit and disabled ones are left out.
+        Quotas without a limit and disabled ones are left out. What is in no namespace is in no quota.
         """
         return self._quotas(namespace)
 
@@ -163,7 +174,7 @@ def _finder(claims: Mapping[str, Policy], fallback: Policy) -> Callable[[str], P
 
     @lru_cache(maxsize=REMEMBERED)
     def resolve(name: str) -> Policy:
-        return next((policy for glob, policy in globs if glob.fullmatch(name)), fallback)
+        return next((policy for glob, policy in globs if name and glob.fullmatch(name)), fallback)
 
     return lambda name: exact.get(name) or resolve(name)
 
@@ -176,6 +187,8 @@ def _quota_finder(
 
     @lru_cache(maxsize=REMEMBERED)
     def resolve(namespace: str) -> tuple[BoundQuota, ...]:
+        if not namespace:
+            return ()
         own = policy_of(namespace).quota_of(namespace)
         shared = pots_of(namespace)
         return shared if own is None else (own, *shared)

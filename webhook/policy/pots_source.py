@@ -39,13 +39,13 @@ def read_pots(path: str, source: bytes, default: Mapping[str, Node], faults: Fau
         pot = merge(Node(inherited, node.file, node.line), node)
         settings = _settings(pot, index, path, faults) if isinstance(node.value, dict) else None
         if settings is not None and settings.mode is not Mode.DISABLED:
-            pots[settings.name] = (_bound(settings), pot.plain())
+            pots[settings.name] = (_bound(settings, node.line), pot.plain())
     ordered = [pots[name] for name in sorted(pots)]
     return Pots(tuple(quota for quota, _ in ordered), tuple(written for _, written in ordered))
 
 
-def _bound(pot: PotSettings) -> BoundQuota:
-    return BoundQuota.of(Scope.POT, pot.name, tuple(dict.fromkeys(pot.namespaces)), pot, QUOTAS_FILE)
+def _bound(pot: PotSettings, line: int) -> BoundQuota:
+    return BoundQuota.of(Scope.POT, pot.name, tuple(dict.fromkeys(pot.namespaces)), pot, QUOTAS_FILE, line)
 
 
 def _inherited(rule: Node | None) -> dict[str, Node]:

@@ -1,7 +1,7 @@
 """The quotas that hold in a namespace: its own, and the pots that it shares with others."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.model.globs import is_glob, matcher
@@ -12,18 +12,23 @@ from webhook.rules.rule import Mode
 
 @dataclass(frozen=True, slots=True)
 class BoundQuota:
-    """A quota and what becomes of a pod that would pass it. `origin` is the file that had the last word on it."""
+    """A quota and what becomes of a pod that would pass it. `origin` is the file that had the last word on it, `line`
+    where in it, from 1.
+    """
 
     quota: Quota
     mode: Mode
     on_ledger_failure: OnLedgerFailure
     origin: str
+    line: int = field(default=0, compare=False)
 
     @classmethod
-    def of(cls, scope: Scope, name: str, patterns: tuple[str, ...], settings: Settings, origin: str) -> "BoundQuota":
+    def of(  # noqa: PLR0913, PLR0917  # all that a quota is bound with
+        cls, scope: Scope, name: str, patterns: tuple[str, ...], settings: Settings, origin: str, line: int
+    ) -> "BoundQuota":
         """What settings of `gpuQuota` say, for the namespaces that `patterns` name."""
         quota = Quota(scope, name, patterns, settings.limits, settings.counting)
-        return cls(quota, settings.mode, settings.on_ledger_failure, origin)
+        return cls(quota, settings.mode, settings.on_ledger_failure, origin, line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,28 @@ pools with all their labels.
 
 """
 
+_WORKLOADS = """
+## Workloads
+
+Deployments, Jobs, PyTorchJobs, RayClusters and other objects that make pods ([workloads.md](workloads.md) lists the
+kinds) are judged when they are applied, by the pods that they would make. Nothing in them is ever changed: their pods
+are completed when they are created. `spec.workloads` says what becomes of an object whose pods would be refused:
+
+```yaml
+spec:
+  workloads: {mode: enforce}
+```
+
+"""
+
+_WORKLOADS_NOTES = """
+Unset means `warn`. The value of a namespace's file replaces that of `_default.yaml`. In `enforce` an object is refused
+for what would refuse its pods, and for nothing else: what rules in mode `warn` or `audit` find stays a warning or a
+record, and quotas that all of its pods pass only together are a warning too. On an update only what is new is told. The
+API server itself refuses GPUs in requests only in the templates of its own kinds, in words of its own and also under
+`requestsOnly: repair`, which repairs pods only.
+"""
+
 _MODELS = """
 ## GPU models
 
@@ -144,7 +166,7 @@ A pot limits at least one of `gpus`, `byModel` and `byResource`. What it leaves 
 
 def rules_reference(rules: Sequence[Rule] = RULES) -> str:
     """The text of docs/rules.md."""
-    return "".join((_HEAD, _overview(rules), _shared(), *(_rule(rule) for rule in rules), _pools(), _models(), _pots()))
+    return "".join((_HEAD, _overview(rules), _shared(), *map(_rule, rules), _workloads(), _pools(), _models(), _pots()))
 
 
 def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
@@ -187,6 +209,12 @@ def _rule(rule: Rule) -> str:
     groups = (" and ".join(f"`{key}`" for key in sorted(group)) for group in rule.settings.exclusive)
     parts.extend(f"\n{group} exclude each other.\n" for group in groups)
     return "".join(parts)
+
+
+def _workloads() -> str:
+    """What whoever applies an object that makes pods hears."""
+    workloads = part_at(policy_schema(()), ("spec", "workloads"))
+    return _WORKLOADS + _table(workloads, list(workloads["properties"])) + _WORKLOADS_NOTES
 
 
 def _pools() -> str:

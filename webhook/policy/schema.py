@@ -16,6 +16,7 @@ from pydantic_core import to_jsonable_python
 
 from webhook.model.quantity import format_bytes
 from webhook.policy.pools import PoolSettings
+from webhook.policy.workloads import WorkloadsMode
 from webhook.rules import RULES
 from webhook.rules.rule import Rule, RuleSettings
 
@@ -44,6 +45,14 @@ class Metadata(Part):
     """The file's name without `.yaml`; `_default` for the policy of every namespace."""
 
 
+class Workloads(Part):
+    """What whoever applies an object that makes pods hears of these pods."""
+
+    mode: WorkloadsMode
+    """What becomes of an object whose pods would be refused: `warn` admits it with a warning, `enforce` refuses it,
+    `disabled` looks at no such object."""
+
+
 class Spec(Part):
     """What this policy says, and of which namespaces."""
 
@@ -55,6 +64,9 @@ class Spec(Part):
     node_pools: tuple[PoolSettings, ...] | None = None
     """Pools of nodes that may have no node at the moment, because they scale from zero: pods may land there too. A
     namespace's list replaces that of `_default.yaml`."""
+    workloads: Workloads | None = None
+    """What is said of Deployments, PyTorchJobs and other objects that make pods when they are applied. Unset in every
+    file: `warn`. The pods themselves are judged in any case."""
 
 
 class PolicyFile(Part):

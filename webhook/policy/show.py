@@ -23,8 +23,10 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
         for rule in rules
     }
     head = {"apiVersion": API_VERSION, "kind": "GPUPolicy", "metadata": {"name": namespace}}
-    pools = [as_declared(pool) for pool in policies.for_namespace(namespace).node_pools]
-    return {**head, "spec": {**({"nodePools": pools} if pools else {}), "rules": settings}}
+    policy = policies.for_namespace(namespace)
+    pools = [as_declared(pool) for pool in policy.node_pools]
+    workloads = {"mode": str(policy.workloads)}
+    return {**head, "spec": {**({"nodePools": pools} if pools else {}), "workloads": workloads, "rules": settings}}
 
 
 def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
@@ -33,15 +35,17 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
     files = " over ".join(reversed(policy.files)) or "no file"
     document = effective_policy(policies, namespace, rules)
-    settings, pools = document["spec"].pop("rules"), document["spec"].pop("nodePools", None)
+    spec = document.pop("spec")
     lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
-    lines += _yaml({key: value for key, value in document.items() if key != "spec"})
+    lines += _yaml(document)
     lines.append("spec:")
-    if pools:
+    if pools := spec.get("nodePools"):
         lines.append(f"  # from {policy.pools_origin}, with the labels that follow from what it says")
         lines += ["  " + line for line in _yaml({"nodePools": pools})]
+    lines.append(f"  # {f'from {policy.workloads_origin}' if policy.workloads_origin else 'named in no file'}")
+    lines += ["  " + line for line in _yaml({"workloads": spec["workloads"]})]
     lines.append("  rules:")
-    for key, value in settings.items():
+    for key, value in spec["rules"].items():
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]
     lines += ["# " + line for line in _quotas(policies, namespace)]

@@ -10,12 +10,14 @@ from webhook.policy.globs import fault_in
 from webhook.policy.pools import PoolSettings
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, PolicyFile, Schema, policy_schema
 from webhook.policy.wording import unknown_key
+from webhook.policy.workloads import WorkloadsMode
 from webhook.policy.yaml_lines import Node
 from webhook.rules.rule import Rule
 
 RULES_PATH: KeyPath = ("spec", "rules")
 NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
 POOLS_PATH: KeyPath = ("spec", "nodePools")
+WORKLOADS_PATH: KeyPath = ("spec", "workloads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Claim:
 class PolicySource:
     """What one file says: the namespaces it claims, and its settings by rule, not yet merged.
 
-    `pools` are the node pools it declares, None where it says nothing about them or something faulty.
+    `pools` are the node pools it declares, `workloads` the mode for workloads; None where it says nothing about them or
+    something faulty.
     """
 
     file: str
@@ -40,6 +43,7 @@ class PolicySource:
     claims: tuple[Claim, ...]
     rules: dict[str, Node]
     pools: tuple[PoolSettings, ...] | None
+    workloads: WorkloadsMode | None
 
 
 def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faults: Faults) -> PolicySource | None:
@@ -60,7 +64,9 @@ def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faul
             _check_exclusive(known[key], node.value, faults)
     kept = {key: node for key, node in settings.items() if key in known and isinstance(node.value, dict)}
     pools = document.spec.node_pools if document is not None else None
-    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools)
+    said = document.spec.workloads if document is not None else None
+    workloads = said.mode if said is not None else None
+    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads)
 
 
 @lru_cache(maxsize=16)
@@ -86,6 +92,8 @@ def _null_fault(path: KeyPath) -> str:
         return "is empty; write at least one rule, or {} for none"
     if path == POOLS_PATH:
         return f"is empty; write a list, [] for no pools, or remove the line to inherit it from {DEFAULT_FILE}"
+    if path == WORKLOADS_PATH:
+        return f"is empty; write {{mode: warn}}, or remove the line to inherit it from {DEFAULT_FILE}"
     if path[:2] == RULES_PATH and not any(isinstance(part, int) for part in path):
         return f"is empty; write a value, or remove the line to inherit it from {DEFAULT_FILE}"
     return "is empty; write a value, or remove the line"

@@ -57,7 +57,7 @@ def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> Node:
     """
     text = _decode(source, file)
     try:
-        _check_structure(text, file)
+        _check_structure(text, file, kind)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         raise PolicyErrors([_syntax_error(error, text, file)]) from None
@@ -92,7 +92,7 @@ def _decode(source: bytes, file: str) -> str:
     return text
 
 
-def _check_structure(text: str, file: str) -> None:
+def _check_structure(text: str, file: str, kind: str) -> None:
     """Refuse what could exhaust the composer (which recurses) and all documents after the first."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
@@ -106,7 +106,7 @@ def _check_structure(text: str, file: str) -> None:
         elif isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                message = "a second document starts here; a file holds one policy"
+                message = f"a second document starts here; a file holds one {kind}"
                 raise PolicyErrors([PolicyError(file, line, "", message)])
 
 

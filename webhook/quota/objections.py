@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.model.pod import Pod
 from webhook.quota.amounts import amounts
 from webhook.quota.quota import Demand, Excess, Measure, Quota, UnspecifiedModel
 from webhook.quota.wording import alone_too_much, unspecified
@@ -20,7 +19,7 @@ class Objection:
     remedy: str
 
 
-def objections(pod: Pod, demand: Demand, quota: Quota) -> Iterator[Objection]:
+def objections(demand: Demand, quota: Quota) -> Iterator[Objection]:
     """Why a pod never fits into a quota; nothing for one that would fit if nothing else were in use.
 
     `demand` is the pod's, as the quota counts.
@@ -28,11 +27,11 @@ def objections(pod: Pod, demand: Demand, quota: Quota) -> Iterator[Objection]:
     is_open = is_unspecified(demand, quota)
     is_refused = is_open and quota.counting.unspecified_model is UnspecifiedModel.DENY
     if is_refused:
-        yield Objection(pod.spec_path, *unspecified(quota))
+        yield Objection("spec", *unspecified(quota))
     for limit, asks in amounts(demand, quota).items():
         if asks > limit.hard and not (is_refused and limit.measure is Measure.MODEL):
             excess = Excess(limit, asks, Fraction(0))
-            yield Objection(pod.spec_path, *alone_too_much(excess, quota, is_unspecified=is_open))
+            yield Objection("spec", *alone_too_much(excess, quota, is_unspecified=is_open))
 
 
 def is_unspecified(demand: Demand, quota: Quota) -> bool:

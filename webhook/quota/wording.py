@@ -6,7 +6,7 @@ from fractions import Fraction
 from webhook.quota.quota import Excess, Limit, Measure, Quota
 
 _SHOWN = 3
-"""Models that one message gives an example for."""
+"""Models that one message gives an example for, and kinds of pods that it names."""
 
 
 def number(amount: Fraction) -> str:
@@ -91,6 +91,22 @@ def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bo
     remedy = f"Run {fitting} or fewer, or ask for less in each"
     if is_unspecified and limit.measure is Measure.MODEL:
         remedy += f", or add {choosing(quota, _too_small(quota, excess.asks * pods))}"
+    return found, remedy
+
+
+def too_many_kinds_of_pods(
+    quota: Quota, excess: Excess, pods: int, names: Sequence[str], *, is_unspecified: bool = False
+) -> tuple[str, str]:
+    """The same where they are of several kinds, which `names` are the names of. `excess` is that of all of them."""
+    limit = excess.limit
+    whose = f" of {' and '.join(names)}" if all(names) and len(names) <= _SHOWN else ""
+    found = (
+        f"its {pods} pods{whose} ask for {_gpus(excess.asks, limit)} together; {_called(quota)} allows "
+        f"{_gpus(limit.hard, limit)} in all"
+    )
+    remedy = "Run fewer, or ask for less in each"
+    if is_unspecified and limit.measure is Measure.MODEL:
+        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
     return found, remedy
 
 

@@ -228,6 +228,5 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     stage=Stage.STEERING,
-    judges_placement=True,
     is_momentary=True,
 )

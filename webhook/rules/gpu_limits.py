@@ -28,7 +28,7 @@ class Settings(InjectionSettings):
         RequestsOnly, BeforeValidator(lambda value: RequestsOnly(value) if isinstance(value, str) else value)
     ] = RequestsOnly.DENY
     """GPUs in requests without limits, which Kubernetes refuses: `deny` explains it, `repair` adds the same number to
-    limits and touches nothing else."""
+    the limits of a pod and touches nothing else. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
     """Most GPUs in one container; a MIG slice and a shared GPU count as one. Unset: no maximum."""
     max_per_pod: Annotated[int, Field(ge=0)] | None = None
@@ -53,7 +53,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         if settings.max_per_container is not None and container.gpu_count > settings.max_per_container:
             yield _too_many(f"{container.path}.resources", container.gpu_count, settings.max_per_container, "container")
     if settings.max_per_pod is not None and pod.gpu_count > settings.max_per_pod:
-        yield _too_many(pod.spec_path, pod.gpu_count, settings.max_per_pod, "pod")
+        yield _too_many("spec", pod.gpu_count, settings.max_per_pod, "pod")
 
 
 def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:

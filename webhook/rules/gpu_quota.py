@@ -129,7 +129,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     demand = demand_of(pod, "", settings.counting)
     if demand is None:
         return
-    for objection in objections(pod, demand, settings.quota):
+    for objection in objections(demand, settings.quota):
         yield Violation(objection.where, objection.found, objection.allowed, objection.remedy)
 
 
@@ -138,5 +138,4 @@ RULE = Rule(
     promise="A namespace uses no more GPUs than its quota.",
     settings=Settings,
     validate=validate,
-    judges_placement=True,
 )

@@ -102,7 +102,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         return
     for wanted, (place, stated) in _excluded(pod, settings).items():
         yield Violation(
-            f"{pod.spec_path}.{place}",
+            f"spec.{place}",
             f"asks for {' and '.join(map(str, stated))}",
             f"the policy requires {wanted}",
             f"Change or remove {wanted.key} in {place.rpartition('.')[2]}",

@@ -196,8 +196,6 @@ class Rule:
     judges_injections: bool = False
     """Whether its violations are of what it injects itself, so that what another version of the policy injected could
     be taken for the author's."""
-    judges_placement: bool = False
-    """Whether it judges where the pod will land, so that it is shown a template as its pods will be."""
     is_momentary: bool = False
     """Whether what it injects follows from what is known of nodes and images at the moment, so that the lack of it is
     not held against a pod."""

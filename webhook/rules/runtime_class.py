@@ -48,7 +48,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeCla
         yield SetRuntimeClass(settings.name)
     elif settings.when_missing is WhenMissing.WARN:
         found, remedy = obstacle
-        yield Advice(f"{pod.spec_path}.runtimeClassName", f"not set, because {found}", remedy)
+        yield Advice("spec.runtimeClassName", f"not set, because {found}", remedy)
 
 
 def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:

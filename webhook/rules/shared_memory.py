@@ -71,7 +71,7 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
     limits = [container.memory_limit for container in containers if container.memory_limit is not None]
     if pod.memory_limit is not None:
         limits.append(pod.memory_limit)
-    where = f"{pod.spec_path}.volumes"
+    where = "spec.volumes"
     if not limits:
         size = settings.size or WITHOUT_LIMIT
         found = f"{DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a limit"

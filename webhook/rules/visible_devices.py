@@ -54,7 +54,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     for volume in pod.volumes:
         if volume.host_path and _is_any_of(volume.host_path, closed):
             yield Violation(
-                f"{pod.spec_path}.volumes[{volume.name}].hostPath",
+                f"spec.volumes[{volume.name}].hostPath",
                 f"mounts {volume.host_path} in a pod that asks for {none}",
                 "GPU device files come with a GPU in resources.limits",
                 "Ask for a GPU, or remove the volume",

@@ -1,11 +1,12 @@
 {{/* Both webhook configurations as they are installed; the replicas compare the live ones with the same text. */}}
 {{- define "gpu-policy.registration" -}}
-{{ include "gpu-policy.configuration" (list . "mutate" "MutatingWebhookConfiguration") }}
+{{- $validating := ternary (list "validate" "workloads") (list "validate") .Values.workloads.enabled -}}
+{{ include "gpu-policy.configuration" (list . (list "mutate") "MutatingWebhookConfiguration") }}
 ---
-{{ include "gpu-policy.configuration" (list . "validate" "ValidatingWebhookConfiguration") }}
+{{ include "gpu-policy.configuration" (list . $validating "ValidatingWebhookConfiguration") }}
 {{- end }}
 
-{{/* (list root phase kind) */}}
+{{/* (list root phases kind) */}}
 {{- define "gpu-policy.configuration" -}}
 {{- $root := first . -}}
 {{- $annotations := $root.Values.webhook.annotations -}}
@@ -22,10 +23,12 @@ metadata:
   annotations: {{- toYaml . | nindent 4 }}
   {{- end }}
 webhooks:
-  - {{ include "gpu-policy.webhook" (list $root (index . 1)) | indent 4 | trim }}
+  {{- range index . 1 }}
+  - {{ include "gpu-policy.webhook" (list $root .) | indent 4 | trim }}
+  {{- end }}
 {{- end }}
 
-{{/* (list root phase): the one entry of a configuration. */}}
+{{/* (list root phase): an entry of a configuration. No pod depends on what is said about workloads. */}}
 {{- define "gpu-policy.webhook" -}}
 {{- $root := first . -}}
 {{- $phase := last . -}}
@@ -47,7 +50,7 @@ clientConfig:
 failurePolicy: {{ include "gpu-policy.failurePolicy" . }}
 matchPolicy: Equivalent
 sideEffects: {{ ternary "NoneOnDryRun" "None" (and (eq $phase "validate") $root.Values.quota.enabled) }}
-timeoutSeconds: {{ (get $root.Values.webhook $phase).timeoutSeconds }}
+timeoutSeconds: {{ (ternary $root.Values.workloads (get $root.Values.webhook $phase) (eq $phase "workloads")).timeoutSeconds }}
 namespaceSelector:
   matchExpressions:
     - key: kubernetes.io/metadata.name
@@ -58,11 +61,12 @@ namespaceSelector:
     {{- end }}
 {{ include (printf "gpu-policy.rules.%s" $phase) $root }}
 {{- if include "gpu-policy.hasMatchConditions" $root }}
-matchConditions: {{- get ($root.Files.Get "files/match-conditions.yaml" | fromYaml) $phase | toYaml | nindent 2 }}
+{{- $about := ternary "workloads" "pods" (eq $phase "workloads") }}
+matchConditions: {{- get ($root.Files.Get "files/match-conditions.yaml" | fromYaml) $about | toYaml | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* Pods, and every workload kind that holds a template of them: templates are repaired where their author sees it. */}}
+{{/* Pods alone: who changes what a GitOps controller applied, fights it. */}}
 {{- define "gpu-policy.rules.mutate" -}}
 reinvocationPolicy: IfNeeded
 rules:
@@ -71,21 +75,25 @@ rules:
     resources: [pods]
     operations: [CREATE]
     scope: Namespaced
-  - apiGroups: [""]
+{{- end }}
+
+{{/* Every kind whose pods are known, and those that the values name. Neither status nor scale is ever asked about. */}}
+{{- define "gpu-policy.rules.workloads" -}}
+rules:
+  {{- range ($.Files.Get "files/workloads.yaml" | fromYaml).rules }}
+  - apiGroups: {{ toJson .apiGroups }}
     apiVersions: ["*"]
-    resources: [podtemplates, replicationcontrollers]
+    resources: {{ toJson .resources }}
     operations: [CREATE, UPDATE]
-    scope: Namespaced
-  - apiGroups: [apps]
+    scope: {{ .scope }}
+  {{- end }}
+  {{- range .Values.workloads.extraRules }}
+  - apiGroups: [{{ .group | quote }}]
     apiVersions: ["*"]
-    resources: [daemonsets, deployments, replicasets, statefulsets]
+    resources: {{ toJson .resources }}
     operations: [CREATE, UPDATE]
-    scope: Namespaced
-  - apiGroups: [batch]
-    apiVersions: ["*"]
-    resources: [cronjobs, jobs]
-    operations: [CREATE, UPDATE]
-    scope: Namespaced
+    scope: "*"
+  {{- end }}
 {{- end }}
 
 {{/* Pods however they change. DELETE is never asked about. */}}

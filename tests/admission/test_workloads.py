@@ -1,0 +1,214 @@
+"""The phase of workloads: which requests it looks at, and how they are answered, counted and logged."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from tests.replicas import Replica
+from tests.reviews import FACTS, NAMESPACE, WORKLOADS, pod, policies, policy, request, workload
+from webhook.admission import logs, phases
+from webhook.admission.phases import UNCONCERNED
+from webhook.model.shape import ShapeError
+from webhook.policy.policy_set import PolicySet
+
+LIMITED = {"gpuLimits": {"maxPerPod": 4}}
+WARNING = policies(LIMITED)
+ENFORCING = policies(LIMITED, workloads="enforce")
+WRONG = workload("Deployment", pod(9))
+CONTROLLED = {"ownerReferences": [{"kind": "Deployment", "name": "a", "uid": "1", "controller": True}]}
+OWNED = {"ownerReferences": [{"kind": "Deployment", "name": "a", "uid": "1"}]}
+
+
+def judged(*args: Any, using: PolicySet = WARNING, **kwargs: Any) -> phases.Decision:
+    return phases.workloads(request(*args, **kwargs), using, FACTS)
+
+
+def custom(kind: str = "Training", **top: Any) -> dict[str, Any]:
+    """An object of a kind that nobody has heard of."""
+    body = top or {"spec": {"replicas": 2, "template": {"spec": pod(9)["spec"]}}}
+    metadata = {"name": "a", "namespace": NAMESPACE}
+    return {"apiVersion": "ml.example.com/v1", "kind": kind, "metadata": metadata, **body}
+
+
+def malformed() -> dict[str, Any]:
+    """A PyTorchJob with a number where a container has its resources."""
+    worker = {"template": {"spec": {"containers": [{"name": "a", "resources": 7}]}}}
+    raw = custom("PyTorchJob", spec={"pytorchReplicaSpecs": {"Worker": worker}})
+    return raw | {"apiVersion": "kubeflow.org/v1"}
+
+
+def with_metadata(raw: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    return {**raw, "metadata": {**raw["metadata"], **metadata}}
+
+
+# Which requests it looks at.
+
+
+@pytest.mark.parametrize("raw", [pytest.param(WRONG, id="a known kind"), pytest.param(custom(), id="any other kind")])
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_an_object_whose_pods_would_be_refused_is_warned_of_or_refused(raw: dict[str, Any], operation: str) -> None:
+    old = workload("Deployment", pod(1)) if operation == "UPDATE" else None
+    decision = judged(raw, operation, old=old)
+    assert (decision.result, len(decision.answer.warnings)) == ("allowed", 1)
+    decision = judged(raw, operation, old=old, using=ENFORCING)
+    assert (decision.result, decision.answer.code, list(decision.answer.warnings)) == ("refused", 403, [])
+    assert "asks for 9 GPUs; the policy allows at most 4 per pod" in decision.answer.message
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        pytest.param((pod(9),), {}, id="a pod"),
+        pytest.param((WRONG, "DELETE"), {"old": WRONG}, id="deleted"),
+        pytest.param((None, "DELETE"), {"old": WRONG}, id="deleted, as the API server sends it"),
+        pytest.param((WRONG, "UPDATE"), {"old": WRONG, "subResource": "scale"}, id="scale"),
+        pytest.param((WRONG, "UPDATE"), {"old": WRONG, "subResource": "status"}, id="status"),
+        pytest.param((with_metadata(WRONG, **CONTROLLED),), {}, id="made by a controller"),
+        pytest.param((with_metadata(WRONG, deletionTimestamp="2026-01-01T00:00:00Z"),), {}, id="about to go"),
+        pytest.param(
+            (with_metadata(WRONG, finalizers=[]), "UPDATE"),
+            {"old": workload("Deployment", pod(9))},
+            id="only metadata changes",
+        ),
+        pytest.param((WRONG | {"status": {"replicas": 1}}, "UPDATE"), {"old": WRONG}, id="only status changes"),
+        pytest.param((custom(status={"a": 1}), "UPDATE"), {"old": custom(status={})}, id="nothing else is there"),
+    ],
+)
+def test_requests_from_which_no_other_pods_follow_are_not_looked_at(args: Any, kwargs: Any) -> None:
+    assert judged(*args, **kwargs) is UNCONCERNED
+
+
+def test_an_owner_that_is_no_controller_is_no_excuse() -> None:
+    assert judged(with_metadata(WRONG, **OWNED)).answer.warnings
+
+
+def test_what_keeps_its_pods_outside_of_a_spec_is_judged_when_they_change() -> None:
+    old, new = (workload("PodTemplate", pod(gpus)) for gpus in (1, 9))
+    assert judged(new, "UPDATE", old=old).answer.warnings
+
+
+def test_an_update_without_the_old_object_is_judged_whole() -> None:
+    assert judged(WRONG, "UPDATE", old=None).answer.warnings
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_an_update_is_told_only_what_is_new(kind: str) -> None:
+    old = workload(kind, pod(9))
+    raw = with_metadata(workload(kind, pod(9)), labels={"a": "b"})
+    raw.setdefault("spec", {})["replicas"] = 7
+    assert (judged(raw, "UPDATE", old=old).result, judged(raw, "UPDATE", old=old).answer.warnings) == ("allowed", ())
+    assert judged(raw, "UPDATE", old=old, using=ENFORCING).result == "allowed"
+    assert judged(workload(kind, pod(10)), "UPDATE", old=old, using=ENFORCING).result == "refused"
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+@pytest.mark.parametrize("template", [None, {}, {"spec": None}, {"metadata": None, "spec": {"containers": None}}])
+def test_a_workload_without_a_template_passes(kind: str, template: Any) -> None:
+    raw: dict[str, Any] = {"apiVersion": WORKLOADS[kind][0], "kind": kind, "metadata": {"name": "w"}}
+    inner = template
+    for key in reversed(WORKLOADS[kind][1]):
+        inner = {key: inner}
+    assert judged({**raw, **inner}, using=ENFORCING).result == "allowed"
+
+
+# Under which policy.
+
+
+def test_the_policy_is_that_of_the_namespace() -> None:
+    using = PolicySet.of(policy({}), {NAMESPACE: policy(LIMITED, name=NAMESPACE)})
+    assert judged(WRONG, using=using).answer.warnings
+    assert not judged(WRONG, using=using, namespace="other").answer.warnings
+
+
+def test_what_is_in_no_namespace_has_the_default_although_a_glob_is_for_all() -> None:
+    using = PolicySet.of(policy(LIMITED), {"*": policy({}, name="all")})
+    raw = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "torch"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "replicatedJobs": [
+                        {"name": "node", "template": {"spec": {"template": {"spec": pod(9)["spec"]}}}},
+                    ]
+                }
+            }
+        },
+    }
+    decision = judged(raw, using=using, namespace="")
+    assert (decision.answer.audit_annotations["policy"], len(decision.answer.warnings)) == ("_default", 1)
+
+
+# What becomes of malformed templates.
+
+
+def test_a_malformed_template_warns_or_is_refused_as_a_malformed_pod_is() -> None:
+    assert judged(malformed()).answer.is_allowed
+    assert "resources: found a number, expected a map" in judged(malformed()).answer.warnings[0]
+    with pytest.raises(ShapeError, match="resources"):
+        judged(malformed(), using=ENFORCING)
+
+
+# Through the server.
+
+POLICY = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: _default}
+spec:
+  workloads: {mode: %s}
+  rules:
+    gpuLimits: {mode: %s, maxPerPod: 4}
+"""
+
+
+@pytest.fixture
+def replica(tmp_path: Any) -> Replica:
+    return Replica(tmp_path / "policies")
+
+
+def hold(replica: Replica, workloads: str, mode: str) -> None:
+    replica.write(POLICY % (workloads, mode))
+    assert replica.store.check()
+
+
+def test_the_path_answers_with_warnings_and_never_with_a_patch(replica: Replica) -> None:
+    hold(replica, "warn", "enforce")
+    response = replica.ask("/workloads", WRONG)
+    assert (response["allowed"], "patch" in response, len(response["warnings"])) == (True, False, 1)
+    assert replica.count("gpu_policy_requests_total", phase="workloads", operation="CREATE", result="allowed") == 1
+    assert replica.count("gpu_policy_findings_total", rule="gpuLimits", mode="warn", kind="violation") == 1
+
+
+def test_the_path_refuses_where_the_policy_says_so(replica: Replica) -> None:
+    hold(replica, "enforce", "enforce")
+    response = replica.ask("/workloads", WRONG)
+    assert (response["allowed"], response["status"]["code"]) == (False, 403)
+    assert replica.count("gpu_policy_requests_total", phase="workloads", operation="CREATE", result="refused") == 1
+
+
+def test_a_malformed_template_is_422_where_workloads_are_refused(replica: Replica) -> None:
+    hold(replica, "enforce", "enforce")
+    status = replica.ask("/workloads", malformed())["status"]
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    place = "spec.pytorchReplicaSpecs.Worker.template.spec.containers[a].resources"
+    assert status["message"] == f"{place}: found a number, expected a map; correct the manifest"
+
+
+@pytest.mark.parametrize("path", ["/workloads", "/validate"])
+def test_what_is_only_audited_is_in_log_metrics_and_audit_annotations(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    logged: list[logging.LogRecord] = []
+    monkeypatch.setattr(logs.DECISIONS, "handle", logged.append)
+    caplog.set_level(logging.INFO, logs.DECISIONS.name)
+    hold(replica, "warn", "audit")
+    response = replica.ask(path, WRONG if path == "/workloads" else pod(9))
+    assert (response["allowed"], "warnings" in response) == (True, False)
+    assert "asks for 9 GPUs" in response["auditAnnotations"]["audited"]
+    assert replica.count("gpu_policy_findings_total", rule="gpuLimits", mode="audit", kind="violation") == 1
+    (fields,) = [vars(record)["fields"] for record in logged]
+    assert [(one["rule"], one["mode"], one["refuses"]) for one in fields["findings"]] == [("gpuLimits", "audit", False)]
+    assert fields["phase"] == path.removeprefix("/")

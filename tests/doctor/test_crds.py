@@ -1,0 +1,152 @@
+"""The doctor names the kinds that make pods and that no rule of the webhook configuration has."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from webhook.doctor import crds
+from webhook.doctor.cluster import Cluster, UnavailableError
+from webhook.doctor.finding import Finding, Status
+from webhook.doctor.installation import Installation, Place
+
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-policy"
+RULES = [
+    {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "operations": ["CREATE", "UPDATE"]},
+    {"apiGroups": ["example.com"], "resources": ["things"], "operations": ["UPDATE"]},
+]
+CONTAINERS = {"type": "array", "items": {"properties": {"name": {}, "image": {}, "resources": {}, "args": {}}}}
+POD = {"properties": {"containers": CONTAINERS}}
+TEMPLATE = {"properties": {"template": {"properties": {"spec": POD}}}}
+
+
+class Holding(Cluster):
+    """A cluster with these webhooks and definitions."""
+
+    def __init__(self, webhooks: list[Any] | None, *definitions: Any) -> None:
+        self._configuration = None if webhooks is None else {"webhooks": webhooks}
+        self._definitions = definitions
+
+    def find(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ARG002  # the real one's
+        return self._configuration if path == CONFIGURATION else None
+
+    def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
+        assert (path, dict(query)) == (crds.CRDS, {"limit": "5"})
+        yield from self._definitions
+
+
+def definition(resource: str, schema: Any, *, group: str = "example.com", **version: Any) -> dict[str, Any]:
+    served = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": {"properties": {"spec": schema}}}, **version}
+    old = {"name": "v1alpha1", "served": False, "schema": {"openAPIV3Schema": {"properties": {"spec": TEMPLATE}}}}
+    return {"spec": {"group": group, "names": {"plural": resource}, "versions": [old, served]}}
+
+
+def looked(*definitions: Any, webhooks: list[Any] | None = None) -> list[Finding]:
+    entries = [{"name": crds.ENTRY, "rules": RULES}] if webhooks is None else webhooks
+    return list(crds.look(Installation(Holding(entries, *definitions), Place())))
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        pytest.param(TEMPLATE, True, id="a pod template"),
+        pytest.param(POD, True, id="a bare spec"),
+        pytest.param({"properties": {"tasks": {"items": TEMPLATE}}}, True, id="in a list"),
+        pytest.param({"properties": {"roles": {"additionalProperties": TEMPLATE}}}, True, id="in a map"),
+        pytest.param({"properties": {"containers": {"type": "integer"}}}, False, id="a number of containers"),
+        pytest.param(
+            {"properties": {"containers": {"items": {"properties": {"name": {}}}}}}, False, id="names of containers"
+        ),
+        pytest.param({"x-kubernetes-preserve-unknown-fields": True}, False, id="anything"),
+        pytest.param({"additionalProperties": True, "items": None, "properties": []}, False, id="nothing"),
+        pytest.param(None, False, id="null"),
+    ],
+)
+def test_a_definition_holds_a_template_where_its_schema_does(schema: Any, expected: bool) -> None:
+    assert crds.holds_template(definition("things", schema)) is expected
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param({}, id="no spec"),
+        pytest.param({"spec": {"versions": None}}, id="no versions"),
+        pytest.param({"spec": {"versions": [{"served": True}]}}, id="no schema"),
+        pytest.param({"spec": {"versions": [{"served": True, "schema": {"openAPIV3Schema": None}}]}}, id="null"),
+        pytest.param(definition("things", TEMPLATE, served=False), id="not served"),
+    ],
+)
+def test_a_definition_without_a_schema_that_is_served_holds_none(raw: dict[str, Any]) -> None:
+    assert not crds.holds_template(raw)
+
+
+def test_what_stands_in_the_status_or_the_metadata_makes_no_pods() -> None:
+    schema = {"properties": {"status": TEMPLATE, "metadata": TEMPLATE}}
+    versions = [{"served": True, "schema": {"openAPIV3Schema": schema}}]
+    assert not crds.holds_template({"spec": {"versions": versions}})
+
+
+def test_kinds_that_no_rule_has_are_named_with_what_to_add() -> None:
+    (finding,) = looked(
+        definition("things", TEMPLATE),
+        definition("apps", POD),
+        definition("jobs", TEMPLATE, group="batch.volcano.sh"),
+        definition("settings", {}),
+    )
+    assert finding.status is Status.WARNING
+    assert finding.found == (
+        "apps, things of example.com make pods by their schema, and no rule of the webhook configuration has them: "
+        "whoever applies one is told nothing, and its pods are judged only when they are created"
+    )
+    assert finding.remedy == (
+        "where they make GPU pods, add {group: example.com, resources: [apps, things]} to the chart value "
+        "workloads.extraRules"
+    )
+
+
+def test_every_group_has_a_finding_of_its_own() -> None:
+    found = looked(definition("b", POD, group="b.com"), definition("a", POD, group="a.com"))
+    assert [finding.found.partition(" make")[0] for finding in found] == ["a of a.com", "b of b.com"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"apiGroups": ["example.com"], "resources": ["others", "things"], "operations": ["CREATE"]},
+        {"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]},
+        {"apiGroups": ["example.com"], "resources": ["*/*"], "operations": ["CREATE"]},
+    ],
+    ids=["named", "everything", "with subresources"],
+)
+def test_a_rule_of_any_entry_covers_a_kind(rule: dict[str, Any]) -> None:
+    webhooks = [{"name": crds.ENTRY, "rules": RULES}, {"name": "mine", "rules": [rule]}]
+    (finding,) = looked(definition("things", TEMPLATE), webhooks=webhooks)
+    assert (finding.status, finding.found) == (
+        Status.OK,
+        "the one custom resource that holds pod templates is judged when it is applied",
+    )
+
+
+def test_covered_kinds_are_counted() -> None:
+    jobs = definition("jobs", TEMPLATE, group="batch.volcano.sh")
+    assert [finding.found for finding in (*looked(), *looked(jobs, jobs))] == [
+        "no custom resource holds a pod template",
+        "all 2 custom resources that hold pod templates are judged when they are applied",
+    ]
+
+
+def test_kinds_that_controllers_make_for_others_are_not_asked_for() -> None:
+    (finding,) = looked(definition("revisions", TEMPLATE, group="serving.knative.dev"))
+    assert finding.status is Status.OK
+
+
+def test_where_workloads_are_not_sent_on_purpose_nothing_is_missing() -> None:
+    (finding,) = looked(definition("things", TEMPLATE), webhooks=[{"name": "validate.gpupolicy.dev", "rules": []}])
+    assert finding.status is Status.OK
+    assert finding.found.startswith("workloads are not judged when they are applied")
+
+
+def test_without_the_configuration_nobody_can_tell() -> None:
+    with pytest.raises(UnavailableError, match="there is no validating webhook configuration gpu-policy"):
+        list(crds.look(Installation(Holding(None), Place())))

@@ -1,0 +1,196 @@
+"""Objects of any shape and size: nothing raises, nothing is counted that is no count, nothing of the status is told."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.model.workloads.samples import OBJECTS, title
+from tests.strategies import checked, json_values
+from webhook.model.pod import pod_from_raw
+from webhook.model.shape import ShapeError
+from webhook.model.workloads import WORKLOADS, Template, templates_of
+from webhook.model.workloads.parts import MOST_PODS
+
+DEEP: Any = []
+for _ in range(3000):
+    DEEP = [DEEP]
+HOSTILE = (
+    *(None, True, 0, -1, 2**70, 1e308, "", "{{n}}", "$GPUS", "x" * 1000, "8", [], {}, [None], [[]], {"": None}),
+    *(
+        {"name": None},
+        [{"name": {}}],
+        [{"name": "a", "template": 7}],
+        {"containers": [{"name": "a", "image": 1}]},
+        DEEP,
+    ),
+)
+KINDS = [{"apiVersion": f"{one.group}/v1".lstrip("/"), "kind": one.kind} for one in WORKLOADS.values()]
+
+
+def places(raw: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(raw, (dict, list)):
+        for key, value in raw.items() if isinstance(raw, dict) else enumerate(raw):
+            yield from places(value, (*path, key))
+
+
+def with_value(raw: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    changed: Any = copy.deepcopy(raw)
+    inside = changed
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = value
+    return changed
+
+
+def read(raw: dict[str, Any]) -> tuple[Template, ...]:
+    """The templates of an object, each looked at as the engine does: a malformed one is a named error."""
+    found = templates_of(raw)
+    for template in found:
+        assert template.pods is None or 0 <= template.pods <= MOST_PODS**3
+        with suppress(ShapeError):
+            pod_from_raw(template.pod)
+        for field in ("spec.containers[main].image", "metadata.annotations", "spec"):
+            assert template.place(field)
+            assert not template.is_unknown("spec")
+    return found
+
+
+CHANGES = [(raw, path) for raw in OBJECTS for path in places(raw) if path and path[0] not in ("apiVersion", "kind")]
+
+
+@checked
+@given(st.sampled_from(CHANGES), st.sampled_from(HOSTILE))
+def test_any_part_of_a_workload_may_be_anything(change: tuple[dict[str, Any], tuple[Any, ...]], value: Any) -> None:
+    raw, path = change
+    read(with_value(raw, path, value))
+
+
+def test_every_part_of_every_kind_may_be_null_and_a_text() -> None:
+    for raw, path in CHANGES:
+        for value in (None, "{{x}}"):
+            read(with_value(raw, path, value))
+
+
+@checked
+@given(st.sampled_from([*KINDS, {"apiVersion": "example.com/v1", "kind": "Thing"}]), json_values(20))
+def test_any_json_may_be_the_spec_of_any_kind(head: dict[str, str], spec: Any) -> None:
+    read({**head, "spec": spec, "template": spec})
+
+
+@checked
+@given(json_values(20))
+def test_any_map_may_be_an_object(raw: Any) -> None:
+    if isinstance(raw, dict):
+        read(raw)
+
+
+@pytest.mark.parametrize("key", ["apiVersion", "kind"])
+@pytest.mark.parametrize("value", [None, 7, [], {}, ["Pod"]], ids=str)
+def test_an_object_may_have_any_head(key: str, value: Any) -> None:
+    assert read({"apiVersion": "a/v1", "kind": "Thing", key: value}) == ()
+
+
+@pytest.mark.parametrize("raw", OBJECTS, ids=title)
+def test_reading_changes_nothing_and_says_the_same_again(raw: dict[str, Any]) -> None:
+    before = copy.deepcopy(raw)
+    assert templates_of(raw) == templates_of(raw)
+    assert raw == before
+
+
+@pytest.mark.parametrize("raw", OBJECTS, ids=title)
+def test_what_stands_in_the_status_makes_no_pods(raw: dict[str, Any]) -> None:
+    assert templates_of({**raw, "spec": None, "template": None, "status": {"spec": raw.get("spec"), **raw}}) == ()
+
+
+CONTAINERS = [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]
+TEMPLATE = {"spec": {"containers": CONTAINERS}}
+MANY = 30_000
+
+
+def workflow(**spec: Any) -> dict[str, Any]:
+    templates = [{"name": f"t{n}", "container": CONTAINERS[0]} for n in range(MANY)]
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"templates": templates, **spec}}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(
+            {
+                "apiVersion": "batch.volcano.sh/v1alpha1",
+                "kind": "Job",
+                "spec": {"tasks": [{"name": f"t{n}", "replicas": 1, "template": TEMPLATE} for n in range(MANY)]},
+            },
+            id="tasks",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "grove.io/v1alpha1",
+                "kind": "PodCliqueSet",
+                "spec": {
+                    "template": {
+                        "cliques": [{"name": f"c{n}", "spec": {"podSpec": TEMPLATE["spec"]}} for n in range(MANY)],
+                        "podCliqueScalingGroups": [{"cliqueNames": [f"c{n}"]} for n in range(MANY)],
+                    }
+                },
+            },
+            id="cliques",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "nvidia.com/v1alpha1",
+                "kind": "DynamoGraphDeployment",
+                "spec": {
+                    "envs": [{"name": "A", "value": "b"}],
+                    "services": {f"s{n}": {"resources": {"limits": {"gpu": "1"}}} for n in range(MANY)},
+                },
+            },
+            id="services",
+        ),
+        pytest.param(workflow(volumes=[{"name": f"v{n}"} for n in range(MANY)]), id="templates and volumes"),
+        pytest.param({"apiVersion": "a.b/v1", "kind": "Thing", "spec": {"things": [TEMPLATE] * MANY}}, id="searched"),
+    ],
+)
+def test_thirty_thousand_templates_are_read(raw: dict[str, Any]) -> None:
+    assert len(templates_of(raw)) == MANY
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"tolerations": [{"key": "a"}] * MANY}, id="tolerations"),
+        pytest.param({"templateDefaults": {"volumes": [{"name": f"v{n}"} for n in range(MANY)]}}, id="defaults"),
+        pytest.param({"podMetadata": {"annotations": {f"a{n}": "" for n in range(MANY)}}}, id="annotations"),
+    ],
+)
+def test_much_that_many_templates_share_is_left_alone(spec: dict[str, Any]) -> None:
+    """Read for each of them it would take hours."""
+    assert templates_of(workflow(**spec)) == ()
+
+
+def test_very_many_sidecars_are_found_where_they_stand() -> None:
+    sidecars = [{"name": f"s{n}", "image": "a"} for n in range(MANY)]
+    template = {"name": "a", "container": CONTAINERS[0], "sidecars": sidecars}
+    raw = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"templates": [template]}}
+    (found,) = templates_of(raw)
+    assert all(found.place(f"spec.containers[s{n}]") == f"spec.templates[a].sidecars[s{n}]" for n in range(MANY))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param([{} for _ in range(500_000)], id="wide"),
+        pytest.param(DEEP, id="deep"),
+        pytest.param({"containers": [{"name": "a"}] * 100_000}, id="containers that are none"),
+        pytest.param({"containers": [{"name": "-" * 100_000}]}, id="a long name"),
+        pytest.param({"x" * 1_000_000: {"y" * 1_000_000: []}}, id="long keys"),
+    ],
+)
+def test_a_huge_object_of_an_unknown_kind_has_no_templates(value: Any) -> None:
+    assert templates_of({"apiVersion": "example.com/v1", "kind": "Thing", "spec": value}) == ()

@@ -1,0 +1,145 @@
+"""Pod templates in objects of unknown kinds: found where they surely are some, and nowhere else."""
+
+from typing import Any
+
+import pytest
+
+from webhook.model.pod import pod_from_raw
+from webhook.model.workloads import templates_of
+
+GPU = {"name": "main", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+PATCH = {"name": "main", "resources": {"requests": {"nvidia.com/gpu": 1}}}
+"""What an operator merges into a container of its own."""
+SPEC = {"containers": [GPU]}
+TEMPLATE = {"metadata": {"annotations": {"a": "b"}}, "spec": SPEC}
+
+
+def thing(spec: Any, **head: Any) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec, **head}
+
+
+def found(raw: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(template.path, template.group) for template in templates_of(raw)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"template": TEMPLATE}, [("spec.template.spec", "")], id="a template"),
+        pytest.param({"podSpec": SPEC}, [("spec.podSpec", "")], id="a bare spec"),
+        pytest.param(SPEC, [("spec", "")], id="the spec itself"),
+        pytest.param({"runner": {"pod": {"template": TEMPLATE}}}, [("spec.runner.pod.template.spec", "")], id="deep"),
+        pytest.param(
+            {"head": {"template": TEMPLATE}, "groups": [{"name": "gpu", "template": TEMPLATE}, {"template": TEMPLATE}]},
+            [
+                ("spec.head.template.spec", "head"),
+                ("spec.groups[gpu].template.spec", "gpu"),
+                ("spec.groups[1].template.spec", "1"),
+            ],
+            id="several, named as people know them",
+        ),
+        pytest.param(
+            {"a": {"worker": {"template": TEMPLATE}}, "b": {"worker": {"template": TEMPLATE}}},
+            [("spec.a.worker.template.spec", ""), ("spec.b.worker.template.spec", "")],
+            id="several with one name",
+        ),
+        pytest.param(
+            {"manifests": [{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": TEMPLATE}}]},
+            [("spec.manifests[0].spec.template.spec", "")],
+            id="a whole object inside of another",
+        ),
+        pytest.param(
+            {"template": {"spec": {**SPEC, "other": {"containers": [GPU]}}}},
+            [("spec.template.spec", "")],
+            id="not once more inside of itself",
+        ),
+        pytest.param(
+            {"template": {"spec": {"containers": [{"name": "a", "command": ["x"]}, {"name": "b", "args": []}]}}},
+            [("spec.template.spec", "")],
+            id="no image",
+        ),
+        pytest.param({"replicas": 2, **SPEC}, [("spec", "")], id="among other settings"),
+        pytest.param({"dispatcher": {"template": TEMPLATE}}, [("spec.dispatcher.template.spec", "")], id="dispatcher"),
+    ],
+)
+def test_a_template_is_found_wherever_it_stands(spec: Any, expected: list[tuple[str, str]]) -> None:
+    assert found(thing(spec)) == expected
+
+
+def test_a_found_template_is_a_pod_with_its_annotations_and_nobody_knows_how_many() -> None:
+    (template,) = templates_of(thing({"replicas": 4, "template": TEMPLATE}))
+    pod = pod_from_raw(template.pod)
+    assert (pod.gpu_count, dict(pod.annotations), template.pods) == (1, {"a": "b"}, None)
+
+
+def test_the_annotations_of_an_object_are_not_those_of_its_pods() -> None:
+    (template,) = templates_of(thing(SPEC, metadata={"annotations": {"a": "b"}}))
+    assert not pod_from_raw(template.pod).annotations
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"containers": []}, id="no container"),
+        pytest.param({"containers": {"main": GPU}}, id="no list"),
+        pytest.param({"containers": ["main"]}, id="names of containers"),
+        pytest.param({"containers": [{"name": "main"}]}, id="a name alone"),
+        pytest.param({"containers": [GPU, {"name": "*", "image": "*"}]}, id="a pattern"),
+        pytest.param({"containers": [{"(name)": "main", "image": "a"}]}, id="an anchor"),
+        pytest.param({"containers": [{"name": "{{name}}", "image": "a"}]}, id="a name that is filled in later"),
+        pytest.param({"containers": [{"name": "Main", "image": "a"}]}, id="a name that no container has"),
+        pytest.param({"containers": [{"name": "main", "image": {"repository": "a"}}]}, id="an image in parts"),
+        pytest.param({"containers": [{"image": "a"}]}, id="no name"),
+        pytest.param({**SPEC, "volumes": "none"}, id="not readable as a pod"),
+        pytest.param({"containers": {"type": "array", "items": {"properties": {"name": {}}}}}, id="a schema"),
+        pytest.param({"status": TEMPLATE, "metadata": TEMPLATE}, id="a status and metadata"),
+        pytest.param({"containers": [GPU, PATCH]}, id="containers that are merged into those of others"),
+        pytest.param({"kind": "Prometheus", "spec": {"containers": [PATCH]}}, id="the same of an object inside"),
+        *(
+            pytest.param({key: {"template": TEMPLATE}}, id=key)
+            for key in (
+                "patch",
+                "templatePatch",
+                "patches",
+                "podTemplateOverrides",
+                "overlays",
+                "values",
+                "valuesObject",
+            )
+        ),
+        pytest.param("spec:\n  containers:\n  - name: a\n    image: a\n", id="YAML in a text"),
+    ],
+)
+def test_what_only_speaks_of_containers_is_no_template(spec: Any) -> None:
+    assert found(thing({"inside": spec})) == []
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("kyverno.io/v1", "ClusterPolicy"),
+        ("policies.kyverno.io/v1alpha1", "MutatingPolicy"),
+        ("templates.gatekeeper.sh/v1", "ConstraintTemplate"),
+        ("mutations.gatekeeper.sh/v1", "Assign"),
+        ("admission.k8s.io/v1", "AdmissionReview"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("apiextensions.crossplane.io/v1", "Composition"),
+        ("auto.gke.io/v1", "WorkloadAllowlist"),
+        ("policy.open-cluster-management.io/v1", "ConfigurationPolicy"),
+        ("apps/v1", "ControllerRevision"),
+    ],
+)
+def test_kinds_that_only_speak_of_the_pods_of_others_have_no_templates(api_version: str, kind: str) -> None:
+    assert found(thing({"template": TEMPLATE}, apiVersion=api_version, kind=kind)) == []
+
+
+def test_the_schema_of_a_kind_inside_of_another_object_has_no_templates() -> None:
+    crd = {"kind": "CustomResourceDefinition", "spec": {"default": SPEC}}
+    assert found(thing({"manifests": [crd, {"template": TEMPLATE}]})) == [("spec.manifests[1].template.spec", "")]
+
+
+def test_what_is_nested_more_deeply_than_manifests_are_is_left_alone() -> None:
+    spec: Any = TEMPLATE
+    for _ in range(80):
+        spec = {"a": spec}
+    assert found(thing(spec)) == []

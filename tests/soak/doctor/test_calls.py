@@ -1,0 +1,154 @@
+"""Calls of the API server that fail are recognised by what becomes of a GPU pod, and explained."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from tests.doctor.breaks import (
+    LOG,
+    MUTATING,
+    OTHER,
+    RESTORE,
+    VALIDATING,
+    entry,
+)
+from tests.doctor.site import Site, said
+from tests.e2e.eventually import eventually
+from webhook.doctor.finding import Status
+
+pytestmark = pytest.mark.e2e
+
+
+def fails(site: Site, found: str, remedy: str) -> None:
+    """The pods on trial show it, as soon as the API server has noticed."""
+    tried = eventually(lambda: (f := site.tried()) and found in f[0].found and f)
+    assert [finding.status for finding in tried] == [Status.PROBLEM]
+    assert remedy in tried[0].remedy
+
+
+def lead_to(site: Site, port: int) -> None:
+    """Have both configurations call another port."""
+    for kind in (MUTATING, VALIDATING):
+        entry(kind, "clientConfig/service/port", port)(site)
+        entry(kind, "timeoutSeconds", 1)(site)
+
+
+@pytest.fixture
+def black_hole() -> Iterator[int]:
+    """A port whose packets get lost, as behind a firewall: the queue of its one listener is full for good."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def silence() -> Iterator[int]:
+    """A port that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0), backlog=50) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_A30_a_firewall_between_control_plane_and_nodes_is_recognised(site: Site, black_hole: int) -> None:
+    """Nobody answers the connection: the ports to open are named."""
+    lead_to(site, black_hole)
+    fails(
+        site,
+        "packets from the control plane to the pods get lost: a firewall or a NetworkPolicy",
+        f"gcloud compute firewall-rules create gpu-policy --allow=tcp:{site.webhook.port} ",
+    )
+
+
+def test_A30_a_connection_that_is_swallowed_is_recognised(site: Site, silence: int) -> None:
+    lead_to(site, silence)
+    fails(site, "failed calling webhook", f"ingress to {site.webhook.port}")
+
+
+def test_A30_a_port_where_nothing_listens_is_recognised(site: Site) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    lead_to(site, port)
+    fails(site, "nothing listens where the Service leads", f"the pods' port {site.webhook.port}")
+
+
+def test_A30_something_else_behind_the_port_is_recognised(site: Site) -> None:
+    """It speaks HTTP without TLS."""
+    with plain_server() as port:
+        lead_to(site, port)
+        fails(site, "something else than the webhook answers at this port", "describe service gpu-policy")
+
+
+def test_A30_a_missing_service_is_recognised(site: Site) -> None:
+    site.delete("Service", "gpu-policy")
+    lead_to(site, 1)  # or the API server goes on using the connections that it has
+    fails(site, "the Service is missing", RESTORE)
+
+
+def test_A30_a_wrong_bundle_is_recognised(site: Site) -> None:
+    for kind in (MUTATING, VALIDATING):
+        entry(kind, "clientConfig/caBundle", OTHER)(site)
+    fails(site, "the caBundle does not trust the serving certificate", LOG)
+
+
+def test_A30_replicas_that_ask_for_a_client_certificate_are_recognised(site: Site) -> None:
+    """The API server here has none to show."""
+    site.stop()
+    site.start(f"--client-ca={site.webhook.files.ca_file}")
+    try:
+        fails(site, "they ask for a client certificate that it does not show", "start the replicas without --client-ca")
+    finally:
+        site.stop()
+        site.start()
+
+
+def test_A30_a_name_that_cannot_be_resolved_is_recognised(site: Site) -> None:
+    client = {"url": "https://gpu-policy.invalid/x", "caBundle": OTHER}
+    for kind, place in ((MUTATING, 0), (VALIDATING, 0), (VALIDATING, 1)):
+        site.patch(kind, "gpu-policy", [{"op": "add", "path": f"/webhooks/{place}/clientConfig", "value": client}])
+    fails(site, "the name in the configuration cannot be resolved", "correct the URL")
+    (finding,) = said(site.examined(), "endpoints")
+    assert finding.status is Status.SKIPPED
+    assert "a configuration names a URL instead of a Service" in finding.found
+
+
+@contextmanager
+def plain_server() -> Iterator[int]:
+    """A web server without TLS."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_webhook_that_is_not_asked_is_noticed(site: Site) -> None:
+    """With the configurations gone nothing fails; only what becomes of the pods shows it."""
+    for kind in (MUTATING, VALIDATING):
+        site.delete(kind, "gpu-policy")
+    found = eventually(lambda: (f := said(site.examined(), "pods", Status.PROBLEM)) and len(f) > 1 and f)
+    assert f"a pod with 100000 GPUs in namespace {site.place.tried_in} passes untouched" in [f.found for f in found]
+    assert {finding.expected for finding in found} >= {"by its policy it is refused by validate.gpupolicy.dev"}
+
+
+def test_a_policy_that_only_warns_shows_nothing(site: Site) -> None:
+    """Every pod becomes what its policy makes of it, and so would it without a webhook."""
+    site.plane.kubectl("create", "namespace", "warned-probe")
+    site.plane.kubectl("label", "--overwrite", "namespace", "warned-probe", "kubernetes.io/metadata.name=warned-probe")
+    try:
+        found = said(site.examined(tried_in="warned-probe"), "pods")
+    finally:
+        site.plane.kubectl("delete", "namespace", "warned-probe", "--wait=false")
+    assert [finding.status for finding in found] == [Status.SKIPPED] * 3
+    assert "passes untouched, as its policy in namespace warned-probe has it" in found[0].found
+    assert "is refused by the API server's own validation, as its policy" in found[1].found

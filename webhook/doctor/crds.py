@@ -1,0 +1,124 @@
+"""Kinds of the cluster that make pods and that nobody is told of at kubectl apply."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.doctor.cluster import Object, UnavailableError
+from webhook.doctor.finding import Finding, ok, warning
+from webhook.doctor.installation import Installation
+
+ENTRY = "workloads.gpupolicy.dev"
+"""The entry that workloads are sent by."""
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_PAGE = "5"
+"""Definitions in one answer: one that holds pod templates may have a megabyte."""
+_MOST_PARTS = 500_000
+"""Most parts of one schema that are looked at."""
+
+_CONTAINER = frozenset({"name", "image", "resources"})
+"""What every schema of a container has."""
+_NOT_ASKED = frozenset({"metadata", "status"})
+_MADE_BY_OTHERS = frozenset(
+    {
+        ("argoproj.io", "workflowartifactgctasks"),
+        ("argoproj.io", "workflowtasksets"),
+        ("serving.knative.dev", "configurations"),
+        ("serving.knative.dev", "revisions"),
+    }
+)
+"""Resources that controllers make for objects that are judged themselves."""
+
+
+def look(installation: Installation) -> Iterator[Finding]:
+    """Every kind whose schema holds a pod template is judged when it is applied."""
+    rules = _rules(installation)
+    if rules is None:
+        yield ok("workloads are not judged when they are applied; their pods are when they are created")
+        return
+    uncovered: defaultdict[str, list[str]] = defaultdict(list)
+    holding = 0
+    for definition in installation.cluster.items(CRDS, {"limit": _PAGE}):
+        group, resource = _resource(definition)
+        if holds_template(definition):
+            holding += 1
+            if (group, resource) not in _MADE_BY_OTHERS and not any(_covers(rule, group, resource) for rule in rules):
+                uncovered[group].append(resource)
+    for group, resources in sorted(uncovered.items()):
+        listed = ", ".join(sorted(resources))
+        yield warning(
+            f"{listed} of {group} make pods by their schema, and no rule of the webhook configuration has them: "
+            "whoever applies one is told nothing, and its pods are judged only when they are created",
+            "a rule for each kind that makes GPU pods",
+            f"where they make GPU pods, add {{group: {group}, resources: [{listed}]}} to the chart value "
+            "workloads.extraRules",
+        )
+    if not uncovered:
+        yield ok(_all_covered(holding))
+
+
+def _all_covered(holding: int) -> str:
+    if not holding:
+        return "no custom resource holds a pod template"
+    if holding == 1:
+        return "the one custom resource that holds pod templates is judged when it is applied"
+    return f"all {holding} custom resources that hold pod templates are judged when they are applied"
+
+
+def _rules(installation: Installation) -> list[Mapping[str, Any]] | None:
+    """The rules by which workloads are sent; None where they are not sent at all."""
+    live = installation.configurations["validating"]
+    if live is None:
+        raise UnavailableError(f"there is no validating webhook configuration {installation.place.name}")
+    entries = live.get("webhooks") or ()
+    if not any(entry.get("name") == ENTRY for entry in entries):
+        return None
+    return [rule for entry in entries for rule in entry.get("rules") or ()]
+
+
+def _covers(rule: Mapping[str, Any], group: str, resource: str) -> bool:
+    return (
+        not {group, "*"}.isdisjoint(rule.get("apiGroups") or ())
+        and not {resource, "*", "*/*"}.isdisjoint(rule.get("resources") or ())
+        and not {"CREATE", "*"}.isdisjoint(rule.get("operations") or ())
+    )
+
+
+def _resource(definition: Object) -> tuple[str, str]:
+    spec = definition.get("spec") or {}
+    return str(spec.get("group")), str((spec.get("names") or {}).get("plural"))
+
+
+def holds_template(definition: Mapping[str, Any]) -> bool:
+    """Whether the schema of any version that is served has the list of containers that makes a pod spec."""
+    versions = (definition.get("spec") or {}).get("versions") or ()
+    return any(_has_containers(_schema(version)) for version in versions if version.get("served"))
+
+
+def _schema(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a version says of its objects beside their metadata and status."""
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    properties = {key: part for key, part in (schema.get("properties") or {}).items() if key not in _NOT_ASKED}
+    return {**schema, "properties": properties}
+
+
+def _has_containers(schema: Mapping[str, Any]) -> bool:
+    rest: list[Any] = [schema]
+    looked_at = 0
+    while rest and looked_at < _MOST_PARTS:
+        part = rest.pop()
+        looked_at += 1
+        if isinstance(part, dict):
+            properties = part.get("properties")
+            if isinstance(properties, dict):
+                if _is_list_of_containers(properties.get("containers")):
+                    return True
+                rest.extend(properties.values())
+            rest.extend((part.get("items"), part.get("additionalProperties")))
+    return False
+
+
+def _is_list_of_containers(schema: object) -> bool:
+    items = schema.get("items") if isinstance(schema, dict) else None
+    properties = items.get("properties") if isinstance(items, dict) else None
+    return isinstance(properties, dict) and properties.keys() >= _CONTAINER

@@ -1,0 +1,157 @@
+"""Workloads: what would become of the pods that they make. They themselves are never changed."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.engine.quotas_of_workloads import Total, totals
+from webhook.engine.templates import Foreseen, JudgedTemplate, Surroundings, about, judge_template
+from webhook.model.shape import ShapeError
+from webhook.model.workloads import Template, templates_of
+from webhook.outcome import Finding, Kind, Outcome
+from webhook.policy.policy_set import Policy
+from webhook.policy.quotas import BoundQuota
+from webhook.policy.workloads import WorkloadsMode
+from webhook.rules.rule import Facts, Mode
+
+KEY = "workloads"
+"""What findings about a workload itself are called by; no rule has this name."""
+
+MOST_TEMPLATES = 100
+"""Templates of one object that are judged at admission, where somebody waits: an object of the size that the API server
+takes can hold tens of thousands."""
+
+
+def foresee_pods(
+    raw: Mapping[str, Any], namespace: str, policy: Policy, facts: Facts, quotas: Sequence[BoundQuota] = ()
+) -> tuple[Foreseen, ...]:
+    """What would become of the pods that an object makes, template by template; empty for one that makes none.
+
+    What all of them pass together is told with the first that has a part in it. Raises ShapeError for a malformed
+    template.
+    """
+    where = Surroundings(namespace, policy, facts, quotas)
+    judged = [_judged(template, where) for template in templates_of(raw)]
+    found = _totals(judged, where)
+    return tuple(
+        _with(one.foreseen, [total for total in found if total.first.template is one.template]) for one in judged
+    )
+
+
+def check_workload(  # noqa: PLR0913  # all that decides
+    raw: Mapping[str, Any],
+    namespace: str,
+    policy: Policy,
+    facts: Facts,
+    quotas: Sequence[BoundQuota] = (),
+    *,
+    old: Mapping[str, Any] | None = None,
+) -> Outcome:
+    """Judge a workload by the pods that it would make, as the policy's mode for workloads says.
+
+    On UPDATE (`old` is given) report only what is new. Of a malformed template the mode `warn` warns; `enforce` raises
+    ShapeError.
+    """
+    if policy.workloads is WorkloadsMode.DISABLED:
+        return Outcome(policy, raw)
+    where = Surroundings(namespace, policy, facts, quotas)
+    told = list(_told(raw, where))
+    if old is not None and told:
+        known = {one.key for one in _told(old, where)}
+        told = [one for one in told if one.key not in known]
+    if policy.workloads is WorkloadsMode.ENFORCE:
+        for one in told:
+            if one.error is not None:
+                raise one.error
+        return Outcome(policy, raw, tuple(one.finding for one in told))
+    gravest_first = sorted((one.finding for one in told), key=lambda finding: not finding.refuses)
+    return Outcome(policy, raw, tuple(map(_only_warned, gravest_first)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A finding, and by what it is known again in another version of the object: not by places and numbers of pods.
+
+    `error` is that of a malformed template.
+    """
+
+    key: Hashable
+    finding: Finding
+    error: ShapeError | None = None
+
+
+def _told(raw: Mapping[str, Any], where: Surroundings) -> Iterator[_Told]:
+    """What is to be said of an object, as far as its templates are judged at admission."""
+    templates = templates_of(raw)
+    judged: list[JudgedTemplate] = []
+    for template in templates[:MOST_TEMPLATES]:
+        try:
+            one = judge_template(template, where)
+        except ShapeError as error:
+            yield _malformed(template, error)
+            continue
+        judged.append(one)
+        for finding, placed in zip(one.findings, one.foreseen.findings, strict=True):
+            yield _Told((_name(template), finding), placed)
+    for total in _totals(judged, where):
+        yield _Told(total.key, _placed(total))
+    if len(templates) > MOST_TEMPLATES:
+        yield _unjudged(templates)
+
+
+def _judged(template: Template, where: Surroundings) -> JudgedTemplate:
+    try:
+        return judge_template(template, where)
+    except ShapeError as error:
+        raise error.at(template.place) from None
+
+
+def _with(foreseen: Foreseen, together: Sequence[Total]) -> Foreseen:
+    return replace(foreseen, findings=(*foreseen.findings, *map(_placed, together))) if together else foreseen
+
+
+def _name(template: Template) -> str:
+    """What tells a template from the others of an object, also after some of them have gone."""
+    return template.group or template.path
+
+
+def _totals(judged: Sequence[JudgedTemplate], where: Surroundings) -> list[Total]:
+    """What the pods pass together that are not refused one by one."""
+    groups = [one.group for one in judged if not one.foreseen.is_refused]
+    return list(totals(groups, where.namespace, where.quotas))
+
+
+def _placed(total: Total) -> Finding:
+    template = total.first.template
+    if not total.is_only:
+        return total.finding
+    return replace(total.finding, field=template.place(total.finding.field), about=about(template, total.first.pod))
+
+
+def _malformed(template: Template, error: ShapeError) -> _Told:
+    key = _name(template), str(error)
+    error.at(template.place)
+    finding = Finding(
+        KEY,
+        Mode.ENFORCE,
+        Kind.VIOLATION,
+        error.place,
+        error.fault,
+        "Correct the manifest",
+        refuses=True,
+        about=about(template),
+    )
+    return _Told(key, finding, error)
+
+
+def _unjudged(templates: Sequence[Template]) -> _Told:
+    first = templates[MOST_TEMPLATES]
+    message = (
+        f"this and what follows was not looked at: the object has {len(templates)} pod templates, and {MOST_TEMPLATES} "
+        "are judged here; all pods are judged when they are created"
+    )
+    return _Told(KEY, Finding(KEY, Mode.WARN, Kind.ADVICE, first.path, message))
+
+
+def _only_warned(finding: Finding) -> Finding:
+    return replace(finding, mode=Mode.WARN, refuses=False) if finding.refuses else finding

@@ -1,0 +1,115 @@
+"""The kinds of Argo: workflows, their templates and schedules, rollouts and experiments.
+
+Fields are those of pkg/apis/workflow/v1alpha1 in argoproj/argo-workflows and of pkg/apis/rollouts/v1alpha1 in
+argoproj/argo-rollouts; how a pod is put together is that of workflow/controller/workflowpod.go. How many pods of a
+template run at a time no workflow says. A patch of the pods (podSpecPatch) may ask for anything: nothing is known of
+pods that are patched.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.model.workloads.merging import is_worth, merged, mounted
+from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part
+from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.template import Template
+
+_MAIN = "main"
+"""What Argo calls the container of a template, whatever the template says."""
+_SINGLE = ("container", "script")
+_PLACEMENT = ("nodeSelector", "affinity", "tolerations")
+_PATCH = "podSpecPatch"
+
+
+def workflow(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """Workflow, WorkflowTemplate and ClusterWorkflowTemplate."""
+    yield from _templates(mapped(raw, "spec"), "spec")
+
+
+def cron_workflow(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """CronWorkflow."""
+    yield from _templates(mapped(raw, "spec", "workflowSpec"), "spec.workflowSpec")
+
+
+def rollout(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """Rollout."""
+    pods = counted(part(raw, "spec", "replicas"), 1)
+    yield from from_template(part(raw, "spec", "template"), "spec.template", pods=pods)
+
+
+def experiment(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """Experiment."""
+    for where, name, template in entries(raw, "spec", "templates"):
+        pods = counted(template.get("replicas"), 1)
+        yield from from_template(template.get("template"), f"{where}.template", group=name, pods=pods)
+
+
+def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
+    if spec.get(_PATCH):
+        return
+    shared = {key: spec[key] for key in _PLACEMENT if spec.get(key)}
+    defaults, annotations = mapped(spec, "templateDefaults"), mapped(spec, "podMetadata", "annotations")
+    templates = list(_all_templates(spec, where))
+    if not is_worth((shared, defaults, annotations), len(templates)):
+        return
+    volumes = {name: volume for _, name, volume in entries(spec, "volumes") if name}
+    for place, name, own in templates:
+        template = merged(_fitting(defaults, own), own)
+        if template.get(_PATCH):
+            continue
+        pod, elsewhere = _pod(template, place, shared, volumes)
+        if pod["containers"]:
+            elsewhere |= {f"spec.{key}": f"{where}.{key}" for key in shared if not template.get(key)}
+            elsewhere |= _defaulted(defaults, own, f"{where}.templateDefaults")
+            told = {**annotations, **mapped(template, "metadata", "annotations")}
+            found = {"metadata": {"annotations": told}, "spec": pod}
+            yield from settled_template(Template(found, place, name, elsewhere=elsewhere))
+
+
+def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The templates of a workflow, and those that stand in the steps and tasks of others."""
+    for place, name, template in entries(spec, "templates"):
+        yield f"{where}.{place}", name, template
+        for inside, task, step in entries(template, "dag", "tasks"):
+            if mapped(step, "inline"):
+                yield f"{where}.{place}.{inside}.inline", f"{name}/{task}", step["inline"]
+        for index, steps in enumerate(listed(template, "steps")):
+            for inside, task, step in entries({"": steps}, ""):
+                if mapped(step, "inline"):
+                    yield f"{where}.{place}.steps[{index}]{inside}.inline", f"{name}/{task}", step["inline"]
+
+
+def _fitting(defaults: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults of templates without those of another sort of template."""
+    sorts = (*_SINGLE, "containerSet")
+    return {key: value for key, value in defaults.items() if key not in sorts or mapped(template, key)}
+
+
+def _defaulted(defaults: Mapping[str, Any], own: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Places in the pod whose values stand in the defaults, which are at `where`."""
+    found = {f"spec.{key}": f"{where}.{key}" for key in _PLACEMENT if defaults.get(key) and not own.get(key)}
+    for field in _SINGLE:
+        for key in ("image", "resources"):
+            if mapped(own, field) and part(defaults, field, key) and not part(own, field, key):
+                found[f"spec.containers[{_MAIN}].{key}"] = f"{where}.{field}.{key}"
+    return found
+
+
+def _pod(
+    template: Mapping[str, Any], place: str, shared: Mapping[str, Any], volumes: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The spec of a template's pods, and where its parts stand that have another name there."""
+    containers = list(listed(template, "containerSet", "containers"))
+    elsewhere = {"spec.containers": f"{place}.containerSet.containers"}
+    for field in _SINGLE:
+        if mapped(template, field):
+            containers = [{**template[field], "name": _MAIN}]
+            elsewhere = {f"spec.containers[{_MAIN}]": f"{place}.{field}"}
+    if containers:
+        for inside, name, sidecar in entries(template, "sidecars"):
+            elsewhere[f"spec.containers[{name or len(containers)}]"] = f"{place}.{inside}"
+            containers.append(sidecar)
+    spec = {**shared, **{key: template[key] for key in _PLACEMENT if template.get(key)}}
+    spec["containers"], spec["initContainers"] = containers, listed(template, "initContainers")
+    spec["volumes"] = [*listed(template, "volumes"), *mounted(volumes, containers, spec["initContainers"])]
+    return spec, elsewhere

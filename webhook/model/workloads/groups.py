@@ -1,0 +1,113 @@
+"""Kinds that run groups of pods together: JobSet, LeaderWorkerSet, Volcano's jobs, Grove's sets, HyperPod's jobs.
+
+Fields and defaults are those of the API types in kubernetes-sigs/jobset (v1alpha2), kubernetes-sigs/lws (v1),
+volcano-sh/volcano (batch and flow v1alpha1), ai-dynamo/grove (core v1alpha1) and of the job configuration in
+aws/sagemaker-hyperpod-cli.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from webhook.model.workloads.parts import (
+    counted,
+    entries,
+    from_spec,
+    from_template,
+    listed,
+    mapped,
+    part,
+    pods_of_job,
+    product,
+)
+from webhook.model.workloads.template import Template
+
+
+def job_set(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """JobSet."""
+    for where, name, job in entries(raw, "spec", "replicatedJobs"):
+        spec = part(job, "template", "spec")
+        pods = product(counted(job.get("replicas"), 1), pods_of_job(spec))
+        yield from from_template(part(spec, "template"), f"{where}.template.spec.template", group=name, pods=pods)
+
+
+def leader_worker_set(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """LeaderWorkerSet."""
+    spec = part(raw, "spec")
+    yield from _leaders_and_workers(spec, "spec", counted(part(spec, "replicas"), 1))
+
+
+def disaggregated_set(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """DisaggregatedSet, which has a LeaderWorkerSet for each role in each of its slices."""
+    slices = counted(part(raw, "spec", "slices"), 1)
+    for where, name, role in entries(raw, "spec", "roles"):
+        is_scaled_elsewhere = part(role, "scaling", "mode") == "External"
+        groups = None if is_scaled_elsewhere else product(slices, counted(part(role, "spec", "replicas"), 1))
+        for template in _leaders_and_workers(role.get("spec"), f"{where}.spec", groups):
+            yield replace(template, group=f"{name} {template.group}".rstrip())
+
+
+def _leaders_and_workers(spec: object, where: str, groups: int | None) -> Iterator[Template]:
+    """Every group has a leader, made like the workers where it has no template of its own. `size` counts it too."""
+    templates, place = part(spec, "leaderWorkerTemplate"), f"{where}.leaderWorkerTemplate"
+    size = counted(part(templates, "size"), 1)
+    leader, worker = part(templates, "leaderTemplate"), part(templates, "workerTemplate")
+    if not mapped(leader):
+        yield from from_template(worker, f"{place}.workerTemplate", pods=product(groups, size))
+        return
+    rest = None if size is None else max(size - 1, 0)
+    yield from from_template(leader, f"{place}.leaderTemplate", group="leader", pods=groups)
+    yield from from_template(worker, f"{place}.workerTemplate", group="worker", pods=product(groups, rest))
+
+
+def volcano_job(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """Job of Volcano."""
+    yield from _tasks(part(raw, "spec"), "spec")
+
+
+def volcano_cron_job(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """CronJob of Volcano."""
+    yield from _tasks(part(raw, "spec", "jobTemplate", "spec"), "spec.jobTemplate.spec")
+
+
+def _tasks(spec: object, where: str) -> Iterator[Template]:
+    for inside, name, task in entries(spec, "tasks"):
+        pods = counted(task.get("replicas"), 0)
+        yield from from_template(task.get("template"), f"{where}.{inside}.template", group=name, pods=pods)
+
+
+def pod_clique_set(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """PodCliqueSet of Grove: cliques, some of which are multiplied once more as parts of scaling groups."""
+    sets = counted(part(raw, "spec", "replicas"), 0)
+    times: Counter[str] = Counter()
+    scaled: dict[str, int | None] = {}
+    for _, _, group in entries(raw, "spec", "template", "podCliqueScalingGroups"):
+        for name in listed(group, "cliqueNames"):
+            if isinstance(name, str):
+                times[name] += 1
+                scaled[name] = counted(group.get("replicas"), 1)
+    for where, name, clique in entries(raw, "spec", "template", "cliques"):
+        groups = scaled.get(name, 1) if times[name] <= 1 else None
+        pods = product(sets, groups, _clique_size(clique.get("spec")))
+        spec = part(clique, "spec", "podSpec")
+        yield from from_spec(spec, f"{where}.spec.podSpec", group=name, pods=pods, annotated=clique)
+
+
+def pod_clique(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """PodClique of Grove."""
+    spec = part(raw, "spec", "podSpec")
+    yield from from_spec(spec, "spec.podSpec", pods=_clique_size(part(raw, "spec")), annotated=mapped(raw, "metadata"))
+
+
+def _clique_size(spec: object) -> int | None:
+    """The defaulting webhook of Grove makes 1 of 0."""
+    pods = counted(part(spec, "replicas"), 1)
+    return pods if pods is None else max(pods, 1)
+
+
+def hyper_pod_job(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """HyperPodPyTorchJob."""
+    for where, name, replicas in entries(raw, "spec", "replicaSpecs"):
+        pods = counted(replicas.get("replicas"), None)
+        yield from from_template(replicas.get("template"), f"{where}.template", group=name, pods=pods)

@@ -1,0 +1,99 @@
+"""The kinds of KServe: inference services, and the runtimes and configurations that they are completed with.
+
+Fields and defaults are those of pkg/apis/serving in kserve/kserve (v1alpha1, v1alpha2, v1beta1). Where a service leaves
+its containers to a runtime, only what it says itself is known of its pods.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from webhook.model.workloads.parts import counted, from_spec, listed, mapped, part, product
+from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.template import Template
+
+FRAMEWORKS = (
+    *("model", "huggingface", "lightgbm", "onnx", "paddle", "pmml", "pytorch", "sklearn", "tensorflow", "triton"),
+    *("xgboost", "art", "alibi", "aix"),
+)
+"""Fields of a predictor or explainer that hold its container, completed by a runtime."""
+_CONTAINER = "kserve-container"
+"""What KServe calls the container that serves the model."""
+
+
+def inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """InferenceService."""
+    for component in ("predictor", "transformer", "explainer"):
+        spec = mapped(raw, "spec", component)
+        annotations = {**mapped(raw, "metadata", "annotations"), **mapped(spec, "annotations")}
+        yield from _component(spec, f"spec.{component}", component, annotations)
+        workers = part(spec, "workerSpec")
+        yield from from_spec(workers, f"spec.{component}.workerSpec", group=f"{component} workers")
+
+
+def _component(
+    spec: Mapping[str, Any], where: str, component: str, annotations: Mapping[str, Any]
+) -> Iterator[Template]:
+    """A pod spec, with the container of a framework. Of one that says nothing of its resources nothing is known."""
+    containers, elsewhere = listed(spec, "containers"), {"metadata": where}
+    field = next((name for name in FRAMEWORKS if mapped(spec, name, "resources")), None)
+    if field is not None:
+        containers = [{**spec[field], "name": _CONTAINER}, *containers]
+        elsewhere[f"spec.containers[{_CONTAINER}]"] = f"{where}.{field}"
+    if containers:
+        pod = {"metadata": {"annotations": annotations}, "spec": {**spec, "containers": containers}}
+        yield Template(pod, where, component, _least(spec, "minReplicas"), elsewhere=elsewhere)
+
+
+def _least(spec: object, key: str) -> int | None:
+    """The pods that run in any case; not known of what is scaled up from none on demand."""
+    return counted(part(spec, key), 1) or None
+
+
+def serving_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """ServingRuntime and ClusterServingRuntime, which make no pods by themselves."""
+    spec = mapped(raw, "spec")
+    for template in (
+        *from_spec(spec, "spec", annotated=spec),
+        *from_spec(spec.get("workerSpec"), "spec.workerSpec", group="workers", annotated=mapped(spec, "workerSpec")),
+    ):
+        yield from settled_template(template)
+
+
+def llm_inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """LLMInferenceService."""
+    yield from _workload(part(raw, "spec"), "spec", "")
+    yield from _workload(part(raw, "spec", "prefill"), "spec.prefill", "prefill")
+    scheduler = part(raw, "spec", "router", "scheduler")
+    pods = counted(part(scheduler, "replicas"), 1)
+    yield from from_spec(part(scheduler, "template"), "spec.router.scheduler.template", group="scheduler", pods=pods)
+
+
+def llm_configuration(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """LLMInferenceServiceConfig, which makes no pods by itself; it is filled in for each service."""
+    for template in llm_inference_service(raw):
+        yield from settled_template(replace(template, pods=None))
+
+
+def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
+    """Pods of one sort, or groups of a leader and its workers where both have a spec."""
+    replicas = counted(part(spec, "replicas"), 1)
+    if mapped(spec, "scaling"):
+        replicas = _least(part(spec, "scaling"), "minReplicas")
+    worker = part(spec, "worker")
+    leaders = f"{name} leader".lstrip() if worker else name
+    yield from from_spec(part(spec, "template"), f"{where}.template", group=leaders, pods=replicas)
+    size = _group_size(part(spec, "parallelism"))
+    rest = None if size is None else product(replicas, max(size - 1, 0))
+    yield from from_spec(worker, f"{where}.worker", group=f"{name} worker".lstrip(), pods=rest)
+
+
+def _group_size(parallelism: object) -> int | None:
+    """Pods of one group, the leader included: GetSize of KServe's ParallelismSpec."""
+    data, local = (counted(part(parallelism, key), 0) for key in ("data", "dataLocal"))
+    pipeline = counted(part(parallelism, "pipeline"), 0)
+    if data is None or local is None or pipeline is None:
+        return None
+    if data or local:
+        return max(max(data, 1) // max(local, 1), 1)
+    return pipeline or None

@@ -1,0 +1,62 @@
+"""Defaults that an object has for many of its parts, and the parts that they are for."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.model.workloads.parts import listed, part
+
+_LEVELS = 4
+"""How deep maps are merged: template, container, resources, limits."""
+_MOST_WORK = 1_000_000
+"""Most values of defaults that are looked at, all the parts together that they are for."""
+
+
+def merged(defaults: Mapping[str, Any], own: Mapping[str, Any], levels: int = _LEVELS) -> dict[str, Any]:
+    """What a part says itself, and for what it leaves open the defaults; the items of lists are told apart by name.
+
+    >>> merged({"limits": {"cpu": 1}, "image": "a"}, {"limits": {"memory": 2}, "image": "b"})
+    {'limits': {'cpu': 1, 'memory': 2}, 'image': 'b'}
+    """
+    whole = {**defaults, **{key: value for key, value in own.items() if value is not None}}
+    for key in defaults.keys() & own.keys():
+        whole[key] = _merged_value(defaults[key], own[key], levels - 1)
+    return whole
+
+
+def _merged_value(default: Any, own: Any, levels: int) -> Any:
+    if own is None:
+        return default
+    if isinstance(default, dict) and isinstance(own, dict) and levels:
+        return merged(default, own, levels)
+    if isinstance(default, list) and isinstance(own, list) and _are_named(default) and _are_named(own):
+        names = {item["name"] for item in own}
+        return [*(item for item in default if item["name"] not in names), *own]
+    return own
+
+
+def _are_named(items: list[Any]) -> bool:
+    return all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in items)
+
+
+def is_worth(defaults: object, parts: int) -> bool:
+    """Whether defaults are small enough to be read again for so many parts. Beyond that it is no manifest of people."""
+    most = _MOST_WORK // max(parts, 1)
+    rest, seen = [defaults], 0
+    while rest:
+        value = rest.pop()
+        seen += 1
+        if seen > most:
+            return False
+        if isinstance(value, dict):
+            rest.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            rest.extend(value)
+    return True
+
+
+def mounted(volumes: Mapping[str, Any], *containers: list[Any]) -> Iterator[Any]:
+    """The volumes, by name, that one of these containers mounts."""
+    names = (part(mount, "name") for some in containers for one in some for mount in listed(one, "volumeMounts"))
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
+        if name in volumes:
+            yield volumes[name]

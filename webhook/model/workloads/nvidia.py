@@ -1,0 +1,124 @@
+"""The kinds of NVIDIA's operators: NIM services and pipelines, Dynamo's graphs and components.
+
+Fields and defaults are those of api/apps/v1alpha1 in NVIDIA/k8s-nim-operator and of deploy/operator/api (v1alpha1,
+v1beta1) in ai-dynamo/dynamo. Where the operator decides how many GPUs a pod gets, nothing is known of the pod.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.model.accelerators import accelerator
+from webhook.model.workloads.merging import is_worth, merged
+from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, product
+from webhook.model.workloads.template import Template
+
+_MAIN = "main"
+"""What Dynamo calls the container that a component is about."""
+_DEFAULT_GPU = "nvidia.com/gpu"
+
+
+def nim_service(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """NIMService."""
+    yield from _nim(mapped(raw, "spec"), "spec", part(raw, "metadata", "name"), "")
+
+
+def nim_pipeline(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """NIMPipeline, which makes NIMServices."""
+    for where, name, service in entries(raw, "spec", "services"):
+        if service.get("enabled") is not False:
+            yield from _nim(mapped(service, "spec"), f"{where}.spec", name, name)
+
+
+def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> Iterator[Template]:
+    if not _says_gpus(mapped(spec, "resources")):
+        return  # the operator takes their number from the profile of the model
+    name = f"{service}-ctr" if isinstance(service, str) and service else "ctr"
+    image = [part(spec, "image", key) for key in ("repository", "tag")]
+    container = {
+        "name": name,
+        "image": ":".join(word for word in image if isinstance(word, str) and word),
+        "env": spec.get("env"),
+        "resources": spec["resources"],
+    }
+    placement = {key: spec.get(key) for key in ("nodeSelector", "tolerations", "affinity")}
+    pod = {
+        "metadata": {"annotations": spec.get("annotations")},
+        "spec": {**placement, "runtimeClassName": spec.get("runtimeClassName") or None, "containers": [container]},
+    }
+    elsewhere = {"metadata": where, f"spec.containers[{name}]": where}
+    yield Template(pod, where, group, _nim_pods(spec), elsewhere=elsewhere)
+
+
+def _says_gpus(resources: Mapping[str, Any]) -> bool:
+    return any(accelerator(name) is not None for key in ("requests", "limits") for name in mapped(resources, key))
+
+
+def _nim_pods(spec: Mapping[str, Any]) -> int | None:
+    """The replicas, each of as many pods as the model has stages; where they scale, the least of them."""
+    replicas = counted(spec.get("replicas"), 1)
+    if part(spec, "scale", "enabled") is True:
+        replicas = counted(part(spec, "scale", "hpa", "minReplicas"), 1)
+    stages = counted(part(spec, "multiNode", "parallelism", "pipeline"), 1)
+    return product(replicas, None if stages is None else max(stages, 1))
+
+
+def dynamo_graph(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """DynamoGraphDeployment: `services` in v1alpha1, `components` since."""
+    shared = {"envs": listed(raw, "spec", "envs")}
+    services = [*entries(raw, "spec", "services"), *entries(raw, "spec", "components")]
+    if is_worth(shared, len(services)):
+        for where, name, service in services:
+            yield from _component(merged(shared, service), where, name)
+
+
+def dynamo_component(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """DynamoComponentDeployment."""
+    yield from _component(mapped(raw, "spec"), "spec", "")
+
+
+def _component(spec: Mapping[str, Any], where: str, group: str) -> Iterator[Template]:
+    if _gets_gpus_by_claims(spec):
+        return
+    nodes = counted(part(spec, "multinode", "nodeCount"), 2 if mapped(spec, "multinode") else 1)
+    pods = product(counted(spec.get("replicas"), 1), nodes)
+    yield from from_template(spec.get("podTemplate"), f"{where}.podTemplate", group=group, pods=pods)
+    if mapped(spec, "podTemplate"):
+        return
+    extra, resources = mapped(spec, "extraPodSpec"), _resources(mapped(spec, "resources"))
+    main = mapped(extra, "mainContainer")
+    if not main and not resources:
+        return
+    container = {**main, "name": _MAIN, "resources": merged(resources, mapped(main, "resources"))}
+    container["env"] = [*listed(spec, "envs"), *listed(main, "env")]
+    pod = {
+        "metadata": mapped(spec, "extraPodMetadata"),
+        "spec": {**extra, "containers": [container, *listed(extra, "containers")]},
+    }
+    elsewhere = {
+        "metadata": f"{where}.extraPodMetadata",
+        f"spec.containers[{_MAIN}]": f"{where}.extraPodSpec.mainContainer",
+    }
+    if resources:
+        elsewhere[f"spec.containers[{_MAIN}].resources"] = f"{where}.resources"
+    yield Template(pod, f"{where}.extraPodSpec", group, pods, elsewhere=elsewhere)
+
+
+def _gets_gpus_by_claims(spec: Mapping[str, Any]) -> bool:
+    """Whether the GPUs of a component are shared through resource claims, which replace what it asks for."""
+    old, new = part(spec, "gpuMemoryService", "enabled"), part(spec, "experimental", "gpuMemoryService")
+    return old is True or new is not None
+
+
+def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Requests and limits of v1alpha1 as those of a container. GPUs count in limits only (GetResourcesConfig)."""
+    found: dict[str, Any] = {}
+    for key in ("requests", "limits"):
+        item = mapped(resources, key)
+        amounts = {name: item[name] for name in ("cpu", "memory") if item.get(name)}
+        if key == "limits" and item.get("gpu"):
+            kind = item.get("gpuType")
+            amounts[kind if isinstance(kind, str) and kind else _DEFAULT_GPU] = item["gpu"]
+        amounts |= mapped(item, "custom")
+        if amounts:
+            found[key] = amounts
+    return found

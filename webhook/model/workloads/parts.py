@@ -1,0 +1,111 @@
+"""Reading parts of objects of unknown shape: what is missing or of another type is None or empty; nothing raises."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.model.workloads.template import Template
+
+MOST_PODS = 2**31 - 1
+"""Counts in Kubernetes are whole numbers of 32 bits."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_LONGEST_KEY = 63
+
+
+def part(raw: object, *path: str) -> Any:
+    """What stands at these keys; None where a part is missing or no map."""
+    for key in path:
+        raw = raw.get(key) if isinstance(raw, dict) else None
+    return raw
+
+
+def mapped(raw: object, *path: str) -> dict[str, Any]:
+    """The map at these keys; empty where there is none."""
+    found = part(raw, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def listed(raw: object, *path: str) -> list[Any]:
+    """The list at these keys; empty where there is none."""
+    found = part(raw, *path)
+    return found if isinstance(found, list) else []
+
+
+def entries(raw: object, *path: str, named_by: str = "name") -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The maps in the list or map at these keys: where each stands, its name or key, and itself.
+
+    >>> list(entries({"a": [{"name": "x"}, None, {}]}, "a"))
+    [('a[x]', 'x', {'name': 'x'}), ('a[2]', '', {})]
+    >>> list(entries({"a": {"Worker": {}}}, "a"))
+    [('a.Worker', 'Worker', {})]
+    """
+    found, where = part(raw, *path), ".".join(path)
+    if isinstance(found, list):
+        for index, value in enumerate(found):
+            if isinstance(value, dict):
+                name = named(value, named_by)
+                yield f"{where}[{name or index}]", name, value
+    elif isinstance(found, dict):
+        for key, value in found.items():
+            if isinstance(value, dict):
+                yield f"{where}.{short(key)}", short(key), value
+
+
+def named(raw: object, key: str = "name") -> str:
+    """The name of a part; empty where it has none that people would recognise in a path."""
+    name = part(raw, key)
+    return name if isinstance(name, str) and _PLAIN.fullmatch(name) else ""
+
+
+def short(key: str) -> str:
+    """A key as it stands in a path; a very long one is cut."""
+    return key if len(key) <= _LONGEST_KEY else f"{key[: _LONGEST_KEY - 3]}..."
+
+
+def counted(value: object, otherwise: int | None) -> int | None:
+    """A count as it stands in a manifest, `otherwise` where nothing is said; None for what is no count.
+
+    >>> counted(4, 1), counted(None, 1), counted("{{n}}", 1), counted(-1, 1)
+    (4, 1, None, None)
+    """
+    if value is None:
+        return otherwise
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_PODS else None
+
+
+def product(*counts: int | None) -> int | None:
+    """These counts multiplied; None where one of them is not known.
+
+    >>> product(2, 3), product(0, None)
+    (6, None)
+    """
+    total = 1
+    for count in counts:
+        if count is None:
+            return None
+        total *= count
+    return total
+
+
+def pods_of_job(spec: object) -> int | None:
+    """How many pods a Job with this spec runs at a time; None where it does not say."""
+    parallelism, completions = counted(part(spec, "parallelism"), 1), counted(part(spec, "completions"), MOST_PODS)
+    return None if parallelism is None or completions is None else min(parallelism, completions)
+
+
+def from_template(template: object, where: str, *, group: str = "", pods: int | None = None) -> Iterator[Template]:
+    """The pods of the template that stands at `where`; none where it has no spec."""
+    if mapped(template, "spec"):
+        yield Template(mapped(template), f"{where}.spec", group, pods)
+
+
+def from_spec(
+    spec: object, where: str, *, group: str = "", pods: int | None = None, annotated: Mapping[str, Any] | None = None
+) -> Iterator[Template]:
+    """The pods of the bare spec that stands at `where`; none where it has no containers.
+
+    `annotated` is the map beside or above it that holds their `annotations`.
+    """
+    if listed(spec, "containers"):
+        yield Template({"metadata": annotated or {}, "spec": mapped(spec)}, where, group, pods)

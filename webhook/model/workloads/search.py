@@ -1,0 +1,149 @@
+"""Pod templates in objects of kinds that nobody has heard of: found by what they look like, and only where it is sure.
+
+A pod spec has a list `containers` of maps, each with the name of a container and something to run or to ask for, and
+reads as one. What merely speaks of containers (the patterns of policies, the schemas of kinds) has no such names. What
+is merged into the pods of others (patches, the containers of a Prometheus) is no whole pod, and nothing is said of it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from webhook.model.pod import pod_from_raw
+from webhook.model.shape import ShapeError
+from webhook.model.workloads.parts import named, part, short
+from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.template import Template
+
+MOST_PARTS = 1_000_000
+"""Most maps and lists of one object that are looked at."""
+DEEPEST = 64
+"""Levels below the object that are looked at."""
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_CONTAINER = {"image": str, "command": list, "args": list, "resources": dict}
+_PASSED_OVER = frozenset({"metadata", "status", "values", "valuesObject"})
+"""The last two are what charts are filled in with."""
+_MERGED = re.compile(r"(^p|P)atch|(^o|O)verride|(^o|O)verlay")
+"""Keys of what is laid over a template that stands elsewhere."""
+_FOREIGN_GROUPS = (
+    "admission.k8s.io",  # reviews show objects that others make
+    "admissionregistration.k8s.io",
+    "apiextensions.crossplane.io",  # compositions are filled in
+    "apiextensions.k8s.io",
+    "auto.gke.io",
+    "gatekeeper.sh",
+    "kyverno.io",  # its rules say how the containers of others have to look
+    "policy.open-cluster-management.io",
+)
+_FOREIGN_KINDS = frozenset({("apps", "ControllerRevision"), ("", "Pod"), ("", "ConfigMap"), ("", "Secret")})
+_SCHEMA = "CustomResourceDefinition"
+_USUAL = frozenset({"spec", "template", "podTemplate", "podTemplateSpec", "podSpec"})
+
+
+class _Spot(NamedTuple):
+    """A part of an object, what it is called in the part above, and that one."""
+
+    value: Any
+    key: str | int
+    above: "_Spot | None"
+    depth: int
+
+    @property
+    def name(self) -> str:
+        """What people call it: its key, or its name in a list."""
+        return short(self.key) if isinstance(self.key, str) else named(self.value) or str(self.key)
+
+    @property
+    def path(self) -> str:
+        """Where it stands in the object."""
+        words: list[str] = []
+        spot = self
+        while spot.above is not None:
+            words.append(f".{spot.name}" if isinstance(spot.key, str) else f"[{spot.name}]")
+            spot = spot.above
+        return "".join(reversed(words)).removeprefix(".")
+
+
+def search(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """The pod templates in an object, in the order in which they stand there."""
+    group, kind = str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind"))
+    if (group, kind) in _FOREIGN_KINDS or any(group == one or group.endswith(f".{one}") for one in _FOREIGN_GROUPS):
+        return
+    found = list(_found(raw))
+    names = [_group(spot) if len(found) > 1 else "" for spot in found]
+    times = Counter(names)
+    for spot, name in zip(found, names, strict=True):
+        template = Template(_pod_at(spot), spot.path, group=name if times[name] == 1 else "")
+        yield from (one for one in settled_template(template) if _reads_as_pod(one.pod))
+
+
+def _pod_at(spot: _Spot) -> Mapping[str, Any]:
+    """The pod of a spec, with the metadata beside it, unless that is the metadata of the object."""
+    above = spot.above
+    if spot.key == "spec" and above is not None and above.above is not None:
+        return {"metadata": part(above.value, "metadata"), "spec": spot.value}
+    return {"spec": spot.value}
+
+
+def _is_in_template(spot: _Spot) -> bool:
+    """Whether it is the spec in a template, and not that of an object, or one by itself."""
+    above = spot.above
+    return spot.key == "spec" and above is not None and above.above is not None and part(above.value, "kind") is None
+
+
+def _found(raw: Mapping[str, Any]) -> Iterator[_Spot]:
+    """The parts that look like the spec of a pod; what is inside of one makes no other pods."""
+    open_spots, looked_at = [_Spot(raw, "", None, 0)], 0
+    while open_spots and looked_at < MOST_PARTS:
+        spot = open_spots.pop()
+        looked_at += 1
+        if _is_pod_spec(spot):
+            yield spot
+        elif spot.depth < DEEPEST:
+            open_spots += [*_inside(spot)][::-1]
+
+
+def _inside(spot: _Spot) -> Iterator[_Spot]:
+    value, depth = spot.value, spot.depth + 1
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if item and isinstance(item, (dict, list)):
+                yield _Spot(item, index, spot, depth)
+    elif value.get("kind") != _SCHEMA:
+        for key, item in value.items():
+            if item and isinstance(item, (dict, list)) and key not in _PASSED_OVER and not _MERGED.search(key):
+                yield _Spot(item, key, spot, depth)
+
+
+def _is_pod_spec(spot: _Spot) -> bool:
+    containers = part(spot.value, "containers")
+    if not isinstance(containers, list) or not containers or not all(map(_is_container, containers)):
+        return False
+    return _is_in_template(spot) or all(isinstance(part(one, "image"), str) for one in containers)
+
+
+def _is_container(value: object) -> bool:
+    name = part(value, "name")
+    return (
+        isinstance(name, str)
+        and _LABEL.fullmatch(name) is not None
+        and any(isinstance(part(value, key), kind) for key, kind in _CONTAINER.items())
+    )
+
+
+def _reads_as_pod(pod: Mapping[str, Any]) -> bool:
+    try:
+        pod_from_raw(pod)
+    except ShapeError:
+        return False
+    return True
+
+
+def _group(spot: _Spot) -> str:
+    """What distinguishes these pods from the others of the object: the nearest name that is not usual for templates."""
+    above: _Spot | None = spot
+    while above is not None and above.key in _USUAL:
+        above = above.above
+    return above.name if above is not None else ""

@@ -1,0 +1,118 @@
+"""The kinds that are known to make pods."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.model.workloads import argo, builtin, groups, knative, kserve, kubeflow, nvidia, ray, spark
+from webhook.model.workloads.search import search
+from webhook.model.workloads.template import Template
+
+Reader = Callable[[Mapping[str, Any]], Iterator[Template]]
+"""What finds the templates of an object of one kind. Parts that are missing or of an unknown shape yield none; nothing
+is raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A kind that makes pods: its API group, `kind`, the name of its resource, and how its templates are found."""
+
+    group: str
+    kind: str
+    resource: str
+    read: Reader
+    is_namespaced: bool = True
+
+
+_KINDS = (
+    Workload("apps", "Deployment", "deployments", builtin.replicated),
+    Workload("apps", "StatefulSet", "statefulsets", builtin.replicated),
+    Workload("apps", "DaemonSet", "daemonsets", builtin.per_node),
+    Workload("apps", "ReplicaSet", "replicasets", builtin.replicated),
+    Workload("", "ReplicationController", "replicationcontrollers", builtin.replicated),
+    Workload("", "PodTemplate", "podtemplates", builtin.pod_template),
+    Workload("batch", "Job", "jobs", builtin.job),
+    Workload("batch", "CronJob", "cronjobs", builtin.cron_job),
+    Workload("kubeflow.org", "PyTorchJob", "pytorchjobs", kubeflow.replicas_at("pytorchReplicaSpecs")),
+    Workload("kubeflow.org", "TFJob", "tfjobs", kubeflow.replicas_at("tfReplicaSpecs")),
+    Workload("kubeflow.org", "MPIJob", "mpijobs", kubeflow.mpi_job),
+    Workload("kubeflow.org", "PaddleJob", "paddlejobs", kubeflow.replicas_at("paddleReplicaSpecs")),
+    Workload("kubeflow.org", "XGBoostJob", "xgboostjobs", kubeflow.replicas_at("xgbReplicaSpecs")),
+    Workload("kubeflow.org", "MXJob", "mxjobs", kubeflow.replicas_at("mxReplicaSpecs")),
+    Workload("kubeflow.org", "JAXJob", "jaxjobs", kubeflow.replicas_at("jaxReplicaSpecs")),
+    Workload("kubeflow.org", "Notebook", "notebooks", kubeflow.notebook),
+    Workload("trainer.kubeflow.org", "TrainJob", "trainjobs", kubeflow.train_job),
+    Workload("trainer.kubeflow.org", "TrainingRuntime", "trainingruntimes", kubeflow.training_runtime),
+    Workload(
+        "trainer.kubeflow.org",
+        "ClusterTrainingRuntime",
+        "clustertrainingruntimes",
+        kubeflow.training_runtime,
+        is_namespaced=False,
+    ),
+    Workload("ray.io", "RayCluster", "rayclusters", ray.ray_cluster),
+    Workload("ray.io", "RayJob", "rayjobs", ray.ray_job),
+    Workload("ray.io", "RayCronJob", "raycronjobs", ray.ray_cron_job),
+    Workload("ray.io", "RayService", "rayservices", ray.ray_service),
+    Workload("serving.kserve.io", "InferenceService", "inferenceservices", kserve.inference_service),
+    Workload("serving.kserve.io", "LLMInferenceService", "llminferenceservices", kserve.llm_inference_service),
+    Workload("serving.kserve.io", "LLMInferenceServiceConfig", "llminferenceserviceconfigs", kserve.llm_configuration),
+    Workload("serving.kserve.io", "ServingRuntime", "servingruntimes", kserve.serving_runtime),
+    Workload(
+        "serving.kserve.io",
+        "ClusterServingRuntime",
+        "clusterservingruntimes",
+        kserve.serving_runtime,
+        is_namespaced=False,
+    ),
+    Workload("jobset.x-k8s.io", "JobSet", "jobsets", groups.job_set),
+    Workload("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", groups.leader_worker_set),
+    Workload("disaggregatedset.x-k8s.io", "DisaggregatedSet", "disaggregatedsets", groups.disaggregated_set),
+    Workload("batch.volcano.sh", "Job", "jobs", groups.volcano_job),
+    Workload("batch.volcano.sh", "CronJob", "cronjobs", groups.volcano_cron_job),
+    Workload("flow.volcano.sh", "JobTemplate", "jobtemplates", groups.volcano_job),
+    Workload("argoproj.io", "Workflow", "workflows", argo.workflow),
+    Workload("argoproj.io", "WorkflowTemplate", "workflowtemplates", argo.workflow),
+    Workload("argoproj.io", "ClusterWorkflowTemplate", "clusterworkflowtemplates", argo.workflow, is_namespaced=False),
+    Workload("argoproj.io", "CronWorkflow", "cronworkflows", argo.cron_workflow),
+    Workload("argoproj.io", "Rollout", "rollouts", argo.rollout),
+    Workload("argoproj.io", "Experiment", "experiments", argo.experiment),
+    Workload("serving.knative.dev", "Service", "services", knative.service),
+    Workload("sparkoperator.k8s.io", "SparkApplication", "sparkapplications", spark.spark_application),
+    Workload(
+        "sparkoperator.k8s.io",
+        "ScheduledSparkApplication",
+        "scheduledsparkapplications",
+        spark.scheduled_spark_application,
+    ),
+    Workload("apps.nvidia.com", "NIMService", "nimservices", nvidia.nim_service),
+    Workload("apps.nvidia.com", "NIMPipeline", "nimpipelines", nvidia.nim_pipeline),
+    Workload("nvidia.com", "DynamoGraphDeployment", "dynamographdeployments", nvidia.dynamo_graph),
+    Workload("nvidia.com", "DynamoComponentDeployment", "dynamocomponentdeployments", nvidia.dynamo_component),
+    Workload("grove.io", "PodCliqueSet", "podcliquesets", groups.pod_clique_set),
+    Workload("grove.io", "PodClique", "podcliques", groups.pod_clique),
+    Workload("sagemaker.amazonaws.com", "HyperPodPyTorchJob", "hyperpodpytorchjobs", groups.hyper_pod_job),
+)
+
+WORKLOADS: Mapping[tuple[str, str], Workload] = {(one.group, one.kind): one for one in _KINDS}
+"""API group and kind -> what is known of it."""
+
+
+def workload_of(api_version: object, kind: object) -> Workload | None:
+    """What is known of a kind, in whatever version; None for kinds that are not in the table."""
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return None
+    return WORKLOADS.get((api_version.rpartition("/")[0], kind))
+
+
+def is_pod(api_version: object, kind: object) -> bool:
+    """Whether this is the kind of pods."""
+    return api_version == "v1" and kind == "Pod"
+
+
+def templates_of(raw: Mapping[str, Any]) -> tuple[Template, ...]:
+    """The sorts of pods that an object makes, by the table where its kind is in there, else by a careful search."""
+    if is_pod(raw.get("apiVersion"), raw.get("kind")):
+        return ()
+    known = workload_of(raw.get("apiVersion"), raw.get("kind"))
+    return tuple(known.read(raw) if known is not None else search(raw))
