@@ -184,7 +184,17 @@ def test_options_can_come_from_the_environment(here: Path) -> None:
     assert run("review", "good.yaml", env={"GPU_POLICY_REVIEW_POLICIES": "elsewhere"}).exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["review good.yaml", "policy check", "policy show team", "serve --cert c --key k"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "review good.yaml",
+        "audit good.yaml",
+        "audit good.yaml --against policies",
+        "policy check",
+        "policy show team",
+        "serve --cert c --key k",
+    ],
+)
 def test_a_bad_policy_is_told_with_file_line_and_key_and_status_2(here: Path, command: str) -> None:
     (here / "policies" / "_default.yaml").write_text(POLICY.replace("maxPerPod", "maxPerPot"))
     (here / "policies" / "team.yaml").write_text("7")
@@ -291,7 +301,7 @@ def test_serve_without_a_usable_source_of_facts_says_so_at_once(here: Path, args
     assert reason in result.stderr
 
 
-@pytest.mark.parametrize("command", ["", "review", "serve", "policy", "policy check", "certs"])
+@pytest.mark.parametrize("command", ["", "review", "serve", "policy", "policy check", "certs", "audit", "test"])
 def test_help_is_help(command: str) -> None:
     assert "Usage:" in run(*command.split(), "--help").stdout
 

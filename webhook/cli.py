@@ -3,6 +3,7 @@
 Imports stand inside the commands, so that each pays only for what it uses.
 """
 
+import os
 import sys
 import time
 from io import TextIOWrapper
@@ -10,17 +11,22 @@ from pathlib import Path
 
 import click
 
+from webhook.audit_command import audit
 from webhook.cuda_command import cuda
 from webhook.inputs import facts_of, fail, ledgers_of, load_policies
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
 from webhook.quota_command import quota
 from webhook.serving import serve
+from webhook.test_command import test
 
 
 @click.group(context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy")
 def main() -> None:
     """Kubernetes admission for GPU pods: completes the ones that can run, refuses and explains the ones that cannot."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started the process
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # for as long as the process
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é gets \xe9, not a traceback
 
@@ -28,6 +34,8 @@ def main() -> None:
 main.add_command(serve)
 main.add_command(cuda)
 main.add_command(quota)
+main.add_command(audit)
+main.add_command(test)
 
 
 @main.command()
@@ -154,13 +162,21 @@ def show(policies: Path, namespace: str) -> None:
 
 
 @policy.command()
-@click.option("--kind", type=click.Choice(["GPUPolicy", "GPUQuotaPots"]), default="GPUPolicy", show_default=True)
+@click.option(
+    "--kind", type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUPolicyTest"]), default="GPUPolicy", show_default=True
+)
 def schema(kind: str) -> None:
-    """Print the JSON Schema of policy files, or of _quotas.yaml (GPUQuotaPots), for editors."""
+    """Print the JSON Schema of policy files, of _quotas.yaml (GPUQuotaPots) or of tests of policies, for editors."""
+    from webhook.expectations.format import policy_test_schema_text
     from webhook.policy.pots import quotas_schema_text
     from webhook.policy.schema import policy_schema_text
 
-    click.echo(policy_schema_text() if kind == "GPUPolicy" else quotas_schema_text(), nl=False)
+    texts = {
+        "GPUPolicy": policy_schema_text,
+        "GPUQuotaPots": quotas_schema_text,
+        "GPUPolicyTest": policy_test_schema_text,
+    }
+    click.echo(texts[kind](), nl=False)
 
 
 @policy.command()

@@ -3,29 +3,25 @@
 import json
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.inputs import facts_of, fail, load_policies
-from webhook.options import INVENTORY, KUBECONFIG, OUTPUT, policy_of
+from webhook.inputs import facts_of, fail, load_policies, registries_of
+from webhook.options import INVENTORY, KUBECONFIG, OUTPUT, policy_of, registry_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from typing import BinaryIO
 
     from rich.console import Console
 
     from webhook.audit.fitting import Knowledge, Question
+    from webhook.audit.looking_up import Ask
     from webhook.audit.node_kinds import NodeKind
-    from webhook.model.image import ImageSight
     from webhook.model.node import NodePool
-
-    Ask = Callable[[Iterable[str]], Mapping[str, ImageSight]]
 
 
 @click.group()
@@ -54,9 +50,7 @@ def cuda() -> None:
 @INVENTORY
 @KUBECONFIG
 @policy_of
-@click.option("--resolve", is_flag=True, help="Ask the registries of the images now.")
-@click.option("--registries", type=click.Path(path_type=Path), help="The only ones to ask; by default the public ones.")
-@click.option("--registry-credentials", type=click.Path(path_type=Path), help="For these, as in Docker's config.json.")
+@registry_options
 @click.option(
     "--image-results", metavar="NAMESPACE/NAME", help="Share what they say with the replicas, in this ConfigMap."
 )
@@ -98,7 +92,7 @@ def check(
         fail("a --batch names the node and the environment of each image in its lines; leave out --driver and the like")
     if is_one_node and has_cluster and (inventory is not None or image_results is None):
         fail("--inventory and --kubeconfig say what the nodes are; leave out --batch, --driver and the like")
-    ask = _registries(resolve, registries, registry_credentials, image_results, kubeconfig)
+    ask = registries_of(resolve, registries, registry_credentials, image_results, kubeconfig)
     mapping, pools = _of_policy(policies, namespace)
     if batch is not None:
         sys.exit(_answer_batch(batch, mapping, ask))
@@ -231,19 +225,3 @@ def _kinds(inventory: Path | None, kubeconfig: Path | None, pools: tuple["NodePo
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     source.close()
     return node_kinds(facts.nodes.values(), pools)
-
-
-def _registries(
-    is_asked_for: bool, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
-) -> "Ask | None":
-    """What asks the registries about images, None without --resolve."""
-    if not is_asked_for:
-        if registries is not None or credentials is not None or results is not None:
-            fail("--registries, --registry-credentials and --image-results need --resolve")
-        return None
-    from webhook.installation.resolving import Resolver, UnusableError
-
-    try:
-        return Resolver(registries, credentials, results, kubeconfig)
-    except UnusableError as error:
-        fail(str(error))

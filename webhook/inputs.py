@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webhook.cluster.inventory import Inventory
     from webhook.cluster.source import FactsSource
     from webhook.cluster.static_pods import StaticPods
+    from webhook.installation.resolving import Resolver
     from webhook.ledger.ledgers import Ledgers
     from webhook.policy.policy_set import PolicySet
 
@@ -74,17 +75,17 @@ def load_inventory(path: Path) -> "FactsSource":
     """Facts from an inventory file, or what is wrong with it and exit status 2."""
     from webhook.cluster.source import StaticFacts
 
-    return StaticFacts(_inventory(path).snapshot)
+    return StaticFacts(inventory_of(path).snapshot)
 
 
 def inventory_pods(path: Path) -> "StaticPods":
     """The pods of an inventory file that count against quotas, or what is wrong with it and exit status 2."""
-    return _inventory(path).pods
+    return inventory_of(path).pods
 
 
 @lru_cache(maxsize=1)
-def _inventory(path: Path) -> "Inventory":
-    """What a command reads of a file in several places, read once."""
+def inventory_of(path: Path) -> "Inventory":
+    """An inventory file, read once however often it is asked for, or what is wrong with it and exit status 2."""
     from webhook.cluster import inventory
 
     try:
@@ -137,6 +138,22 @@ def check_registries(registries: Path, credentials: Path | None) -> None:
         AllowList.load(registries)
         Credentials(credentials)
     except (AllowListError, CredentialsError) as error:
+        fail(str(error))
+
+
+def registries_of(
+    is_asked_for: bool, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
+) -> "Resolver | None":
+    """What asks the registries about images, None without --resolve."""
+    if not is_asked_for:
+        if registries is not None or credentials is not None or results is not None:
+            fail("no registry is asked without --resolve; add it, or leave out --registries and what belongs to it")
+        return None
+    from webhook.installation.resolving import Resolver, UnusableError
+
+    try:
+        return Resolver(registries, credentials, results, kubeconfig)
+    except UnusableError as error:
         fail(str(error))
 
 

@@ -35,3 +35,15 @@ def policy_of(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Directory of policy files: node pools, and what cudaDriver knows of images, count too.",
     )
     return policies(namespace(command))
+
+
+def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options `--resolve`, `--registries` and `--registry-credentials`, for commands that may ask registries."""
+    resolve = click.option("--resolve", is_flag=True, help="Ask the registries of the images now.")
+    registries = click.option(
+        "--registries", type=click.Path(path_type=Path), help="The only ones to ask; by default the public ones."
+    )
+    credentials = click.option(
+        "--registry-credentials", type=click.Path(path_type=Path), help="For these, as in Docker's config.json."
+    )
+    return resolve(registries(credentials(command)))

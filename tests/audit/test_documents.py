@@ -114,7 +114,15 @@ items:
 
 @pytest.mark.parametrize(
     ("kind", "api_version", "item_kind"),
-    [("PodList", "v1", "Pod"), ("DeploymentList", "apps/v1", "Deployment"), ("CronJobList", "batch/v1", "CronJob")],
+    [
+        ("PodList", "v1", "Pod"),
+        ("DeploymentList", "apps/v1", "Deployment"),
+        ("CronJobList", "batch/v1", "CronJob"),
+        ("PyTorchJobList", "kubeflow.org/v1", "PyTorchJob"),
+        ("RayClusterList", "ray.io/v1alpha1", "RayCluster"),
+        ("ThingList", "example.com/v1", "Thing"),
+        ("ServiceList", "v1", "Service"),
+    ],
 )
 def test_the_items_of_a_typed_list_need_not_repeat_their_kind(kind: str, api_version: str, item_kind: str) -> None:
     (document,) = read(f"apiVersion: {api_version}\nkind: {kind}\nitems: [{{metadata: {{name: a}}}}]")
@@ -128,8 +136,29 @@ def test_an_empty_list_is_no_error(items: str) -> None:
     assert not [each for each in found if isinstance(each, DocumentError)]
 
 
-def test_a_kind_of_somebody_else_that_ends_in_list_is_left_alone() -> None:
-    (document,) = read("apiVersion: example.com/v1\nkind: AllowList\nitems: [a, b]")
+@pytest.mark.parametrize(
+    "items", ["[a, b]", "[]", "null", "[{name: a}]", "[{metadata: null}]", "[{metadata: {name: a}}, b]"]
+)
+def test_a_kind_of_somebody_else_that_ends_in_list_is_left_alone(items: str) -> None:
+    (document,) = read(f"apiVersion: example.com/v1\nkind: AllowList\nitems: {items}")
+    assert isinstance(document, Document)
+    assert document.kind == "AllowList"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("v1", "Service"),
+        ("serving.knative.dev/v1", "Service"),
+        ("batch.volcano.sh/v1alpha1", "Job"),
+        ("example.com/v1", "deployment"),
+        ("kubeflow.org/v1", "PytorchJob"),
+        ("v1", "Notebook"),
+        ("example.com/v1", "Thing"),
+    ],
+)
+def test_kinds_of_others_are_documents_whatever_they_are_called(api_version: str, kind: str) -> None:
+    (document,) = read(f"apiVersion: {api_version}\nkind: {kind}\nspec: null")
     assert isinstance(document, Document)
 
 
@@ -149,8 +178,39 @@ def test_a_directory_is_read_recursively_by_name_without_what_is_no_manifest(tmp
         ".git/d.yaml": POD % "git",
     }.items():
         (tmp_path / file).write_text(text)
-    (tmp_path / "gone.yaml").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "dir.yaml").mkdir()
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "sub" / "again").symlink_to(tmp_path)
     assert seen(read_paths(tmp_path)) == ["1@1 a", "1@1 b", "1@1 c"]
+
+
+def test_a_link_that_leads_nowhere_or_to_itself_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("nowhere")
+    (tmp_path / "b.yaml").symlink_to("b.yaml")
+    (tmp_path / "c.yaml").write_text(POD % "c")
+    assert seen(read_paths(tmp_path)) == [
+        f"0 {tmp_path}/a.yaml: cannot be read: No such file or directory",
+        f"0 {tmp_path}/b.yaml: cannot be read: Too many levels of symbolic links",
+        "1@1 c",
+    ]
+
+
+def test_a_directory_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
+    """One with a path that is too long, since root may read all others."""
+    (tmp_path / "a.yaml").write_text(POD % "a")
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=place)
+        place, above = os.open("d" * 250, os.O_RDONLY, dir_fd=place), place
+        os.close(above)
+    os.close(place)
+    first, error = seen(read_paths(tmp_path))
+    assert (first, error.rpartition(": ")[2]) == ("1@1 a", "File name too long")
+
+
+def test_a_path_that_nobody_can_look_at_is_an_error() -> None:
+    path = "d" * 5000
+    assert seen(read_paths(Path(path))) == [f"0 {path}: cannot be read: File name too long"]
 
 
 def test_half_an_object_in_a_directory_is_not_passed_over(tmp_path: Path) -> None:
@@ -168,16 +228,51 @@ def test_a_hidden_file_or_directory_that_is_named_is_read(tmp_path: Path) -> Non
 def test_a_broken_file_in_a_directory_spoils_no_other(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: [")
     (tmp_path / "b.yaml").write_bytes(b"a: 1\nb: \xff\n")
-    (tmp_path / "c.yaml").write_text("")
     (tmp_path / "d.yaml").write_text(POD % "d")
     found = read_paths(tmp_path)
-    assert [(Path(each.source).name, each.line) for each in found] == [
-        ("a.yaml", 1),
-        ("b.yaml", 2),
-        ("c.yaml", 1),
-        ("d.yaml", 1),
-    ]
-    assert [type(each) for each in found] == [DocumentError] * 3 + [Document]
+    assert [(Path(each.source).name, each.line) for each in found] == [("a.yaml", 1), ("b.yaml", 2), ("d.yaml", 1)]
+    assert [type(each) for each in found] == [DocumentError] * 2 + [Document]
+
+
+def test_a_file_with_nothing_but_comments_in_a_directory_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("# kind: Pod\n---\n")
+    assert [str(each) for each in read_paths(tmp_path)] == [f"{tmp_path}: no Kubernetes object in this directory"]
+    (tmp_path / "b.yaml").write_text(POD % "b")
+    assert seen(read_paths(tmp_path)) == ["1@1 b"]
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+BAD = {
+    "alias-bomb.yaml": (BOMB, 7),
+    "conflict.yaml": (f"{POD % 'a'}<<<<<<< HEAD\n", 4),
+    "deep.json": (f'{{"apiVersion": "v1", "kind": "Pod", "spec": {"[" * 10_000}{"]" * 10_000}}}', 1),
+    "deep.yaml": (f"{POD % 'a'}spec: {'[' * 10_000}{']' * 10_000}\n", 4),
+    "duplicate.json": ('{"apiVersion": "v1",\n"kind": "Pod",\n"kind": "Pod"}', 3),
+    "duplicate.yaml": (f"{POD % 'a'}kind: Pod\n", 4),
+    "itself.yaml": (f"{POD % 'a'}spec: &a\n  b: *a\n", 5),
+    "template.yaml": (f"{POD % 'a'}spec:\n  replicas: {{{{ .Values.n }}}}\n", 5),
+    "wrong.yaml": ("apiVersion: v1\nkind: Deployment\n", 1),
+}
+
+
+def test_every_bad_file_is_an_entry_with_its_line_and_the_others_are_read(tmp_path: Path) -> None:
+    """One broken document in each of many files, and a sound one before, behind and between them."""
+    for number, (name, (text, _)) in enumerate(BAD.items()):
+        (tmp_path / name).write_text(text)
+        (tmp_path / f"{name}.sound.yaml").write_text(POD % f"sound-{number}")
+    found = read_paths(tmp_path)
+    errors = {Path(each.source).name: each.line for each in found if isinstance(each, DocumentError)}
+    assert errors == {name: line for name, (_, line) in BAD.items()}
+    assert len(found) == 2 * len(BAD)
+
+
+@pytest.mark.parametrize("broken", ["spec: {{ .Values.spec }}\n", "spec: [\n", "kind: Pod\n", "a: *b\n"])
+def test_a_broken_document_spoils_no_other_of_its_file(broken: str) -> None:
+    found = read(f"{POD % 'a'}---\n{POD % 'b'}{broken}---\n{POD % 'c'}")
+    assert [(each.number, type(each)) for each in found] == [(1, Document), (2, DocumentError), (3, Document)]
+    assert found[1].line in (8, 9)
 
 
 def test_a_directory_without_manifests_is_an_error(tmp_path: Path) -> None:

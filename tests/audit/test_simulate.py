@@ -23,12 +23,11 @@ from tests.reviews import (
     requests_only,
     workload,
 )
-from tests.strategies import broken_pods, checked, pods
+from tests.strategies import checked, pods
 from webhook.admission import phases
 from webhook.audit.documents import Document, DocumentError, read_text
 from webhook.audit.simulate import Item, ReviewList, review
 from webhook.ledger.store import SeenPod
-from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
@@ -44,6 +43,12 @@ def only(obj: Any, **kwargs: Any) -> Item:
     return item
 
 
+def policy_of(item: Item) -> str:
+    """The name of the policy that an item was judged by."""
+    assert item.policy is not None
+    return item.policy.name
+
+
 def test_a_pod_goes_through_both_phases() -> None:
     item = only(pod(5))
     assert item.patch
@@ -53,7 +58,7 @@ def test_a_pod_goes_through_both_phases() -> None:
 
 def test_a_pod_that_is_completed_lacks_nothing() -> None:
     item = only(pod(2))
-    assert (item.is_allowed, item.findings, item.policy) == (True, (), "_default")
+    assert (item.is_allowed, item.findings, policy_of(item)) == (True, (), "_default")
     assert item.result["spec"]["runtimeClassName"] == "nvidia"
 
 
@@ -84,7 +89,7 @@ def test_an_object_that_no_rule_concerns_is_allowed_without_a_policy() -> None:
     item = only({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}})
     assert (item.is_allowed, item.policy, item.patch, item.namespace, item.title) == (
         True,
-        "",
+        None,
         (),
         "b",
         "ConfigMap b/a",
@@ -105,7 +110,7 @@ def test_an_object_that_no_rule_concerns_is_allowed_without_a_policy() -> None:
 def test_an_object_without_namespace_is_taken_to_be_in_the_one_given(metadata: Any, namespace: str, name: str) -> None:
     using = PolicySet.of(policy({}), {namespace: policy({}, name="found")})
     item = only({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}, using=using, namespace="given")
-    assert (item.namespace, item.name, item.policy) == (namespace, name, "found")
+    assert (item.namespace, item.name, policy_of(item)) == (namespace, name, "found")
 
 
 @pytest.mark.parametrize("metadata", [[], "a", 7])
@@ -157,19 +162,6 @@ def test_review_and_webhook_agree_about_every_pod(raw: dict[str, Any]) -> None:
         allowed = judged.answer.is_allowed
     assert (item.is_allowed, list(item.patch)) == (allowed, list(mutated.answer.patch))
     assert set(item.warnings) == set(warnings)
-
-
-@given(broken_pods())
-@checked
-def test_a_broken_pod_is_reviewed_or_an_error_as_the_webhook_would_say(raw: Any) -> None:
-    if not isinstance(raw, dict) or (raw.get("apiVersion"), raw.get("kind")) != ("v1", "Pod"):
-        return
-    try:
-        phases.mutate(request(raw), ENFORCED, FACTS)
-        expected = []
-    except ShapeError as error:
-        expected = [str(error)]
-    assert [error.message for error in reviewed(raw).errors] == expected
 
 
 SHAPES = """\
@@ -231,7 +223,7 @@ def test_shapes_of_real_manifests_are_reviewed(resources: str, rest: str, spec: 
 )
 def test_unknown_shapes_are_left_alone(text: str) -> None:
     result = review(list(read_text(text, "f")), "default", against(ENFORCED))
-    assert ([item.policy for item in result.items], result.errors, result.exit_status) == ([""], (), 0)
+    assert ([item.policy for item in result.items], result.errors, result.exit_status) == ([None], (), 0)
 
 
 def test_operator_pods_that_see_every_gpu_on_purpose_stay_untouched_where_their_policy_says_so() -> None:
@@ -306,7 +298,10 @@ def test_a_workload_whose_replicas_do_not_fit_is_allowed_and_warned_of(kind: str
     item = only(raw, using=limited())
     (warning,) = item.warnings
     assert item.is_allowed
-    assert warning.startswith(f"gpuQuota: spec: its 3 pods ask for 6 GPUs together; GPU quota '{NAMESPACE}' allows 4")
+    assert warning.startswith(
+        f"gpuQuota: pod template (3 pods, 6 GPUs): spec.template.spec: its 3 pods ask for 6 GPUs together; GPU quota "
+        f"'{NAMESPACE}' allows 4"
+    )
     raw["spec"]["replicas"] = 2
     assert only(raw, using=limited()).findings == ()
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import yaml
 
-from webhook.audit.simulate import Item, ReviewList
+from webhook.audit.simulate import Item, ReviewList, injected
+from webhook.outcome import printable
 
 
 def render(reviewed: ReviewList) -> Iterator[str]:
@@ -21,12 +22,16 @@ def _item(item: Item) -> Iterator[str]:
     for finding in item.findings:
         word = "refused" if finding.refuses else "warning" if finding.warns else "audit"
         yield f"# {name}: {word}: {finding}"
-    if item.is_allowed and item.patch:
+    for pods in item.pods:
+        for injection in injected(pods):
+            edits = ", ".join(map(str, injection.edits))
+            yield printable(f"# {name}: {pods.template.path}: its pods get {edits}")
+    if item.is_allowed and item.patch and item.policy is not None:
         yield from difflib.unified_diff(
             _lines(item.document.object),
             _lines(item.result),
             f"{item.document.source} {name}",
-            f"{item.document.source} {name} (completed by {item.policy})",
+            f"{item.document.source} {name} (completed by {item.policy.name})",
             lineterm="",
         )
 

@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.simulate import Item, ReviewList
+from webhook.audit.simulate import Item, ReviewList, injected
+from webhook.engine import Foreseen
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 
@@ -30,15 +31,29 @@ def _item(item: Item) -> dict[str, Any]:
             "namespace": item.namespace,
             "name": item.name,
         },
-        "policy": item.policy,
+        "policy": item.policy.name if item.policy is not None else "",
         "allowed": item.is_allowed,
         "violations": [
             {"rule": f.rule, "mode": f.mode, "field": f.field, "message": f"{f.message}. {f.remedy}."}
             for f in item.violations
         ],
+        "templates": [_template(pods) for pods in item.pods],
         "warnings": list(item.warnings),
         "patch": list(item.patch),
         "result": item.result,
+    }
+
+
+def _template(pods: Foreseen) -> dict[str, Any]:
+    """What would become of the pods of one template; `pods` is how many run at a time, null where it does not say."""
+    template = pods.template
+    return {
+        "path": template.path,
+        "group": template.group,
+        "pods": template.pods,
+        "gpus": pods.gpus,
+        "allowed": not pods.is_refused,
+        "injected": [{"rule": one.rule, "edits": list(map(str, one.edits))} for one in injected(pods)],
     }
 
 

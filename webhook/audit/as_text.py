@@ -4,8 +4,8 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from webhook.audit.simulate import Item, ReviewList
-from webhook.outcome import Finding
+from webhook.audit.simulate import Item, ReviewList, injected
+from webhook.outcome import Finding, printable
 from webhook.rules.rule import Mode
 
 
@@ -31,13 +31,17 @@ def _item(item: Item, console: Console) -> None:
     line.append(item.title, style="bold")
     line.append(f"  {item.document.source}", style="dim")
     if item.policy:
-        line.append(f"  policy {item.policy}", style="dim")
+        line.append(f"  policy {item.policy.name}", style="dim")
     console.print(line, soft_wrap=True)
     for finding in item.findings:
         _finding(finding, console)
     for operation in item.patch if item.is_allowed else ():
         value = orjson.dumps(operation["value"]).decode()
         console.print(Text(f"    + {operation['path']} {value}", style="green"), soft_wrap=True)
+    for pods in item.pods:
+        for injection in injected(pods):
+            edits = ", ".join(map(str, injection.edits))
+            console.print(Text(printable(f"    + {pods.template.path}: {edits}"), style="green"), soft_wrap=True)
 
 
 def _finding(finding: Finding, console: Console) -> None:

@@ -4,14 +4,15 @@ Files are read as kubectl reads them (YAML or JSON, several documents, `kind: Li
 silently drop something: duplicate keys and Pods of the wrong apiVersion are errors.
 """
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from webhook.audit.loading import UnreadableError, load
-from webhook.model.workload import TEMPLATES, template_path
+from webhook.model.workloads import WORKLOADS, is_pod, workload_of
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -21,7 +22,10 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*")
 
 @dataclass(frozen=True, slots=True)
 class DocumentError:
-    """A document that cannot be reviewed. `number` counts documents from 1; `line` counts from 1, None if unknown."""
+    """A document that cannot be reviewed. `number` counts documents from 1; `line` counts from 1, None if unknown.
+
+    `source` is empty for what was read from a cluster; the message then says what it is about.
+    """
 
     source: str
     number: int
@@ -29,7 +33,8 @@ class DocumentError:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.source}{f':{self.line}' if self.line else ''}: {self.message}"
+        place = f"{self.source}{f':{self.line}' if self.line else ''}: " if self.source else ""
+        return f"{place}{self.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +66,49 @@ def read_all(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Document | Docum
     for path in paths:
         if path == "-":
             yield from _read_bytes(stdin.read(), "-")
-        elif Path(path).is_dir():
+        elif os.path.isdir(path):  # Path.is_dir raises for what it may not look at
             yield from _read_directory(Path(path))
         else:
             yield from _read_file(Path(path))
 
 
 def _read_directory(directory: Path) -> Iterator[Document | DocumentError]:
-    """The manifests below a directory; YAML that is no Kubernetes object (values, CI files) is passed over."""
+    """The manifests below a directory; what is no Kubernetes object (values, CI files, comments) is passed over."""
     found = "no .yaml, .yml or .json file"
-    for file in sorted(p for p in directory.rglob("*") if p.suffix in SUFFIXES and p.is_file()):
-        if any(part.startswith(".") for part in file.relative_to(directory).parts):
-            continue
+    faults: list[OSError] = []
+    for file in sorted(_files(directory, faults.append)):
         found = found and _NO_OBJECT
         for document in _read_file(file):
-            if not isinstance(document, DocumentError) or not document.message.startswith(_NO_OBJECT):
+            if not isinstance(document, DocumentError) or not document.message.startswith(_PASSED_OVER):
                 found = ""
                 yield document
+    yield from (_unreadable(str(fault.filename), fault) for fault in faults)
     if found:
         yield DocumentError(str(directory), 0, None, f"{found} in this directory")
+
+
+def _files(directory: Path, fails: Callable[[OSError], None]) -> Iterator[Path]:
+    """What may be a manifest below a directory, links that lead nowhere included; nothing that is hidden. Links to
+    directories are not followed: most lead to what is read anyway, and some in a circle.
+    """
+    for place, directories, files in os.walk(directory, onerror=fails):
+        directories[:] = (name for name in directories if not name.startswith("."))
+        for file in (Path(place, name) for name in files if not name.startswith(".")):
+            if file.suffix in SUFFIXES and (os.path.isfile(file) or not os.path.exists(file)):  # those of Path raise
+                yield file
 
 
 def _read_file(file: Path) -> Iterator[Document | DocumentError]:
     try:
         content = file.read_bytes()
     except OSError as error:
-        yield DocumentError(str(file), 0, None, f"cannot be read: {error.strerror}")
+        yield _unreadable(str(file), error)
     else:
         yield from _read_bytes(content, str(file))
+
+
+def _unreadable(source: str, error: OSError) -> DocumentError:
+    return DocumentError(source, 0, None, f"cannot be read: {error.strerror}")
 
 
 def _read_bytes(content: bytes, source: str) -> Iterator[Document | DocumentError]:
@@ -112,7 +132,7 @@ def read_text(text: str, source: str) -> Iterator[Document | DocumentError]:
         end = blank.end() if blank else 0
         yield from _read_document(chunk[end:], source, number, line + chunk.count("\n", 0, end))
     if number == 0:
-        yield DocumentError(source, 0, 1, "holds no document")
+        yield DocumentError(source, 0, 1, _NO_DOCUMENT)
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
@@ -131,6 +151,9 @@ def _has_content(chunk: str) -> bool:
 
 
 _NO_OBJECT = "no Kubernetes object"
+_NO_DOCUMENT = "holds no document"
+_PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT)
+"""What is wrong with files that a directory may hold beside manifests: values, settings of CI, nothing but comments."""
 _HALF_AN_OBJECT = "half a Kubernetes object"
 
 
@@ -151,9 +174,9 @@ def _objects(document: Document) -> Iterator[Document | DocumentError]:
     """The object itself, or the items of a List; those of a PodList need not say that they are Pods."""
     items = document.object.get("items")
     kind = document.kind.removesuffix("List")
-    holds_pods = kind != document.kind and template_path(document.api_version, kind) is not None
-    if isinstance(items, list) and (holds_pods or document.kind == "List"):
-        head = {"apiVersion": document.api_version, "kind": kind} if holds_pods else {}
+    is_typed = kind != document.kind and (_is_known(document.api_version, kind) or _are_objects(items))
+    if isinstance(items, list) and (is_typed or document.kind == "List"):
+        head = {"apiVersion": document.api_version, "kind": kind} if is_typed and kind else {}
         for index, item in enumerate(items):
             whole = {**head, **item} if isinstance(item, dict) else item
             if _is_object(whole):
@@ -164,22 +187,40 @@ def _objects(document: Document) -> Iterator[Document | DocumentError]:
         yield _mistaken(document) or document
 
 
+def _are_objects(items: object) -> bool:
+    """Whether these are objects of some kind, all of which have a name."""
+    return isinstance(items, list) and bool(items) and all(map(_has_name, items))
+
+
+def _has_name(item: object) -> bool:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(metadata, dict) and bool(metadata.get("name") or metadata.get("generateName"))
+
+
+_BUILT_IN = (("", "Pod"), *(group_and_kind for group_and_kind in WORKLOADS if "." not in group_and_kind[0]))
+"""API groups and kinds that Kubernetes itself knows."""
+
+
 def _mistaken(document: Document) -> DocumentError | None:
     """The error of an object that is meant to be a Pod or a built-in workload and is none as it is written.
 
-    Groups with a dot belong to others, who may have a Job or a Deployment of their own.
+    Groups with a dot belong to others, who may have a Job or a Deployment of their own, and have kinds in any spelling.
     """
     group = document.api_version.rpartition("/")[0]
-    for expected_group, kind in (("", "Pod"), *TEMPLATES):
+    for expected_group, kind in _BUILT_IN:
         if document.kind.lower() != kind.lower() or "." in group:
             continue
         if document.kind != kind:
             return document.error(f"kind: found {document.kind!r}, but it is spelled {kind!r}")
-        if template_path(document.api_version, kind) is None or document.api_version != document.api_version.lower():
+        if not _is_known(document.api_version, kind) or document.api_version != document.api_version.lower():
             version = f"{expected_group}/v1" if expected_group else "v1"
             article = "an" if kind[0] in "AEIOU" else "a"
             return document.error(f"apiVersion: found {document.api_version!r}, but {article} {kind}'s is {version!r}")
     return None
+
+
+def _is_known(api_version: str, kind: str) -> bool:
+    return is_pod(api_version, kind) or workload_of(api_version, kind) is not None
 
 
 def _is_half_an_object(value: Mapping[str, Any]) -> bool:

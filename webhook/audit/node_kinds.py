@@ -28,8 +28,7 @@ class NodeKind:
     @property
     def newest_cuda(self) -> Version | None:
         """The newest CUDA that the driver runs, by its own word or else by its branch."""
-        offer = self.offer
-        return offer.cuda or (reported_by(offer.driver) if offer.driver is not None else None)
+        return newest_cuda(self.offer)
 
     def to_json(self) -> dict[str, object]:
         """The kind as programs get it; what is not known is null."""
@@ -50,6 +49,11 @@ class NodeKind:
         nodes = f"{self.count} {'node' if self.count == 1 else 'nodes'}" if self.count else "a pool"
         product = self.offer.product or "GPUs of an unknown kind"
         return f"{nodes} with {product}, driver {_spelled(self.offer.driver) or 'unknown'}"
+
+
+def newest_cuda(offer: Offer) -> Version | None:
+    """The newest CUDA that nodes with this offer run, by the driver's own word or else by its branch."""
+    return offer.cuda or (reported_by(offer.driver) if offer.driver is not None else None)
 
 
 def node_kinds(nodes: Iterable[Node], pools: tuple[NodePool, ...] = ()) -> list[NodeKind]:

@@ -3,14 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from webhook.engine.standings import Place, Standing, Status, statuses
 from webhook.ledger.store import SeenPod
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.quotas import BoundQuota
 from webhook.quota.amounts import used
 from webhook.quota.demand import demand_of
 from webhook.quota.quota import Demand, Quota, Scope
+from webhook.quota.wording import number
+
+_LONGEST_NUMBER = 40
+_WRITTEN_WITH = frozenset("0123456789./- ")
+"""Characters of an exact number; with an exponent, a short text would be a number of a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,24 @@ class Part:
     name: str
     hard: str
     used: str
+
+    @property
+    def share(self) -> Fraction | None:
+        """How much of it is used: 1 is all, more is too much. None where the texts are no numbers."""
+        used, hard = exact(self.used), exact(self.hard)
+        if used is None or hard is None:
+            return None
+        return used / hard if hard else Fraction(1)
+
+    @property
+    def rest(self) -> str:
+        """What people ask first: `2 free`, `full` or `1/2 over`; empty where the texts are no numbers."""
+        used, hard = exact(self.used), exact(self.hard)
+        if used is None or hard is None:
+            return ""
+        if used == hard:
+            return "full"
+        return f"{number(hard - used)} free" if used < hard else f"{number(used - hard)} over"
 
     def to_json(self) -> dict[str, str]:
         """The same as an object has it."""
@@ -58,20 +83,39 @@ class Reported:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """A quota as policies set it, and how it stands."""
+
+    bound: BoundQuota
+    standing: Standing
+
+
 def counted(policies: PolicySet, pods: Iterable[SeenPod], namespace: str | None) -> list[Reported]:
     """The quotas of one namespace, or of all that policies or pods name, with what these pods use of them."""
+    return told(in_use(policies, pods, [] if namespace is None else [namespace]), namespace)
+
+
+def in_use(policies: PolicySet, pods: Iterable[SeenPod], namespaces: Iterable[str] = ()) -> list[InUse]:
+    """What these pods use of the quotas of all namespaces that they, or policies, or `namespaces` name."""
     by_namespace: dict[str, list[SeenPod]] = {}
     for pod in pods:
         by_namespace.setdefault(pod.namespace, []).append(pod)
-    names = {*by_namespace, *policies.names, *([] if namespace is None else [namespace])}
+    names = {*by_namespace, *policies.names, *namespaces}
     bound = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
     bound |= {one.quota.key: one for one in policies.pots}
-    standings = (
-        Standing(one.quota, one.mode, used(_counts(one.quota, by_namespace), one.quota), names)
+    return [
+        InUse(one, Standing(one.quota, one.mode, used(_counts(one.quota, by_namespace), one.quota), names))
         for one in bound.values()
-    )
+    ]
+
+
+def told(found: Iterable[InUse], namespace: str | None = None) -> list[Reported]:
+    """The same as one namespace sees it, or all of it."""
     return reported(
-        (place, status or {}) for place, status in statuses(standings).items() if namespace in {None, place[0]}
+        (place, status or {})
+        for place, status in statuses(one.standing for one in found).items()
+        if namespace in {None, place[0]}
     )
 
 
@@ -121,3 +165,13 @@ def _parts(raws: object) -> tuple[Part, ...]:
 
 def _part(raw: Mapping[str, Any]) -> Part:
     return Part(*(str(raw.get(key, "")) for key in ("name", "hard", "used")))
+
+
+def exact(text: str) -> Fraction | None:
+    """The number that `2 3/7` stands for; None for what is none."""
+    if not text or len(text) > _LONGEST_NUMBER or not _WRITTEN_WITH.issuperset(text):
+        return None
+    try:
+        return sum(map(Fraction, text.split()), start=Fraction(0))
+    except (ValueError, ZeroDivisionError):
+        return None

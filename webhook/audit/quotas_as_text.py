@@ -10,13 +10,11 @@ from rich.text import Text
 from webhook.audit.quotas import Part, Reported
 from webhook.outcome import printable
 from webhook.quota.quota import Scope
-from webhook.quota.wording import number
 
 _COLUMNS = 80
 _WIDEST_BAR = 24
 _NARROWEST_BAR = 6
 _ALL = "GPUs"
-_LONGEST_NUMBER = 40
 
 
 def render(quotas: Sequence[Reported], console: Console, *, names_namespaces: bool) -> None:
@@ -24,7 +22,7 @@ def render(quotas: Sequence[Reported], console: Console, *, names_namespaces: bo
     parts = [part for quota in quotas for part in quota.parts]
     names = max((len(_name(part)) for part in parts), default=0)
     amounts = max((len(_amount(part)) for part in parts), default=0)
-    rests = max((len(_rest(part)) for part in parts), default=0)
+    rests = max((len(part.rest) for part in parts), default=0)
     bar = max(_NARROWEST_BAR, min(_WIDEST_BAR, _COLUMNS - names - amounts - rests - len("    []  ") - len("  ")))
     for quota in quotas:
         console.print(_title(quota), soft_wrap=True)
@@ -32,7 +30,7 @@ def render(quotas: Sequence[Reported], console: Console, *, names_namespaces: bo
             console.print(Text(f"  in {printable(_listed(quota.namespaces))}", style="dim"), soft_wrap=True)
         for part in quota.parts:
             line = Text(f"  {_name(part):<{names}}  {_amount(part):>{amounts}}  ")
-            line.append(f"[{_bar(part, bar)}]", style=_style(part)).append(f"  {_rest(part)}")
+            line.append(f"[{_bar(part, bar)}]", style=_style(part)).append(f"  {part.rest}")
             line.rstrip()
             console.print(line, soft_wrap=True)
 
@@ -62,7 +60,7 @@ def _amount(part: Part) -> str:
 
 def _bar(part: Part, width: int) -> str:
     """How full it is; only a full one looks full, and only an unused one empty."""
-    share = _share(part)
+    share = part.share
     if share is None:
         return "?" * width
     filled = width if share >= 1 else max(floor(share * width), 1 if share else 0)
@@ -70,33 +68,7 @@ def _bar(part: Part, width: int) -> str:
 
 
 def _style(part: Part) -> str:
-    share = _share(part)
+    share = part.share
     if share is None:
         return "dim"
     return "red" if share >= 1 else "yellow" if share >= Fraction(9, 10) else "green"
-
-
-def _share(part: Part) -> Fraction | None:
-    used, hard = _exact(part.used), _exact(part.hard)
-    if used is None or hard is None:
-        return None
-    return used / hard if hard else Fraction(1)
-
-
-def _rest(part: Part) -> str:
-    used, hard = _exact(part.used), _exact(part.hard)
-    if used is None or hard is None:
-        return ""
-    if used == hard:
-        return "full"
-    return f"{number(hard - used)} free" if used < hard else f"{number(used - hard)} over"
-
-
-def _exact(text: str) -> Fraction | None:
-    """The number that `2 3/7` stands for; None for what is none."""
-    if not text or len(text) > _LONGEST_NUMBER:
-        return None
-    try:
-        return sum(map(Fraction, text.split()), start=Fraction(0))
-    except (ValueError, ZeroDivisionError):
-        return None

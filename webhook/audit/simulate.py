@@ -3,19 +3,17 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError
-from webhook.engine import quotas
+from webhook.engine import Foreseen, quotas
 from webhook.ledger.book import uid_bytes
 from webhook.ledger.ledgers import Ledgers
-from webhook.model.shape import ShapeError
-from webhook.model.workload import template_path
-from webhook.outcome import Finding, Kind, printable
-from webhook.policy.policy_set import PolicySet
+from webhook.model.workloads import controller_of, is_pod, workload_of
+from webhook.outcome import Finding, Injection, Kind, Outcome, printable
+from webhook.policy.policy_set import Policy, PolicySet
 from webhook.rules.rule import Facts
 
 _LEDGER_SECONDS = 30.0
@@ -24,15 +22,28 @@ _LEDGER_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One reviewed object. `policy` is empty for kinds that no rule concerns; `result` is the object after `patch`."""
+    """One reviewed object. `policy` is None for one that makes no pods, and for one that the webhook passes over.
+
+    `outcome` is what becomes of a pod; `pods` is what would become of those that another object makes.
+    """
 
     document: Document
     namespace: str
     name: str
-    policy: str
-    findings: tuple[Finding, ...]
-    patch: tuple[Mapping[str, Any], ...]
-    result: Mapping[str, Any]
+    policy: Policy | None
+    findings: tuple[Finding, ...] = ()
+    outcome: Outcome | None = None
+    pods: tuple[Foreseen, ...] = ()
+
+    @property
+    def patch(self) -> tuple[Mapping[str, Any], ...]:
+        """What completes the object; empty for all but pods."""
+        return self.outcome.patch if self.outcome is not None else ()
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """The object after `patch`."""
+        return self.outcome.object if self.outcome is not None else self.document.object
 
     @property
     def title(self) -> str:
@@ -46,6 +57,13 @@ class Item:
         return not any(finding.refuses for finding in self.findings)
 
     @property
+    def is_completed(self) -> bool:
+        """Whether something is injected into the object, or into pods that it makes, unless they are refused."""
+        if self.outcome is not None:
+            return self.is_allowed and bool(self.outcome.injections)
+        return any(map(injected, self.pods))
+
+    @property
     def violations(self) -> tuple[Finding, ...]:
         """What the object violates, in every mode."""
         return tuple(f for f in self.findings if f.kind in (Kind.VIOLATION, Kind.MISSING))
@@ -54,6 +72,11 @@ class Item:
     def warnings(self) -> Sequence[str]:
         """What a user would be told by kubectl."""
         return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))
+
+
+def injected(pods: Foreseen) -> tuple[Injection, ...]:
+    """What is injected into the pods of a template; nothing where they are refused."""
+    return () if pods.is_refused else pods.injections
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,50 +106,83 @@ class Surroundings:
 
 
 def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: Surroundings) -> ReviewList:
-    """Review every document; objects without a namespace of their own are taken to be in `namespace`."""
+    """Review every document; objects without a namespace of their own are taken to be in `namespace`.
+
+    Workloads that the webhook passes over are allowed: those that a controller has made, and those that are going.
+    """
     items: list[Item] = []
     errors: list[DocumentError] = []
     for document in documents:
         if isinstance(document, DocumentError):
             errors.append(document)
-            continue
-        try:
-            items.append(_review(document, namespace, surroundings))
-        except ShapeError as error:
-            errors.append(document.error(str(error)))
+        elif not is_pod(document.api_version, document.kind) and _is_passed_over(document.object):
+            items.append(Item(document, _namespace(document, namespace), _name(document), None))
+        else:
+            try:
+                items.append(look(document, namespace, surroundings))
+            except ValueError as error:
+                errors.append(document.error(str(error)))
     return ReviewList(tuple(items), tuple(errors))
 
 
-def _review(document: Document, namespace: str, surroundings: Surroundings) -> Item:
-    policies, facts = surroundings.policies, surroundings.facts
-    raw = document.object
+def look(document: Document, namespace: str, surroundings: Surroundings, *, is_running: bool = False) -> Item:
+    """Review one document. A pod that `is_running` is in its quotas already.
+
+    Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
+    """
+    where, name = _namespace(document, namespace), _name(document)
+    policy = surroundings.policies.for_namespace(where)
+    if is_pod(document.api_version, document.kind):
+        outcome = engine.foresee(document.object, policy, surroundings.facts)
+        if not is_running:
+            outcome = _reserved(outcome, document, where, surroundings)
+        return Item(document, where, name, policy, outcome.findings, outcome)
+    bound = surroundings.policies.quotas_for(where)
+    pods = engine.foresee_pods(document.object, where, policy, surroundings.facts, bound)
+    if not pods:
+        return Item(document, _own_namespace(document), name, None)
+    findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
+    return Item(document, where, name, policy, findings, None, pods)
+
+
+def _reserved(outcome: Outcome, document: Document, namespace: str, surroundings: Surroundings) -> Outcome:
+    ledgers = surroundings.ledgers
+    return quotas.reserved(
+        outcome,
+        namespace,
+        surroundings.policies.quotas_for(namespace),
+        lambda claims: ledgers.reserve(_uid(_metadata(document)), claims, time.monotonic() + _LEDGER_SECONDS),
+        ledgers.means.pods.seen,
+    )
+
+
+def _is_passed_over(raw: Mapping[str, Any]) -> bool:
+    """Whether a controller has made the object, whose owner is judged, or it is about to go."""
     metadata = raw.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    name = str(metadata.get("name") or metadata.get("generateName") or "")
-    path = template_path(document.api_version, document.kind)
-    if path is None:
-        return Item(document, str(metadata.get("namespace") or ""), name, "", (), (), raw)
-    namespace = str(metadata.get("namespace") or namespace)
-    policy, bound = policies.for_namespace(namespace), policies.quotas_for(namespace)
-    if path:
-        outcome = engine.check_template(raw, path, policy, facts)
-        if outcome.refusals:
-            return Item(document, namespace, name, policy.name, outcome.findings, (), raw)
-        template = partial(engine.completed_template, raw, path, policy, facts)
-        findings = (*outcome.findings, *quotas.workload_findings(raw, path, namespace, bound, template))
-        return Item(document, namespace, name, policy.name, findings, outcome.patch, outcome.object)
-    completed = engine.complete(raw, policy, facts)
-    findings = completed.findings
-    if not completed.refusals:
-        judged = quotas.reserved(
-            engine.judge(completed.object, policy, facts),
-            namespace,
-            bound,
-            lambda claims: surroundings.ledgers.reserve(_uid(metadata), claims, time.monotonic() + _LEDGER_SECONDS),
-            surroundings.ledgers.means.pods.seen,
-        )
-        findings = tuple(dict.fromkeys((*findings, *judged.findings)))
-    return Item(document, namespace, name, policy.name, findings, completed.patch, completed.object)
+    is_ending = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+    return is_ending or controller_of(raw) is not None
+
+
+def _metadata(document: Document) -> Mapping[str, Any]:
+    metadata = document.object.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _name(document: Document) -> str:
+    metadata = _metadata(document)
+    return str(metadata.get("name") or metadata.get("generateName") or "")
+
+
+def _own_namespace(document: Document) -> str:
+    return str(_metadata(document).get("namespace") or "")
+
+
+def _namespace(document: Document, namespace: str) -> str:
+    """The namespace of the object, which is the given one where it names none; empty for kinds that have none."""
+    known = workload_of(document.api_version, document.kind)
+    if known is not None and not known.is_namespaced:
+        return ""
+    return _own_namespace(document) or namespace
 
 
 def _uid(metadata: Mapping[str, Any]) -> bytes:

@@ -44,13 +44,15 @@ class RefusedError(Exception):
     """The API server answered, but not with what was asked for. `status` is the HTTP status or its equivalent.
 
     `about` is the name of the object that the refusal is about; empty where it names none, as for an unknown resource.
+    `rest` is where a list may go on whose rest has expired; empty where it has to begin anew.
     """
 
-    def __init__(self, status: int, message: str, retry_after: float = 0.0, about: str = "") -> None:
+    def __init__(self, status: int, message: str, retry_after: float = 0.0, about: str = "", *, rest: str = "") -> None:
         super().__init__(f"the API server answered {status}: {message}")
         self.status = status
         self.retry_after = retry_after
         self.about = about
+        self.rest = rest
 
 
 class UnreachableError(Exception):
@@ -277,14 +279,20 @@ def _refusal(response: Any) -> RefusedError:
         found = None
     message = found.get("message") if isinstance(found, dict) else None
     text = message if isinstance(message, str) else body.decode("utf-8", "replace")
-    details = found.get("details") if isinstance(found, dict) else None
-    about = details.get("name") if isinstance(details, dict) else None
     return RefusedError(
         response.status,
         " ".join(text.split())[:300] or "nothing",
         retry_after(response),
-        about if isinstance(about, str) else "",
+        _told(found, "details", "name"),
+        rest=_told(found, "metadata", "continue"),
     )
+
+
+def _told(found: Any, part: str, key: str) -> str:
+    """A text in a part of a refusal; empty where there is none."""
+    inner = found.get(part) if isinstance(found, dict) else None
+    value = inner.get(key) if isinstance(inner, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _target(path: str, query: Mapping[str, str]) -> str:

@@ -1,0 +1,91 @@
+"""Audits as tests make them, of objects that were in a file or that a cluster holds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from tests.reviews import FACTS
+from webhook.audit.auditing import Audit, Background, Judges
+from webhook.audit.collect import Place
+from webhook.audit.documents import Document, DocumentError
+from webhook.audit.listing import Scope
+from webhook.audit.owners import Owners
+from webhook.audit.report import AuditFinding, Level, Report
+from webhook.audit.sources import Source, of_files
+from webhook.cluster.snapshot import Snapshot
+from webhook.ledger.store import SeenPod
+from webhook.policy.policy_set import PolicySet
+
+CREATED = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
+
+Object = Mapping[str, Any]
+
+
+def audited(
+    *objects: Any,
+    using: PolicySet,
+    against: PolicySet | None = None,
+    counted: Iterable[SeenPod] | None = None,
+    facts: Snapshot = FACTS,
+) -> Report:
+    """The audit of a file with these objects, some of them documents or errors already."""
+    documents = [
+        one if isinstance(one, Document | DocumentError) else Document("f.yaml", number, number, one)
+        for number, one in enumerate(objects, start=1)
+    ]
+    return _report(of_files(documents, "default", Background(facts, counted=counted)), using, against)
+
+
+def audited_in_a_cluster(
+    *objects: Object,
+    using: PolicySet,
+    against: PolicySet | None = None,
+    scope: Scope | None = None,
+    facts: Snapshot = FACTS,
+) -> Report:
+    """The audit of a cluster that holds these objects, each of which is known as an owner from the beginning."""
+    owners = Owners()
+    for one in objects:
+        owners.learn(one)
+    documents = [Document("", number, 0, one) for number, one in enumerate(objects, start=1)]
+    place = Place(True, scope=scope or Scope())
+    return _report(Source(documents, owners, place, Background(facts)), using, against)
+
+
+def _report(source: Source, using: PolicySet, against: PolicySet | None) -> Report:
+    in_force = None if against is None else Judges.of("in force", against, source.background)
+    proposed = Judges.of("policies", using, source.background)
+    audit = Audit(proposed, source.owners, source.place, CREATED, in_force=in_force)
+    for document in source.documents:
+        audit.add(document)
+    return audit.report(source.background)
+
+
+def stored(raw: Object, number: int, owner: Object | None = None, **metadata: Any) -> dict[str, Any]:
+    """The object as a cluster holds it: with a uid that follows from a number, and perhaps with an owner."""
+    references = [reference_to(owner)] if owner is not None else []
+    own = {"uid": str(UUID(int=number)), "ownerReferences": references, **metadata}
+    return {**raw, "metadata": {**raw["metadata"], **own}}
+
+
+def reference_to(owner: Object) -> dict[str, Any]:
+    """What an object that `owner` controls says of it."""
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
+
+
+def titles(findings: Sequence[AuditFinding]) -> list[tuple[str, str, str]]:
+    """Level, rule and owner of findings."""
+    return [(finding.level.value, finding.rule, finding.owner.title) for finding in findings]
+
+
+def messages(report: Report, level: Level) -> list[str]:
+    """What was found at one level."""
+    return [finding.message for finding in report.at(level)]

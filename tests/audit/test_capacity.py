@@ -1,0 +1,66 @@
+"""What a report says of the GPUs of a cluster: by model, resource and driver, with the newest CUDA that runs there."""
+
+from typing import Any
+
+import pytest
+
+from webhook.audit.capacity import capacity_of
+from webhook.audit.report import Capacity
+from webhook.cluster.snapshot import Snapshot
+
+H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/cuda.driver-version.full": "580.95.05"}
+
+
+def node(number: int, capacity: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": f"n{number}", "labels": labels}, "status": {"capacity": capacity}}
+
+
+def rows(*nodes: tuple[dict[str, Any], dict[str, str]]) -> tuple[Capacity, ...]:
+    raws = [node(number, capacity, labels) for number, (capacity, labels) in enumerate(nodes)]
+    return capacity_of(Snapshot.of(raws).nodes.values())
+
+
+def test_nodes_that_offer_the_same_are_one_row() -> None:
+    eight = {"nvidia.com/gpu": "8"}
+    assert rows((eight, H100), (eight, H100), ({"nvidia.com/gpu": "4"}, H100)) == (
+        Capacity("NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu", 3, 20, "580.95.05", "13.0"),
+    )
+
+
+def test_nodes_with_other_drivers_are_other_rows() -> None:
+    old = {**H100, "nvidia.com/cuda.driver-version.full": "535.183.01"}
+    found = rows(({"nvidia.com/gpu": "8"}, H100), ({"nvidia.com/gpu": "8"}, old))
+    assert [(row.driver, row.cuda) for row in found] == [("535.183.01", "12.2"), ("580.95.05", "13.0")]
+
+
+def test_the_driver_s_own_word_on_cuda_counts() -> None:
+    labels = {**H100, "nvidia.com/cuda.runtime-version.full": "13.1"}
+    (row,) = rows(({"nvidia.com/gpu": "1"}, labels))
+    assert row.cuda == "13.1"
+
+
+def test_slices_of_several_sizes_are_rows_of_their_own() -> None:
+    found = rows(({"nvidia.com/mig-1g.10gb": "3", "nvidia.com/mig-3g.40gb": 1, "nvidia.com/gpu": "0"}, H100))
+    assert [(row.resource, row.nodes, row.gpus) for row in found] == [
+        ("nvidia.com/mig-1g.10gb", 1, 3),
+        ("nvidia.com/mig-3g.40gb", 1, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resource", "label", "model"),
+    [
+        ("amd.com/gpu", "amd.com/gpu.product-name", "AMD_Instinct_MI300X"),
+        ("gpu.intel.com/i915", "gpu.intel.com/product", "Max_1100"),
+    ],
+)
+def test_gpus_of_other_makers_have_no_cuda(resource: str, label: str, model: str) -> None:
+    assert rows(({resource: "8"}, {label: model})) == (Capacity(model, resource, 1, 8, "", ""),)
+
+
+def test_a_node_that_does_not_say_what_it_has_is_counted_all_the_same() -> None:
+    assert rows(({"nvidia.com/gpu": "2"}, {})) == (Capacity("", "nvidia.com/gpu", 1, 2, "", ""),)
+
+
+def test_nodes_without_gpus_are_left_out() -> None:
+    assert rows(({"cpu": "8"}, {}), ({"nvidia.com/gpu": "0"}, H100), ({"nvidia.com/gpu": "many"}, H100)) == ()

@@ -1,0 +1,312 @@
+"""`gpu-policy audit`: exit statuses that scripts rely on, the same in every format, and errors without tracebacks."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.audit.audits import stored
+from tests.audit.pretended_cluster import DEPLOYMENTS, Cluster, pretended
+from tests.cluster.fake_api_server import NODES, PODS, always
+from tests.reviews import NODES as NODE_OBJECTS
+from tests.reviews import RUNTIME_CLASS, pod, workload
+from webhook.audit.writing import FORMATS
+from webhook.cli import main
+
+ROOT = Path(__file__).parent.parent
+POLICY = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicy
+metadata: {name: _default}
+spec:
+  rules:
+    tolerations: {mode: enforce}
+    gpuLimits: {mode: enforce, maxPerPod: 4}
+    visibleDevices: {mode: warn}
+    gpuQuota: {mode: enforce, gpus: 8}
+"""
+BROKEN = "apiVersion: v1\nkind: Pod\n<<<<<<< HEAD\n"
+
+
+def exposed() -> dict[str, Any]:
+    raw = pod(1, name="exposed")
+    raw["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    return raw
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with policies and manifests, in which the commands run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for directory in ("policies", "strict"):
+        (tmp_path / directory).mkdir()
+    nodes = [{"apiVersion": "v1", "kind": "Node", **node} for node in NODE_OBJECTS]
+    classes = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", **RUNTIME_CLASS}
+    files = {
+        "policies/_default.yaml": POLICY,
+        "strict/_default.yaml": POLICY.replace("maxPerPod: 4", "maxPerPod: 0"),
+        "good.yaml": yaml.safe_dump(pod(1)),
+        "warned.yaml": yaml.safe_dump(exposed()),
+        "bad.yaml": yaml.safe_dump(workload("Deployment", pod(9))),
+        "broken.yaml": BROKEN,
+        "inventory.yaml": yaml.safe_dump({"kind": "List", "items": [*nodes, classes, pod(6, name="running")]}),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(*args: object, stdin: str | bytes | None = None) -> Result:
+    result = CliRunner().invoke(main, ["audit", *(str(arg) for arg in args)], input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.output
+    return result
+
+
+def report(*args: object, **kwargs: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(run(*args, "--format", "json", **kwargs).stdout)
+    return document
+
+
+STATUSES = [
+    pytest.param(["good.yaml"], 0, id="nothing"),
+    pytest.param(["bad.yaml"], 1, id="refused"),
+    pytest.param(["warned.yaml"], 0, id="warned"),
+    pytest.param(["warned.yaml", "--fail-on", "warn"], 1, id="warned, and that matters"),
+    pytest.param(["bad.yaml", "--fail-on", "warn"], 1, id="refused, where warnings matter"),
+    pytest.param(["bad.yaml", "--fail-on", "never"], 0, id="refused, and nothing matters"),
+    pytest.param(["bad.yaml", "broken.yaml", "good.yaml"], 2, id="refused and unreadable"),
+    pytest.param(["broken.yaml", "--fail-on", "never"], 2, id="unreadable, and nothing matters"),
+    pytest.param(["."], 2, id="directory with all of them"),
+    pytest.param(["missing.yaml"], 2, id="missing file"),
+    pytest.param(["good.yaml", "--against", "strict"], 0, id="compared"),
+    pytest.param(["good.yaml", "--policies", "strict", "--against", "policies"], 1, id="compared, newly refused"),
+]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("args", "status"), STATUSES)
+def test_the_exit_status_is_the_same_whatever_the_format(here: Path, args: list[str], status: int, form: str) -> None:
+    result = run(*args, "--format", form)
+    assert (result.exit_code, bool(result.stdout)) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        pytest.param([], "name files, directories or - for standard input, or --cluster", id="nothing to look at"),
+        pytest.param(["good.yaml", "--cluster"], "and not both", id="files and a cluster"),
+        pytest.param(["good.yaml", "-n", "a", "-n", "b"], "one --namespace", id="two namespaces"),
+        pytest.param(["good.yaml", "--exclude-namespace", "a"], "is for --cluster", id="excluded in files"),
+        pytest.param(
+            ["good.yaml", "--inventory", "inventory.yaml", "--kubeconfig", "k"], "name one source", id="two sources"
+        ),
+        pytest.param(
+            ["good.yaml", "--inventory", "inventory.yaml", "--context", "c"], "name one source", id="two sources, too"
+        ),
+        pytest.param(["good.yaml", "--publish", "auto"], "the cluster that --cluster looks at", id="published files"),
+        pytest.param(["good.yaml", "--publish-status", "a/b"], "that --cluster looks at", id="figures of files"),
+        pytest.param(["good.yaml", "--registries", "r"], "--resolve", id="registries that nobody asks"),
+        pytest.param(["good.yaml", "--policies", "nowhere"], "nowhere", id="no policies"),
+        pytest.param(["good.yaml", "--against", "nowhere"], "nowhere", id="no policies to compare with"),
+        pytest.param(["good.yaml", "--inventory", "nowhere"], "nowhere", id="no inventory"),
+        pytest.param(["good.yaml", "--inventory", "broken.yaml"], "this is not YAML", id="broken inventory"),
+        pytest.param(["good.yaml", "--kubeconfig", "nowhere"], "nowhere", id="no kubeconfig"),
+        pytest.param(["--cluster", "--kubeconfig", "nowhere"], "nowhere", id="no kubeconfig of a cluster"),
+        pytest.param(["--cluster", "--kubeconfig", "broken.yaml"], "broken.yaml", id="broken kubeconfig"),
+        pytest.param(["--cluster"], "not in a cluster", id="no cluster"),
+        pytest.param(["good.yaml", "-o", "none/report"], "there is no directory", id="no directory for the report"),
+        pytest.param(["good.yaml", "-o", "policies"], "policies is a directory", id="a directory as report"),
+        pytest.param(["good.yaml", "--format", "pdf"], "pdf", id="unknown format"),
+    ],
+)
+def test_what_cannot_be_done_is_said_at_once_with_status_2(here: Path, args: list[str], reason: str) -> None:
+    result = run(*args)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert reason in result.stderr
+
+
+def test_an_api_server_that_is_not_there_is_said_so(here: Path) -> None:
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:9"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    config = {
+        "clusters": [cluster],
+        "contexts": [context],
+        "users": [{"name": "u", "user": {}}],
+        "current-context": "c",
+    }
+    (here / "config").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **config}))
+    for args in (["--cluster"], ["good.yaml"]):
+        result = run(*args, "--kubeconfig", "config")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "cannot be reached" in result.stderr
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_report_in_a_file_is_the_one_that_would_be_printed(here: Path, form: str) -> None:
+    printed = run("bad.yaml", "--format", form).stdout
+    result = run("bad.yaml", "--format", form, "--output", "report")
+    assert (result.exit_code, result.stdout) == (1, "")
+    written = (here / "report").read_text(encoding="utf-8")
+    assert len(written.splitlines()) == len(printed.splitlines())
+    assert sorted(path.name for path in here.iterdir() if "report" in path.name) == ["report"]
+
+
+def test_a_report_replaces_another_and_keeps_its_permissions(here: Path) -> None:
+    (here / "report").write_text("before")
+    (here / "report").chmod(0o640)
+    run("good.yaml", "--format", "json", "--output", "report")
+    assert json.loads((here / "report").read_text())["counts"]["pods"] == 1
+    assert (here / "report").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_to_a_report_stays_one(here: Path) -> None:
+    (here / "real").write_text("before")
+    (here / "link").symlink_to("real")
+    run("good.yaml", "--output", "link")
+    assert (here / "link").is_symlink()
+    assert "1 pod" in (here / "real").read_text()
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(here: Path) -> None:
+    assert run("bad.yaml", "--output", "/dev/null").exit_code == 1
+    assert Path("/dev/null").is_char_device()
+
+
+def status_in_a_shell(here: Path, redirected: str, **environment: str) -> tuple[int, str]:
+    """Status and standard error of an audit of bad.yaml in a process of its own."""
+    command = f"{sys.executable} -m webhook audit bad.yaml {redirected}"
+    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], **environment}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=here, env=environment, capture_output=True, check=False, text=True
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("redirected", "expected"),
+    [
+        pytest.param("--format html | head -c 1; exit ${PIPESTATUS[0]}", (1, ""), id="a reader that goes early"),
+        pytest.param("<&- >&-", (1, ""), id="streams that are closed"),
+        pytest.param(
+            "> /dev/full", (2, "standard output cannot be written: No space left on device\n"), id="a disk that is full"
+        ),
+    ],
+)
+def test_the_status_tells_of_findings_whatever_becomes_of_the_output(
+    here: Path, redirected: str, expected: tuple[int, str]
+) -> None:
+    """Unless the report is lost: that is no answer."""
+    many = "---\n".join(yaml.safe_dump(pod(9, name=f"p{number}")) for number in range(300))
+    (here / "bad.yaml").write_text(many)
+    assert status_in_a_shell(here, redirected) == expected
+
+
+def test_a_process_whose_output_knows_no_unicode_still_ends_with_its_status(here: Path) -> None:
+    (here / "bad.yaml").write_text(yaml.safe_dump(pod(9, name="é\u2028🚀"), allow_unicode=True), encoding="utf-8")
+    assert status_in_a_shell(here, "", PYTHONIOENCODING="ascii", LC_ALL="POSIX") == (1, "")
+
+
+def test_standard_input_is_audited_as_helm_or_kustomize_print_it(here: Path) -> None:
+    both = f"{yaml.safe_dump(pod(1))}---\n{yaml.safe_dump(pod(9))}"
+    found = report("-", stdin=both)
+    assert (found["counts"]["pods"], found["counts"]["refused"]) == (2, 1)
+    assert {one["source"]["file"] for one in found["findings"]} == {"-"}
+
+
+def test_a_broken_file_is_named_with_its_line_and_the_rest_is_audited(here: Path) -> None:
+    found = report("broken.yaml", "missing.yaml", "bad.yaml")
+    assert [(error["source"], error["line"]) for error in found["errors"]] == [
+        ("broken.yaml", 3),
+        ("missing.yaml", None),
+    ]
+    assert found["counts"]["refused"] == 1
+
+
+def test_the_namespace_given_is_that_of_objects_that_name_none(here: Path) -> None:
+    raw = pod(9)
+    del raw["metadata"]["namespace"]
+    text = yaml.safe_dump(raw)
+    assert report("-", stdin=text)["findings"][0]["owner"]["namespace"] == "default"
+    assert report("-", "-n", "lax", stdin=text)["findings"][0]["owner"]["namespace"] == "lax"
+
+
+def test_the_inventory_tells_of_capacity_and_of_what_quotas_are_used(here: Path) -> None:
+    found = report("good.yaml", "--inventory", "inventory.yaml")
+    assert {row["driver"]: row["cuda"] for row in found["capacity"]}["580.95.05"] == "13.0"
+    assert [(quota["quota"], quota["gpus"]["used"]) for quota in found["quotas"]] == [("team", "6")]
+
+
+def test_pods_of_a_file_come_on_top_of_those_of_the_inventory(here: Path) -> None:
+    (here / "two.yaml").write_text(yaml.safe_dump(pod(3, name="one-too-many")))
+    assert run("two.yaml").exit_code == 0
+    assert run("two.yaml", "--inventory", "inventory.yaml").exit_code == 1
+
+
+def test_a_comparison_says_what_a_change_of_policies_would_refuse(here: Path) -> None:
+    found = report("good.yaml", "bad.yaml", "--policies", "strict", "--against", "policies")
+    assert [one["owner"]["name"] for one in found["comparison"]["newlyRefused"]] == ["trainer"]
+
+
+def test_help_is_help() -> None:
+    shown = run("--help").stdout
+    assert "Exit status" in shown
+    assert "--fail-on" in shown
+
+
+# A live cluster; tests/e2e/test_audit.py has a real one.
+
+
+@pytest.fixture
+def cluster(here: Path) -> Iterator[Cluster]:
+    with pretended(here) as cluster:
+        cluster.server.objects[NODES] = [{"apiVersion": "v1", "kind": "Node", **node} for node in NODE_OBJECTS]
+        cluster.server.objects[DEPLOYMENTS] = [stored(workload("Deployment", pod(9)), 1)]
+        cluster.server.objects[PODS] = [stored(pod(2, name=f"p{number}"), 2 + number) for number in range(3)]
+        yield cluster
+
+
+def audit(here: Path, cluster: Cluster, *args: str) -> Result:
+    return run("--cluster", "--kubeconfig", cluster.server.kubeconfig(here), "--format", "json", *args)
+
+
+def test_a_cluster_is_audited_with_its_nodes_and_its_quotas(here: Path, cluster: Cluster) -> None:
+    result = audit(here, cluster)
+    found = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr, found["isOfCluster"], found["errors"]) == (1, "", True, [])
+    assert (found["counts"]["pods"], found["counts"]["workloads"]) == (3, 1)
+    assert [row["nodes"] for row in found["capacity"]] == [1, 1, 1]
+    assert [quota["gpus"]["used"] for quota in found["quotas"]] == ["6"]
+
+
+def test_who_may_not_list_nodes_can_say_what_they_are(here: Path, cluster: Cluster) -> None:
+    cluster.server.instead[NODES] = always(403, {"kind": "Status", "message": "forbidden"})
+    result = audit(here, cluster, "--inventory", "inventory.yaml")
+    assert (result.exit_code, len(json.loads(result.stdout)["capacity"])) == (1, 3)
+
+
+@pytest.mark.parametrize("path", [NODES, PODS, DEPLOYMENTS], ids=["nodes", "pods", "deployments"])
+def test_what_may_not_be_listed_is_an_error_and_the_rest_is_audited(here: Path, cluster: Cluster, path: str) -> None:
+    cluster.server.instead[path] = always(403, {"kind": "Status", "message": "forbidden: nobody may list this"})
+    result = audit(here, cluster, "--fail-on", "never")
+    found = json.loads(result.stdout)
+    (error,) = found["errors"]
+    assert (result.exit_code, "forbidden" in error["message"]) == (2, True)
+    assert found["counts"]["pods"] + found["counts"]["workloads"] > 0
+
+
+def test_namespaces_are_left_out_or_looked_into_as_asked(here: Path, cluster: Cluster) -> None:
+    system = stored(pod(9, namespace="kube-system"), 9)
+    cluster.server.objects[PODS].append(system)
+    assert json.loads(audit(here, cluster).stdout)["counts"]["pods"] == 3
+    assert json.loads(audit(here, cluster, "--exclude-namespace", "").stdout)["counts"]["pods"] == 4
+    assert json.loads(audit(here, cluster, "--exclude-namespace", "te*m").stdout)["counts"]["pods"] == 1

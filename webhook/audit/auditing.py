@@ -1,0 +1,106 @@
+"""From objects to a report, by one set of policies or by two at the same time."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from webhook.audit.capacity import capacity_of
+from webhook.audit.collect import Collected, Collector, Place
+from webhook.audit.compare import changed_injections, refused_anew
+from webhook.audit.documents import Document, DocumentError
+from webhook.audit.owners import Owners
+from webhook.audit.quotas import counted, told
+from webhook.audit.report import Comparison, Report
+from webhook.audit.simulate import Surroundings
+from webhook.cluster.snapshot import EMPTY, Snapshot
+from webhook.cluster.static_pods import StaticPods
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.means import Means
+from webhook.ledger.memory import MemoryStore
+from webhook.ledger.store import Pods, SeenPod
+from webhook.policy.policy_set import PolicySet
+from webhook.registry.sight import Sights, WithImages
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What is known of the cluster that objects are in, or that files are meant for.
+
+    `pods` are in the quotas before any of the objects is. `counted` are those of an inventory, to say how the quotas
+    stand; None where there is none.
+    """
+
+    facts: Snapshot = EMPTY
+    pods: Pods = field(default_factory=StaticPods)
+    counted: Iterable[SeenPod] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """What objects are judged by, and the directory that its policies are from."""
+
+    directory: str
+    surroundings: Surroundings
+
+    @classmethod
+    def of(cls, directory: str, policies: PolicySet, background: Background, images: Sights | None = None) -> "Judges":
+        """These policies, with ledgers of their own; `images` are asked about images where there are any."""
+        facts = background.facts if images is None else WithImages(background.facts, images)
+        return cls(directory, Surroundings(policies, facts, Ledgers(Means(MemoryStore(), background.pods))))
+
+
+class Audit:
+    """One audit: `add` takes objects one by one, `report` says what was found.
+
+    `created` is in UTC. With `in_force` the same objects are judged by other policies too.
+    """
+
+    def __init__(
+        self,
+        proposed: Judges,
+        owners: Owners,
+        place: Place,
+        created: datetime,
+        *,
+        in_force: Judges | None = None,
+    ) -> None:
+        self._proposed, self._in_force = proposed, in_force
+        self._place, self._created = place, created
+        now = created.timestamp()
+        self._collector = Collector(proposed.surroundings, owners, place, now)
+        self._other = None if in_force is None else Collector(in_force.surroundings, owners, place, now)
+
+    def add(self, document: Document | DocumentError) -> None:
+        """Judge an object."""
+        self._collector.add(document)
+        if self._other is not None:
+            self._other.add(document)
+
+    def report(self, background: Background) -> Report:
+        """What was found so far."""
+        collected, policies = self._collector.collected(), self._proposed.surroundings.policies
+        pods = background.counted
+        return Report(
+            created=self._created,
+            directory=self._proposed.directory,
+            hash=policies.hash,
+            is_of_cluster=self._place.is_cluster,
+            counts=collected.counts,
+            findings=collected.gathered.findings,
+            errors=collected.errors,
+            capacity=capacity_of(background.facts.nodes.values()),
+            quotas=tuple(told(collected.quotas) if pods is None else counted(policies, pods, None)),
+            comparison=self._comparison(collected),
+        )
+
+    def _comparison(self, collected: Collected) -> Comparison | None:
+        if self._in_force is None or self._other is None:
+            return None
+        mine, others = collected.gathered, self._other.collected().gathered
+        return Comparison(
+            directory=self._in_force.directory,
+            hash=self._in_force.surroundings.policies.hash,
+            newly_refused=refused_anew(mine.findings, others.findings),
+            no_longer_refused=refused_anew(others.findings, mine.findings),
+            changed_injections=changed_injections(mine, others),
+        )

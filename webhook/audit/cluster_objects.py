@@ -1,0 +1,176 @@
+"""The workloads and pods of a live cluster, one after the other: never more than a page of them is in memory.
+
+Lists are read in pages from one consistent state (`limit` without a resourceVersion). A list of resourceVersion 0 would
+cost etcd nothing, but the API server answers it as a whole, whatever the limit: all pods of a cluster in one answer.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from webhook.audit.documents import Document, DocumentError
+from webhook.audit.listing import SECONDS, Listing, Scope
+from webhook.audit.owners import Owners
+from webhook.audit.report import Reference
+from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
+from webhook.cluster.discovery import PODS, Discovery, DiscoveryError, Resource
+from webhook.cluster.reading import Reader
+from webhook.cluster.seen import COUNTING
+from webhook.model.workloads import WORKLOADS, controller_of
+
+__all__ = ["ClusterObjects", "Progress", "Scope"]
+
+_TOLD_EVERY = 50
+_BUILT_IN = frozenset({"", "apps", "batch"})
+_MADE_BY_BUILT_IN = frozenset({"Job", "ReplicaSet"})
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far reading is: the kind that is being read, how many objects of it have come, and how many are still to come
+    where that is known.
+    """
+
+    kind: str
+    objects: int
+    remaining: int | None
+
+
+class ClusterObjects:
+    """Iterating reads the cluster, once: workloads of every known kind that it serves, then the pods that have not
+    finished. An object other than a pod is left out where a workload that comes here has made it, or where it is going.
+
+    What cannot be read is an error in its place, and the rest goes on. `tell` hears of the progress. `owners` knows who
+    is behind an object by the time that it comes.
+    """
+
+    def __init__(self, server: ApiServer, scope: Scope, tell: Callable[[Progress], None]) -> None:
+        self.owners = Owners()
+        self._reader = Reader(server)
+        self._discovery = Discovery(self._reader)
+        self._scope = scope
+        self._tell = tell
+        self._to_come: set[tuple[str, str]] = set()
+        """The kinds that are still to be read whole."""
+        self._looked_up: set[tuple[str, str]] = set()
+        """The kinds that are known already, or were looked into."""
+        self._number = 0
+
+    @property
+    def calls(self) -> int:
+        """Requests to the API server so far."""
+        return self._reader.calls
+
+    def __iter__(self) -> Iterator[Document | DocumentError]:
+        yield from self._missing_namespaces()
+        kinds = yield from self._served()
+        self._to_come.update(map(_key, kinds))
+        for kind in kinds:
+            yield from self._workloads(kind)
+        for found in self._read(PODS, COUNTING):
+            yield found if isinstance(found, DocumentError) else self._pod(found)
+
+    def _missing_namespaces(self) -> Iterator[DocumentError]:
+        """Namespaces that are not there, whose lists the API server would answer with nothing."""
+        for namespace in dict.fromkeys(self._scope.namespaces):
+            try:
+                self._reader.get(f"/api/v1/namespaces/{quote(namespace, safe='')}", {}, SECONDS, METADATA)
+            except RefusedError as refusal:
+                if refusal.status == 404:
+                    yield DocumentError("", 0, None, f"there is no namespace {namespace}; name one that exists")
+            except (UnreachableError, ValueError):
+                continue  # the lists will say so
+
+    def _served(self) -> Generator[DocumentError, None, list[Resource]]:
+        """The kinds to read, those first that make objects of the others, and what is wrong where nobody knows."""
+        kinds: list[Resource] = []
+        faults: dict[str, None] = {}
+        for group, kind in WORKLOADS:
+            try:
+                resource = self._discovery.find(group, kind)
+            except DiscoveryError as error:
+                faults[str(error)] = None
+                continue
+            if resource is not None:
+                kinds.append(resource)
+        yield from (DocumentError("", 0, None, fault) for fault in faults)
+        return sorted(kinds, key=_rank)
+
+    def _workloads(self, kind: Resource) -> Iterator[Document | DocumentError]:
+        for found in self._read(kind):
+            if isinstance(found, DocumentError):
+                yield found
+                continue
+            self.owners.learn(found)
+            self._look_behind(found)
+            if not _is_ending(found) and not self.owners.is_owned_by_known(found):
+                yield self._document(found)
+        self._to_come.discard(_key(kind))
+        self._looked_up.add(_key(kind))
+
+    def _pod(self, raw: Mapping[str, Any]) -> Document:
+        self._look_behind(raw)
+        return self._document(raw)
+
+    def _look_behind(self, raw: Mapping[str, Any]) -> None:
+        """Find out who owns the last known owner of an object, from the metadata of all objects of its kind."""
+        while (owner := self.owners.unknown_owner_of(raw)) is not None and _key_of(owner) not in self._looked_up:
+            self._looked_up.add(_key_of(owner))
+            resource = self._resource_of(owner)
+            if resource is None:
+                continue
+            is_audited = _key(resource) in self._to_come
+            for found in Listing(self._reader, resource, self._scope).read(accept=METADATA_LIST):
+                if isinstance(found, DocumentError):
+                    continue  # then the reference to the owner is all that is known of it
+                if is_audited or _says_more_than_a_reference(found):
+                    self.owners.learn(found, is_audited=is_audited)
+
+    def _resource_of(self, owner: Reference) -> Resource | None:
+        try:
+            return self._discovery.find(*_key_of(owner))
+        except DiscoveryError:
+            return None
+
+    def _read(self, kind: Resource, selector: str = "") -> Iterator[dict[str, Any] | DocumentError]:
+        """The objects of one kind, telling of the progress."""
+        listing = Listing(self._reader, kind, self._scope)
+        self._tell(Progress(kind.kind, 0, None))
+        count = 0
+        for found in listing.read(selector):
+            yield found
+            count += not isinstance(found, DocumentError)
+            if count % _TOLD_EVERY == 0:
+                self._tell(Progress(kind.kind, count, listing.remaining))
+        self._tell(Progress(kind.kind, count, 0))
+
+    def _document(self, raw: Mapping[str, Any]) -> Document:
+        self._number += 1
+        return Document("", self._number, 0, raw)
+
+
+def _rank(kind: Resource) -> int:
+    """Owners before what they make: operators before Kubernetes itself, and Jobs and ReplicaSets after all others."""
+    if kind.group not in _BUILT_IN:
+        return 0
+    return 2 if kind.kind in _MADE_BY_BUILT_IN else 1
+
+
+def _key(kind: Resource) -> tuple[str, str]:
+    return kind.group, kind.kind
+
+
+def _key_of(owner: Reference) -> tuple[str, str]:
+    return owner.api_version.rpartition("/")[0], owner.kind
+
+
+def _says_more_than_a_reference(raw: Mapping[str, Any]) -> bool:
+    """Whether more is to be known of an owner than who refers to it says. Of most kinds nothing is: whoever names an
+    Event as the owner of a pod does not make an audit remember all Events.
+    """
+    return controller_of(raw) is not None or not raw["metadata"].get("namespace")
+
+
+def _is_ending(raw: Mapping[str, Any]) -> bool:
+    return raw["metadata"].get("deletionTimestamp") is not None

@@ -1,0 +1,119 @@
+"""Findings of many objects, gathered so that each fault is kept once for the object that people change to mend it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from webhook.audit.report import AuditFinding, Running
+
+MOST_NAMES = 3
+"""Pods that a finding names."""
+
+_Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding as one object has it. `place` is its field as a pod has it, `edits` what is injected, as people read
+    it.
+    """
+
+    finding: AuditFinding
+    place: str
+    edits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Findings, sorted as in reports. `edits` is what those that complete inject, by their id."""
+
+    findings: tuple[AuditFinding, ...]
+    edits: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """All findings that are one, the first of them with the level of the gravest, and the pods they were made in."""
+
+    found: Found
+    count: int = 0
+    names: tuple[str, ...] = ()
+
+    def add(self, finding: AuditFinding) -> None:
+        """Add the same finding in other pods."""
+        mine = self.found.finding
+        if finding.level.rank < mine.level.rank:
+            graver = replace(mine, level=finding.level, mode=finding.mode, file=finding.file, line=finding.line)
+            self.found = replace(self.found, finding=graver)
+        if finding.running is not None:
+            self.count += finding.running.count
+            self.names = tuple(dict.fromkeys((*self.names, *finding.running.names)))[:MOST_NAMES]
+
+    def finding(self) -> AuditFinding:
+        """The finding with the pods that it was made in."""
+        running = Running(self.count, self.names) if self.count else None
+        return replace(self.found.finding, running=running)
+
+
+class Gathering:
+    """Takes findings one by one, and keeps as many as are different."""
+
+    def __init__(self) -> None:
+        self._entries: dict[_Key, _Entry] = {}
+        self._texts: dict[str, str] = {}
+
+    def add(self, found: Found) -> None:
+        """Take a finding."""
+        entry = self._entries.get(found.finding.identity)
+        if entry is None:
+            entry = _Entry(self._sparing(found))
+            self._entries[entry.found.finding.identity] = entry
+        entry.add(found.finding)
+
+    def _sparing(self, found: Found) -> Found:
+        """The same with texts that are one object where they are equal: thousands of pods are told the same."""
+        finding = replace(
+            found.finding,
+            field=self._shared(found.finding.field),
+            message=self._shared(found.finding.message),
+            remedy=self._shared(found.finding.remedy),
+        )
+        edits = tuple(map(self._shared, found.edits))
+        return replace(found, finding=finding, place=self._shared(found.place), edits=edits)
+
+    def _shared(self, text: str) -> str:
+        return self._texts.setdefault(text, text)
+
+    def gathered(self) -> Gathered:
+        """Everything so far. What pods, and workloads that other workloads made, have in common with the template of
+        their owner is a finding about that template.
+        """
+        of_templates: dict[_Key, _Entry] = {}
+        entries: list[_Entry] = []
+        for entry in sorted(self._entries.values(), key=lambda one: _remoteness(one.found.finding)):
+            finding, key = entry.found.finding, _of_pods(entry.found)
+            if _remoteness(finding) and key in of_templates:
+                of_templates[key].add(entry.finding())
+                continue
+            entries.append(own := _Entry(entry.found, entry.count, entry.names))
+            if finding.sort is not None:
+                of_templates.setdefault(key, own)
+        entries.sort(key=lambda one: _order(one.found.finding))
+        edits = {one.found.finding.id: one.found.edits for one in entries if one.found.edits}
+        return Gathered(tuple(one.finding() for one in entries), edits)
+
+
+def _remoteness(finding: AuditFinding) -> int:
+    """How far from what people change it was found: in its template, in that of something made from it, in a pod."""
+    if finding.sort is None:
+        return 2
+    return int(finding.object.identity != finding.owner.identity)
+
+
+def _of_pods(found: Found) -> _Key:
+    """What is the same for a template and the pods that are made from it."""
+    finding = found.finding
+    return (finding.rule, finding.kind, *finding.whose, found.place, finding.message)
+
+
+def _order(finding: AuditFinding) -> tuple[object, ...]:
+    return (finding.level.rank, finding.owner, *finding.identity, finding.source.line or 0)

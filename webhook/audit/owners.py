@@ -1,0 +1,128 @@
+"""Who is behind an object: the Deployment behind a pod of one of its ReplicaSets, by controlling owner references.
+
+Owner references are written by whoever may write the object. One is followed only to an object that was learned, of the
+same namespace or of none, whose uid, kind and name it names; anything else is believed as it stands and not followed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from sys import intern
+from typing import Any
+
+from webhook.audit.report import Reference
+from webhook.model.workloads import controller_of
+
+MOST_STEPS = 32
+"""A longer chain of owners ends there."""
+
+_LONGEST_TEXT = 253
+"""No name, uid, kind or version that Kubernetes accepts for an object is longer."""
+_NODE = ("v1", "Node")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    reference: Reference
+    parent: Reference | None
+    is_audited: bool
+
+
+class Owners:
+    """The objects that may own others, by namespace and uid; some 500 bytes for each."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, _Known]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._known.values()))
+
+    def learn(self, raw: Mapping[str, Any], *, is_audited: bool = True) -> None:
+        """Remember an object that may own others; `is_audited` where it is one that is audited itself."""
+        reference = reference_of(raw)
+        if reference.uid:
+            parent = _parent(raw, reference.namespace)
+            owner = None if parent is None else self._find(parent)
+            known = _Known(reference, parent if owner is None else owner.reference, is_audited)
+            self._known.setdefault(reference.namespace, {})[reference.uid] = known
+
+    def root_of(self, raw: Mapping[str, Any]) -> Reference:
+        """The last owner that can be found; the object itself where nothing controls it.
+
+        An owner that was not learned is taken from the reference to it, as one of the object's namespace. Of a circle
+        of owners the one is taken that comes first in the alphabet.
+        """
+        reference = reference_of(raw)
+        line = [reference, *self._line(raw, reference)]
+        if line[-1] in line[:-1]:
+            return min(line[line.index(line[-1]) :])
+        return line[-1]
+
+    def unknown_owner_of(self, raw: Mapping[str, Any]) -> Reference | None:
+        """The last owner of the object where that was not learned, so that there may be others behind it."""
+        *_, last = (None, *self._line(raw, reference_of(raw)))
+        return last if last is not None and self._find(last) is None else None
+
+    def is_owned_by_known(self, raw: Mapping[str, Any]) -> bool:
+        """Whether an owner of the object was learned that is audited itself. Of a circle of owners the first in the
+        alphabet counts as owned by none.
+        """
+        reference = reference_of(raw)
+        line = list(self._line(raw, reference))
+        is_circle = bool(line) and line[-1] == reference
+        return any(
+            known.is_audited
+            for owner in line
+            if owner < reference or (owner != reference and not is_circle)
+            if (known := self._find(owner)) is not None
+        )
+
+    def _line(self, raw: Mapping[str, Any], reference: Reference) -> Iterator[Reference]:
+        """The owner of an object, the owner's owner and so on; the last one is the first that comes again, if any."""
+        seen = {reference}
+        parent = _parent(raw, reference.namespace)
+        while parent is not None and len(seen) <= MOST_STEPS:
+            known = self._find(parent)
+            yield known.reference if known is not None else parent
+            if known is None or known.reference in seen:
+                return
+            seen.add(known.reference)
+            parent = known.parent
+
+    def _find(self, wanted: Reference) -> _Known | None:
+        """What was learned of the object that a reference names."""
+        for namespace in (wanted.namespace, ""):
+            known = self._known.get(namespace, {}).get(wanted.uid)
+            if known is not None and _names(wanted) == _names(known.reference):
+                return known
+        return None
+
+
+def reference_of(raw: Mapping[str, Any]) -> Reference:
+    """An object as a reference to it; texts that are missing or none are empty."""
+    metadata = raw.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = _text(metadata, "name") or _text(metadata, "generateName")
+    return _reference(raw, intern(_text(metadata, "namespace")), name, _text(metadata, "uid"))
+
+
+def _parent(raw: Mapping[str, Any], namespace: str) -> Reference | None:
+    """The controller of an object. A node that reports a static pod did not make it: its owner is none."""
+    owner = controller_of(raw)
+    if owner is None or (owner.get("apiVersion"), owner.get("kind")) == _NODE:
+        return None
+    reference = _reference(owner, namespace, _text(owner, "name"), _text(owner, "uid"))
+    return reference if reference.kind and reference.name else None
+
+
+def _reference(raw: Mapping[str, Any], namespace: str, name: str, uid: str) -> Reference:
+    return Reference(namespace, intern(_text(raw, "kind")), name, intern(_text(raw, "apiVersion")), uid)
+
+
+def _names(reference: Reference) -> tuple[str, str, str]:
+    return reference.api_version.rpartition("/")[0], reference.kind, reference.name
+
+
+def _text(raw: Mapping[str, Any], key: str) -> str:
+    """A text, cut to what a valid one has at most; empty where there is none."""
+    value = raw.get(key)
+    return value[:_LONGEST_TEXT] if isinstance(value, str) else ""

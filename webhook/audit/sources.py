@@ -1,0 +1,57 @@
+"""Where the objects of an audit come from, with all that has to be known to judge them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from webhook.audit.auditing import Background
+from webhook.audit.cluster_facts import read_facts
+from webhook.audit.cluster_objects import ClusterObjects, Progress, Scope
+from webhook.audit.collect import Place
+from webhook.audit.documents import Document, DocumentError
+from webhook.audit.owners import Owners
+from webhook.cluster.api_server import ApiServer
+from webhook.cluster.pods import LivePods
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.workloads import is_pod, templates_of
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The objects, once, and who owns them by the time that they come."""
+
+    documents: Iterable[Document | DocumentError]
+    owners: Owners
+    place: Place
+    background: Background
+
+
+def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> Source:
+    """What was read of files; objects that name no namespace are taken to be in `namespace`."""
+    owners = Owners()
+    for document in documents:
+        if isinstance(document, Document):
+            makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
+            owners.learn(document.object, is_audited=makes_pods)
+    return Source(documents, owners, Place(False, namespace), background)
+
+
+def of_cluster(
+    server: ApiServer, scope: Scope, tell: Callable[[Progress], None], facts: Snapshot | None = None
+) -> Source:
+    """What an API server holds. It is read while it is gone through; `tell` hears how far that is.
+
+    `facts` are what is known of the cluster already; without them nodes and runtime classes are read first.
+    """
+    errors: tuple[DocumentError, ...] = ()
+    if facts is None:
+        facts, errors = read_facts(server)
+    objects = ClusterObjects(server, scope, tell)
+    place = Place(True, scope=scope)
+    return Source(chain(errors, objects), objects.owners, place, Background(facts))
+
+
+def read_background(server: ApiServer) -> tuple[Background, tuple[DocumentError, ...]]:
+    """The cluster that files are meant for, and errors for what of it could not be read."""
+    facts, errors = read_facts(server)
+    return Background(facts, LivePods(server)), errors

@@ -1,0 +1,79 @@
+"""Reports in the format that was asked for, written where they were asked for: a file as a whole or not at all."""
+
+import io
+import os
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from secrets import token_hex
+
+from webhook.audit.report import Report
+
+FORMATS: dict[str, str] = {
+    "text": "as_text",
+    "json": "as_json",
+    "html": "html.page",
+    "markdown": "as_markdown",
+    "sarif": "as_sarif",
+    "junit": "as_junit",
+    "policyreport": "as_policy_reports",
+    "openreports": "as_open_reports",
+}
+"""Each format and the module of `webhook.audit.reports` that renders it."""
+
+
+def rendered(report: Report, form: str, *, is_for_a_terminal: bool = False) -> str:
+    """The report in a format, one of FORMATS; as text with colours where it is for a terminal."""
+    module = import_module(f"webhook.audit.reports.{FORMATS[form]}")
+    if form != "text":
+        text: str = module.render(report)
+        return text
+    from rich.console import Console  # noqa: PLC0415  # for this format only
+
+    stream = io.StringIO()
+    module.render(report, Console(file=stream, highlight=False, force_terminal=is_for_a_terminal))
+    return stream.getvalue()
+
+
+def fault_of(path: Path) -> str:
+    """Why nothing can be written to a file, as far as can be said before; empty where it seems possible."""
+    if os.path.isdir(path):  # Path.is_dir raises for what it may not look at
+        return f"{path} is a directory; name a file in it"
+    parent = path.absolute().parent
+    if not os.path.isdir(parent):  # as above
+        return f"{path} cannot be written: there is no directory {parent}; make it first"
+    return ""
+
+
+def write_file(text: str, path: Path) -> None:
+    """Write a file, which nobody sees half-written, with the permissions of the one that it replaces.
+
+    What is there and no file, such as /dev/stderr, is written to. Raises OSError.
+    """
+    content = text.encode("utf-8", "backslashreplace")
+    path = Path(os.path.realpath(path))  # Path.resolve raises no OSError for links in a circle
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    draft = path.with_name(f".{path.name[:100]}.{token_hex(4)}")
+    try:
+        draft.write_bytes(content)
+        if path.exists():
+            draft.chmod(path.stat().st_mode & 0o7777)
+        draft.replace(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_output(text: str) -> None:
+    """Write to standard output; that whoever reads it has gone is no fault. Raises OSError."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError, ValueError):  # or the interpreter complains when it flushes at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
