@@ -113,6 +113,9 @@ def test_the_build_sees_the_sources_of_the_package_and_nothing_else() -> None:
         ".typed",
         ".json",
         ".yaml",
+        ".html",
+        ".css",
+        ".js",
     }
 
 

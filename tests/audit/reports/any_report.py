@@ -1,0 +1,112 @@
+"""Reports with whatever texts: what a manifest can hold, what a format could take for its own, and half characters."""
+
+from datetime import UTC
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from tests.audit.sample_report import HOSTILE
+from webhook.audit.documents import DocumentError
+from webhook.audit.quotas import Part, Reported
+from webhook.audit.report import (
+    AuditFinding,
+    Capacity,
+    ChangedInjection,
+    Comparison,
+    Counts,
+    Level,
+    Reference,
+    Report,
+    Running,
+    Sort,
+    Source,
+)
+from webhook.outcome import Kind
+from webhook.rules.rule import Mode
+
+SOME = settings(max_examples=25, deadline=None)
+"""For tests that render a whole report."""
+
+NASTY = (
+    HOSTILE,
+    "",
+    " ",
+    "-",
+    "|",
+    "\\|",
+    "a\\",
+    "`",
+    "``` `",
+    "` |`",
+    "[link](https://example.com)",
+    "![](https://example.com/x.png)",
+    "<https://example.com>",
+    "https://example.com www.example.com me@example.com",
+    "@everyone #1 org/repo#2",
+    "</details><img src=x onerror=alert(1)>",
+    "&lt;b&gt;",
+    "{0} {{}} %s",
+    "[[a](1)](2)",
+    "[bold]x[/bold] [/] :smile:",
+    "\ud800",
+    "\udfff\ud83d",
+    "\x00\x1b[31m\x85\u2028\ufffe\uffff",
+    "../../etc/passwd",
+    "/absolute/path",
+    "c:d",
+)
+TEXTS = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=()), max_size=12)
+NUMBERS = st.integers(0, 10**6)
+MAYBE_LINES = st.none() | st.integers(1, 10**6)
+REFERENCES = st.builds(Reference, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
+SOURCES = st.just(Source()) | st.builds(Source, TEXTS, MAYBE_LINES)
+SORTS = st.none() | st.builds(Sort, TEXTS, st.none() | NUMBERS, NUMBERS)
+
+
+def lists_of(elements: st.SearchStrategy, most: int = 3) -> st.SearchStrategy:
+    return st.lists(elements, max_size=most).map(tuple)
+
+
+FINDINGS = st.builds(
+    AuditFinding,
+    level=st.sampled_from(Level),
+    rule=TEXTS | st.just("gpuLimits"),
+    mode=st.sampled_from(Mode),
+    kind=st.sampled_from(Kind),
+    object=REFERENCES,
+    owner=REFERENCES,
+    field=TEXTS,
+    message=TEXTS,
+    remedy=TEXTS,
+    policy=TEXTS,
+    file=TEXTS,
+    line=NUMBERS,
+    source=SOURCES,
+    sort=SORTS,
+    running=st.none() | st.builds(Running, NUMBERS, lists_of(TEXTS)),
+)
+PARTS = st.builds(Part, TEXTS, NUMBERS.map(str), NUMBERS.map(str))
+QUOTAS = st.builds(
+    Reported, TEXTS, TEXTS, TEXTS, lists_of(TEXTS), st.none() | PARTS, lists_of(PARTS, 2), lists_of(PARTS, 2)
+)
+COMPARISONS = st.builds(
+    Comparison,
+    TEXTS,
+    TEXTS,
+    lists_of(FINDINGS, 2),
+    lists_of(FINDINGS, 2),
+    lists_of(st.builds(ChangedInjection, REFERENCES, SOURCES, SORTS, lists_of(TEXTS), lists_of(TEXTS)), 2),
+)
+REPORTS = st.builds(
+    Report,
+    created=st.datetimes(timezones=st.just(UTC)),
+    directory=TEXTS,
+    hash=TEXTS,
+    is_of_cluster=st.booleans(),
+    counts=st.builds(Counts, *[NUMBERS] * 6),
+    findings=lists_of(FINDINGS, 5),
+    errors=lists_of(st.builds(DocumentError, TEXTS, NUMBERS, MAYBE_LINES, TEXTS)),
+    capacity=lists_of(st.builds(Capacity, TEXTS, TEXTS, NUMBERS, NUMBERS, TEXTS, TEXTS)),
+    quotas=lists_of(QUOTAS),
+    comparison=st.none() | COMPARISONS,
+)

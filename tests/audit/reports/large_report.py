@@ -1,0 +1,157 @@
+"""Reports as large clusters would have them: thousands of findings in dozens of namespaces, the same every time."""
+
+from datetime import UTC, datetime
+from random import Random
+
+from webhook.audit.documents import DocumentError
+from webhook.audit.quotas import Part, Reported
+from webhook.audit.report import (
+    AuditFinding,
+    Capacity,
+    ChangedInjection,
+    Comparison,
+    Counts,
+    Level,
+    Reference,
+    Report,
+    Running,
+    Sort,
+    Source,
+)
+from webhook.outcome import Kind
+from webhook.rules.rule import Mode
+
+TEAMS = (
+    *("vision", "nlp", "speech", "recsys", "robotics", "genomics", "weather", "ads", "search", "fraud", "pricing"),
+    *("maps", "video", "music", "safety", "simulation", "platform", "notebooks", "training", "inference", "batch"),
+    *("sandbox", "education", "research-core", "research-ml"),
+)
+KINDS = (
+    ("Deployment", "apps/v1", "spec.template.spec", "", (1, 2, 3, 4, 12)),
+    ("StatefulSet", "apps/v1", "spec.template.spec", "", (1, 3)),
+    ("CronJob", "batch/v1", "spec.jobTemplate.spec.template.spec", "", (1,)),
+    ("PyTorchJob", "kubeflow.org/v1", "spec.pytorchReplicaSpecs.Worker.template.spec", "Worker", (4, 8, 16, 64)),
+    ("RayCluster", "ray.io/v1", "spec.workerGroupSpecs[gpu].template.spec", "gpu", (2, 4, 8)),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", "spec.leaderWorkerTemplate.workerTemplate.spec", "worker", (7,)),
+    ("Notebook", "kubeflow.org/v1", "spec.template.spec", "", (1,)),
+)
+NAMES = ("trainer", "bert", "llama-70b-finetune", "whisper-large", "resnet-sweep", "embedding-server", "vllm-chat")
+FOUND = (
+    (Level.REFUSE, "gpuLimits", Kind.VIOLATION, ".containers[main].resources",
+     "nvidia.com/gpu is {n} in requests but missing in limits; GPUs are allocated from limits",
+     "Move the {n} to resources.limits"),
+    (Level.REFUSE, "gpuLimits", Kind.VIOLATION, "", "asks for 16 GPUs; the policy allows at most 8 per pod",
+     "Ask for 8 or fewer"),
+    (Level.REFUSE, "cudaDriver", Kind.VIOLATION, ".containers[main].image",
+     "needs CUDA 13.0: tag 2.9.1-cuda13.0-cudnn9-runtime of pytorch/pytorch; no node that the pod may run on has "
+     "driver 580.65.06 or newer (the newest is 535.183.01 on {n} nodes)", "Use an image of CUDA 12.2 or older"),
+    (Level.REFUSE, "nodeAffinity", Kind.MISSING, "",
+     "required node affinity gpupolicy.dev/pool In [training] should have been injected and is missing",
+     "Create the pod again, or tell the platform team"),
+    (Level.WARN, "visibleDevices", Kind.VIOLATION, ".containers[main].env[NVIDIA_VISIBLE_DEVICES]",
+     'is "all" in a container that asks for GPUs; the device plugin sets it, and a value in the pod beats the '
+     "plugin's", "Remove the variable"),
+    (Level.WARN, "gpuQuota", Kind.VIOLATION, "", "asks for {n} GPUs; 2 of 24 are left", "Free some, or ask for less"),
+    (Level.AUDIT, "cudaDriver", Kind.ADVICE, ".containers[main].image",
+     "registry.example.com/team/train:{n} does not say which CUDA it needs", "Add it to images"),
+    (Level.COMPLETE, "tolerations", Kind.INJECTION, "", "toleration nvidia.com/gpu Exists:NoSchedule", ""),
+    (Level.COMPLETE, "sharedMemory", Kind.INJECTION, "", "memory volume gpu-policy-shm of 16Gi at /dev/shm", ""),
+    (Level.COMPLETE, "ncclEnv", Kind.INJECTION, "", "env NCCL_DEBUG=WARN in main", ""),
+)  # fmt: skip
+WEIGHTS = (9, 2, 7, 1, 12, 4, 14, 24, 16, 11)
+MODES = {Level.WARN: Mode.WARN, Level.AUDIT: Mode.AUDIT}
+
+
+def large(findings: int = 10_000, *, is_compared: bool = True) -> Report:
+    """The report of a cluster with that many findings."""
+    chance = Random(7)  # noqa: S311  # nothing here is secret
+    found = [_finding(chance, number) for number in range(findings)]
+    levels = list(Level)
+    found.sort(key=lambda one: (levels.index(one.level), one.owner.namespace, one.owner.kind, one.owner.name))
+    refusals = [one for one in found if one.level is Level.REFUSE]
+    return Report(
+        created=datetime(2026, 3, 9, 6, 30, 5, tzinfo=UTC),
+        directory="policies",
+        hash="b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053",
+        is_of_cluster=True,
+        counts=Counts(10_240, 2_031, 118, len({one.owner for one in refusals}), findings // 9, findings // 4),
+        findings=tuple(found),
+        errors=(
+            DocumentError("apis/kubeflow.org/v1/pytorchjobs", 0, None, 'forbidden: User "audit" cannot list them'),
+            DocumentError("charts/serving/templates/deployment.yaml", 2, 31, "a placeholder of a template: {{ .Values"),
+        ),
+        capacity=_CAPACITY,
+        quotas=_quotas(chance),
+        comparison=_comparison(chance, refusals) if is_compared else None,
+    )
+
+
+def _finding(chance: Random, number: int) -> AuditFinding:
+    kind, version, path, group, sizes = chance.choice(KINDS)
+    namespace = f"team-{chance.choices(TEAMS, range(len(TEAMS), 0, -1))[0]}"
+    owner = Reference(namespace, kind, f"{chance.choice(NAMES)}-{number % 1200}", version)
+    level, rule, about, below, message, remedy = chance.choices(FOUND, WEIGHTS)[0]
+    count, pods = chance.choice((1, 2, 4, 8)), chance.choice(sizes)
+    names = tuple(f"{owner.name}-{at}" for at in range(min(pods, 3)))
+    return AuditFinding(
+        level=level,
+        rule=rule,
+        mode=MODES.get(level, Mode.ENFORCE),
+        kind=about,
+        object=owner,
+        owner=owner,
+        field=path + below,
+        message=message.format(n=count),
+        remedy=remedy.format(n=count),
+        policy=namespace if number % 3 else "_default",
+        file=f"{namespace}.yaml" if number % 3 else "_default.yaml",
+        line=chance.randrange(5, 60),
+        source=Source(),
+        sort=Sort(group, None if number % 31 == 0 else pods, count),
+        running=Running(pods, names) if number % 2 else None,
+    )
+
+
+_CAPACITY = (
+    Capacity("NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu", 24, 192, "580.95.05", "13.0"),
+    Capacity("NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 40, 320, "535.183.01", "12.2"),
+    Capacity("NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 6, 48, "570.172.08", "12.8"),
+    Capacity("NVIDIA-L40S", "nvidia.com/gpu", 18, 72, "550.163.01", "12.4"),
+    Capacity("Tesla-T4", "nvidia.com/gpu", 31, 31, "470.82.01", "11.4"),
+    Capacity("NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-1g.5gb", 4, 56, "535.183.01", "12.2"),
+    Capacity("", "amd.com/gpu", 2, 16, "", ""),
+)
+
+
+def _quotas(chance: Random) -> tuple[Reported, ...]:
+    spaces = tuple(f"team-{team}" for team in TEAMS[:8])
+    own = tuple(
+        Reported(
+            f"team-{team}",
+            "namespace",
+            "enforce",
+            (f"team-{team}",),
+            Part("", hard := str(chance.choice((8, 16, 24, 48))), str(chance.randrange(0, int(hard) + 1))),
+            (Part("H100", "8", str(chance.randrange(0, 9))),) if chance.random() < 0.5 else (),
+            (),
+        )
+        for team in TEAMS[:9]
+    )
+    pot = Reported("research", "pot", "warn", spaces, Part("", "192", "181 3/7"), (Part("A100", "3/2", "2"),), ())
+    full = Reported("team-maps", "namespace", "audit", ("team-maps",), Part("", "8", "8"), (), ())
+    return (*own, pot, full)
+
+
+def _comparison(chance: Random, refusals: list[AuditFinding]) -> Comparison:
+    changed = tuple(
+        ChangedInjection(
+            one.owner,
+            Source(),
+            one.sort,
+            ("runtimeClassName nvidia", "toleration nvidia.com/gpu Exists:NoSchedule"),
+            ("env NCCL_DEBUG=WARN in main", "toleration nvidia.com/gpu Exists:NoSchedule"),
+        )
+        for one in refusals[:3]
+    )
+    newly = tuple(chance.sample(refusals, min(len(refusals), 7)))
+    return Comparison("policies-in-force", "0d1e86053b7f" * 5, newly, tuple(refusals[10:240]), changed)

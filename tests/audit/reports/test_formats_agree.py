@@ -1,0 +1,52 @@
+"""Whichever format somebody reads, it tells of the same findings."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from tests.audit.reports.large_report import large
+from tests.audit.reports.parsed_page import ParsedPage
+from tests.audit.sample_report import empty, sample, sample_of_files
+from webhook.audit.report import Level, Report
+from webhook.audit.writing import rendered
+
+SAMPLES = [
+    pytest.param(sample(), id="a cluster"),
+    pytest.param(sample_of_files(), id="files"),
+    pytest.param(large(200), id="many findings"),
+    pytest.param(empty(), id="nothing"),
+]
+TITLES = {"Would be refused": "refuse", "Would be warned about": "warn", "Would only be recorded": "audit"}
+
+
+def in_sections(text: str) -> dict[str, int]:
+    """The findings that a report for people counts in the titles of its sections."""
+    found = re.findall(f"({'|'.join(TITLES)}): ([\\d,]+) finding", text)
+    return {TITLES[title]: int(number.replace(",", "")) for title, number in found}
+
+
+@pytest.mark.parametrize("report", SAMPLES)
+def test_every_format_for_programs_has_every_finding_once(report: Report) -> None:
+    expected = sorted(finding.id for finding in report.findings)
+    (run,) = json.loads(rendered(report, "sarif"))["runs"]
+    found = {
+        "json": [one["id"] for one in json.loads(rendered(report, "json"))["findings"]],
+        "sarif": [one["partialFingerprints"]["gpuPolicyFinding/v1"] for one in run["results"]],
+    }
+    for form in ("policyreport", "openreports"):
+        results = [one for item in json.loads(rendered(report, form))["items"] for one in item["results"]]
+        found[form] = [one["properties"]["resultID"] for one in results if one["result"] != "error"]
+    assert {form: sorted(ids) for form, ids in found.items()} == dict.fromkeys(found, expected)
+
+
+@pytest.mark.parametrize("report", SAMPLES)
+def test_every_format_for_people_counts_as_many_findings_of_each_level(report: Report) -> None:
+    levels = Counter(str(finding.level) for finding in report.findings)
+    assert Counter(row["level"] for row in ParsedPage(rendered(report, "html")).data) == levels
+    levels.pop(Level.COMPLETE, None)
+    assert {form: in_sections(rendered(report, form)) for form in ("text", "markdown")} == {
+        "text": levels,
+        "markdown": levels,
+    }

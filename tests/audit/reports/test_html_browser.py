@@ -1,0 +1,388 @@
+"""The page in a real Chromium: people filter, sort, read, print and share it, and nobody's text does anything."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from tests.audit.reports.large_report import large
+from tests.audit.sample_report import HOSTILE, LONG, sample
+from tests.browser import ENTER, TAB, Browser, browser, missing
+from tests.e2e.eventually import eventually
+from webhook.audit.report import AuditFinding, Level
+from webhook.audit.reports.html.page import MOST_WITHOUT_SCRIPT, render
+from webhook.audit.reports.wording import home
+from webhook.outcome import printable
+
+MANY = large(1_500, is_compared=False)
+SMALL = replace(sample(), directory=LONG, comparison=replace(sample().comparison, directory=LONG))
+CHUNK = 100
+"""Rows that the script makes at a time."""
+FAULTS = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
+ROWS = "return [...document.querySelectorAll('.finding')].map(row => row.querySelector('.owner').innerText)"
+MESSAGES = "return [...document.querySelectorAll('.finding .message span')].map(one => one.textContent)"
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if reason := missing():
+        pytest.skip(reason)
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        found.open("about:blank")
+        found.requests()  # of the page that the browser begins with
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("pages")
+    (directory / "many.html").write_text(render(MANY), encoding="utf-8")
+    (directory / "small.html").write_text(render(SMALL), encoding="utf-8")
+    return directory
+
+
+class Opened:
+    """A page in the browser."""
+
+    def __init__(self, window: Browser, url: str) -> None:
+        self.window = window
+        self.url = url
+        self.reopen()
+
+    def reopen(self, fragment: str = "") -> None:
+        """Load it anew, with another fragment."""
+        self.window.open("about:blank")
+        self.window.open(f"{self.url}{fragment}")
+
+    @property
+    def owners(self) -> list[str]:
+        """Kind and name in every row that there is."""
+        return list(self.window.run(ROWS))
+
+    @property
+    def messages(self) -> list[str]:
+        """What was found, in every row that there is."""
+        return list(self.window.run(MESSAGES))
+
+    @property
+    def status(self) -> str:
+        """How many findings are shown, and of what kind."""
+        return self.window.text("#status")
+
+    @property
+    def state(self) -> dict[str, list[str]]:
+        """What the fragment of the URL asks for."""
+        place, _, query = str(self.window.run("return location.hash")).partition("?")
+        return parse_qs(query, keep_blank_values=True) if place == "#findings" else {}
+
+
+@pytest.fixture(autouse=True)
+def _quiet(request: pytest.FixtureRequest, window: Browser, pages: Path) -> Iterator[None]:
+    """Whatever a test does, the console stays empty, and nothing is asked for but the page itself."""
+    window.resize(1280, 900)
+    window.prefer("light")
+    yield
+    assert window.console() == []
+    asked = {url.partition("#")[0] for url in window.requests()}
+    assert asked <= {"about:blank", *((pages / name).as_uri() for name in ("large.html", "many.html", "small.html"))}
+
+
+@pytest.fixture
+def many_page(window: Browser, pages: Path) -> Opened:
+    return Opened(window, (pages / "many.html").as_uri())
+
+
+@pytest.fixture
+def small_page(window: Browser, pages: Path) -> Opened:
+    return Opened(window, (pages / "small.html").as_uri())
+
+
+def named(findings: list[AuditFinding]) -> list[str]:
+    return [f"{one.owner.kind} {one.owner.name}" for one in findings[:CHUNK]]
+
+
+def test_the_first_findings_are_shown_and_the_others_come_as_people_read_on(many_page: Opened) -> None:
+    assert many_page.owners == named(list(MANY.findings))
+    assert many_page.status == "All 1,500 findings"
+    many_page.window.run("document.querySelector('#more').scrollIntoView()")
+    assert eventually(lambda: len(many_page.owners) >= 2 * CHUNK)
+
+
+def test_the_table_shows_what_was_chosen_and_the_url_says_so(many_page: Opened) -> None:
+    window = many_page.window
+    window.click(".chip.refuse")
+    window.run(
+        "for (const [name, start] of [['rule', 'cudaDriver '], ['namespace', 'team-nlp ']]) {"
+        "  const select = document.querySelector(`[name=${name}]`);"
+        "  select.value = [...select.options].find(option => option.text.startsWith(start)).value;"
+        "  select.dispatchEvent(new Event('input', {bubbles: true}));"
+        "}"
+    )
+    expected = [
+        one
+        for one in MANY.findings
+        if one.level is Level.REFUSE and one.rule == "cudaDriver" and one.owner.namespace == "team-nlp"
+    ]
+    assert 1 < len(expected) <= CHUNK
+    assert many_page.owners == named(expected)
+    assert many_page.status == f"{len(expected)} of 1,500 findings: refuse, rule cudaDriver, namespace team-nlp"
+    wanted = {"level": ["refuse"], "rule": ["cudaDriver"], "namespace": ["team-nlp"]}
+    eventually(lambda: many_page.state == wanted)
+
+    window.click("#reset")
+    assert many_page.status == "All 1,500 findings"
+    eventually(lambda: many_page.state == {})
+
+
+def test_every_word_of_a_search_must_be_somewhere_in_a_finding(many_page: Opened) -> None:
+    many_page.window.type("[name=q]", "PYTORCHJOB bert-1")
+    expected = [one for one in MANY.findings if "pytorchjob" in one.owner.kind.lower() and "bert-1" in one.owner.name]
+    assert many_page.status.startswith(f"{len(expected):,} of 1,500 findings")
+    assert many_page.owners == named(expected)
+    eventually(lambda: many_page.state == {"q": ["PYTORCHJOB bert-1"]})
+    many_page.window.type("[name=q]", " nothing-is-called-so")
+    assert many_page.owners == []
+    assert "No finding is like this." in many_page.window.text("#table")
+
+
+def test_a_shared_url_shows_the_same(many_page: Opened) -> None:
+    many_page.reopen("#findings?q=missing&namespace=team-maps&level=refuse%2Cwarn&sort=-rule")
+    expected = [
+        one
+        for one in MANY.findings
+        if one.owner.namespace == "team-maps" and one.level in (Level.REFUSE, Level.WARN) and "missing" in one.message
+    ]
+    expected.sort(key=lambda one: one.rule, reverse=True)
+    assert many_page.owners == named(expected)
+    assert many_page.window.run("return document.querySelector('[name=q]').value") == "missing"
+    assert many_page.window.run("return document.querySelectorAll('.chip :checked').length") == 2
+    assert many_page.window.run("return document.querySelector('#findings').getBoundingClientRect().top") < 450
+
+
+def test_a_fragment_that_nobody_wrote_does_no_harm(small_page: Opened) -> None:
+    for fragment in ("#findings?sort=constructor&level=x&rule=__proto__", "#findings?q=%E0%A4%A", "#%", "#findings?"):
+        small_page.reopen(fragment)
+        assert small_page.status
+
+
+def test_a_bar_of_a_chart_leads_to_its_findings(small_page: Opened) -> None:
+    small_page.window.click("[data-chart=namespace] tbody a")
+    concerned = [one for one in SMALL.findings if one.level in (Level.REFUSE, Level.WARN)]
+    most = small_page.window.text("[data-chart=namespace] tbody a")
+    eventually(
+        lambda: (
+            small_page.owners == [f"{one.owner.kind} {one.owner.name}" for one in concerned if home(one.owner) == most]
+        )
+    )
+
+
+def test_what_is_newly_refused_can_be_looked_at_alone(small_page: Opened) -> None:
+    assert SMALL.comparison is not None
+    small_page.window.click("#comparison .note a")
+    eventually(lambda: small_page.messages == [one.message for one in SMALL.comparison.newly_refused])
+
+
+@pytest.mark.parametrize(
+    ("column", "orders"),
+    [
+        pytest.param("level", ["ascending", "descending", None], id="texts rise first"),
+        pytest.param("running", ["descending", "ascending", None], id="numbers fall first"),
+    ],
+)
+def test_a_column_is_sorted_one_way_then_the_other_then_not_at_all(
+    small_page: Opened, column: str, orders: list[str | None]
+) -> None:
+    def number(one: AuditFinding) -> int:
+        return list(Level).index(one.level) if column == "level" else one.running.count if one.running else 0
+
+    for order in orders:
+        small_page.window.type(f"[data-column={column}] button", ENTER)
+        heads = small_page.window.run(
+            "return [...document.querySelectorAll('[aria-sort]')].map(one => [one.dataset.column, one.ariaSort])"
+        )
+        assert heads == ([[column, order]] if order else [])
+        found = list(SMALL.findings)
+        if order:
+            found.sort(key=number, reverse=order == "descending")
+        assert small_page.messages == [printable(one.message) for one in found]
+
+
+@pytest.mark.parametrize("column", ["owner", "namespace", "rule", "message"])
+def test_texts_are_sorted_as_people_do(small_page: Opened, column: str) -> None:
+    small_page.window.click(f"[data-column={column}] button")
+    cell = ".finding .message span" if column == "message" else f".finding .{column}"
+    texts = small_page.window.run(f"return [...document.querySelectorAll('{cell}')].map(one => one.textContent)")
+    sort = "return arguments[0].toSorted(new Intl.Collator('en', {numeric: true}).compare)"
+    assert len(texts) == len(SMALL.findings)
+    assert small_page.window.run(sort, texts) == texts
+
+
+def test_details_open_and_close_by_keyboard_and_by_mouse(small_page: Opened) -> None:
+    window = small_page.window
+    finding = SMALL.findings[3]
+    nth = "document.querySelectorAll('.toggle')[3]"
+    window.run(f"{nth}.focus()")
+    window.press(ENTER)
+    assert window.run(f"return {nth}.getAttribute('aria-expanded')") == "true"
+    details = window.text(".details")
+    names = "bert-worker-0, bert-worker-1, bert-worker-2 and 1 more"
+    for text in (finding.field, finding.message, finding.remedy, "team-nlp.yaml:15", names, "4 pods with 8 GPUs each"):
+        assert text in details
+    window.click(".finding:has(+ .details) .message")
+    assert window.run("return document.querySelectorAll('.details').length") == 0
+
+
+def test_details_stay_open_while_the_table_changes(small_page: Opened) -> None:
+    window = small_page.window
+    window.click(".toggle")
+    window.click("[data-column=rule] button")
+    assert window.run("return document.querySelectorAll('.details').length") == 1
+    assert window.run("return document.querySelector('.finding:has(+ .details) .toggle').ariaExpanded") == "true"
+
+
+def test_the_page_can_be_used_by_keyboard_alone(small_page: Opened) -> None:
+    """Everything that does something is reached in order, and one sees where one is."""
+    window = small_page.window
+    wanted = window.run(
+        "return [...document.querySelectorAll('a, button, input, select, summary, [tabindex]')]"
+        ".filter(one => one.checkVisibility()).length"
+    )
+    window.run("document.activeElement.blur()")
+    seen = 0
+    for _ in range(wanted):
+        window.press(TAB)
+        outline = window.run(
+            "const one = document.activeElement; if (one === document.body) return null;"
+            "const drawn = one.matches('.chip input') ? one.closest('.chip') : one;"
+            "const style = getComputedStyle(drawn); return [style.outlineStyle, style.outlineWidth]"
+        )
+        assert outline == ["solid", "2px"]
+        seen += 1
+    assert seen == wanted
+    assert window.run("return document.activeElement.matches('.finding:last-of-type .toggle')")
+
+
+def test_the_theme_is_that_of_the_system_until_somebody_chooses(small_page: Opened) -> None:
+    window = small_page.window
+
+    def looks() -> tuple[str, str]:
+        background = window.run("return getComputedStyle(document.body).backgroundColor")
+        lightness = sum(map(int, re.findall(r"\d+", background)[:3]))
+        return "dark" if lightness < 200 else "light", window.run("return document.querySelector('#theme').ariaPressed")
+
+    assert looks() == ("light", "false")
+    window.prefer("dark")
+    eventually(lambda: looks() == ("dark", "true"))
+    window.click("#theme")
+    assert looks() == ("light", "false")
+    small_page.reopen()
+    assert looks() == ("light", "false")
+    window.run("localStorage.clear()")
+    small_page.reopen()
+    assert looks() == ("dark", "true")
+
+
+def test_a_print_shows_all_that_was_chosen_and_nothing_to_click(many_page: Opened) -> None:
+    window = many_page.window
+    window.run("location.hash = '#findings?level=refuse&rule=cudaDriver'")
+    expected = sum(one.rule == "cudaDriver" for one in MANY.at(Level.REFUSE))
+    eventually(lambda: many_page.status.startswith(f"{expected} of "))
+    assert expected > CHUNK
+    assert len(many_page.owners) < expected
+    printed = window.pdf()
+    assert printed.startswith(b"%PDF-")
+    assert 3 < len(re.findall(rb"/Type\s*/Page\b", printed)) < 40
+    assert len(many_page.owners) == expected
+
+    window.command("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = window.run(
+        "return ['.toolbar', '#theme', '#more', '#reset', 'nav']"
+        ".filter(one => document.querySelector(one).checkVisibility())"
+    )
+    stuck = window.run(
+        "return [...document.querySelectorAll('*')].filter(one =>"
+        " ['sticky', 'fixed'].includes(getComputedStyle(one).position)).length"
+    )
+    window.command("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown == []
+    assert stuck == 0
+
+
+@pytest.mark.parametrize(("name", "scheme"), [("many_page", "light"), ("small_page", "light"), ("small_page", "dark")])
+def test_nothing_stands_in_the_way_of_people_who_see_badly(
+    request: pytest.FixtureRequest, window: Browser, name: str, scheme: str
+) -> None:
+    window.prefer(scheme)
+    request.getfixturevalue(name)
+    window.click(".toggle")
+    window.run(
+        "document.querySelectorAll('.chip').forEach(one => one.click());"
+        "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+    )
+    assert window.run(FAULTS) == []
+
+
+@pytest.mark.parametrize("name", ["many_page", "small_page"])
+def test_nothing_is_wider_than_the_window(request: pytest.FixtureRequest, window: Browser, name: str) -> None:
+    request.getfixturevalue(name)
+    window.click(".toggle")
+    for width in (320, 390, 768, 1280):
+        window.resize(width, 900)
+        assert window.run("return document.documentElement.scrollWidth") <= width
+
+
+def test_texts_of_tenants_are_shown_and_do_nothing(small_page: Opened) -> None:
+    window = small_page.window
+    window.run("for (const one of document.querySelectorAll('.toggle')) one.click()")
+    texts = window.run("return [...document.querySelectorAll('#table dd')].map(one => one.textContent)")
+    assert printable(HOSTILE) in texts
+    assert window.run("return document.querySelectorAll('script').length") == 2
+    assert window.run("return document.querySelectorAll('b, img, iframe').length") == 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("document.body.innerHTML = '<b>x</b>'", id="texts as markup"),
+        pytest.param("eval('1')", id="texts as code"),
+        pytest.param("document.createElement('script').text = '1'", id="texts as scripts"),
+    ],
+)
+def test_even_the_page_itself_could_not_do_otherwise(small_page: Opened, script: str) -> None:
+    attempt = f"try {{ {script}; done('done') }} catch (error) {{ done(error.name) }}"
+    refused = small_page.window.run_and_wait(f"const done = arguments[0]; setTimeout(() => {{ {attempt} }})")
+    said = small_page.window.console()
+    assert refused in {"TypeError", "EvalError"}
+    assert all("Content Security Policy" in one or "Trusted" in one for one in said)
+
+
+def test_ten_thousand_findings_are_filtered_before_anybody_notices(window: Browser, pages: Path) -> None:
+    """Whatever was typed is shown in the same turn of the browser, and few rows are made for it."""
+    (pages / "large.html").write_text(render(large(10_000)), encoding="utf-8")
+    page = Opened(window, (pages / "large.html").as_uri())
+    for text in ("n", "nv", "nvidia", ""):
+        window.run(
+            "const box = document.querySelector('[name=q]'); box.value = arguments[0];"
+            "box.dispatchEvent(new Event('input', {bubbles: true}))",
+            text,
+        )
+        assert len(page.owners) == CHUNK
+        assert page.status.endswith("10,000 findings") is not bool(text)
+
+
+def test_without_javascript_the_page_is_read_as_it_is(window: Browser, pages: Path) -> None:
+    window.command("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        Opened(window, (pages / "many.html").as_uri())
+        text = window.text("#findings")
+        buttons = window.ask("POST", "/elements", {"using": "css selector", "value": "button, input, select"})
+        shown = [one for element in buttons for one in element.values()]
+        visible = [one for one in shown if window.ask("GET", f"/element/{one}/displayed")]
+    finally:
+        window.command("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert f"The first {MOST_WITHOUT_SCRIPT} of 1,500 findings" in text
+    assert named(list(MANY.findings))[0] in text
+    assert visible == []

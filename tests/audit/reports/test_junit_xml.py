@@ -1,0 +1,122 @@
+"""JUnit XML, read by a parser of it and by one of XML."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from xml.etree.ElementTree import Element, fromstring
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
+
+from tests.audit.reports.any_report import MAYBE_LINES, SOME, TEXTS, lists_of
+from webhook.audit.junit_xml import Case, Problem, Suite, render
+
+WRONG = Problem("gpuLimits", "asks for 9", "asks for 9; at most 8 are allowed")
+BROKEN = Problem("unreadable", "not YAML", "a.yaml:3: not YAML")
+CASES = {
+    "passed": Case("a", "passed", output="looked at 3 pods"),
+    "failed": Case("a", "failed", "a.yaml", 7, failures=(WRONG, WRONG)),
+    "broken": Case("a", "broken", errors=(BROKEN,)),
+    "failed and broken": Case("a", "failed and broken", failures=(WRONG,), errors=(BROKEN,)),
+    "remarked": Case("a", "remarked", skipped="would warn\nabout it"),
+    "failed with a remark": Case("a", "failed with a remark", failures=(WRONG,), skipped="and warn"),
+}
+WHEN = datetime(2026, 3, 9, 7, 30, 5, tzinfo=timezone(timedelta(hours=1)))
+
+
+def parsed(*suites: Suite) -> Element:
+    return fromstring(render("all", suites))  # noqa: S314  # our own output
+
+
+def case(name: str) -> TestCase:
+    (suite,) = JUnitXml.fromstring(render("all", [Suite("s", (CASES[name],))]).encode())
+    (only,) = suite
+    assert isinstance(only, TestCase)
+    return only
+
+
+@pytest.mark.parametrize(
+    ("name", "results"),
+    [
+        pytest.param("passed", [], id="nothing is a pass"),
+        pytest.param("failed", [Failure, Failure], id="each failure is one"),
+        pytest.param("broken", [Error], id="an error"),
+        pytest.param("failed and broken", [Error, Failure], id="both"),
+        pytest.param("remarked", [Skipped], id="a remark fails nothing"),
+        pytest.param("failed with a remark", [Failure], id="what fails is not skipped"),
+    ],
+)
+def test_a_consumer_sees_what_became_of_a_case(name: str, results: list[type]) -> None:
+    assert [type(result) for result in case(name).result] == results
+
+
+def test_a_consumer_sees_the_texts_of_a_failure() -> None:
+    failure = case("failed").result[0]
+    assert (failure.type, failure.message, failure.text) == (WRONG.type, WRONG.message, WRONG.text)
+
+
+def test_a_remark_is_told_as_message_and_as_text() -> None:
+    skipped = case("remarked").result[0]
+    assert (skipped.message, skipped.text) == ("would warn about it", "would warn\nabout it")
+
+
+def test_output_is_told_of_a_case_that_passed() -> None:
+    assert case("passed").system_out == "looked at 3 pods"
+
+
+def test_counts_are_of_cases_and_each_case_counts_once() -> None:
+    root = parsed(Suite("one", tuple(CASES.values())), Suite("none", ()))
+    counts = {"tests": "6", "failures": "2", "errors": "2", "skipped": "1", "time": "0"}
+    assert root.attrib == {"name": "all", **counts}
+    assert root[0].attrib == {"name": "one", **counts}
+    assert root[1].attrib == {"name": "none", **dict.fromkeys(counts, "0")}
+
+
+def test_a_consumer_counts_the_same() -> None:
+    written = JUnitXml.fromstring(render("all", [Suite("one", tuple(CASES.values()))]).encode())
+    told = (written.tests, written.failures, written.errors, written.skipped)
+    assert told == (6, 2, 2, 1)
+
+
+def test_file_and_line_stand_where_they_are_known() -> None:
+    failed, passed = parsed(Suite("s", (CASES["failed"], CASES["passed"])))[0]
+    assert (failed.get("file"), failed.get("line")) == ("a.yaml", "7")
+    assert (passed.get("file"), passed.get("line")) == (None, None)
+
+
+def test_a_timestamp_is_in_utc_without_saying_so() -> None:
+    assert parsed(Suite("s", (), WHEN))[0].get("timestamp") == "2026-03-09T06:30:05"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        pytest.param("a\x00b\x1b", "a�b�", id="control characters"),
+        pytest.param("\ud800\ufffe", "��", id="what is no character"),
+        pytest.param("a\r\nb\rc", "a\nb\nc", id="line ends"),
+        pytest.param("<b> & ]]> \"'", "<b> & ]]> \"'", id="markup"),
+        pytest.param("é 🚀\t\u202e\x85", "é 🚀\t\u202e\x85", id="all other characters"),
+    ],
+)
+def test_text_is_read_as_it_was_but_for_what_xml_cannot_carry(text: str, read: str) -> None:
+    problem = Problem("t", "m", text)
+    root = parsed(Suite(text, (Case(text, text, text, failures=(problem,), output=text),)))
+    (found,) = root[0]
+    assert root[0].get("name") == read
+    assert (found.get("classname"), found.get("name"), found.get("file")) == (read, read, read)
+    assert [child.text for child in found] == [read, read]
+
+
+PROBLEMS = st.builds(Problem, TEXTS, TEXTS, TEXTS)
+ANY_CASE = st.builds(
+    Case, TEXTS, TEXTS, TEXTS, MAYBE_LINES.map(lambda n: n or 0), lists_of(PROBLEMS, 2), lists_of(PROBLEMS, 2), TEXTS
+)
+
+
+@SOME
+@given(TEXTS, lists_of(st.builds(Suite, TEXTS, lists_of(ANY_CASE), st.none() | st.datetimes(timezones=st.just(UTC)))))
+def test_whatever_the_texts_say_a_consumer_reads_it(name: str, suites: tuple[Suite, ...]) -> None:
+    text = render(name, suites)
+    assert text.isascii()
+    read = JUnitXml.fromstring(text.encode())
+    assert [len(suite.cases) for suite in suites] == [len(list(suite)) for suite in read]

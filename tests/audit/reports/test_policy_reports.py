@@ -1,0 +1,297 @@
+"""PolicyReports and OpenReports: bounded objects for each namespace, as UIs read them, and of that namespace alone."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from types import ModuleType
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from tests.audit.sample_report import CREATED, NOTEBOOK, TRAINER, empty, sample, sample_of_files
+from tests.e2e.report_cluster import DEFINITIONS
+from webhook.audit.documents import DocumentError
+from webhook.audit.report import AuditFinding, Level, Reference, Report
+from webhook.audit.reports import as_open_reports, as_policy_reports
+from webhook.audit.reports.policy_results import LABELS, SOURCE, Limits, Naming, objects
+from webhook.installation.report_objects import Kinds
+from webhook.outcome import Kind
+from webhook.rules.rule import Mode
+
+FORMATS = [pytest.param(as_policy_reports, id="PolicyReport"), pytest.param(as_open_reports, id="OpenReports")]
+REPORTS = [
+    pytest.param(sample(), id="of a cluster"),
+    pytest.param(sample_of_files(), id="of files"),
+    pytest.param(empty(), id="of nothing"),
+]
+FORM = as_policy_reports.FORMAT
+ROOMY = Limits()
+
+Raw = dict[str, Any]
+
+
+def items(form: ModuleType, report: Report) -> list[Raw]:
+    found = json.loads(form.render(report))
+    assert (found["apiVersion"], found["kind"]) == ("v1", "List")
+    return list(found["items"])
+
+
+def of(namespace: str, report: Report, limits: Limits = ROOMY) -> list[Raw]:
+    """The objects of one namespace."""
+    return [raw for raw in objects(report, FORM, limits=limits) if raw["metadata"].get("namespace", "") == namespace]
+
+
+def finding(number: int, namespace: str = "team-a", **changes: Any) -> AuditFinding:
+    owner = Reference(namespace, "Pod", f"pod-{number:05}", "v1", f"uid-{number}")
+    made = AuditFinding(
+        level=Level.REFUSE,
+        rule="gpuLimits",
+        mode=Mode.ENFORCE,
+        kind=Kind.VIOLATION,
+        object=owner,
+        owner=owner,
+        field="spec.containers[main].resources",
+        message="nvidia.com/gpu is 4 in requests but missing in limits",
+        remedy="Move the 4 to resources.limits",
+        policy="_default",
+        file="policies/_default.yaml",
+        line=9,
+    )
+    return replace(made, **changes)
+
+
+def report_of(*findings: AuditFinding) -> Report:
+    return replace(empty(), is_of_cluster=True, findings=findings)
+
+
+# What is in them
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_summary_counts_the_results_of_its_object(form: ModuleType, report: Report) -> None:
+    for raw in items(form, report):
+        counts = Counter(result["result"] for result in raw["results"])
+        assert raw["summary"] == {one: counts[one] for one in ("pass", "fail", "warn", "error", "skip")}
+        assert raw["results"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("report", REPORTS)
+def test_every_finding_and_every_error_is_a_result_that_is_recognised_by_its_id(
+    form: ModuleType, report: Report
+) -> None:
+    found = [result["properties"]["resultID"] for raw in items(form, report) for result in raw["results"]]
+    assert len(set(found)) == len(found) == len(report.findings) + len(report.errors)
+    assert {one.id for one in report.findings} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        pytest.param(Level.REFUSE, ("fail", "high", True), id="refuse"),
+        pytest.param(Level.WARN, ("warn", "medium", False), id="warn"),
+        pytest.param(Level.AUDIT, ("warn", "low", False), id="audit"),
+        pytest.param(Level.COMPLETE, ("pass", "info", False), id="complete"),
+    ],
+)
+def test_a_level_becomes_a_result_and_a_severity(level: Level, expected: tuple[str, str, bool]) -> None:
+    (raw,) = of("team-a", report_of(finding(1, level=level)))
+    (result,) = raw["results"]
+    assert (result["result"], result["severity"], result["scored"]) == expected
+
+
+def test_a_result_says_what_was_found_where_by_which_policy_and_what_to_do() -> None:
+    (raw,) = of("team-a", report_of(finding(1)))
+    assert raw["results"] == [
+        {
+            "source": "gpu-policy",
+            "policy": "_default",
+            "rule": "gpuLimits",
+            "category": "GPU policy",
+            "severity": "high",
+            "result": "fail",
+            "scored": True,
+            "message": "spec.containers[main].resources: nvidia.com/gpu is 4 in requests but missing in limits. "
+            "Move the 4 to resources.limits.",
+            "resources": [
+                {"apiVersion": "v1", "kind": "Pod", "namespace": "team-a", "name": "pod-00001", "uid": "uid-1"}
+            ],
+            "timestamp": {"seconds": int(CREATED.timestamp()), "nanos": 250_000_000},
+            "properties": {
+                "resultID": finding(1).id,
+                "level": "refuse",
+                "mode": "enforce",
+                "policyFile": "_default.yaml:9",
+            },
+        }
+    ]
+
+
+def test_a_report_names_its_namespace_as_its_scope() -> None:
+    (raw,) = of("team-a", report_of(finding(1)))
+    assert raw["scope"] == {"apiVersion": "v1", "kind": "Namespace", "name": "team-a"}
+    assert "source" not in raw
+    assert [one["source"] for one in objects(report_of(finding(1)), as_open_reports.FORMAT)] == [SOURCE]
+
+
+def fields(schema: Raw, value: Any, path: str = "") -> Iterator[str]:
+    """Where a value is not what a schema says, down to types and unknown fields."""
+    kinds: dict[str, type | tuple[type, ...]] = {"object": dict, "array": list, "string": str, "integer": int}
+    expected = kinds.get(schema["type"], bool)
+    if not isinstance(value, expected) or (schema["type"] == "integer" and isinstance(value, bool)):
+        yield f"{path} is {value!r}, no {schema['type']}"
+    elif isinstance(value, dict) and path != ".metadata":
+        inner = schema.get("properties", {})
+        yield from (f"{path}.{name} is missing" for name in schema.get("required", ()) if name not in value)
+        for name, one in value.items():
+            known = inner.get(name, schema.get("additionalProperties"))
+            yield from [f"{path}.{name} is unknown"] if known is None else fields(known, one, f"{path}.{name}")
+    elif isinstance(value, list):
+        yield from chain.from_iterable(fields(schema["items"], one, f"{path}[]") for one in value)
+    elif value not in schema.get("enum", [value]):
+        yield f"{path} is {value!r}"
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        pytest.param(as_policy_reports, Kinds.POLICY_REPORTS, id="PolicyReport"),
+        pytest.param(as_open_reports, Kinds.OPEN_REPORTS, id="OpenReports"),
+    ],
+)
+@pytest.mark.parametrize("report", REPORTS)
+def test_every_field_is_a_published_one_and_of_its_type(form: ModuleType, kind: Kinds, report: Report) -> None:
+    definitions = yaml.safe_load(DEFINITIONS[kind].read_text())["items"]
+    schemas = {
+        definition["spec"]["names"]["kind"]: definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        for definition in definitions
+    }
+    assert [fault for raw in items(form, report) for fault in fields(schemas[raw["kind"]], raw)] == []
+
+
+# Whose they are
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_objects_have_names_that_an_api_server_takes_and_the_label_of_their_manager(form: ModuleType) -> None:
+    for raw in items(form, sample()):
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", raw["metadata"]["name"])
+        assert raw["metadata"]["labels"] == LABELS
+        is_namespaced = not raw["kind"].startswith("Cluster")
+        assert ("namespace" in raw["metadata"]) is ("scope" in raw) is is_namespaced
+
+
+def test_A9_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_one() -> None:
+    """Not even where a tenant writes references to objects of others into its own."""
+    theirs = replace(TRAINER, namespace="team-secret", name="their-trainer")
+    node = Reference("", "Node", "node-of-others", "v1", "uid-node")
+    findings = (
+        finding(1, owner=theirs),
+        finding(2, owner=node),
+        finding(3, "team-secret"),
+        finding(4, owner=replace(NOTEBOOK, namespace="team-a")),
+    )
+    (raw,) = of("team-a", report_of(*findings))
+    assert [one["resources"][0]["name"] for one in raw["results"]] == ["pod-00002", NOTEBOOK.name, "pod-00001"]
+    assert not re.search("team-secret|their-trainer|node-of-others", json.dumps(raw))
+
+
+def test_A9_what_an_audit_knows_of_the_cluster_and_of_pots_is_in_no_report_of_a_namespace() -> None:
+    report = sample()
+    for raw in objects(report, FORM):
+        if "namespace" in raw["metadata"]:
+            text = json.dumps(raw)
+            assert not re.search("'research'|forbidden|Tesla-T4", text)
+            others = {"team-vision", "team-nlp", "default"} - {raw["metadata"]["namespace"]}
+            assert not [name for name in others if f'"{name}"' in text]
+
+
+def test_what_is_said_about_a_namespace_as_a_whole_is_in_its_own_report() -> None:
+    namespace = Reference("", "Namespace", "team-a", "v1")
+    (raw,) = of("team-a", report_of(finding(1, object=namespace, owner=namespace)))
+    assert raw["results"][0]["resources"] == [{"apiVersion": "v1", "kind": "Namespace", "name": "team-a"}]
+
+
+def test_errors_are_results_of_the_cluster() -> None:
+    error = DocumentError("", 0, None, "cannot list pytorchjobs")
+    (raw,) = objects(replace(report_of(), errors=(error, error)), FORM)
+    assert (raw["kind"], raw["summary"]["error"]) == ("ClusterPolicyReport", 1)
+    assert raw["results"][0]["message"].endswith("cannot list pytorchjobs")
+
+
+# How much there is
+
+
+@pytest.mark.parametrize(
+    ("findings", "limits", "expected"),
+    [
+        pytest.param(0, ROOMY, [], id="none, no object"),
+        pytest.param(500, ROOMY, [500], id="exactly one full"),
+        pytest.param(501, ROOMY, [500, 1], id="one over"),
+        pytest.param(12, Limits(results=4, objects=3), [4, 4, 4], id="exactly all full"),
+        pytest.param(13, Limits(results=4, objects=3), [4, 4, 4], id="one too many"),
+        pytest.param(1000, Limits(results=4, objects=1), [4], id="many too many"),
+    ],
+)
+def test_a_namespace_gets_as_many_objects_as_it_needs_up_to_a_bound(
+    findings: int, limits: Limits, expected: list[int]
+) -> None:
+    found = of("team-a", report_of(*map(finding, range(findings))), limits)
+    assert [len(raw["results"]) for raw in found] == expected
+    assert [raw["metadata"]["name"] for raw in found] == [f"gpu-policy-audit.{n + 1}" for n in range(len(expected))]
+
+
+def test_the_last_result_says_what_was_left_out_which_are_the_least_grave() -> None:
+    findings = [finding(n, level=Level.WARN if n % 2 else Level.REFUSE) for n in range(10)]
+    (raw,) = of("team-a", report_of(*findings), Limits(results=4, objects=1))
+    assert [result["result"] for result in raw["results"]] == ["fail", "fail", "fail", "skip"]
+    assert raw["summary"]["skip"] == 1
+    last = raw["results"][-1]
+    assert last["message"].startswith("results left out of this report: 2 fail, 5 warn; gpu-policy audit --cluster")
+    assert "--namespace team-a" in last["message"]
+    assert last["severity"] == "high"
+
+
+def test_no_object_is_too_large_for_etcd_whatever_tenants_write() -> None:
+    findings = [finding(n, message="m" * 20_000, field="f" * 5_000, remedy="r" * 5_000) for n in range(600)]
+    found = of("team-a", report_of(*findings))
+    assert sum(len(raw["results"]) for raw in found) == 600
+    assert len(found) > 1
+    for raw in found:
+        assert len(orjson.dumps(raw)) < ROOMY.size + 4096
+
+
+def test_one_result_that_is_larger_than_an_object_may_be_still_gets_one() -> None:
+    found = of("team-a", report_of(*map(finding, range(3))), Limits(size=10))
+    assert [len(raw["results"]) for raw in found] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("hostile", ["\ud800", "\x00\x1b[2J", "\u202e", "\u2028"], ids=ascii)
+def test_texts_are_written_on_one_line_and_can_be_encoded(hostile: str) -> None:
+    owner = Reference("team-a", "Pod", f"a{hostile}", "v1")
+    text = as_policy_reports.render(report_of(finding(1, message=hostile, policy=hostile, owner=owner, object=owner)))
+    assert hostile not in str(yaml.safe_load(text))
+
+
+def test_the_order_in_which_things_were_found_changes_nothing() -> None:
+    findings = [finding(n, level=list(Level)[n % 4], rule=f"rule{n % 3}") for n in range(40)]
+    assert of("team-a", report_of(*findings)) == of("team-a", report_of(*reversed(findings)))
+
+
+def test_names_and_labels_are_those_that_are_asked_for() -> None:
+    naming = Naming("staging-audit", {"team": "platform"})
+    (raw,) = objects(report_of(finding(1)), FORM, naming=naming)
+    assert (raw["metadata"]["name"], raw["metadata"]["labels"]) == ("staging-audit.1", {"team": "platform"})
+
+
+def test_only_the_levels_that_are_asked_for_are_written() -> None:
+    report = report_of(finding(1), finding(2, level=Level.COMPLETE))
+    (raw,) = objects(report, FORM, [Level.REFUSE])
+    assert [result["result"] for result in raw["results"]] == ["fail"]
+    assert list(objects(report_of(finding(2, level=Level.COMPLETE)), FORM, [Level.REFUSE])) == []

@@ -1,0 +1,284 @@
+"""The report as SARIF, as the standard and GitHub's code scanning read it."""
+
+import gzip
+import json
+import os
+import random
+from base64 import b85encode
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from jsonschema import Draft4Validator, Draft202012Validator, FormatChecker
+
+from tests.audit.reports.any_report import REPORTS, SOME
+from tests.audit.reports.sarif_subset import SUBSET
+from tests.audit.sample_report import EVIL, HOSTILE, NOTEBOOK, TRAINER, empty, sample, sample_of_files
+from webhook.audit.documents import DocumentError
+from webhook.audit.report import AuditFinding, Level, Report, Source
+from webhook.audit.reports import as_sarif
+from webhook.rules import RULES
+
+VALIDATOR = Draft202012Validator(SUBSET)
+STANDARD = os.environ.get("SARIF_SCHEMA", "")
+FOUND = next(finding for finding in sample().findings if finding.source.file == "manifests/nightly.yaml")
+LIMIT = 10 * 10**6
+"""Bytes, compressed, that GitHub takes."""
+
+
+@cache
+def standard() -> Draft4Validator:
+    schema = json.loads(Path(STANDARD).read_text())
+    return Draft4Validator(schema, format_checker=FormatChecker())
+
+
+def run_of(report: Report) -> Any:
+    document = json.loads(as_sarif.render(report))
+    VALIDATOR.validate(document)
+    return document["runs"][0]
+
+
+def result_of(finding: AuditFinding, directory: str = "policies") -> Any:
+    (result,) = run_of(replace(empty(), directory=directory, findings=(finding,)))["results"]
+    return result
+
+
+def place_of(finding: AuditFinding) -> Any:
+    return result_of(finding)["locations"][0]["physicalLocation"]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(sample(), id="a cluster"),
+        pytest.param(sample_of_files(), id="files"),
+        pytest.param(empty(), id="nothing at all"),
+    ],
+)
+def test_a_report_is_what_the_subset_allows(report: Report) -> None:
+    assert len(run_of(report)["results"]) == len(report.findings)
+
+
+@pytest.mark.skipif(not STANDARD, reason="SARIF_SCHEMA does not name the file of the standard's JSON schema")
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(sample(), id="a cluster"),
+        pytest.param(sample_of_files(), id="files"),
+        pytest.param(empty(), id="nothing at all"),
+    ],
+)
+def test_a_report_is_what_the_standard_allows(report: Report) -> None:
+    standard().validate(json.loads(as_sarif.render(report)))
+
+
+@SOME
+@given(REPORTS)
+def test_any_report_is_valid_and_ascii(report: Report) -> None:
+    text = as_sarif.render(report)
+    document = json.loads(text)
+    assert text.isascii()
+    VALIDATOR.validate(document)
+    if STANDARD:
+        standard().validate(document)
+    for result in document["runs"][0]["results"]:
+        assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+
+
+@pytest.mark.parametrize(
+    ("level", "written"),
+    [
+        pytest.param(Level.REFUSE, "error", id="pods would be refused"),
+        pytest.param(Level.WARN, "warning", id="their author would be warned"),
+        pytest.param(Level.AUDIT, "note", id="it would be recorded"),
+        pytest.param(Level.COMPLETE, "note", id="they would be completed"),
+    ],
+)
+def test_the_level_says_what_would_become_of_the_pods(level: Level, written: str) -> None:
+    assert result_of(replace(FOUND, level=level))["level"] == written
+
+
+def test_a_result_tells_object_pods_field_fault_and_remedy() -> None:
+    assert result_of(FOUND)["message"]["text"] == (
+        "CronJob default/nightly: pod template (1 pod, 4 GPUs): spec.jobTemplate.spec.template.spec.containers[main]"
+        ".resources: nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits. Move the 4 "
+        "to resources.limits."
+    )
+
+
+REGION = {"startLine": 14, "startColumn": 1, "endLine": 14, "endColumn": 2}
+
+
+def test_a_result_is_where_its_document_begins() -> None:
+    artifact = {"uri": "manifests/nightly.yaml", "uriBaseId": "%SRCROOT%"}
+    assert place_of(FOUND) == {"artifactLocation": artifact, "region": REGION}
+
+
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        pytest.param("./a//b/../c.yaml", "a/c.yaml", id="made short"),
+        pytest.param("two words.yaml", "two%20words.yaml", id="a space"),
+        pytest.param("c:d#e?f%g.yaml", "c%3Ad%23e%3Ff%25g.yaml", id="what a URI would take for its own"),
+        pytest.param("é.yaml", "%C3%A9.yaml", id="a letter beyond ASCII"),
+        pytest.param("a\nb\x00.yaml", "a%0Ab%00.yaml", id="control characters"),
+    ],
+)
+def test_paths_are_uris_from_the_working_directory(path: str, uri: str) -> None:
+    artifact = place_of(replace(FOUND, source=Source(path, 14)))["artifactLocation"]
+    assert artifact == {"uri": uri, "uriBaseId": "%SRCROOT%"}
+
+
+def test_an_absolute_path_below_the_working_directory_is_told_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    artifact = place_of(replace(FOUND, source=Source(str(tmp_path / "sub" / "a.yaml"), 14)))["artifactLocation"]
+    assert artifact == {"uri": "sub/a.yaml", "uriBaseId": "%SRCROOT%"}
+
+
+@pytest.mark.parametrize("path", ["../elsewhere/a b.yaml", "/elsewhere/a b.yaml"], ids=["relative", "absolute"])
+def test_a_file_elsewhere_is_told_by_its_absolute_path(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    artifact = place_of(replace(FOUND, source=Source(path, 14)))["artifactLocation"]
+    assert artifact == {"uri": f"file://{os.path.abspath(path)}".replace(" ", "%20")}
+
+
+def test_standard_input_has_a_name_and_its_line() -> None:
+    place = place_of(replace(FOUND, source=Source("-", 14)))
+    assert place == {"artifactLocation": {"uri": "stdin"}, "region": REGION}
+
+
+def test_an_object_of_a_cluster_has_a_path_of_its_own_since_code_scanning_shows_nothing_without_one() -> None:
+    place = place_of(replace(FOUND, owner=NOTEBOOK, object=NOTEBOOK, source=Source()))
+    assert place["artifactLocation"] == {"uri": "cluster/team-nlp/Pod/notebook-x"}
+    assert place["region"]["startLine"] == 1
+
+
+def test_the_object_is_named_in_full() -> None:
+    (location,) = result_of(FOUND)["locations"]
+    named = {"name": "nightly", "fullyQualifiedName": "batch/v1/CronJob/default/nightly", "kind": "resource"}
+    assert location["logicalLocations"] == [named]
+
+
+def test_the_owner_is_named_before_the_pod_that_it_made() -> None:
+    (location,) = result_of(replace(FOUND, owner=TRAINER, object=NOTEBOOK))["locations"]
+    assert [place["name"] for place in location["logicalLocations"]] == ["trainer", "notebook-x"]
+
+
+def test_the_policy_is_a_related_location() -> None:
+    (related,) = result_of(FOUND, "deploy/policies")["relatedLocations"]
+    place = related["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "deploy/policies/_default.yaml", "uriBaseId": "%SRCROOT%"}
+    assert place["region"]["startLine"] == 9
+
+
+def test_a_finding_that_no_file_asks_for_has_no_related_location() -> None:
+    assert "relatedLocations" not in result_of(replace(FOUND, file=""))
+
+
+def test_fingerprints_stay_the_same_where_lines_move_and_differ_where_faults_do() -> None:
+    moved = replace(FOUND, source=Source("manifests/nightly.yaml", 99))
+    other = replace(FOUND, message="asks for 9")
+    prints = [result_of(finding)["partialFingerprints"] for finding in (FOUND, moved, other)]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_text_cannot_be_a_link_or_a_placeholder() -> None:
+    text = result_of(replace(FOUND, message="[see](https://example.com) {0}"))["message"]["text"]
+    assert "[see] (https://example.com) {{0}}" in text
+
+
+def test_a_hostile_text_is_on_one_line_without_control_characters() -> None:
+    for result in run_of(sample())["results"]:
+        assert result["message"]["text"].isprintable()
+    (evil,) = [one for one in run_of(sample())["results"] if one["ruleId"] == "gpuLimits" and "team-<b>" in str(one)]
+    assert evil["locations"][0]["logicalLocations"][0]["name"].isprintable()
+    assert unquote(evil["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) == f"manifests/{HOSTILE}.yaml"
+
+
+def test_every_rule_of_the_product_is_described_in_order() -> None:
+    rules = run_of(empty())["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.key for rule in RULES]
+    assert [rule["shortDescription"]["text"] for rule in rules] == [rule.promise for rule in RULES]
+    assert all(rule["help"]["text"].startswith(rule["fullDescription"]["text"]) for rule in rules)
+
+
+def test_what_another_rule_found_is_described_as_well() -> None:
+    rules = run_of(replace(empty(), findings=(replace(FOUND, rule="gpuPolicy"),)))["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules][len(RULES) :] == ["gpuPolicy"]
+
+
+def test_what_could_not_be_read_is_told_with_its_place() -> None:
+    invocation = run_of(replace(sample_of_files(), comparison=None))["invocations"][0]
+    assert invocation["executionSuccessful"] is False
+    told = invocation["toolExecutionNotifications"][1]
+    assert (told["level"], told["descriptor"]["id"]) == ("error", "unreadable")
+    assert told["message"]["text"] == "manifests/broken.yaml:17: a git conflict marker; resolve the conflict."
+    (location,) = told["locations"]
+    assert location["physicalLocation"]["region"]["startLine"] == 17
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(replace(empty(), is_of_cluster=True), id="of a cluster"),
+        pytest.param(empty(), id="from a pipe"),
+    ],
+)
+def test_what_is_no_file_is_told_without_a_place(report: Report) -> None:
+    error = DocumentError("apis/batch/v1/jobs" if report.is_of_cluster else "-", 0, None, "forbidden")
+    (told,) = run_of(replace(report, errors=(error,)))["invocations"][0]["toolExecutionNotifications"]
+    assert "locations" not in told
+
+
+def test_an_audit_that_could_read_everything_is_successful_whatever_it_found() -> None:
+    invocation = run_of(replace(empty(), findings=(FOUND,)))["invocations"][0]
+    assert (invocation["executionSuccessful"], invocation["toolExecutionNotifications"]) == (True, [])
+
+
+def test_a_comparison_is_told_and_what_is_newly_refused_is_marked() -> None:
+    run = run_of(sample())
+    texts = [told["message"]["text"] for told in run["invocations"][0]["toolExecutionNotifications"]]
+    assert "Against policies-in-force: 1 newly refused, 1 no longer refused, 2 changed injections." in texts
+    marked = [result for result in run["results"] if result["properties"].get("newlyRefused")]
+    assert [result["partialFingerprints"]["gpuPolicyFinding/v1"] for result in marked] == [
+        finding.id for finding in sample().comparison.newly_refused
+    ]
+
+
+def test_the_gravest_are_kept_and_what_is_left_out_is_told() -> None:
+    mild = tuple(replace(FOUND, level=Level.COMPLETE, message=f"m{number}") for number in range(as_sarif.MOST_RESULTS))
+    text = as_sarif.render(replace(empty(), findings=(*mild, replace(FOUND, level=Level.WARN), FOUND)))
+    (run,) = json.loads(text)["runs"]
+    assert [result["level"] for result in run["results"][:3]] == ["error", "warning", "note"]
+    (told,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert told["message"]["text"] == (
+        "2 of 5,002 results are left out, the least grave; gpu-policy audit --format json has all."
+    )
+
+
+def test_a_report_of_long_texts_that_cannot_be_compressed_is_small_enough_for_github() -> None:
+    dice = random.Random(7)  # noqa: S311  # no secret
+
+    def noise(length: int) -> str:
+        return b85encode(dice.randbytes(length)).decode()
+
+    findings = tuple(
+        replace(
+            FOUND, owner=replace(EVIL, name=noise(1_000)), message=noise(1_000), source=Source(f"{noise(60)}.yaml", 1)
+        )
+        for _ in range(as_sarif.MOST_RESULTS // 10)
+    )
+    errors = tuple(DocumentError(f"{noise(60)}.yaml", 1, 1, noise(1_000)) for _ in range(as_sarif.MOST_ERRORS + 10))
+    told_of_findings = as_sarif.render(replace(empty(), findings=findings))
+    told_of_errors = as_sarif.render(replace(empty(), errors=errors))
+    assert 10 * len(gzip.compress(told_of_findings.encode())) + len(gzip.compress(told_of_errors.encode())) < LIMIT
+    told = json.loads(told_of_errors)["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+    assert told[-1]["message"]["text"].startswith("10 more entries could not be read")

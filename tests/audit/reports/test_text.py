@@ -1,0 +1,192 @@
+"""The report for people: readable at a terminal, whole in a pipe, and no text of a manifest is obeyed."""
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from rich.console import Console
+
+from tests.audit.reports.any_report import REPORTS, SOME
+from tests.audit.sample_report import HOSTILE, NOTEBOOK, TRAINER, empty, sample, sample_of_files
+from webhook.audit.documents import DocumentError
+from webhook.audit.report import AuditFinding, Capacity, Level, Report
+from webhook.audit.reports import as_text
+from webhook.outcome import printable
+
+FOUND = next(finding for finding in sample().findings if finding.source.file == "manifests/nightly.yaml")
+ESCAPES = re.compile(r"\x1b\[[\d;]*m")
+
+
+def printed(report: Report, width: int = 80, *, is_terminal: bool = False) -> str:
+    stream = io.StringIO()
+    colours = "standard" if is_terminal else None
+    console = Console(file=stream, width=width, highlight=False, force_terminal=is_terminal, color_system=colours)
+    as_text.render(report, console)
+    return stream.getvalue()
+
+
+def with_findings(*findings: AuditFinding) -> Report:
+    return replace(empty(), findings=findings)
+
+
+def test_a_finding_says_who_what_where_how_to_mend_it_and_which_policy_says_so() -> None:
+    assert (
+        "Would be refused: 1 finding\n"
+        "  default\n"
+        "    CronJob nightly  gpuLimits  manifests/nightly.yaml:14\n"
+        "      pod template (1 pod, 4 GPUs): spec.jobTemplate.spec.template.spec.containers[main].resources: "
+        "nvidia.com/gpu is 4 in requests but missing in limits; GPUs are allocated from limits.\n"
+        "      Move the 4 to resources.limits.\n"
+        "      policy _default, _default.yaml:9\n"
+    ) in printed(with_findings(FOUND))
+
+
+def test_pods_that_run_are_told_with_the_first_names() -> None:
+    assert (
+        "policy team-nlp, team-nlp.yaml:15; 4 running pods: bert-worker-0, bert-worker-1, bert-worker-2 and 1 more"
+        in (printed(sample()))
+    )
+
+
+def test_the_pod_of_an_owner_is_told() -> None:
+    text = printed(with_findings(replace(FOUND, owner=TRAINER, object=NOTEBOOK)))
+    assert "  team-vision\n    Deployment trainer  gpuLimits" in text
+    assert "; found in Pod team-nlp/notebook-x\n" in text
+
+
+def test_the_total_is_the_last_line() -> None:
+    assert printed(sample()).splitlines()[-1] == (
+        "1,200 pods, 340 workloads, 7 other objects: 4 would be refused, 2 warned, 2 completed; "
+        "3 entries could not be read."
+    )
+
+
+def test_an_audit_that_found_nothing_has_only_totals() -> None:
+    text = printed(empty())
+    assert "would be refused       0" in text
+    assert text.endswith("\n0 pods, 0 workloads: 0 would be refused, 0 warned, 0 completed.\n")
+    assert "Would be" not in text
+
+
+def test_sections_stand_in_the_order_of_their_weight() -> None:
+    heads = [
+        "Against policies-in-force",
+        "Newly refused: 1 finding\n",
+        "No longer refused: 1 finding\n",
+        "Changed injections: 2",
+    ]
+    heads += ["Refusals\n", "Would be refused: 4 findings", "Would be warned about: 3 findings"]
+    heads += [
+        "Would only be recorded: 2 findings",
+        "Would be injected\n",
+        "GPU capacity\n",
+        "GPU quotas\n",
+        "Could not be read: 3",
+    ]
+    text = printed(sample())
+    places = [text.index(f"\n{head}") for head in heads]
+    assert places == sorted(places)
+
+
+def test_a_changed_injection_tells_only_what_differs() -> None:
+    assert (
+        "  Deployment team-vision/trainer  pod template (4 pods, 8 GPUs)\n"
+        "    + toleration nvidia.com/gpu Exists:NoSchedule\n  Deployment"
+    ) in printed(sample())
+
+
+def test_refusals_are_a_table_by_namespace_and_rule() -> None:
+    lines = [line.split() for line in printed(sample()).splitlines()]
+    assert [line for line in lines if len(line) == 3 and line[-1] == "1" and line[0] in {"default", "team-nlp"}] == [
+        ["default", "gpuLimits", "1"],
+        ["team-nlp", "cudaDriver", "1"],
+        ["team-nlp", "gpuQuota", "1"],
+    ]
+
+
+def test_a_log_that_knows_only_ascii_shows_tables_as_well() -> None:
+    report = replace(sample_of_files(), findings=(FOUND,), errors=(), capacity=sample().capacity)
+    assert printed(report).isascii()
+
+
+def test_the_gpus_of_nodes_fit_on_a_terminal_of_80_columns() -> None:
+    nodes = Capacity("NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu", 100, 800, "535.183.01", "13.0")
+    line = "NVIDIA-A100-SXM4-80GB  nvidia.com/gpu    100   800  535.183.01  13.0"
+    assert line in printed(replace(empty(), capacity=(nodes,)), 80)
+
+
+def test_capacity_and_quotas_are_told() -> None:
+    text = printed(sample(), 120)
+    assert re.search(r"NVIDIA-H100-80GB-HBM3 +nvidia.com/gpu +4 +32 +580.95.05 +13.0", text)
+    assert re.search(r"unknown +amd.com/gpu +1 +8", text)
+    assert re.search(r"GPUs +10 of 8 +\[#+\] +2 over", text)
+
+
+def test_what_could_not_be_read_has_file_and_line() -> None:
+    assert "\n  manifests/broken.yaml:17: a git conflict marker; resolve the conflict\n" in printed(sample())
+
+
+MANY = as_text.MOST + 7
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param(with_findings(*[FOUND] * MANY), id="refusals"),
+        pytest.param(with_findings(*[replace(FOUND, level=Level.WARN)] * MANY), id="warnings"),
+        pytest.param(with_findings(*[replace(FOUND, level=Level.AUDIT)] * MANY), id="records"),
+        pytest.param(replace(empty(), errors=(DocumentError("a.yaml", 1, 1, "broken"),) * MANY), id="errors"),
+        pytest.param(replace(empty(), capacity=(Capacity("T4", "r", 1, 1, "", ""),) * MANY), id="capacity"),
+        pytest.param(replace(empty(), quotas=sample().quotas[:1] * MANY), id="quotas"),
+        pytest.param(
+            replace(empty(), comparison=replace(sample().comparison, newly_refused=(FOUND,) * MANY)), id="new refusals"
+        ),
+        pytest.param(
+            replace(
+                empty(),
+                comparison=replace(
+                    sample().comparison, changed_injections=sample().comparison.changed_injections[:1] * MANY
+                ),
+            ),
+            id="changed injections",
+        ),
+    ],
+)
+def test_a_long_section_is_cut_and_says_so_once(report: Report) -> None:
+    assert printed(report).count("  and 7 more; --format json has all\n") == 1
+
+
+def test_a_section_of_the_greatest_length_is_whole() -> None:
+    assert "more; --format" not in printed(with_findings(*[FOUND] * as_text.MOST))
+
+
+@pytest.mark.parametrize("is_terminal", [False, True], ids=["in a pipe", "at a terminal"])
+def test_hostile_texts_are_shown_and_not_obeyed(is_terminal: bool) -> None:  # a parameter of the test
+    text = ESCAPES.sub("", printed(sample(), 200, is_terminal=is_terminal))
+    assert f"CronJob {HOSTILE}"[8:40] in text
+    assert printable(HOSTILE) in text
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+@pytest.mark.parametrize("width", [20, 80, 300])
+def test_lines_are_whole_in_any_width(width: int) -> None:
+    lines = printed(sample_of_files(), width).splitlines()
+    assert any(line.endswith("GPUs are allocated from limits.") and "spec.jobTemplate" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [30, 80, 200])
+def test_tables_lose_no_text_in_any_width(width: int) -> None:
+    text = printed(sample(), width)
+    for name in ("NVIDIA-A100-SXM4-40GB", "nvidia.com/mig-1g.5gb"):
+        assert set(name) <= set(text)
+    assert "…" not in text
+
+
+@SOME
+@given(REPORTS)
+def test_any_report_is_printed_without_control_characters(report: Report) -> None:
+    text = printed(report)
+    assert all(c.isprintable() or c == "\n" for c in text)
+    text.encode()

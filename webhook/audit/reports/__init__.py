@@ -1,0 +1,1 @@
+"""The formats of an audit's report, one file for each."""

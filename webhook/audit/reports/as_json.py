@@ -1,0 +1,129 @@
+"""The report for programs. The shape is a contract: `docs/audit-schema.json` describes it, `apiVersion` names it."""
+
+from typing import Any
+
+from webhook.audit.documents import DocumentError
+from webhook.audit.report import (
+    AuditFinding,
+    Capacity,
+    ChangedInjection,
+    Comparison,
+    Counts,
+    Reference,
+    Report,
+    Running,
+    Sort,
+    Source,
+)
+from webhook.audit.reports.plain_json import dumps
+from webhook.audit.reports.wording import instant
+
+API_VERSION = "gpupolicy.dev/v1alpha1"
+KIND = "AuditReport"
+
+
+def render(report: Report) -> str:
+    """All of the report, indented, in plain ASCII; what does not apply is null."""
+    return dumps(
+        {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "created": instant(report.created),
+            "policies": {"directory": report.directory, "hash": report.hash},
+            "isOfCluster": report.is_of_cluster,
+            "counts": _counts(report.counts),
+            "findings": [_finding(finding) for finding in report.findings],
+            "errors": [_error(error) for error in report.errors],
+            "capacity": [_capacity(capacity) for capacity in report.capacity],
+            "quotas": [quota.to_json() for quota in report.quotas],
+            "comparison": _comparison(report.comparison) if report.comparison is not None else None,
+        }
+    )
+
+
+def _counts(counts: Counts) -> dict[str, int]:
+    return {
+        "pods": counts.pods,
+        "workloads": counts.workloads,
+        "others": counts.others,
+        "refused": counts.refused,
+        "warned": counts.warned,
+        "completed": counts.completed,
+    }
+
+
+def _finding(finding: AuditFinding) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "level": finding.level,
+        "severity": finding.level.severity,
+        "rule": finding.rule,
+        "mode": finding.mode,
+        "kind": finding.kind,
+        "object": _reference(finding.object),
+        "owner": _reference(finding.owner),
+        "template": _template(finding.sort),
+        "field": finding.field,
+        "message": finding.message,
+        "remedy": finding.remedy,
+        "policy": {"name": finding.policy, "file": finding.file, "line": finding.line or None},
+        "source": _source(finding.source),
+        "running": _running(finding.running),
+    }
+
+
+def _reference(reference: Reference) -> dict[str, str]:
+    return {
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+        "uid": reference.uid,
+    }
+
+
+def _template(sort: Sort | None) -> dict[str, Any] | None:
+    return {"group": sort.group, "pods": sort.pods, "gpus": sort.gpus} if sort is not None else None
+
+
+def _source(source: Source) -> dict[str, Any] | None:
+    return {"file": source.file, "line": source.line} if source.file else None
+
+
+def _running(running: Running | None) -> dict[str, Any] | None:
+    return {"count": running.count, "names": list(running.names)} if running is not None else None
+
+
+def _error(error: DocumentError) -> dict[str, Any]:
+    return {"source": error.source, "document": error.number, "line": error.line, "message": error.message}
+
+
+def _capacity(capacity: Capacity) -> dict[str, Any]:
+    return {
+        "model": capacity.model,
+        "resource": capacity.resource,
+        "nodes": capacity.nodes,
+        "gpus": capacity.gpus,
+        "driver": capacity.driver,
+        "cuda": capacity.cuda,
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "directory": comparison.directory,
+        "hash": comparison.hash,
+        "newlyRefused": [_finding(finding) for finding in comparison.newly_refused],
+        "noLongerRefused": [_finding(finding) for finding in comparison.no_longer_refused],
+        "changedInjections": [_changed(changed) for changed in comparison.changed_injections],
+    }
+
+
+def _changed(changed: ChangedInjection) -> dict[str, Any]:
+    return {
+        "object": _reference(changed.object),
+        "source": _source(changed.source),
+        "template": _template(changed.sort),
+        "before": list(changed.before),
+        "after": list(changed.after),
+    }

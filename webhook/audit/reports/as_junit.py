@@ -1,0 +1,88 @@
+"""The report for what reads JUnit XML: a suite for each namespace, in it a case for each object and rule.
+
+What would be refused fails. What would be warned about is a skipped case with its message: GitLab shows no text of a
+case that passed, and a failure would be more than a warning is. Everything else passed. Several findings of one case
+are one failure with all of them in its text, since GitLab shows one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from webhook.audit.junit_xml import Case, Problem, Suite
+from webhook.audit.junit_xml import render as xml
+from webhook.audit.report import AuditFinding, Level, Reference, Report, Source
+from webhook.audit.reports import wording
+from webhook.outcome import printable
+
+_NAME = "gpu-policy audit"
+_SHOWN = (Level.REFUSE, Level.WARN)
+"""What stands in an element of its own; the rest is output."""
+
+
+def render(report: Report) -> str:
+    """A suite for each namespace with findings after one for the input, so that no report is without a case."""
+    suites = [Suite("input", tuple(_input(report)), report.created)]
+    for namespace, findings in wording.by_namespace(report.findings).items():
+        suites.append(Suite(namespace, tuple(_cases(findings)), report.created))
+    return xml(_NAME, suites)
+
+
+def _input(report: Report) -> Iterator[Case]:
+    if not report.errors:
+        yield Case("input", "everything could be read", output=f"{wording.looked_at(report.counts)}.")
+    seen: Counter[tuple[str, str]] = Counter()
+    for error in report.errors:
+        source = wording.place(Source(error.source)) or "cluster"
+        name = f"document {error.number}: {error.message}" if error.number else error.message
+        seen[source, name] += 1
+        if seen[source, name] > 1:
+            name += f" ({seen[source, name]})"
+        problem = Problem("unreadable", error.message, str(error))
+        yield Case(source, printable(name), _file(report, error.source), error.line or 0, errors=(problem,))
+
+
+def _file(report: Report, source: str) -> str:
+    return "" if report.is_of_cluster or source == wording.STDIN else source
+
+
+def _cases(findings: Iterable[AuditFinding]) -> Iterator[Case]:
+    grouped: dict[tuple[str, ...], list[AuditFinding]] = {}
+    for finding in findings:
+        grouped.setdefault((finding.rule, finding.source.file, *finding.owner.identity), []).append(finding)
+    for (rule, source, *_), group in grouped.items():
+        file = "" if source == wording.STDIN else source
+        gravest = min((finding.level for finding in group), key=lambda level: level.rank)
+        said = [finding for finding in group if finding.level is gravest]
+        yield Case(
+            _class_of(group[0].owner),
+            f"{rule} in {file}" if file else rule,
+            file,
+            group[0].source.line or 0 if file else 0,
+            failures=(_failure(rule, said),) if gravest is Level.REFUSE else (),
+            skipped=_text(said) if gravest is Level.WARN else "",
+            output=_text(finding for finding in group if finding.level is not gravest or gravest not in _SHOWN),
+        )
+
+
+def _class_of(owner: Reference) -> str:
+    """The object, with its API group: several groups have a Job."""
+    group = owner.api_version.rpartition("/")[0]
+    return f"{owner.title} ({group})" if group else owner.title
+
+
+def _failure(rule: str, findings: Sequence[AuditFinding]) -> Problem:
+    more = f" (and {len(findings) - 1:,} more)" if len(findings) > 1 else ""
+    return Problem(rule, f"{wording.found(findings[0])}{more}", _text(findings))
+
+
+def _text(findings: Iterable[AuditFinding]) -> str:
+    return "\n\n".join("\n".join(_lines(finding)) for finding in findings)
+
+
+def _lines(finding: AuditFinding) -> Iterator[str]:
+    yield f"{finding.level}: {wording.found(finding)}"
+    if finding.remedy:
+        yield wording.remedy(finding)
+    yield f"policy {finding.policy}: {wording.policy_place(finding)}"
+    if finding.running is not None:
+        yield wording.pods(finding.running)

@@ -1,0 +1,137 @@
+"""The report as SARIF 2.1.0, for code scanning: one run, a result for each finding.
+
+What would be refused is an error, what would be warned about a warning, everything else a note. The limits are those
+of GitHub, which shows 5,000 results of a run and takes files of up to 10 MB, compressed.
+"""
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from os.path import join
+from typing import Any
+
+from webhook.audit.documents import DocumentError
+from webhook.audit.report import AuditFinding, Level, Report
+from webhook.audit.reports import wording
+from webhook.audit.reports.plain_json import dumps
+from webhook.audit.reports.sarif_places import ROOT, in_file, logical, of_object
+from webhook.audit.reports.sarif_rules import descriptors
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+MOST_RESULTS = 5_000
+MOST_ERRORS = 500
+LONGEST_MESSAGE = 1_000
+"""Characters. Texts are tenants', and a file that is too large is not taken at all."""
+
+_LEVELS = {Level.REFUSE: "error", Level.WARN: "warning", Level.AUDIT: "note", Level.COMPLETE: "note"}
+_NOTICES = {
+    "unreadable": "Something could not be read, and was not audited.",
+    "left-out": "There is more than this file can hold.",
+    "comparison": "What the policies change against others.",
+}
+
+
+def render(report: Report) -> str:
+    """The gravest results first. What is left out is told in a notification."""
+    ordered = sorted(report.findings, key=lambda finding: finding.level.rank)
+    kept = ordered[:MOST_RESULTS]
+    rules = descriptors(finding.rule for finding in kept)
+    numbers = {rule["id"]: number for number, rule in enumerate(rules)}
+    newly = frozenset(finding.id for finding in report.comparison.newly_refused) if report.comparison else frozenset()
+    run = {
+        "tool": {"driver": _driver(rules)},
+        "invocations": [
+            {
+                "executionSuccessful": not report.errors,
+                "endTimeUtc": wording.instant(report.created),
+                "toolExecutionNotifications": list(_notifications(report, len(ordered) - len(kept))),
+            }
+        ],
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The directory in which the audit ran."}}},
+        "results": [
+            _result(finding, report.directory, numbers[finding.rule], is_new=finding.id in newly) for finding in kept
+        ],
+    }
+    return dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _driver(rules: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    notices = [{"id": key, "shortDescription": {"text": text}} for key, text in _NOTICES.items()]
+    return {"name": "gpu-policy", **_version(), "rules": rules, "notifications": notices}
+
+
+def _version() -> dict[str, str]:
+    try:
+        return {"version": version("gpu-policy-webhook")}
+    except PackageNotFoundError:  # run from its sources
+        return {}
+
+
+def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool) -> dict[str, Any]:
+    references = [finding.owner] if finding.object == finding.owner else [finding.owner, finding.object]
+    location = {
+        "physicalLocation": of_object(finding.source, finding.owner),
+        "logicalLocations": [logical(reference) for reference in references],
+    }
+    text = f"{finding.owner.title}: {wording.found(finding)} {wording.remedy(finding)}".rstrip()
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": number,
+        "level": _LEVELS[finding.level],
+        "message": {"text": _message(text)},
+        "locations": [location],
+        **_related(finding, directory),
+        # The line of a document says nothing of which of its faults is meant, so GitHub is told what does.
+        "partialFingerprints": {"primaryLocationLineHash": f"{finding.id}:1", "gpuPolicyFinding/v1": finding.id},
+        "properties": {
+            "meaning": finding.level,
+            "mode": finding.mode,
+            "kind": finding.kind,
+            "policy": finding.policy,
+            **({"newlyRefused": True} if is_new else {}),
+            **({"runningPods": finding.running.count} if finding.running is not None else {}),
+        },
+    }
+
+
+def _related(finding: AuditFinding, directory: str) -> dict[str, Any]:
+    """Where the policy says so, as far as that is a file."""
+    if not finding.file:
+        return {}
+    location = {
+        "id": 1,
+        "message": {"text": _message(f"Policy {finding.policy}, rule {finding.rule}.")},
+        "physicalLocation": in_file(join(directory, finding.file), finding.line),
+    }
+    return {"relatedLocations": [location]}
+
+
+def _notifications(report: Report, left_out: int) -> Iterator[dict[str, Any]]:
+    for error in report.errors[:MOST_ERRORS]:
+        yield _unreadable(error, report)
+    if report.comparison is not None:
+        text = f"Against {report.comparison.directory}: {wording.changes(report.comparison)}."
+        yield _notice("comparison", "note", text)
+    if left_out:
+        text = f"{left_out:,} of {len(report.findings):,} results are left out, the least grave"
+        yield _notice("left-out", "warning", f"{text}; gpu-policy audit --format json has all.")
+    if len(report.errors) > MOST_ERRORS:
+        text = f"{len(report.errors) - MOST_ERRORS:,} more entries could not be read"
+        yield _notice("left-out", "error", f"{text}; gpu-policy audit --format json has all.")
+
+
+def _unreadable(error: DocumentError, report: Report) -> dict[str, Any]:
+    notice = _notice("unreadable", "error", f"{error}.")
+    if report.is_of_cluster or error.source in ("", wording.STDIN):
+        return notice
+    return {**notice, "locations": [{"physicalLocation": in_file(error.source, error.line)}]}
+
+
+def _notice(key: str, level: str, text: str) -> dict[str, Any]:
+    descriptor = {"id": key, "index": list(_NOTICES).index(key)}
+    return {"descriptor": descriptor, "level": level, "message": {"text": _message(text)}}
+
+
+def _message(text: str) -> str:
+    """A plain text message: no placeholder and no link can be in it (3.11.5 and 3.11.6 of the specification)."""
+    text = wording.shortened(text, LONGEST_MESSAGE)
+    return text.replace("{", "{{").replace("}", "}}").replace("](", "] (")

@@ -1,0 +1,152 @@
+"""The report for people at a terminal, and for files that people read: without colours and in any width as well."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from webhook.audit import quotas_as_text
+from webhook.audit.report import AuditFinding, ChangedInjection, Comparison, Level, Report
+from webhook.audit.reports import wording
+from webhook.audit.reports.text_tables import table
+from webhook.outcome import printable
+
+MOST = 50
+"""Entries of one section: more than that nobody reads at a terminal."""
+
+_STYLES = {Level.REFUSE: "red", Level.WARN: "yellow", Level.AUDIT: "dim", Level.COMPLETE: "green"}
+_TITLES = {Level.REFUSE: "Would be refused", Level.WARN: "Would be warned about", Level.AUDIT: "Would only be recorded"}
+
+
+def render(report: Report, console: Console) -> None:
+    """Print everything, the total first and last. Long sections are cut, and say so."""
+    printer = _Printer(console)
+    printer.head(report)
+    if report.comparison is not None:
+        printer.comparison(report.comparison)
+    rows = wording.by_namespace_and_rule(report.at(Level.REFUSE))
+    printer.table("Refusals", ("Namespace", "Rule", "Objects"), rows)
+    for level, title in _TITLES.items():
+        printer.findings(title, tuple(report.at(level)), _STYLES[level])
+    printer.table("Would be injected", ("Rule", "Objects"), wording.by_rule(report.at(Level.COMPLETE)))
+    capacity = [(c.model or "unknown", c.resource, c.nodes, c.gpus, c.driver, c.cuda) for c in report.capacity]
+    printer.table("GPU capacity", ("Model", "Resource", "Nodes", "GPUs", "Driver", "Newest CUDA"), capacity)
+    printer.quotas(report)
+    printer.errors(report)
+    printer.line(f"{wording.total(report)}.", "bold")
+
+
+class _Printer:
+    """Writes sections one after the other. Every text is printed as it is: nothing in it is markup."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def line(self, text: str, style: str = "", depth: int = 0) -> None:
+        """One line, however long: terminals wrap it, and what reads a pipe gets it whole."""
+        self._console.print(Text(f"{'  ' * depth}{printable(text)}", style=style), soft_wrap=True)
+
+    def title(self, text: str) -> None:
+        """The head of a section, after an empty line."""
+        self._console.print()
+        self.line(text, "bold")
+
+    def rest(self, number: int) -> None:
+        """What a section does not show."""
+        if number > 0:
+            self.line(f"and {number:,} more; --format json has all", "italic", depth=1)
+
+    def head(self, report: Report) -> None:
+        """What was looked at, with which policies, and what came of it."""
+        what = "a cluster" if report.is_of_cluster else "manifests"
+        self.line(f"Audit of {what} with policies from {report.directory} ({report.hash[:12]})", "bold")
+        self.line(f"at {wording.moment(report.created)}", "dim")
+        counts = report.counts
+        numbers = {
+            "pods": counts.pods,
+            "workloads": counts.workloads,
+            "other objects": counts.others,
+            "would be refused": counts.refused,
+            "would be warned about": counts.warned,
+            "would be completed": counts.completed,
+            "could not be read": len(report.errors),
+        }
+        self._console.print(table(("", ""), list(numbers.items())))
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:
+        """A section that is a table; none without rows."""
+        if rows:
+            self.title(title)
+            self._console.print(table(columns, rows[:MOST]))
+            self.rest(len(rows) - MOST)
+
+    def findings(self, title: str, findings: Sequence[AuditFinding], style: str) -> None:
+        """A section with findings by namespace; none without findings."""
+        if not findings:
+            return
+        self.title(f"{title}: {wording.counted(len(findings), 'finding')}")
+        for namespace, group in wording.by_namespace(findings[:MOST]).items():
+            self.line(namespace, "bold", depth=1)
+            for finding in group:
+                self._finding(finding, style)
+        self.rest(len(findings) - MOST)
+
+    def _finding(self, finding: AuditFinding, style: str) -> None:
+        self.line("  ".join(_head(finding)), style, depth=2)
+        self.line(wording.found(finding), depth=3)
+        if finding.remedy:
+            self.line(wording.remedy(finding), depth=3)
+        self.line("; ".join(_tail(finding)), "dim", depth=3)
+
+    def comparison(self, comparison: Comparison) -> None:
+        """What the policies change, before all that they say."""
+        self.title(f"Against {comparison.directory} ({comparison.hash[:12]}): {wording.changes(comparison)}")
+        self.findings("Newly refused", comparison.newly_refused, "red")
+        self.findings("No longer refused", comparison.no_longer_refused, "green")
+        changed = comparison.changed_injections
+        if changed:
+            self.title(f"Changed injections: {len(changed):,}")
+            for one in changed[:MOST]:
+                self._changed(one)
+            self.rest(len(changed) - MOST)
+
+    def _changed(self, changed: ChangedInjection) -> None:
+        parts = (changed.object.title, wording.about(changed.sort), wording.place(changed.source))
+        self.line("  ".join(part for part in parts if part), depth=1)
+        for text in sorted(set(changed.before) - set(changed.after)):
+            self.line(f"- {text}", "red", depth=2)
+        for text in sorted(set(changed.after) - set(changed.before)):
+            self.line(f"+ {text}", "green", depth=2)
+
+    def quotas(self, report: Report) -> None:
+        """What is in use of the quotas."""
+        if report.quotas:
+            self.title("GPU quotas")
+            quotas_as_text.render(report.quotas[:MOST], self._console, names_namespaces=True)
+            self.rest(len(report.quotas) - MOST)
+
+    def errors(self, report: Report) -> None:
+        """What could not be read."""
+        if report.errors:
+            self.title(f"Could not be read: {len(report.errors):,}")
+            for error in report.errors[:MOST]:
+                self.line(str(error), "bold red", depth=1)
+            self.rest(len(report.errors) - MOST)
+        self._console.print()
+
+
+def _head(finding: AuditFinding) -> Iterator[str]:
+    yield f"{finding.owner.kind} {finding.owner.name}"
+    yield finding.rule
+    place = wording.place(finding.source)
+    if place:
+        yield place
+
+
+def _tail(finding: AuditFinding) -> Iterator[str]:
+    where = wording.policy_place(finding)
+    yield f"policy {finding.policy}, {where}" if where else f"policy {finding.policy}"
+    if finding.object != finding.owner:
+        yield f"found in {finding.object.title}"
+    if finding.running is not None:
+        yield wording.pods(finding.running)

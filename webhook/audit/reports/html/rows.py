@@ -1,0 +1,100 @@
+"""Findings as the texts that the table of the page shows, and all of them as data for its script."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+
+from webhook.audit.report import AuditFinding, Comparison, Sort
+from webhook.audit.reports.wording import counted, home, listed, place, policy_place
+from webhook.outcome import printable
+
+_MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One finding. Every value is text that is printable; what is not known or not given is empty."""
+
+    level: str
+    rule: str
+    namespace: str
+    kind: str
+    """Of what people change."""
+    name: str
+    """As above."""
+    message: str
+    field: str
+    remedy: str
+    object: str
+    """What the finding was made in, where that is not the owner."""
+    pods: str
+    """Which pods of the workload are meant, and how many GPUs they ask for."""
+    running: str
+    """How many pods run that are concerned."""
+    names: str
+    """The first of those pods."""
+    mode: str
+    policy: str
+    line: str
+    """File of the policy, and line."""
+    source: str
+    """File of the object, and line."""
+    change: str
+    """`new` where the comparison says that this is newly refused."""
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+
+def rows(findings: Iterable[AuditFinding], comparison: Comparison | None = None) -> list[Row]:
+    """A row for each finding, in the same order."""
+    new = frozenset(finding.id for finding in comparison.newly_refused) if comparison is not None else frozenset[str]()
+    return [_row(finding, is_new=bool(new) and finding.id in new) for finding in findings]
+
+
+def _row(finding: AuditFinding, *, is_new: bool) -> Row:
+    running = finding.running
+    texts = (
+        finding.level,
+        finding.rule,
+        home(finding.owner),
+        finding.owner.kind,
+        finding.owner.name,
+        finding.message,
+        finding.field,
+        finding.remedy,
+        finding.object.title if finding.object != finding.owner else "",
+        pods(finding.sort),
+        str(running.count) if running is not None else "",
+        listed(running) if running is not None else "",
+        finding.mode,
+        finding.policy,
+        policy_place(finding),
+        place(finding.source),
+        "new" if is_new else "",
+    )
+    return Row(*map(printable, texts))
+
+
+def pods(sort: Sort | None) -> str:
+    """Which pods of a workload are meant, such as `Worker: 4 pods with 8 GPUs each, 32 GPUs`."""
+    if sort is None:
+        return ""
+    each = counted(sort.gpus, "GPU")
+    if sort.pods is None:
+        text = f"any number of pods with {each} each"
+    elif sort.pods == 1:
+        text = f"1 pod with {each}"
+    else:
+        text = f"{counted(sort.pods, 'pod')} with {each} each, {counted(sort.pods * sort.gpus, 'GPU')}"
+    return f"{sort.group}: {text}" if sort.group else text
+
+
+def as_data(found: Iterable[Row]) -> str:
+    """Rows as JSON that may stand inside a script element: the names of the columns, every text once, and for each row
+    the places of its texts among them.
+    """
+    places: dict[str, int] = {}
+    table = [[places.setdefault(getattr(row, name), len(places)) for name in COLUMNS] for row in found]
+    data: Mapping[str, object] = {"columns": COLUMNS, "texts": list(places), "rows": table}
+    return json.dumps(data, separators=(",", ":")).translate(_MEANT_BY_MARKUP)

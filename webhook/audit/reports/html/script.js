@@ -1,0 +1,300 @@
+"use strict";
+// The table of findings and the theme. Texts become text nodes and nothing else; state lives in the URL's fragment.
+(() => {
+  const root = document.documentElement;
+  root.classList.add("js");
+  const CHUNK = 100; // rows that are made at a time
+  const LEVELS = ["refuse", "warn", "audit", "complete"];
+  const NUMBERS = new Set(["running"]);
+  const DETAILS = [
+    ["field", "Field"], ["message", "Found"], ["remedy", "Remedy"], ["pods", "Pods"], ["object", "Seen in"],
+    ["names", "Running"], ["line", "Policy"], ["mode", "Mode"], ["source", "Source"],
+  ];
+
+  // Theme: what the system prefers, until somebody chooses.
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  const remembered = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
+  const remember = (theme) => { try { localStorage.setItem("theme", theme); } catch { /* not here */ } };
+  const isDark = () => (root.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
+  if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
+
+  function startTheme() {
+    const button = document.getElementById("theme");
+    const show = () => button.setAttribute("aria-pressed", String(isDark()));
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      remember(root.dataset.theme);
+      show();
+    });
+    prefersDark.addEventListener("change", show);
+    show();
+  }
+
+  function make(tag, properties = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  function icon(name) {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("class", "icon");
+    svg.setAttribute("aria-hidden", "true");
+    const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+    use.setAttribute("href", `#icon-${name}`);
+    svg.append(use);
+    return svg;
+  }
+
+  function readRows() {
+    const { columns, texts, rows } = JSON.parse(document.getElementById("data").textContent);
+    return rows.map((places, index) => {
+      const row = { index };
+      columns.forEach((column, at) => { row[column] = texts[places[at]]; });
+      row.owner = `${row.kind} ${row.name}`;
+      row.words = columns.map((column) => row[column]).join("\n").toLowerCase();
+      return row;
+    });
+  }
+
+  // State: what is asked for. null means everything, "" stands for objects in no namespace.
+  function readState() {
+    const [place, query = ""] = location.hash.slice(1).split(/\?(.*)/s);
+    const asked = new URLSearchParams(place === "findings" ? query : "");
+    const sort = asked.get("sort") || "";
+    return {
+      q: asked.get("q") || "",
+      namespace: asked.get("namespace"),
+      rule: asked.get("rule"),
+      levels: (asked.get("level") || "").split(",").filter((level) => LEVELS.includes(level)),
+      isNew: asked.get("change") === "new",
+      column: sort.replace(/^-/, ""),
+      isDescending: sort.startsWith("-"),
+    };
+  }
+
+  function stateAsFragment(state) {
+    const asked = new URLSearchParams();
+    if (state.q) asked.set("q", state.q);
+    if (state.namespace !== null) asked.set("namespace", state.namespace);
+    if (state.rule !== null) asked.set("rule", state.rule);
+    if (state.levels.length) asked.set("level", state.levels.join(","));
+    if (state.isNew) asked.set("change", "new");
+    if (state.column) asked.set("sort", (state.isDescending ? "-" : "") + state.column);
+    return `#findings${asked.size ? "?" : ""}${asked}`;
+  }
+
+  function matching(rows, state) {
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
+    return rows.filter((row) =>
+      (state.namespace === null || row.namespace === state.namespace) &&
+      (state.rule === null || row.rule === state.rule) &&
+      (!state.levels.length || state.levels.includes(row.level)) &&
+      (!state.isNew || row.change === "new") &&
+      words.every((word) => row.words.includes(word)));
+  }
+
+  const collator = new Intl.Collator("en", { numeric: true });
+
+  function sorted(rows, { column, isDescending }) {
+    if (!column) return rows;
+    const by = (row) => column === "level" ? LEVELS.indexOf(row.level) : NUMBERS.has(column) ? Number(row[column]) : row[column];
+    const compare = (a, b) => typeof a === "number" ? a - b : collator.compare(a, b);
+    const sign = isDescending ? -1 : 1;
+    return rows.map((row) => [by(row), row])
+      .sort(([a, one], [b, other]) => sign * compare(a, b) || one.index - other.index)
+      .map(([, row]) => row);
+  }
+
+  function startFindings() {
+    const table = document.getElementById("table");
+    if (!table) return;
+    const rows = readRows();
+    const body = table.tBodies[0];
+    const form = document.getElementById("filter");
+    const status = document.getElementById("status");
+    const more = document.getElementById("more");
+    const reset = document.getElementById("reset");
+    const heads = [...table.querySelectorAll("[data-column]")];
+    const columns = heads.map((head) => head.dataset.column);
+    const choices = { namespace: fill("namespace", "no namespace"), rule: fill("rule", "no rule") };
+    const open = new Set(); // rows whose details are shown
+    let state = readState();
+    let shown = [];
+    let made = 0;
+
+    function fill(name, unnamed) {
+      const tally = new Map();
+      for (const row of rows) tally.set(row[name], (tally.get(row[name]) || 0) + 1);
+      const values = [...tally.keys()].sort(collator.compare);
+      values.forEach((value, at) => form.elements[name].append(
+        make("option", { value: at }, `${value || unnamed} (${tally.get(value).toLocaleString("en")})`)));
+      return values;
+    }
+
+    function summaryRow(row) {
+      const isOpen = open.has(row);
+      const toggle = make("button", { type: "button", class: "toggle", "aria-expanded": isOpen, "aria-controls": `details-${row.index}` },
+        make("span", {}, make("span", { class: "kind" }, row.kind), " ", row.name));
+      const cell = (name, ...children) => make("td", { role: "cell", class: name }, ...children);
+      const line = make("tr", { role: "row", class: "finding", "data-index": row.index },
+        cell("level", make("span", { class: `badge ${row.level}` }, icon(row.level), ` ${row.level}`)),
+        make("th", { role: "rowheader", scope: "row", class: "owner" }, toggle),
+        cell("namespace", row.namespace),
+        cell("rule", make("code", {}, row.rule)),
+        cell("message", make("span", {}, row.message), ...(row.remedy ? [make("div", { class: "remedy" }, `${row.remedy}.`)] : [])),
+        cell("number", row.running ? Number(row.running).toLocaleString("en") : ""));
+      if (row.change === "new") line.cells[0].append(" ", make("span", { class: "badge new" }, "new"));
+      line.addEventListener("click", (event) => {
+        const isSelecting = String(getSelection()) !== "" && !event.target.closest("button");
+        if (!isSelecting) toggleDetails(row, line, toggle);
+      });
+      return line;
+    }
+
+    function detailsRow(row) {
+      const list = make("dl");
+      for (const [name, title] of DETAILS) {
+        if (row[name]) list.append(make("div", { class: name }, make("dt", {}, title), make("dd", {}, row[name])));
+      }
+      return make("tr", { role: "row", class: "details", id: `details-${row.index}` },
+        make("td", { role: "cell", colspan: columns.length }, list));
+    }
+
+    function toggleDetails(row, line, toggle) {
+      if (open.delete(row)) line.nextElementSibling.remove();
+      else { open.add(row); line.after(detailsRow(row)); }
+      toggle.setAttribute("aria-expanded", open.has(row));
+    }
+
+    function makeRows(count) {
+      const lines = document.createDocumentFragment();
+      for (const row of shown.slice(made, made + count)) {
+        lines.append(summaryRow(row));
+        if (open.has(row)) lines.append(detailsRow(row));
+      }
+      made = Math.min(made + count, shown.length);
+      body.append(lines);
+      more.parentElement.hidden = made === shown.length;
+    }
+
+    function chosen() {
+      return [
+        state.levels.join(" or "),
+        state.isNew && "newly refused",
+        state.rule !== null && `rule ${state.rule}`,
+        state.namespace !== null && (state.namespace ? `namespace ${state.namespace}` : "in no namespace"),
+        state.q && `with “${state.q}”`,
+      ].filter(Boolean);
+    }
+
+    function told(parts) {
+      const all = `${rows.length.toLocaleString("en")} finding${rows.length === 1 ? "" : "s"}`;
+      if (parts.length) return `${shown.length.toLocaleString("en")} of ${all}: ${parts.join(", ")}`;
+      return rows.length === 1 ? all : `All ${all}`;
+    }
+
+    function show() {
+      shown = sorted(matching(rows, state), state);
+      made = 0;
+      body.replaceChildren();
+      makeRows(CHUNK);
+      if (!shown.length) {
+        body.append(make("tr", { role: "row", class: "nothing" }, make("td", { role: "cell", colspan: columns.length }, "No finding is like this.")));
+      }
+      const parts = chosen();
+      status.textContent = told(parts);
+      reset.hidden = !parts.length;
+      for (const head of heads) {
+        const isSorted = head.dataset.column === state.column;
+        if (isSorted) head.setAttribute("aria-sort", state.isDescending ? "descending" : "ascending");
+        else head.removeAttribute("aria-sort");
+      }
+    }
+
+    function showControls() {
+      form.elements.q.value = state.q;
+      for (const [name, values] of Object.entries(choices)) {
+        const at = state[name] === null ? -1 : values.indexOf(state[name]);
+        form.elements[name].value = at < 0 ? "" : String(at);
+      }
+      for (const box of form.querySelectorAll("[name=level]")) box.checked = state.levels.includes(box.value);
+      for (const box of form.querySelectorAll("[name=change]")) box.checked = state.isNew;
+    }
+
+    function readControls() {
+      const choice = (name) => form.elements[name].value === "" ? null : choices[name][form.elements[name].value];
+      return {
+        ...state,
+        q: form.elements.q.value.trim(),
+        namespace: choice("namespace"),
+        rule: choice("rule"),
+        levels: [...form.querySelectorAll("[name=level]:checked")].map((box) => box.value),
+        isNew: form.querySelector("[name=change]:checked") !== null,
+      };
+    }
+
+    // Browsers limit how often the URL may be changed, so that it follows typing a little later.
+    let writing = 0;
+    function writeFragment() {
+      clearTimeout(writing);
+      writing = setTimeout(() => { try { history.replaceState(null, "", stateAsFragment(state)); } catch { /* not here */ } }, 200);
+    }
+
+    function change(to) {
+      state = to;
+      show();
+      writeFragment();
+    }
+
+    function sortBy(column) {
+      if (state.column !== column) change({ ...state, column, isDescending: NUMBERS.has(column) });
+      else if (state.isDescending === NUMBERS.has(column)) change({ ...state, isDescending: !state.isDescending });
+      else change({ ...state, column: "", isDescending: false });
+    }
+
+    function readFragment() {
+      if (!location.hash.startsWith("#findings?")) return;
+      clearTimeout(writing);
+      state = readState();
+      if (!columns.includes(state.column)) state.column = "";
+      showControls();
+      show();
+      document.getElementById("findings").scrollIntoView();
+    }
+
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", () => change(readControls()));
+    reset.addEventListener("click", () => {
+      change({ ...state, q: "", namespace: null, rule: null, levels: [], isNew: false });
+      showControls();
+      form.elements.q.focus();
+    });
+    heads.forEach((head) => head.firstElementChild.addEventListener("click", () => sortBy(head.dataset.column)));
+    more.addEventListener("click", () => makeRows(CHUNK));
+    new IntersectionObserver(([entry]) => entry.isIntersecting && makeRows(CHUNK), { rootMargin: "600px" }).observe(more.parentElement);
+    addEventListener("hashchange", readFragment);
+    addEventListener("beforeprint", () => makeRows(shown.length));
+    show();
+    showControls();
+    readFragment();
+  }
+
+  function startPrinting() {
+    let opened = [];
+    addEventListener("beforeprint", () => {
+      opened = [...document.querySelectorAll("details:not([open])")];
+      for (const details of opened) details.open = true;
+    });
+    addEventListener("afterprint", () => {
+      for (const details of opened) details.open = false;
+    });
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    startTheme();
+    startFindings();
+    startPrinting();
+  });
+})();

@@ -1,0 +1,259 @@
+"""What policy reports of either API are made of: objects of a bounded size, one or more for each namespace.
+
+The report of a namespace may be read by its people, so it has nothing in it of any other namespace. Fields are those
+that Policy Reporter and its like read; a result is recognised from one audit to the next by `properties.resultID`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any
+
+import orjson
+
+from webhook.audit.report import AuditFinding, Level, Reference, Report
+from webhook.outcome import printable
+
+SOURCE = "gpu-policy"
+"""The engine that results are from."""
+CATEGORY = "GPU policy"
+NAME = "gpu-policy-audit"
+"""What the objects are named after unless said otherwise; a point and a number from 1 follow."""
+LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "gpu-policy-webhook"}
+
+RESULTS: Mapping[Level, str] = {Level.REFUSE: "fail", Level.WARN: "warn", Level.AUDIT: "warn", Level.COMPLETE: "pass"}
+"""Pods that only are recorded break a rule all the same, and `skip` would hide them; those that are completed break
+none.
+"""
+
+_LONGEST_MESSAGE = 1024
+_LONGEST_NAME = 253
+_ORDER = {level: number for number, level in enumerate(Level)}
+_OUTCOMES = ("pass", "fail", "warn", "error", "skip")
+
+Raw = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One API of policy reports."""
+
+    api: str
+    kind: str
+    plural: str
+    cluster_kind: str
+    cluster_plural: str
+    has_source: bool
+    """Whether a report says which engine it is from; a result always does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is written about one namespace: results and bytes of JSON in an object, and objects. etcd takes objects
+    of up to 1.5 MiB.
+    """
+
+    results: int = 500
+    size: int = 512 * 1024
+    objects: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What the objects are called and labelled."""
+
+    name: str = NAME
+    labels: Mapping[str, str] = field(default_factory=lambda: LABELS)
+
+
+def render(report: Report, form: Format) -> str:
+    """A `kind: List` of the objects, in JSON, which is YAML as well."""
+    items = list(objects(report, form))
+    return (
+        orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}, option=orjson.OPT_INDENT_2).decode() + "\n"
+    )
+
+
+def objects(
+    report: Report,
+    form: Format,
+    levels: Iterable[Level] = tuple(Level),
+    *,
+    naming: Naming | None = None,
+    limits: Limits | None = None,
+) -> Iterator[Raw]:
+    """The objects for the findings of these levels, sorted by namespace; those about no namespace come first."""
+    naming, limits = naming or Naming(), limits or Limits()
+    for namespace, findings in sorted(_by_namespace(report, frozenset(levels)).items()):
+        results = [_result(finding, namespace, report) for finding in sorted(findings, key=_rank)]
+        if not namespace:
+            results += _errors(report)
+        for number, part in enumerate(_parts(results, namespace, report, limits), start=1):
+            yield _object(f"{naming.name}.{number}", namespace, part, form, naming)
+
+
+def _by_namespace(report: Report, levels: frozenset[Level]) -> Mapping[str, Sequence[AuditFinding]]:
+    found: dict[str, list[AuditFinding]] = {"": []} if report.errors else {}
+    for finding in report.findings:
+        if finding.level in levels:
+            found.setdefault(namespace_of(finding), []).append(finding)
+    return found
+
+
+def namespace_of(finding: AuditFinding) -> str:
+    """The namespace that a finding is about, empty for none."""
+    where = finding.object
+    return where.name if _is_namespace(where) else where.namespace
+
+
+def _is_namespace(reference: Reference) -> bool:
+    return (reference.api_version, reference.kind, reference.namespace) == ("v1", "Namespace", "")
+
+
+def _rank(finding: AuditFinding) -> tuple[object, ...]:
+    """The gravest first, since the last are left out; otherwise as people look for them, and always the same."""
+    return (_ORDER[finding.level], finding.owner, finding.rule, finding.id)
+
+
+# One result
+
+
+def _result(finding: AuditFinding, namespace: str, report: Report) -> Raw:
+    level = finding.level
+    remedy = f" {finding.remedy}." if finding.remedy else ""
+    return {
+        "source": SOURCE,
+        "policy": _text(finding.policy),
+        "rule": finding.rule,
+        "category": CATEGORY,
+        "severity": level.severity,
+        "result": RESULTS[level],
+        "scored": level is Level.REFUSE,
+        "message": _text(f"{finding.field}: {finding.message}.{remedy}", _LONGEST_MESSAGE),
+        "resources": [_resource(_subject(finding, namespace))],
+        "timestamp": _timestamp(report),
+        "properties": _properties(finding),
+    }
+
+
+def _subject(finding: AuditFinding, namespace: str) -> Reference:
+    """What people change, unless that is outside of the namespace, as a node that owns a pod, or somebody else's
+    object.
+    """
+    return finding.owner if finding.owner.namespace == namespace else finding.object
+
+
+def _resource(reference: Reference) -> Raw:
+    found = {
+        "apiVersion": reference.api_version,
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+        "uid": reference.uid,
+    }
+    return {key: _text(value) for key, value in found.items() if value}
+
+
+def _properties(finding: AuditFinding) -> dict[str, str]:
+    """Texts only, as both APIs demand. No names of pods, which change with every rollout."""
+    found: dict[str, object] = {
+        "resultID": finding.id,
+        "level": finding.level,
+        "mode": finding.mode,
+        "policyFile": _place(PurePath(finding.file).name, finding.line),
+        "file": _place(finding.source.file, finding.source.line),
+    }
+    if (sort := finding.sort) is not None:
+        found |= {"podGroup": sort.group, "pods": "" if sort.pods is None else sort.pods, "gpusPerPod": sort.gpus}
+    if finding.running is not None:
+        found["runningPods"] = finding.running.count
+    return {key: _text(str(value)) for key, value in found.items() if value != ""}
+
+
+def _place(file: str, line: int | None) -> str:
+    return f"{file}:{line}" if file and line else file
+
+
+def _timestamp(report: Report) -> dict[str, int]:
+    return {"seconds": int(report.created.timestamp()), "nanos": report.created.microsecond * 1000}
+
+
+def _text(text: str, most: int = _LONGEST_NAME) -> str:
+    """What tenants wrote, on one line and not too long."""
+    return printable(text if len(text) <= most else f"{text[: most - 3]}...")
+
+
+# Results that are no findings
+
+
+def _errors(report: Report) -> Iterator[Raw]:
+    """What could not be audited."""
+    for error in dict.fromkeys(map(str, report.errors)):
+        yield _remark("error", Level.REFUSE.severity, error, report, _id("error", error))
+
+
+def _left_out(results: Sequence[Raw], namespace: str, report: Report) -> Raw:
+    """The last result of a namespace that has too many."""
+    counts = {outcome: sum(one["result"] == outcome for one in results) for outcome in _OUTCOMES}
+    listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    where = f" --namespace {namespace}" if namespace else ""
+    text = f"results left out of this report: {listed}; gpu-policy audit --cluster{where} lists all of them"
+    return _remark("skip", results[0]["severity"], text, report, _id("left out", namespace))
+
+
+def _remark(result: str, severity: str, message: str, report: Report, identity: str) -> Raw:
+    return {
+        "source": SOURCE,
+        "policy": SOURCE,
+        "rule": "audit",
+        "category": CATEGORY,
+        "severity": severity,
+        "result": result,
+        "scored": False,
+        "message": _text(message, _LONGEST_MESSAGE),
+        "timestamp": _timestamp(report),
+        "properties": {"resultID": identity},
+    }
+
+
+def _id(*parts: object) -> str:
+    return sha256("\0".join(map(str, parts)).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+# One object
+
+
+def _parts(results: Iterable[Raw], namespace: str, report: Report, limits: Limits) -> Iterator[Sequence[Raw]]:
+    """The results of one namespace, split so that no object holds too many or too much."""
+    rest = iter(results)
+    part: list[Raw] = []
+    size = number = 0
+    for result in rest:
+        length = len(orjson.dumps(result))
+        if part and (len(part) >= limits.results or size + length > limits.size):
+            number += 1
+            if number == limits.objects:
+                left = [part.pop(), result, *rest]  # the remark takes the place of one
+                yield [*part, _left_out(left, namespace, report)]
+                return
+            yield part
+            part, size = [], 0
+        part.append(result)
+        size += length
+    if part:
+        yield part
+
+
+def _object(name: str, namespace: str, results: Sequence[Raw], form: Format, naming: Naming) -> Raw:
+    where = {"namespace": namespace} if namespace else {}
+    scope = {"scope": {"apiVersion": "v1", "kind": "Namespace", "name": namespace}} if namespace else {}
+    return {
+        "apiVersion": form.api,
+        "kind": form.kind if namespace else form.cluster_kind,
+        "metadata": {"name": name, **where, "labels": dict(naming.labels)},
+        **({"source": SOURCE} if form.has_source else {}),
+        **scope,
+        "summary": {outcome: sum(one["result"] == outcome for one in results) for outcome in _OUTCOMES},
+        "results": results,
+    }

@@ -1,0 +1,143 @@
+"""How reports for people order, group and name what was found: the same in every format."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from webhook.audit.report import AuditFinding, Comparison, Counts, Reference, Report, Running, Sort, Source
+from webhook.outcome import printable
+
+STDIN = "-"
+NOWHERE = "(no namespace)"
+"""How the namespace is called of objects that are in none."""
+
+
+def counted(number: int, what: str, several: str = "") -> str:
+    """`1 pod`, `1,200 pods`."""
+    return f"{number:,} {what if number == 1 else several or what + 's'}"
+
+
+def moment(when: datetime) -> str:
+    """A time of day in UTC, to the second."""
+    return f"{when.astimezone(UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
+
+
+def instant(when: datetime) -> str:
+    """The same for programs, as RFC 3339 has it."""
+    return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def home(reference: Reference) -> str:
+    """The namespace that an object is in, or is; empty for those of the whole cluster."""
+    is_one = reference.kind == "Namespace" and reference.api_version == "v1"
+    return printable(reference.name if is_one else reference.namespace)
+
+
+def namespace_of(reference: Reference) -> str:
+    """The same with a name for those of the whole cluster."""
+    return home(reference) or NOWHERE
+
+
+def by_namespace(findings: Iterable[AuditFinding]) -> Mapping[str, Sequence[AuditFinding]]:
+    """The same findings in the same order, by what the namespace of their owner is called."""
+    grouped: dict[str, list[AuditFinding]] = {}
+    for finding in findings:
+        grouped.setdefault(namespace_of(finding.owner), []).append(finding)
+    return grouped
+
+
+def by_namespace_and_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, str, int]]:
+    """How many objects have a finding, by namespace and rule, most first."""
+    objects: dict[tuple[str, str], set[tuple[object, ...]]] = {}
+    for finding in findings:
+        key = namespace_of(finding.owner), printable(finding.rule)
+        objects.setdefault(key, set()).add(_identity(finding))
+    return sorted(((*key, len(found)) for key, found in objects.items()), key=lambda row: (-row[2], row[0], row[1]))
+
+
+def by_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, int]]:
+    """How many objects have a finding, by rule, most first."""
+    objects: dict[str, set[tuple[object, ...]]] = {}
+    for finding in findings:
+        objects.setdefault(printable(finding.rule), set()).add(_identity(finding))
+    return sorted(((rule, len(found)) for rule, found in objects.items()), key=lambda row: (-row[1], row[0]))
+
+
+def _identity(finding: AuditFinding) -> tuple[object, ...]:
+    return finding.owner, finding.source.file
+
+
+def about(sort: Sort | None) -> str:
+    """Which pods of a workload are meant, with how many GPUs all of them ask for; empty for an object itself."""
+    if sort is None:
+        return ""
+    name = printable(f"pod template of {sort.group}") if sort.group else "pod template"
+    if sort.pods is None:
+        return f"{name} ({counted(sort.gpus, 'GPU')} in each pod)" if sort.gpus else name
+    pods = counted(sort.pods, "pod")
+    return f"{name} ({pods}, {counted(sort.gpus * sort.pods, 'GPU')})" if sort.gpus else f"{name} ({pods})"
+
+
+def found(finding: AuditFinding) -> str:
+    """Where and what, on one line, with a period."""
+    head = f"{about(finding.sort)}: " if finding.sort is not None else ""
+    return printable(f"{head}{finding.field}: {finding.message}.")
+
+
+def remedy(finding: AuditFinding) -> str:
+    """What to do about it, with a period; empty where there is nothing to say."""
+    return printable(f"{finding.remedy}.") if finding.remedy else ""
+
+
+def place(source: Source) -> str:
+    """`manifests/a.yaml:12`; empty for objects of a cluster."""
+    file = "standard input" if source.file == STDIN else printable(source.file)
+    return f"{file}:{source.line}" if file and source.line else file
+
+
+def policy_place(finding: AuditFinding) -> str:
+    """The file of the policy and its line, as far as they are known."""
+    return printable(f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file)
+
+
+def pods(running: Running | None) -> str:
+    """`4 running pods: a, b, c and 1 more`; empty where none is concerned."""
+    if running is None:
+        return ""
+    names = listed(running)
+    return f"{counted(running.count, 'running pod')}{': ' if names else ''}{names}"
+
+
+def listed(running: Running) -> str:
+    """`a, b, c and 1 more`; empty where none is named."""
+    rest = running.count - len(running.names)
+    names = ", ".join(running.names)
+    return printable(f"{names} and {rest:,} more" if names and rest > 0 else names)
+
+
+def total(report: Report) -> str:
+    """The whole report in one sentence without a period."""
+    counts = report.counts
+    unread = f"; {counted(len(report.errors), 'entry', 'entries')} could not be read" if report.errors else ""
+    return (
+        f"{looked_at(counts)}: {counts.refused:,} would be refused, {counts.warned:,} warned, "
+        f"{counts.completed:,} completed{unread}"
+    )
+
+
+def changes(comparison: Comparison) -> str:
+    """How much the policies change, without a period."""
+    return (
+        f"{len(comparison.newly_refused):,} newly refused, {len(comparison.no_longer_refused):,} no longer refused, "
+        f"{counted(len(comparison.changed_injections), 'changed injection')}"
+    )
+
+
+def looked_at(counts: Counts) -> str:
+    """What was looked at."""
+    others = f", {counted(counts.others, 'other object')}" if counts.others else ""
+    return f"{counted(counts.pods, 'pod')}, {counted(counts.workloads, 'workload')}{others}"
+
+
+def shortened(text: str, longest: int) -> str:
+    """`text` on one line, without control characters, and cut after so many characters."""
+    return printable(text if len(text) <= longest else f"{text[: longest - 3]}...")
