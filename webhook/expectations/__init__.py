@@ -1,0 +1,1 @@
+"""Tests of policies: what is expected to become of objects, in files."""

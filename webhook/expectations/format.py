@@ -1,0 +1,218 @@
+"""The format of files that test policies: models, and the JSON Schema for editors."""
+
+import json
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from webhook.model.globs import is_glob
+from webhook.model.shape import spelled
+from webhook.policy.globs import fault_in
+from webhook.policy.schema import Part, Schema, for_editors
+from webhook.rules import RULES
+
+KIND = "GPUPolicyTest"
+
+Entries = TypeVar("Entries", bound=Collection[Any])
+
+_RULES = tuple(rule.key for rule in RULES)
+_POLICY_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.yaml")
+
+
+def _rule(value: str) -> str:
+    if value not in _RULES:
+        raise ValueError(f"{spelled(value)} is no rule")
+    return value
+
+
+def _policy_file(value: str) -> str:
+    if not _POLICY_FILE.fullmatch(value):
+        raise ValueError("write the name of a policy file, such as _default.yaml")
+    return value
+
+
+def _namespace(value: str) -> str:
+    fault = fault_in(value)
+    if not fault and is_glob(value):
+        fault = f"{spelled(value)} is a glob; write the name of one namespace"
+    if fault:
+        raise ValueError(fault)
+    return value
+
+
+def _at_least_one(value: Entries) -> Entries:
+    if not value:
+        what = "list" if isinstance(value, tuple) else "map"
+        raise ValueError(f"found an empty {what}; write at least one entry")
+    return value
+
+
+Text = Annotated[str, Field(min_length=1)]
+Some = (AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1}))
+Keys = (AfterValidator(_at_least_one), Field(json_schema_extra={"minProperties": 1}))
+Values = Annotated[dict[str, Any], *Keys]
+
+
+class ExpectedFinding(Part):
+    """A refusal or a warning. Every finding of the rule is meant, unless `field` or `message` says which."""
+
+    rule: Annotated[str, AfterValidator(_rule), Field(json_schema_extra={"enum": list(_RULES)})]
+    """The rule that finds it."""
+    field: Text | None = None
+    """Where it is found, as messages say it: `spec.containers[trainer].resources`."""
+    message: Text | None = None
+    """A part of its message; white space is all the same."""
+
+
+class Expectation(Part):
+    """What becomes of a pod, or of the pods that a workload makes. What is not said to be refused has to be allowed."""
+
+    allowed: bool | None = None
+    """Whether it is admitted. `false` alone leaves open by which rule it is refused."""
+    refused: tuple[ExpectedFinding, ...] | None = None
+    """What refuses it: all of it, and nothing else."""
+    warned: tuple[ExpectedFinding, ...] | None = None
+    """What its author is warned of: all of it, and nothing else; `[]` for nothing. Unset: warnings are not looked at.
+    """
+    injected: Values | None = None
+    """A part of the completed pod that the policy puts there: maps and lists may have more than is written, unless
+    nothing is written in them; entries with a `name` are compared with those of the same name, and `null` says that
+    nothing stands there."""
+    result: Values | None = None
+    """The same, whoever wrote it: what the user has written and is kept."""
+    unchanged: bool | None = None
+    """Whether nothing is injected."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether something is expected to refuse it."""
+        return bool(self.refused) or self.allowed is False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written of what becomes of the pods."""
+        return not self.model_fields_set & set(Expectation.model_fields)
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "Expectation":
+        if self.allowed and self.refused:
+            raise ValueError("both allowed and refused; keep one of the two")
+        if self.allowed is False and self.refused == ():
+            raise ValueError("not allowed, but refused by nothing; leave out refused, or write the rules")
+        for key in ("injected", "result", "unchanged"):
+            if self.is_refusal and key in self.model_fields_set:
+                raise ValueError(f"what is refused is not completed; leave out {key}")
+        if self.injected is not None and self.unchanged:
+            raise ValueError("both injected and unchanged; keep one of the two")
+        return self
+
+
+class ResourceExpectation(Expectation):
+    """What becomes of a pod, or of all pods that a workload makes."""
+
+    applied: Literal["accepted", "warned", "refused"] | None = None
+    """What `kubectl apply` says of it: of a workload whose pods would be refused, what `spec.workloads` of the policy
+    makes of that."""
+    groups: dict[str, Expectation] | None = None
+    """Besides, what becomes of the pods of one group, by what the workload calls them: `Worker`."""
+
+    @property
+    def says_nothing_of_pods(self) -> bool:
+        """Whether nothing is written but what becomes of single groups; then the others have to be allowed."""
+        return self.is_empty and self.applied is None
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything is written."""
+        return not self.is_empty or self.applied is not None or bool(self.groups)
+
+
+class CaseExpectation(ResourceExpectation):
+    """What becomes of each resource of the case."""
+
+    resources: dict[str, ResourceExpectation] | None = None
+    """What becomes of single ones, by kind and name (`Pod/train`), or by kind, namespace and name; what is said beside
+    it then holds for the others."""
+
+    @model_validator(mode="after")
+    def _expects_something(self) -> "CaseExpectation":
+        own = self.says_something
+        named = self.resources or {}
+        if not own and not named:
+            raise ValueError("expects nothing; write at least one of allowed, refused, warned, injected, unchanged")
+        for name, one in named.items():
+            if not one.says_something:
+                raise ValueError(f"nothing is expected of {name}; write what becomes of it, or leave it out")
+        every = [self.groups or {}, *(one.groups or {} for one in named.values())]
+        for name, group in ((name, group) for groups in every for name, group in groups.items()):
+            if group.is_empty:
+                raise ValueError(f"nothing is expected of group {name}; write what becomes of it, or leave it out")
+        return self
+
+
+class CaseSettings(Part):
+    """Resources, and what is expected to become of them."""
+
+    name: Text
+    """What the case shows, in a sentence; unique in the file."""
+    description: str | None = None
+    """Why it is so, for those who read it."""
+    namespace: Annotated[str, AfterValidator(_namespace)] = "default"
+    """Namespace of the resources that name none."""
+    resources: Annotated[tuple[Text | dict[str, Any], ...], *Some]
+    """Pods and workloads as they are applied, in this order: objects, and names of files or folders with manifests,
+    relative to this file."""
+    expect: CaseExpectation
+    """What becomes of them."""
+
+
+class Metadata(Part):
+    """What this test is called."""
+
+    name: Text
+    """What is tested."""
+
+
+class Spec(Part):
+    """What is tested, and by which cases."""
+
+    policies: (
+        Text | Annotated[dict[Annotated[str, AfterValidator(_policy_file)], str | dict[str, Any]], *Keys]
+    ) | None = None
+    """The policies: a directory, relative to this file, or policy files, by name: their text, or their keys, of which
+    apiVersion, kind and metadata may be left out. Unset: the directory of `--policies`, else the nearest one above this
+    file that holds `_default.yaml`."""
+    inventory: Text | tuple[dict[str, Any], ...] | None = None
+    """The cluster: a file, relative to this one, with what `kubectl get nodes,runtimeclasses,pods -A -o yaml` prints,
+    or such objects. Its pods count against quotas. Unset: the file of `--inventory`, else a cluster of which nothing is
+    known."""
+    cases: Annotated[tuple[CaseSettings, ...], *Some]
+    """The cases. None of them knows of the others: each begins with the pods of the inventory."""
+
+
+class PolicyTestFile(Part):
+    """Cases that test policies of gpu-policy-webhook."""
+
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["GPUPolicyTest"]
+    """What the file holds."""
+    metadata: Metadata
+    """What this test is called."""
+    spec: Spec
+    """What is tested, and by which cases."""
+
+
+@lru_cache(maxsize=1)
+def policy_test_schema() -> Schema:
+    """JSON Schema (draft-07) of a test of policies; not to be changed by callers, who share it."""
+    schema = for_editors(PolicyTestFile.model_json_schema(by_alias=True))
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": KIND, **schema}
+
+
+def policy_test_schema_text() -> str:
+    """The JSON Schema as it stands in docs/policy-test-schema.json."""
+    return json.dumps(policy_test_schema(), indent=2, ensure_ascii=False) + "\n"

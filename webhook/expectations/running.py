@@ -1,0 +1,159 @@
+"""Runs tests of policies: every case against policies and a cluster that no other case has touched."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook.audit.simulate import Item, Surroundings, look
+from webhook.cluster.inventory import Inventory
+from webhook.engine import check_workload
+from webhook.expectations.differences import Difference, differences
+from webhook.expectations.format import Expectation, ResourceExpectation
+from webhook.expectations.reading import find, read_suite
+from webhook.expectations.results import CaseResult, FileResult, Results
+from webhook.expectations.sources import Sources
+from webhook.expectations.subjects import group_of, names_of, subject_of, without_groups
+from webhook.expectations.suite import Case, Suite
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.means import Means
+from webhook.ledger.memory import MemoryStore
+from webhook.model.shape import ShapeError
+from webhook.policy.errors import KeyPath, PolicyError, PolicyErrors
+from webhook.policy.policy_set import PolicySet
+
+
+def run(path: Path, sources: Sources, is_wanted: Callable[[str], bool]) -> Results:
+    """Run the tests below a directory, or in one file: the cases whose name is wanted.
+
+    Raises PolicyErrors where there is nothing to run.
+    """
+    files = [result for file in find(path) if (result := _run_file(file, sources, is_wanted)) is not None]
+    if not files:
+        message = "no GPUPolicyTest in it; write one, or name another directory"
+        raise PolicyErrors([PolicyError(str(path), 0, "", message)])
+    return Results(tuple(file for file in files if file.cases or file.errors))
+
+
+def _run_file(file: Path, sources: Sources, is_wanted: Callable[[str], bool]) -> FileResult | None:
+    try:
+        suite = read_suite(file)
+    except PolicyErrors as errors:
+        return FileResult(str(file), "", errors=errors.errors)
+    if suite is None:
+        return None
+    wanted = [case for case in suite.cases if is_wanted(case.name)]
+    if not wanted:
+        return FileResult(str(file), suite.name)
+    try:
+        policies, inventory = _surroundings(suite, sources)
+    except PolicyErrors as errors:
+        return FileResult(str(file), suite.name, errors=errors.errors)
+    return FileResult(str(file), suite.name, tuple(_run_case(case, policies, inventory) for case in wanted))
+
+
+def _surroundings(suite: Suite, sources: Sources) -> tuple[PolicySet, Inventory]:
+    """What a test is run against. Raises PolicyErrors with what is wrong in both."""
+    errors: list[PolicyError] = []
+    found: list[PolicySet | Inventory] = []
+    for read in (sources.policies_of, sources.inventory_of):
+        try:
+            found.append(read(suite))
+        except PolicyErrors as error:
+            errors += error.errors
+    match found:
+        case [PolicySet() as policies, Inventory() as inventory]:
+            return policies, inventory
+    raise PolicyErrors(errors)
+
+
+def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResult:
+    if case.errors:
+        return CaseResult(case, errors=case.errors)
+    ledgers = Ledgers(Means(MemoryStore(), inventory.pods))
+    surroundings = Surroundings(policies, inventory.snapshot, ledgers)
+    items: list[Item] = []
+    errors: list[PolicyError] = []
+    for document in case.documents:
+        try:
+            items.append(look(document, case.namespace, surroundings))
+        except ShapeError as error:
+            errors.append(PolicyError(document.source, document.line, "", str(error)))
+    if errors:
+        return CaseResult(case, errors=tuple(errors))
+    found = list(_compare(case, items, surroundings))
+    return CaseResult(
+        case,
+        tuple(items),
+        tuple(one for one in found if isinstance(one, Difference)),
+        tuple(one for one in found if isinstance(one, PolicyError)),
+    )
+
+
+def _compare(case: Case, every: Sequence[Item], surroundings: Surroundings) -> Iterator[Difference | PolicyError]:
+    """What is not as expected, and what is expected of things that are not there."""
+    items = [item for item in every if item.policy is not None]
+    if not items:
+        yield case.error(
+            ("resources",), "none of them makes pods, so nothing can be expected; write a pod or a workload"
+        )
+        return
+    named = case.expect.resources or {}
+    for name, expected in named.items():
+        path: KeyPath = ("expect", "resources", name)
+        meant = [item for item in items if name in names_of(item)]
+        if not meant:
+            known = ", ".join(dict.fromkeys(names_of(item)[0] for item in items))
+            yield case.error(path, f"no such resource in this case; there are {known}")
+        for item in meant:
+            yield from _compare_one(_Expected(case, path, expected), item, surroundings)
+    others = [item for item in items if not set(names_of(item)) & set(named)]
+    if not others and case.expect.says_something:
+        yield case.error(("expect",), "holds for no resource: each is named in resources; leave it out")
+    for item in others:
+        yield from _compare_one(_Expected(case, ("expect",), case.expect), item, surroundings)
+
+
+_ALLOWED = Expectation(allowed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What a case expects of a resource, and where in the case it says so."""
+
+    case: Case
+    path: KeyPath
+    what: ResourceExpectation
+
+
+def _compare_one(expected: _Expected, item: Item, surroundings: Surroundings) -> Iterator[Difference | PolicyError]:
+    subject = subject_of(item)
+    if expected.what.says_nothing_of_pods:
+        yield from differences(_ALLOWED, without_groups(item, expected.what.groups or ()))
+    else:
+        yield from differences(expected.what, subject)
+    if expected.what.applied is not None:
+        applied, told = _applied(item, surroundings)
+        if applied != expected.what.applied:
+            yield Difference(subject.title, "applied", expected.what.applied, "; ".join((applied, *told)))
+    for name, of_group in (expected.what.groups or {}).items():
+        group = group_of(item, name)
+        if group is None:
+            yield expected.case.error((*expected.path, "groups", name), f"{item.title} {_groups(item)}")
+        else:
+            yield from differences(of_group, group)
+
+
+def _applied(item: Item, surroundings: Surroundings) -> tuple[str, Sequence[str]]:
+    """What becomes of the object itself, and what is said of it."""
+    found = item.findings
+    if item.outcome is None and item.policy is not None:
+        quotas = surroundings.policies.quotas_for(item.namespace)
+        found = check_workload(item.document.object, item.namespace, item.policy, surroundings.facts, quotas).findings
+    refusals = [finding for finding in found if finding.refuses]
+    told = refusals or [finding for finding in found if finding.warns]
+    return ("refused" if refusals else "warned" if told else "accepted"), tuple(map(str, told))
+
+
+def _groups(item: Item) -> str:
+    groups = dict.fromkeys(one.template.group for one in item.pods if one.template.group)
+    return f"has no such group; there are {', '.join(groups)}" if groups else "makes pods of one sort; leave out groups"

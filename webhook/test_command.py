@@ -1,0 +1,75 @@
+"""The command `gpu-policy test`: policies against what their tests expect of them.
+
+Imports stand inside the function, so that the command pays only for what it uses.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from webhook.inputs import fail
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    help="Directory of policies, for tests that name none; else the nearest one above a test with _default.yaml.",
+)
+@click.option(
+    "--inventory",
+    type=click.Path(path_type=Path),
+    help="Facts about the cluster from a file, for tests that name none; else nothing is known of it.",
+)
+@click.option("--run", "pattern", default="", metavar="REGEX", help="Only cases in whose name this is found.")
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JUnit XML, too.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only what did not pass, and the totals.")
+@click.option("--verbose", "-v", is_flag=True, help="Print also what became of each resource.")
+def test(
+    directory: Path,
+    policies: Path | None,
+    inventory: Path | None,
+    pattern: str,
+    junit: Path | None,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Run the tests of policies below DIR: files of kind GPUPolicyTest.
+
+    Exit status: 0 all cases pass, 1 a case fails, 2 unusable input, such as a file that cannot be read.
+    """
+    from rich.console import Console
+
+    from webhook.expectations import as_junit, as_text
+    from webhook.expectations.running import run
+    from webhook.expectations.sources import Sources
+    from webhook.policy.errors import PolicyErrors
+
+    wanted = _wanted(pattern)
+    try:
+        results = run(directory, Sources(policies, inventory), lambda name: wanted.search(name) is not None)
+    except PolicyErrors as errors:
+        fail(str(errors))
+    as_text.render(results, Console(highlight=False), verbose - quiet)
+    if junit is not None:
+        _write(junit, as_junit.render(results))
+    if not results.files:
+        fail(f"--run {pattern}: found in the name of no case; leave it out to run them all")
+    sys.exit(results.exit_status)
+
+
+def _wanted(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        fail(f"--run {pattern}: not a regular expression: {error}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"--junit {path}: cannot be written: {error.strerror}")
