@@ -10,10 +10,21 @@ from tests.reviews import FACTS, INJECTING, policies, request, wanting_pod
 from webhook.admission import phases
 from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
+from webhook.audit.report import Level
+from webhook.installation.audit_metrics import show
+from webhook.installation.audit_status import AuditStatus
 from webhook.ledger.keeper import Usage
 from webhook.quota.quota import Limit, Measure, Quota, Scope
 
 DAY = 86400.0
+AUDITED = AuditStatus(
+    finished=1_773_037_805.0,
+    seconds=42.0,
+    objects={"pods": 1200, "workloads": 340, "others": 0},
+    by_rule={("gpuLimits", Level.REFUSE): 4, ("gpuLimits", Level.WARN): 0},
+    by_namespace={("team-one", Level.REFUSE): 4},
+    errors=0,
+)
 LIMITS = (Limit(Measure.GPUS, "", Fraction(8)), Limit(Measure.MODEL, "H100", Fraction(4)))
 
 
@@ -36,6 +47,7 @@ def counted() -> Metrics:
     quotas.looked_up(0.02)
     for count in (quotas.conflicted, quotas.failed, quotas.refused):
         count(quota.key)
+    show(metrics.registry, lambda: AUDITED, lambda: 43200.0, 200)
     metrics.policies("abc", is_current=True, failures=0)
     for reason in REASONS:
         metrics.error(reason)

@@ -20,7 +20,14 @@ from webhook.inputs import (
     load_policies,
     run_apart,
 )
-from webhook.installation.settings import ImageSettings, InstallationSettings, KeptCertificates, QuotaSettings
+from webhook.installation.settings import (
+    AuditSettings,
+    ConfigMapPlace,
+    ImageSettings,
+    InstallationSettings,
+    KeptCertificates,
+    QuotaSettings,
+)
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
 
 if TYPE_CHECKING:
@@ -90,6 +97,11 @@ if TYPE_CHECKING:
     help="How long a pod may take from our answer until it is stored: the API server's --request-timeout and a margin. "
     "For so long a quota is held by a pod that never comes.",
 )
+@click.option(
+    "--audit-status",
+    metavar="NAMESPACE/NAME",
+    help="Show in the metrics what the last audit of the cluster found, as it stands in this ConfigMap.",
+)
 @click.option("--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA.")
 @click.option(
     "--client-name", "client_names", multiple=True, help="Of those, only ones of this CN or DNS name; repeatable."
@@ -141,6 +153,7 @@ def serve(
     image_results: str | None,
     quota_ledgers: str | None,
     quota_in_flight_seconds: float,
+    audit_status: str | None,
     client_ca: Path | None,
     client_names: tuple[str, ...],
     host: str,
@@ -177,6 +190,7 @@ def serve(
         if inventory is not None:
             fail("--quota-ledgers is about a cluster; with --inventory the ledgers are kept in memory")
         quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
+    audits = _audit_settings(audit_status, namespace_series, inventory, kubeconfig)
     run_apart(partial(_check, policies, inventory, registration, certificate_names, images))
     check_source_of_facts(inventory, kubeconfig)
     if installation is not None:
@@ -195,7 +209,7 @@ def serve(
         drain_seconds=drain_seconds,
         keepalive_seconds=idle_seconds,
     )
-    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation, images, quotas)
+    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation, images, quotas, audits)
     run_server(settings, sources)
 
 
@@ -228,6 +242,19 @@ def _image_settings(
         return None
     try:
         return ImageSettings.of(registries, credentials, results, kubeconfig)
+    except ValueError as error:
+        fail(str(error))
+
+
+def _audit_settings(
+    status: str | None, namespace_series: int, inventory: Path | None, kubeconfig: Path | None
+) -> AuditSettings | None:
+    if status is None:
+        return None
+    if inventory is not None:
+        fail("--audit-status is about a cluster; with --inventory there is none")
+    try:
+        return AuditSettings(ConfigMapPlace.of("--audit-status", status), namespace_series, kubeconfig)
     except ValueError as error:
         fail(str(error))
 
@@ -269,15 +296,20 @@ def _replica(
     installation: InstallationSettings | None,
     images: ImageSettings | None,
     quotas: QuotaSettings | None,
+    audits: AuditSettings | None,
 ) -> "Replica":
     """The replica, made in the worker process: only there is the weight of what it imports."""
-    from webhook.admission.replica import Replica, Sources
+    from webhook.admission.replica import Companion, Replica, Sources
 
-    companions = []
+    companions: list[Companion] = []
     if installation is not None:
         from webhook.installation.duties import Installation
 
         companions.append(Installation(installation))
+    if audits is not None:
+        from webhook.installation.audit_watch import AuditWatch
+
+        companions.append(AuditWatch(audits))
     look_ups = None
     if images is not None:
         from webhook.installation.images import look_ups_of

@@ -74,6 +74,7 @@ def test_a_dry_run_is_said_to_leave_no_trace() -> None:
     assert {entry["name"]: entry["sideEffects"] for entry in shipped().entries} == {
         "mutate.gpupolicy.dev": "None",
         "validate.gpupolicy.dev": "NoneOnDryRun",
+        "workloads.gpupolicy.dev": "None",
     }
 
 

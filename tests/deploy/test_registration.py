@@ -9,12 +9,13 @@ import yaml
 from deploy.generate import CHART, INSTALL_VALUES
 from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, value_sets
-from webhook.admission.conditions import match_conditions
+from webhook.admission.conditions import pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
-from webhook.model.workload import TEMPLATES
+from webhook.model.workloads import WORKLOADS
 
 ROOT = CHART.parents[1]
-PHASES = ("mutate", "validate")
+PHASES = ("mutate", "validate", "workloads")
+OF_PODS = ("mutate", "validate")
 
 
 def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
@@ -24,10 +25,47 @@ def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
 # Which requests are asked about
 
 
-def test_every_workload_kind_whose_template_is_known_is_registered() -> None:
-    mutate, validate = shipped().entries
-    assert registered(mutate) == {(group, f"{kind.lower()}s") for group, kind in TEMPLATES} | {("", "pods")}
+def test_pods_are_changed_and_judged_and_every_kind_that_is_known_to_make_them_is_judged() -> None:
+    mutate, validate, workloads = shipped().entries
+    assert registered(mutate) == {("", "pods")}
     assert registered(validate) == {("", name) for name in ("pods", "pods/ephemeralcontainers", "pods/resize")}
+    assert registered(workloads) == {(kind.group, kind.resource) for kind in WORKLOADS.values()}
+
+
+def test_kinds_are_asked_about_in_their_own_scope() -> None:
+    """So that the selector of namespaces never stands in the way of what is in none."""
+    *_, workloads = shipped().entries
+    scopes = {(rule["apiGroups"][0], name): rule["scope"] for rule in workloads["rules"] for name in rule["resources"]}
+    assert scopes == {
+        (kind.group, kind.resource): "Namespaced" if kind.is_namespaced else "Cluster" for kind in WORKLOADS.values()
+    }
+
+
+@needs_helm
+def test_kinds_of_ones_own_are_asked_about_too() -> None:
+    extra = [{"group": "ml.example.com", "resources": ["trainings", "sweeps"]}, {"group": "", "resources": ["things"]}]
+    *_, ours, theirs = rendered({"workloads": {"extraRules": extra}}).entries[-1]["rules"]
+    for rule, group, resources in ((ours, "ml.example.com", ["trainings", "sweeps"]), (theirs, "", ["things"])):
+        assert rule == {
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "resources": resources,
+            "operations": ["CREATE", "UPDATE"],
+            "scope": "*",
+        }
+
+
+def test_A13_neither_scale_nor_status_of_a_workload_is_ever_asked_about() -> None:
+    *_, workloads = shipped().entries
+    assert not [name for _, name in registered(workloads) if "/" in name or "*" in name]
+
+
+@needs_helm
+@value_sets
+def test_no_object_ever_depends_on_what_is_said_of_workloads(values: dict[str, Any]) -> None:
+    of_workloads = [entry for entry in rendered(values).entries if entry["name"] == "workloads.gpupolicy.dev"]
+    assert {(entry["failurePolicy"], entry["sideEffects"]) for entry in of_workloads} <= {("Ignore", "None")}
+    assert len(of_workloads) == values.get("workloads", {}).get("enabled", True)
 
 
 def test_A19_deleting_is_never_asked_about() -> None:
@@ -80,19 +118,21 @@ def test_A25_namespaces_and_objects_are_selected_by_nothing_that_a_tenant_can_ch
 def test_only_where_conditions_keep_other_pods_away_is_an_answer_required(
     wanted: str, version: str, explicit: str, expected: tuple[bool, str], *, from_value: bool
 ) -> None:
-    phases = {phase: {"failurePolicy": explicit} for phase in PHASES}
+    phases = {phase: {"failurePolicy": explicit} for phase in OF_PODS}
     values = {"webhook": {"matchConditions": wanted, **phases}, "kubeVersion": version if from_value else ""}
     objects = rendered(values, version="1.20.0" if from_value and version < "1.28" else version)
-    for entry in objects.entries:
+    *of_pods, of_workloads = objects.entries
+    for entry in of_pods:
         assert ("matchConditions" in entry, entry["failurePolicy"]) == expected
+    assert ("matchConditions" in of_workloads, of_workloads["failurePolicy"]) == (expected[0], "Ignore")
 
 
 def test_the_conditions_let_through_what_any_policy_may_concern() -> None:
     """So that no change of policies needs another registration."""
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
+    conditions = dict.fromkeys(OF_PODS, pod_conditions) | {"workloads": workload_conditions}
     for phase, entry in zip(PHASES, shipped().entries, strict=True):
-        templates = phase == "mutate"
-        expected = match_conditions(patterns, watches_devices=True, templates=templates)
+        expected = conditions[phase](patterns, watches_devices=True)
         assert entry["matchConditions"] == [condition.raw() for condition in expected]
 
 
@@ -102,10 +142,15 @@ def test_each_phase_has_a_failure_policy_and_a_patience_of_its_own() -> None:
         "webhook": {
             "mutate": {"failurePolicy": "Ignore", "timeoutSeconds": 2},
             "validate": {"failurePolicy": "Fail", "timeoutSeconds": 7},
-        }
+        },
+        "workloads": {"timeoutSeconds": 3},
     }
     found = [(entry["name"], entry["failurePolicy"], entry["timeoutSeconds"]) for entry in rendered(values).entries]
-    assert found == [("mutate.gpupolicy.dev", "Ignore", 2), ("validate.gpupolicy.dev", "Fail", 7)]
+    assert found == [
+        ("mutate.gpupolicy.dev", "Ignore", 2),
+        ("validate.gpupolicy.dev", "Fail", 7),
+        ("workloads.gpupolicy.dev", "Ignore", 3),
+    ]
 
 
 # Where the answers come from
@@ -175,7 +220,7 @@ def test_an_address_takes_the_place_of_the_service_and_is_in_the_certificate(
 def test_only_a_certificate_of_ones_own_brings_its_authority_along() -> None:
     existing = {"certificates": {"source": "existing", "existing": {"secretName": "mine", "caBundle": AUTHORITY}}}
     bundles = [entry["clientConfig"]["caBundle"] for entry in rendered(existing).entries]
-    assert [base64.b64decode(bundle).decode() for bundle in bundles] == [AUTHORITY, AUTHORITY]
+    assert [base64.b64decode(bundle).decode() for bundle in bundles] == [AUTHORITY] * len(PHASES)
     for values in ({}, {"certificates": {"source": "certManager"}}):
         assert not [entry for entry in rendered(values).entries if "caBundle" in entry["clientConfig"]]
 
@@ -190,7 +235,8 @@ def test_annotations_and_labels_of_the_configurations_stay_off_everything_else()
 
 def test_conditions_are_read_from_the_generated_file() -> None:
     generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())
-    assert [entry["matchConditions"] for entry in shipped().entries] == [generated[phase] for phase in PHASES]
+    found = [entry["matchConditions"] for entry in shipped().entries]
+    assert found == [generated[about] for about in ("pods", "pods", "workloads")]
 
 
 @needs_helm

@@ -31,7 +31,7 @@ def keys(node: yaml.MappingNode, path: Key = ()) -> Iterator[tuple[Key, int]]:
 
 
 KEYS = dict(keys(yaml.compose(TEXT)))
-EXAMPLES = {("resources",), ("grafanaDashboard", "labels"), ("topologySpreadConstraints",)}
+EXAMPLES = {("resources",), ("audit", "resources"), ("grafanaDashboard", "labels"), ("topologySpreadConstraints",)}
 """Values that are written as Kubernetes writes them: what is inside is documented there."""
 
 
@@ -83,7 +83,7 @@ def test_the_schema_knows_nothing_that_values_yaml_does_not_document() -> None:
     assert known == {key for key in KEYS if not is_inside(key, EXAMPLES)} | {
         ("global",),
         ("enabled",),
-        *(("resources", part) for part in ("requests", "limits")),
+        *((*key, part) for key in (("resources",), ("audit", "resources")) for part in ("requests", "limits")),
         *(("affinity", part) for part in ("nodeAffinity", "podAffinity", "podAntiAffinity")),
     }
 
@@ -119,6 +119,10 @@ def test_the_value_sets_of_the_tests_leave_no_value_out() -> None:
         pytest.param({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable", id="no node could be drained"),
         pytest.param({"quota": {"inFlightSeconds": 5}}, "inFlightSeconds", id="less than an admission may take"),
         pytest.param({"flowControl": {"concurrencyShares": 0}}, "concurrencyShares", id="no part at all"),
+        pytest.param({"workloads": {"timeoutSeconds": 0}}, "timeoutSeconds", id="no patience"),
+        pytest.param({"workloads": {"extraRules": [{"resources": ["a"]}]}}, "group", id="resources of no group"),
+        pytest.param({"workloads": {"extraRules": [{"group": "a.example"}]}}, "resources", id="no resources"),
+        pytest.param({"workloads": {"extraRules": [{"group": "a", "resources": []}]}}, "resources", id="none of them"),
         pytest.param({"registries": {"extra": [{"hots": "a.example"}]}}, "hots", id="typo in a list"),
         pytest.param({"registries": {"presets": ["docker.oi"]}}, "docker.io", id="no preset"),
         pytest.param({"registries": {"extra": [{"host": "https://a.example"}]}}, "host", id="a URL for a host"),
@@ -182,6 +186,17 @@ def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: s
             {"registries": {"extra": [{"host": "a.example", "caFile": "a.pem"}]}},
             "caFile a.pem for a.example, which is not in registries.authorities",
             id="an authority that is not there",
+        ),
+        *(
+            pytest.param({"workloads": {"extraRules": [{"group": group, "resources": ["fine", name]}]}}, said, id=case)
+            for group, name, said, case in (
+                ("*", "fine", 'has the resource "fine" of group "\\*"; name each resource', "every group"),
+                ("a.example", "*", "asked about every lease and event", "every resource"),
+                ("a.example", "*/*", "asked about every lease and event", "everything"),
+                ("a.example", "jobs/status", "which is a subresource; name resources alone", "a subresource"),
+                ("", "pods", "pods are judged by an entry of their own", "pods"),
+                ("a.example", "Training", "write its plural in lower case", "a kind for a resource"),
+            )
         ),
         pytest.param({"extraArgs": ["--port=9"]}, "extraArgs has --port", id="an argument twice"),
         pytest.param({"extraArgs": ["--quota-ledgers=a"]}, "extraArgs has --quota-ledgers", id="another namespace"),

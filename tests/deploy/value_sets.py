@@ -164,6 +164,18 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "networkPolicy": {"egress": {"registryPorts": [443, 8443], "registryCidrs": ["192.0.2.0/24"]}},
     },
     "no quotas": dict(UNCOUNTED),
+    "audits every hour, without reports": {
+        "audit": {
+            "enabled": True,
+            "schedule": "7 * * * *",
+            "staleAfterHours": 2,
+            "policyReports": "never",
+            "activeDeadlineSeconds": 600,
+            "successfulJobsHistoryLimit": 0,
+            "failedJobsHistoryLimit": 1,
+            "resources": {"limits": {"memory": "1Gi"}},
+        },
+    },
     "a second release, and a patient API server": {
         "fullnameOverride": "gpu-policy-staging",
         "quota": {"enabled": True, "crd": False, "inFlightSeconds": 330},
@@ -177,6 +189,14 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         },
         "policies": {"defaults": True, "inline": {}},
     },
+    "kinds of our own": {
+        "workloads": {
+            "enabled": True,
+            "extraRules": [{"group": "ml.example.com", "resources": ["trainings"]}],
+            "timeoutSeconds": 2,
+        },
+    },
+    "nothing is said of workloads": {"workloads": {"enabled": False}},
 }
 """What the set is for -> its values."""
 

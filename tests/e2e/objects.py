@@ -84,6 +84,21 @@ spec:
   rules:
     cudaDriver: {{steer: false}}
 {JUDGED}""",
+    "held": f"""\
+spec:
+  namespaces: ["held-*"]
+  workloads: {{mode: enforce}}
+  rules:
+    cudaDriver: {{steer: false}}
+    gpuQuota: {{gpus: 12}}
+{JUDGED}""",
+    "told": f"""\
+spec:
+  namespaces: ["told-*"]
+  rules:
+    cudaDriver: {{steer: false}}
+    gpuQuota: {{gpus: 12}}
+{JUDGED}""",
     "steered": """\
 spec:
   namespaces: ["steered-*"]

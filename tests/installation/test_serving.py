@@ -74,6 +74,7 @@ def test_without_an_api_server_it_waits_says_so_and_ends_when_told(tmp_path: Pat
         pytest.param(["--registration=nowhere"], "nowhere: cannot be read (No such file", id="no registration"),
         pytest.param(["--registry-credentials=a"], "need --registries, the registries that may be asked", id="no list"),
         pytest.param(["--image-results=a/b"], "need --registries, the registries that may be asked", id="no look-ups"),
+        pytest.param(["--audit-status=a"], "--audit-status: 'a' is not of the form NAMESPACE/NAME", id="no status"),
         pytest.param(["--registries=nowhere.yaml"], "nowhere.yaml: the file cannot be read", id="no registries"),
         pytest.param(
             ["--registries=REGISTRIES", "--image-results=a"], "is not of the form NAMESPACE/NAME", id="no place"

@@ -59,6 +59,11 @@ class ConfigMapPlace:
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    @classmethod
+    def of(cls, option: str, text: str) -> "ConfigMapPlace":
+        """The same from what a command line gives; ValueError says what is wrong with it."""
+        return cls(*_place(option, text))
+
 
 @dataclass(frozen=True, slots=True)
 class ImageSettings:
@@ -77,8 +82,18 @@ class ImageSettings:
         cls, registries: Path, credentials: Path | None, results: str | None, kubeconfig: Path | None
     ) -> "ImageSettings":
         """The same from what a command line gives; ValueError says what is wrong with it."""
-        place = None if results is None else ConfigMapPlace(*_place("--image-results", results))
+        place = None if results is None else ConfigMapPlace.of("--image-results", results)
         return cls(registries, credentials, place, kubeconfig)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """Where audits of the cluster keep their status; `kubeconfig` is None inside the cluster."""
+
+    status: ConfigMapPlace
+    namespace_series: int
+    """Namespaces that are shown by name."""
+    kubeconfig: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

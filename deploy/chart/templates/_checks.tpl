@@ -33,6 +33,24 @@
 {{- fail (printf "registries.extra names caFile %s for %s, which is not in registries.authorities; add it there" .caFile .host) -}}
 {{- end -}}
 {{- end -}}
+{{- range .workloads.extraRules -}}
+{{- $group := .group -}}
+{{- range .resources -}}
+{{- $told := printf "workloads.extraRules has the resource %s of group %s" (quote .) (quote $group) -}}
+{{- if or (contains "*" .) (contains "*" $group) -}}
+{{- fail (printf "%s; name each resource of each group, since a webhook for all of them would be asked about every lease and event" $told) -}}
+{{- end -}}
+{{- if contains "/" . -}}
+{{- fail (printf "%s, which is a subresource; name resources alone, since scale and status say nothing new of pods" $told) -}}
+{{- end -}}
+{{- if and (eq . "pods") (not $group) -}}
+{{- fail (printf "%s; pods are judged by an entry of their own, so remove it" $told) -}}
+{{- end -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) -}}
+{{- fail (printf "%s, which is no name of a resource; write its plural in lower case, as kubectl api-resources has it" $told) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range .extraArgs -}}
 {{- $flag := first (splitList "=" .) -}}
 {{- if contains (printf "- %s=" $flag) (include "gpu-policy.arguments" $) -}}

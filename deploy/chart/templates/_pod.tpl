@@ -32,6 +32,9 @@
 - --quota-ledgers={{ .Release.Namespace }}
 - --quota-in-flight-seconds={{ int64 .Values.quota.inFlightSeconds }}
 {{- end }}
+{{- if .Values.audit.enabled }}
+- --audit-status={{ .Release.Namespace }}/{{ include "gpu-policy.name" . }}-audit
+{{- end }}
 - --port={{ .Values.port }}
 - --drain-seconds={{ .Values.drainSeconds }}
 - --log-level={{ .Values.logLevel }}
@@ -59,17 +62,39 @@
 - {name: tmp, mountPath: /tmp}
 {{- end }}
 
-{{- define "gpu-policy.volumes" -}}
-{{- $name := include "gpu-policy.name" . -}}
+{{- define "gpu-policy.policiesVolume" -}}
 - name: policies
   projected:
     sources:
       {{- if or .Values.policies.defaults .Values.policies.inline }}
-      - configMap: {name: {{ $name }}-policies}
+      - configMap: {name: {{ include "gpu-policy.name" . }}-policies}
       {{- end }}
       {{- range .Values.policies.configMaps }}
       - configMap: {name: {{ . | quote }}}
       {{- end }}
+{{- end }}
+
+{{- define "gpu-policy.podSecurity" -}}
+runAsNonRoot: true
+{{- with .Values.runAsUser }}
+runAsUser: {{ int64 . }}
+runAsGroup: {{ int64 . }}
+fsGroup: {{ int64 . }}
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "gpu-policy.containerSecurity" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+{{- end }}
+
+{{- define "gpu-policy.volumes" -}}
+{{- $name := include "gpu-policy.name" . -}}
+{{ include "gpu-policy.policiesVolume" . }}
 - name: registration
   configMap:
     name: {{ $name }}-registration
@@ -138,5 +163,27 @@ nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "gpu-policy.egressToApiServer" -}}
+{{- with .Values.networkPolicy.egress -}}
+# The API server.
+- ports:
+    {{- range .apiServerPorts }}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+  {{- with .apiServerCidrs }}
+  to:
+    {{- range . }}
+    - ipBlock: {cidr: {{ quote . }}}
+    {{- end }}
+  {{- end }}
+# DNS.
+- ports:
+    {{- range .dnsPorts }}
+    - {port: {{ . }}, protocol: UDP}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
 {{- end }}
 {{- end }}

@@ -26,6 +26,10 @@
 {{/* (list root phase): Fail or Ignore. Without matchConditions every pod of the cluster would depend on an answer. */}}
 {{- define "gpu-policy.failurePolicy" -}}
 {{- $root := first . -}}
+{{- if eq (last .) "workloads" -}}
+Ignore
+{{- else -}}
 {{- $set := (get $root.Values.webhook (last .)).failurePolicy -}}
 {{- $set | default (ternary "Fail" "Ignore" (eq (include "gpu-policy.hasMatchConditions" $root) "true")) -}}
+{{- end -}}
 {{- end }}

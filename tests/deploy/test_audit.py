@@ -1,0 +1,243 @@
+"""The CronJob that audits the cluster: what it runs, with which rights, and that there is none unless asked for."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.generate import CHART, HelmError, render
+from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
+from webhook.cli import main
+from webhook.installation.audit_status import STALE_KEY
+from webhook.model.workloads import WORKLOADS
+
+AUDITED: dict[str, Any] = {"audit": {"enabled": True}}
+NAME = "gpu-policy-audit"
+
+
+def audited(values: dict[str, Any] | None = None, **settings: Any) -> Objects:
+    """An installation with audits of these settings."""
+    return rendered({**(values or {}), "audit": {"enabled": True, **settings}})
+
+
+def job(objects: Objects) -> Raw:
+    found: Raw = objects.one("CronJob")["spec"]["jobTemplate"]["spec"]
+    return found
+
+
+def pod(objects: Objects) -> Raw:
+    found: Raw = job(objects)["template"]["spec"]
+    return found
+
+
+def arguments(objects: Objects) -> list[str]:
+    (container,) = pod(objects)["containers"]
+    return list(container["args"])
+
+
+def named(objects: Objects, option: str) -> list[str]:
+    """The values of an option."""
+    return [value for name, _, value in (text.partition("=") for text in arguments(objects)) if name == option]
+
+
+@pytest.mark.parametrize(
+    "objects", [pytest.param(shipped(), id="install.yaml"), pytest.param(None, id="the chart", marks=needs_helm)]
+)
+def test_nobody_is_audited_who_has_not_asked_for_it(objects: Objects | None) -> None:
+    objects = rendered() if objects is None else objects
+    assert objects.of("CronJob") == []
+    assert not [one for one in objects if one["metadata"]["name"].startswith(NAME)]
+    assert "--audit-status" not in dict(objects.options)
+
+
+# What it runs
+
+
+@needs_helm
+@pytest.mark.parametrize("kind", ["auto", "policyreports", "openreports", "never"])
+def test_the_command_takes_every_argument_that_it_is_given(kind: str) -> None:
+    objects = audited(policyReports=kind)
+    name, *rest = arguments(objects)
+    main.commands[name].make_context(name, list(rest))
+    assert named(objects, "--publish") == ([] if kind == "never" else [kind])
+    assert named(objects, "--fail-on") == ["never"]
+
+
+@needs_helm
+def test_the_audit_writes_its_status_where_the_replicas_read_it() -> None:
+    objects = audited(staleAfterHours=36)
+    config_map = objects.one("ConfigMap", NAME)
+    assert config_map["data"] == {STALE_KEY: "129600"}
+    assert named(objects, "--publish-status") == [f"gpu-policy/{NAME}"]
+    assert dict(objects.options)["--audit-status"] == f"gpu-policy/{NAME}"
+
+
+@needs_helm
+def test_it_reads_the_policies_of_the_replicas() -> None:
+    values = {"policies": {"configMaps": ["teams"]}}
+    objects = audited(values)
+    of_replicas, of_audits = ({one["name"]: one for one in where["volumes"]} for where in (objects.pod, pod(objects)))
+    assert of_audits["policies"] == of_replicas["policies"]
+    assert named(objects, "--policies") == [dict(objects.options)["--policies"]]
+    (container,) = pod(objects)["containers"]
+    assert {one["name"] for one in container["volumeMounts"]} == set(of_audits)
+
+
+EXCLUDED = ["kube-system", "gpu-policy", "gpu-operator"]
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("expressions", "only", "without"),
+    [
+        pytest.param([], [], EXCLUDED, id="all"),
+        pytest.param([("NotIn", ["a", "b"])], [], [*EXCLUDED, "a", "b"], id="all but some"),
+        pytest.param([("In", ["a", "b"])], ["a", "b"], [], id="some"),
+        pytest.param([("In", ["a", "b", "c"]), ("In", ["b", "c"]), ("NotIn", ["c"])], ["b"], [], id="what is left"),
+        pytest.param([("In", ["a", "kube-system"])], ["a"], [], id="never those that are always excluded"),
+    ],
+)
+def test_the_namespaces_are_those_that_the_webhook_looks_at(
+    expressions: list[tuple[str, list[str]]], only: list[str], without: list[str]
+) -> None:
+    raw = [{"operator": operator, "values": values} for operator, values in expressions]
+    objects = audited({"webhook": {"namespaceSelector": {"matchExpressions": raw}}})
+    assert (named(objects, "--namespace"), named(objects, "--exclude-namespace")) == (only, without)
+
+
+@needs_helm
+def test_nothing_to_audit_is_a_mistake() -> None:
+    raw = [{"operator": "In", "values": ["kube-system"]}]
+    with pytest.raises(HelmError, match="leaves no namespace to audit"):
+        render({**AUDITED, "webhook": {"namespaceSelector": {"matchExpressions": raw}}})
+
+
+# When
+
+
+@needs_helm
+def test_A35_no_two_audits_overlap_and_none_runs_for_ever() -> None:
+    objects = audited(schedule="@hourly", activeDeadlineSeconds=600)
+    spec = objects.one("CronJob")["spec"]
+    assert (spec["schedule"], spec["concurrencyPolicy"]) == ("@hourly", "Forbid")
+    assert job(objects)["activeDeadlineSeconds"] == 600
+    assert (job(objects)["backoffLimit"], pod(objects)["restartPolicy"]) == (0, "Never")
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("schedule", "is_one"),
+    [
+        pytest.param("*/5 * * * *", True, id="five fields"),
+        pytest.param("@daily", True, id="a name"),
+        pytest.param("hourly", False, id="a name without its sign"),
+        pytest.param("* * * *", False, id="four fields"),
+        pytest.param("", False, id="nothing"),
+    ],
+)
+def test_a_schedule_is_one_of_a_cron_job(schedule: str, is_one: bool) -> None:
+    if is_one:
+        assert audited(schedule=schedule).one("CronJob")["spec"]["schedule"] == schedule
+    else:
+        with pytest.raises(HelmError, match="schedule"):
+            render({"audit": {"enabled": True, "schedule": schedule}})
+
+
+@needs_helm
+@pytest.mark.parametrize(("version", "expected"), [("1.20.15", "batch/v1beta1"), ("1.21.0", "batch/v1")])
+def test_cron_jobs_are_of_the_api_that_the_cluster_has(version: str, expected: str) -> None:
+    assert rendered(AUDITED, version=version).one("CronJob")["apiVersion"] == expected
+
+
+# With which rights
+
+
+def rules(objects: Objects, kind: str, name: str = NAME) -> set[tuple[str, str, str, str]]:
+    """(API group, resource, its name or *, verb) of a role."""
+    return {
+        (group, resource, named, verb)
+        for rule in objects.one(kind, name)["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for named in rule.get("resourceNames", ["*"])
+        for verb in rule["verbs"]
+    }
+
+
+READ = {("", "nodes"), ("", "pods"), ("node.k8s.io", "runtimeclasses")} | {
+    (kind.group, kind.resource) for kind in WORKLOADS.values()
+}
+WRITTEN = {
+    ("wgpolicyk8s.io", "policyreports"),
+    ("wgpolicyk8s.io", "clusterpolicyreports"),
+    ("openreports.io", "reports"),
+    ("openreports.io", "clusterreports"),
+}
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("kind", "written"), [pytest.param("auto", WRITTEN, id="reports"), pytest.param("never", set(), id="no reports")]
+)
+def test_an_audit_may_list_what_it_looks_at_and_write_reports_and_nothing_else(
+    kind: str, written: set[tuple[str, str]]
+) -> None:
+    expected = {(*one, "*", "list") for one in READ}
+    expected |= {(*one, "*", verb) for one in written for verb in ("list", "create", "update", "delete")}
+    assert rules(audited(policyReports=kind), "ClusterRole") == expected
+
+
+@needs_helm
+def test_of_all_config_maps_an_audit_may_write_its_status_and_a_replica_may_read_it() -> None:
+    objects = audited()
+    assert rules(objects, "Role") == {("", "configmaps", NAME, verb) for verb in ("get", "update")}
+    assert rules(objects, "Role", f"{NAME}-reader") == {("", "configmaps", NAME, "get")}
+    bound = {one["roleRef"]["name"]: one["subjects"] for one in objects.of("RoleBinding")}
+    (auditor,), (replica,) = bound[NAME], bound[f"{NAME}-reader"]
+    account = objects.one("ServiceAccount", NAME)["metadata"]["name"]
+    assert auditor["name"] == pod(objects)["serviceAccountName"] == account
+    assert replica["name"] == objects.pod["serviceAccountName"]
+
+
+# How its pods are run
+
+
+@needs_helm
+def test_pods_of_audits_are_as_hardened_as_replicas() -> None:
+    objects = audited({"runAsUser": 1_000_700_000})
+    (container,) = pod(objects)["containers"]
+    assert pod(objects)["securityContext"] == objects.pod["securityContext"]
+    assert container["securityContext"] == objects.container["securityContext"]
+    assert container["image"] == objects.container["image"]
+    assert pod(objects)["automountServiceAccountToken"] is True
+    assert objects.one("ServiceAccount", NAME)["automountServiceAccountToken"] is False
+
+
+@needs_helm
+def test_nothing_that_selects_replicas_selects_pods_of_audits() -> None:
+    objects = audited({"commonLabels": {"app.kubernetes.io/name": "gpu-policy"}})
+    labels = job(objects)["template"]["metadata"]["labels"]
+    selectors = [
+        objects.one("Service")["spec"]["selector"],
+        objects.one("Deployment")["spec"]["selector"]["matchLabels"],
+        objects.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+        objects.one("NetworkPolicy", "gpu-policy")["spec"]["podSelector"]["matchLabels"],
+    ]
+    assert not [selector for selector in selectors if selector.items() <= labels.items()]
+
+
+@needs_helm
+def test_pods_of_audits_reach_the_api_server_and_dns_and_are_reached_by_nobody() -> None:
+    objects = audited({"networkPolicy": {"egress": {"apiServerPorts": [6443], "apiServerCidrs": ["192.0.2.10/32"]}}})
+    own, of_replicas = (objects.one("NetworkPolicy", name)["spec"] for name in (NAME, "gpu-policy"))
+    assert own["podSelector"]["matchLabels"].items() <= job(objects)["template"]["metadata"]["labels"].items()
+    assert (own["policyTypes"], own["ingress"]) == (["Ingress", "Egress"], [])
+    assert own["egress"] == of_replicas["egress"]
+    assert audited({"networkPolicy": {"enabled": False}}).of("NetworkPolicy") == []
+
+
+def test_the_schedule_that_is_shipped_fits_the_age_from_which_audits_are_too_old() -> None:
+    audit = yaml.safe_load((CHART / "values.yaml").read_text())["audit"]
+    _, hours, *others = audit["schedule"].split()
+    assert others == ["*", "*", "*"]
+    assert audit["staleAfterHours"] == 2 * int(hours.removeprefix("*/"))

@@ -1,0 +1,130 @@
+"""The audit as the chart runs it: its command and its rights, on a real API server, and what replicas show of it."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.generate import RELEASE
+from tests.counted import samples
+from tests.deploy.manifests import Objects, needs_helm, rendered
+from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.installation import COMMAND, ROOT, Installation
+from tests.e2e.objects import deployment, gpu_pod, pod
+from tests.e2e.report_cluster import TOO_OLD, ReportCluster
+from webhook.installation.audit_status import KEY
+from webhook.installation.report_objects import Kinds
+from webhook.installation.settings import ConfigMapPlace
+
+pytestmark = needs_helm
+
+PLACE = ConfigMapPlace(RELEASE, "gpu-policy-audit")
+REPORT = "gpu-policy-audit.1"
+
+
+@pytest.fixture
+def site(control_plane: ControlPlane) -> ReportCluster:
+    """The session's API server with PolicyReports and what an audit needs of the chart; the tenant is the auditor."""
+    if control_plane.version < (1, 28):
+        pytest.skip(f"custom resources are tested on 1.28 and newer, this is {control_plane.version}: {TOO_OLD}")
+    found = ReportCluster(control_plane)
+    found.install(Kinds.POLICY_REPORTS)
+    if control_plane.raw("GET", f"/api/v1/namespaces/{RELEASE}")[0] == 404:
+        control_plane.namespace(RELEASE)
+    kinds = ("ConfigMap", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+    objects = [raw for raw in audited() if raw["kind"] in kinds and raw["metadata"]["name"] == PLACE.name]
+    for raw in objects:
+        if "subjects" in raw:
+            raw["subjects"] = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}]
+    control_plane.kubectl("delete", "configmap", PLACE.name, "--ignore-not-found", namespace=RELEASE)
+    control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    return found
+
+
+def audited() -> Objects:
+    return Objects(json.loads(json.dumps(rendered({"audit": {"enabled": True}}))))
+
+
+def audit(plane: ControlPlane, *others: str) -> subprocess.CompletedProcess[str]:
+    """Run the command of the CronJob with the policies of this project, as the auditor."""
+    spec = audited().one("CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    arguments = [one.replace("/etc/gpu-policy/policies", str(ROOT / "policies")) for one in container["args"]]
+    kubeconfig = f"--kubeconfig={plane.kubeconfig_for(TENANT_TOKEN)}"
+    return subprocess.run(
+        [*COMMAND, *arguments, kubeconfig, *others], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def status(plane: ControlPlane) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(plane.raw("GET", PLACE.path)[1]["data"][KEY])
+    return found
+
+
+def test_what_the_cluster_holds_is_published_and_goes_when_it_has_been_mended(
+    site: ReportCluster, make_namespace: Any
+) -> None:
+    plane, namespace = site.plane, make_namespace("shown")
+    wrong = deployment("trainer", pod("trainer", {}))
+    wrong["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    assert plane.raw("POST", path, wrong)[0] == 201
+    assert plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods", gpu_pod("bare"))[0] == 201
+
+    done = audit(plane)
+    assert (done.returncode, done.stderr) == (0, "")
+    (report,) = [raw for raw in site.objects(Kinds.POLICY_REPORTS) if raw["metadata"].get("namespace") == namespace]
+    assert report["metadata"]["name"] == REPORT
+    names = {one["resources"][0]["name"] for one in report["results"]}
+    assert "trainer" in names
+    (row,) = [row for row in status(plane)["namespaces"] if row["namespace"] == namespace]
+    results = sum(report["summary"].values())
+    assert row["refuse"] + row["warn"] + row["audit"] == results
+    before = site.versions(Kinds.POLICY_REPORTS)
+    assert audit(plane).returncode == 0
+    assert site.versions(Kinds.POLICY_REPORTS) == before
+
+    assert plane.raw("DELETE", f"{path}/trainer")[0] == 200
+    plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods/bare?gracePeriodSeconds=0")
+    assert audit(plane).returncode == 0
+    assert (namespace, REPORT) not in site.places(Kinds.POLICY_REPORTS)
+
+
+def test_replicas_show_what_the_audit_found(site: ReportCluster, tmp_path: Path) -> None:
+    assert audit(site.plane, f"--output={tmp_path / 'report.txt'}").returncode == 0
+    replica = Installation(site.plane, tmp_path)
+    replica.start(f"--audit-status={PLACE}")
+    try:
+        found = eventually(lambda: shown(replica))
+    finally:
+        replica.stop()
+    assert found["gpu_policy_audit_stale_after_seconds"] == 43200
+    assert found["gpu_policy_audit_errors"] == 0
+    assert found["gpu_policy_audit_duration_seconds"] == status(site.plane)["seconds"]
+
+
+def shown(replica: Installation) -> dict[str, float]:
+    """What a replica shows of audits as a whole; empty until it has read anything."""
+    page = replica.get("/metrics")[1].encode()
+    return {one.name: one.value for one in samples(page) if "_audit_" in one.name and not one.labels}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["--publish-status=here"], "--publish-status: 'here' is not of the form", id="no place"),
+        pytest.param(["--publish-status=default/nowhere"], "there is no ConfigMap default/nowhere", id="not there"),
+        pytest.param(["--publish=openreports"], "the cluster does not know reports of openreports.io", id="no kind"),
+    ],
+)
+def test_what_cannot_be_published_ends_with_status_2(site: ReportCluster, arguments: list[str], said: str) -> None:
+    command = [*COMMAND, "audit", "--cluster", f"--policies={ROOT / 'policies'}", "--fail-on=never"]
+    command += [f"--kubeconfig={site.plane.kubeconfig}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
