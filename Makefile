@@ -42,11 +42,14 @@ bench: $(READY) ## Measure; docs/performance.md says what with
 	$(BIN)/python -m tests.benchmarks.pods_memory
 	$(BIN)/python -m tests.benchmarks.through_apiserver
 	$(BIN)/python -m tests.benchmarks.quota
+	$(BIN)/python -m tests.benchmarks.audit
+	$(BIN)/python -m tests.benchmarks.reports
 
 docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md
 	$(BIN)/gpu-policy policy schema > docs/policy-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUQuotaPots > docs/quotas-schema.json
+	$(BIN)/gpu-policy policy schema --kind GPUPolicyTest > docs/policy-test-schema.json
 	$(BIN)/gpu-policy cuda docs > docs/cuda.md
 	$(BIN)/python -m deploy.generate
 

@@ -44,6 +44,15 @@ def test_visible_devices_is_shipped_in_mode_warn_and_the_rest_enforced() -> None
     assert modes("anything") == {"visibleDevices": Mode.WARN, **others}
 
 
+def test_replicas_that_do_not_know_workloads_yet_can_read_what_the_chart_brings() -> None:
+    """During an upgrade they get the new files, and refuse a set with a key that they do not know."""
+    files = sorted((ROOT / "deploy" / "chart" / "files" / "policies").glob("*.yaml"))
+    documents = [yaml.safe_load(file.read_text()) for file in files]
+    specs = [document["spec"] for document in documents if document["kind"] == "GPUPolicy"]
+    assert specs
+    assert set().union(*specs) <= {"namespaces", "nodePools", "rules"}
+
+
 @pytest.mark.parametrize("file", sorted((ROOT / "policies").glob("*.yaml")), ids=lambda file: file.name)
 def test_every_file_tells_editors_its_schema(file: Path) -> None:
     first, *_ = file.read_text().splitlines()
@@ -124,7 +133,7 @@ CLAIMS = {
     4: ("More GPUs than the namespace allows in one pod.", False),
     5: ("No GPU: not a byte is changed.", True),
     6: ("The same mistake as in 3, in a namespace whose policy repairs it.", True),
-    7: ("Workloads are refused as well where Kubernetes would refuse their template.", False),
+    7: ("The pods of this Deployment would be refused: whoever applies it hears so at once.", False),
     8: ("The image needs a newer driver than the only nodes that it may run on have.", False),
     9: ("The same image as in 8, free to choose: it is kept off the nodes where it would fail.", True),
 }
@@ -182,9 +191,8 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
         (4, "gpuLimits: spec: asks for 4 GPUs; the policy allows at most 1 per pod. Ask for 1 or fewer."),
         (
             7,
-            "gpuLimits: spec.template.spec.containers[vllm].resources: nvidia.com/gpu is 2 in requests and 1 in "
-            "limits; GPUs cannot be overcommitted, so both must be equal. Write the same number in both, or in "
-            "resources.limits only.",
+            "gpuLimits: pod template (3 pods, 48 GPUs): spec.template.spec: asks for 16 GPUs; the policy allows at "
+            "most 8 per pod. Ask for 8 or fewer.",
         ),
         (
             8,
@@ -238,7 +246,7 @@ def test_the_demo_shows_every_example_and_ends_by_itself() -> None:
         "Pod team-notebooks/too-many refused",
         "Pod research/web created, unchanged",
         "Pod team-notebooks/repaired created, completed:",
-        "Deployment research/inference refused",
+        "Deployment research/inference created, unchanged",
         "Pod research/newer-cuda refused",
         "Pod research/steered created, completed:",
     ]
