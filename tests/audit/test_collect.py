@@ -280,3 +280,12 @@ def test_nothing_of_an_object_is_kept() -> None:
     gc.collect()
     assert [mark for mark in marks if mark() is not None] == []
     assert len(audit.report(Background()).findings) == 50
+
+
+def test_objects_that_get_a_name_when_they_are_created_are_told_apart_wherever_they_move() -> None:
+    train = {**pod(5), "metadata": {"generateName": "train-"}}
+    report = audited(train, train, using=FOUR)
+    assert [finding.source for finding in report.findings] == [Source("f.yaml", 1), Source("f.yaml", 2, 2)]
+    assert len({finding.id for finding in report.findings}) == report.counts.refused == 2
+    moved = audited(pod(1), train, pod(1, name="b"), train, using=FOUR)
+    assert [finding.id for finding in moved.findings] == [finding.id for finding in report.findings]

@@ -1,5 +1,6 @@
 """An audit: objects are judged one after the other, and nothing is kept of them but what was found."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -59,6 +60,7 @@ class Collector:
         self._counts = Counts()
         self._errors: list[DocumentError] = []
         self._pods: list[SeenPod] = []
+        self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:
         """Judge an object, unless it is judged with its owner, or nothing will come of it any more."""
@@ -84,8 +86,17 @@ class Collector:
     def _judge(self, document: Document) -> None:
         item = look(document, self._place.namespace, self._surroundings, is_running=self._place.is_cluster)
         self._counts = _with(item, self._counts)
-        for found in found_in(item, self._owners):
+        for found in found_in(item, self._owners, self._nth(item)):
             self._gathering.add(found)
+
+    def _nth(self, item: Item) -> int:
+        """Which of the objects in its file it is that are given a name when they are created, and begin alike."""
+        document = item.document
+        if not document.source or _mapping(document.object.get("metadata")).get("name"):
+            return 1
+        name = document.source, document.api_version, document.kind, item.namespace, item.name
+        self._named[name] += 1
+        return self._named[name]
 
     def _is_passed_over(self, document: Document) -> bool:
         raw = document.object

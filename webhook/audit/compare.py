@@ -67,4 +67,4 @@ def _listed(injections: Mapping[_Key, set[str]], pods: _Key) -> tuple[str, ...]:
 def _pods(finding: AuditFinding) -> _Key:
     """Which pods are meant: those of a template, or others of an owner."""
     sort = ("template", finding.sort.group) if finding.sort is not None else ("pod", "")
-    return (*finding.whose, *sort, finding.source.file)
+    return (*finding.whose, *sort, *finding.source.identity)

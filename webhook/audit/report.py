@@ -87,10 +87,18 @@ class Reference:
 class Source:
     """Where an object was read: a file, or `-` for standard input, and the line it begins on, from 1. Objects of a
     cluster have neither.
+
+    `nth` says which of the file's objects it is, from 1, among those with a generateName that are called the same.
     """
 
     file: str = ""
     line: int | None = None
+    nth: int = 1
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What tells objects of one name apart, wherever in their file they move."""
+        return self.file, str(self.nth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,7 @@ class AuditFinding:
     def identity(self) -> tuple[str, ...]:
         """What tells the findings of one report apart."""
         sort = self.sort.group if self.sort is not None else ""
-        return (self.rule, self.kind, *self.whose, sort, self.field, self.message, self.source.file)
+        return (self.rule, self.kind, *self.whose, sort, self.field, self.message, *self.source.identity)
 
     @property
     def whose(self) -> tuple[str, ...]:

@@ -28,14 +28,14 @@ _Say = Callable[..., AuditFinding]
 """Makes a finding about the object; what is the same for all of them is known to it."""
 
 
-def found_in(item: Item, owners: Owners) -> Iterator[Found]:
-    """What was found in an object, template by template where it makes pods.
+def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[Found]:
+    """What was found in an object, template by template where it makes pods; `nth` is as in its Source.
 
     An object can be made to have thousands of findings: of those of one rule and level, the first 100 are told.
     """
     counts: Counter[tuple[str, Level]] = Counter()
     beyond: dict[tuple[str, Level], Found] = {}
-    for found in _found_in(item, _about(item, owners)):
+    for found in _found_in(item, _about(item, owners, nth)):
         kind = found.finding.rule, found.finding.level
         counts[kind] += 1
         if counts[kind] <= MOST_FINDINGS:
@@ -58,7 +58,7 @@ def _found_in(item: Item, say: _Say) -> Iterator[Found]:
         yield from _of_template(foreseen, say)
 
 
-def _about(item: Item, owners: Owners) -> _Say:
+def _about(item: Item, owners: Owners, nth: int) -> _Say:
     document = item.document
     metadata = document.object.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -72,7 +72,7 @@ def _about(item: Item, owners: Owners) -> _Say:
         object=own,
         owner=owner,
         policy=item.policy.name if item.policy is not None else "",
-        source=Source(document.source, document.line or None),
+        source=Source(document.source, document.line or None, nth),
         running=Running(1, (item.name,)) if item.outcome is not None and own.uid else None,
     )
 

@@ -32,7 +32,7 @@ def render(report: Report) -> str:
             "policies": {"directory": report.directory, "hash": report.hash},
             "isOfCluster": report.is_of_cluster,
             "counts": _counts(report.counts),
-            "findings": [_finding(finding) for finding in report.findings],
+            "findings": (_finding(finding) for finding in report.findings),
             "errors": [_error(error) for error in report.errors],
             "capacity": [_capacity(capacity) for capacity in report.capacity],
             "quotas": [quota.to_json() for quota in report.quotas],

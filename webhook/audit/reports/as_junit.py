@@ -48,14 +48,14 @@ def _file(report: Report, source: str) -> str:
 def _cases(findings: Iterable[AuditFinding]) -> Iterator[Case]:
     grouped: dict[tuple[str, ...], list[AuditFinding]] = {}
     for finding in findings:
-        grouped.setdefault((finding.rule, finding.source.file, *finding.owner.identity), []).append(finding)
-    for (rule, source, *_), group in grouped.items():
+        grouped.setdefault((finding.rule, *finding.source.identity, *finding.owner.identity), []).append(finding)
+    for (rule, source, nth, *_), group in grouped.items():
         file = "" if source == wording.STDIN else source
         gravest = min((finding.level for finding in group), key=lambda level: level.rank)
         said = [finding for finding in group if finding.level is gravest]
         yield Case(
             _class_of(group[0].owner),
-            f"{rule} in {file}" if file else rule,
+            rule + (f" in {file}" if file else "") + (f" ({nth})" if nth != "1" else ""),
             file,
             group[0].source.line or 0 if file else 0,
             failures=(_failure(rule, said),) if gravest is Level.REFUSE else (),

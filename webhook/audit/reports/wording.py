@@ -63,7 +63,7 @@ def by_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, int]]:
 
 
 def _identity(finding: AuditFinding) -> tuple[object, ...]:
-    return finding.owner, finding.source.file
+    return finding.owner, *finding.source.identity
 
 
 def about(sort: Sort | None) -> str:
