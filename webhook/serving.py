@@ -5,21 +5,10 @@ Imports stand inside the functions: the process that watches over the server nev
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from webhook.inputs import (
-    check_certificate_names,
-    check_registration,
-    check_registries,
-    check_source_of_facts,
-    fail,
-    inventory_pods,
-    load_inventory,
-    load_policies,
-    run_apart,
-)
+from webhook.inputs import check_source_of_facts, fail, run_apart
 from webhook.installation.settings import (
     AuditSettings,
     ConfigMapPlace,
@@ -29,10 +18,7 @@ from webhook.installation.settings import (
     QuotaSettings,
 )
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
-
-if TYPE_CHECKING:
-    from webhook.admission.quota_desk import QuotaParts
-    from webhook.admission.replica import Replica
+from webhook.starting import check, prepare, replica
 
 
 @click.command()
@@ -191,10 +177,10 @@ def serve(
             fail("--quota-ledgers is about a cluster; with --inventory the ledgers are kept in memory")
         quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
     audits = _audit_settings(audit_status, namespace_series, inventory, kubeconfig)
-    run_apart(partial(_check, policies, inventory, registration, certificate_names, images))
+    run_apart(partial(check, policies, inventory, registration, certificate_names, images))
     check_source_of_facts(inventory, kubeconfig)
     if installation is not None:
-        run_apart(partial(_prepare, installation))
+        run_apart(partial(prepare, installation))
     for file in (cert, key, client_ca):
         if file is not None and not file.is_file():
             fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
@@ -209,7 +195,7 @@ def serve(
         drain_seconds=drain_seconds,
         keepalive_seconds=idle_seconds,
     )
-    sources = partial(_replica, policies, inventory, kubeconfig, namespace_series, installation, images, quotas, audits)
+    sources = partial(replica, policies, inventory, kubeconfig, namespace_series, installation, images, quotas, audits)
     run_server(settings, sources)
 
 
@@ -257,81 +243,3 @@ def _audit_settings(
         return AuditSettings(ConfigMapPlace.of("--audit-status", status), namespace_series, kubeconfig)
     except ValueError as error:
         fail(str(error))
-
-
-def _check(
-    policies: Path,
-    inventory: Path | None,
-    registration: Path | None,
-    names: tuple[str, ...],
-    images: ImageSettings | None,
-) -> None:
-    load_policies(policies)
-    if inventory is not None:
-        load_inventory(inventory)
-    if registration is not None:
-        check_registration(registration)
-    if names:
-        check_certificate_names(names)
-    if images is not None:
-        check_registries(images.registries_file, images.credentials_file)
-
-
-def _prepare(installation: InstallationSettings) -> None:
-    from webhook.cluster.api_server import ClusterConfigError
-    from webhook.cluster.registration import RegistrationError
-    from webhook.installation.duties import prepare
-
-    try:
-        prepare(installation)
-    except (ClusterConfigError, RegistrationError) as error:
-        fail(str(error))
-
-
-def _replica(
-    policies: Path,
-    inventory: Path | None,
-    kubeconfig: Path | None,
-    namespace_series: int,
-    installation: InstallationSettings | None,
-    images: ImageSettings | None,
-    quotas: QuotaSettings | None,
-    audits: AuditSettings | None,
-) -> "Replica":
-    """The replica, made in the worker process: only there is the weight of what it imports."""
-    from webhook.admission.replica import Companion, Replica, Sources
-
-    companions: list[Companion] = []
-    if installation is not None:
-        from webhook.installation.duties import Installation
-
-        companions.append(Installation(installation))
-    if audits is not None:
-        from webhook.installation.audit_watch import AuditWatch
-
-        companions.append(AuditWatch(audits))
-    look_ups = None
-    if images is not None:
-        from webhook.installation.images import look_ups_of
-
-        look_ups = look_ups_of(images)
-    sources = Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
-    return Replica(
-        sources,
-        namespace_series=namespace_series,
-        images=look_ups,
-        quotas=_quota_parts(quotas, inventory),
-        companions=companions,
-    )
-
-
-def _quota_parts(settings: QuotaSettings | None, inventory: Path | None) -> "QuotaParts | None":
-    if settings is not None:
-        from webhook.installation.quotas import quota_parts_of
-
-        return quota_parts_of(settings)
-    if inventory is None:
-        return None
-    from webhook.installation.quotas import quota_parts_from
-
-    return quota_parts_from(inventory_pods(inventory))
