@@ -27,7 +27,7 @@ contracts: $(READY)
 
 unit: $(READY)
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report= $(JUNIT)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report= $(JUNIT)
 	$(BIN)/coverage report --fail-under=92
 
 soak: $(READY) ## Storms, and whole installations: minutes of load and faults against real parts
