@@ -256,7 +256,7 @@ def test_progress_is_told_of_each_kind_with_what_is_left_where_the_api_server_sa
     ]
 
 
-def test_of_a_list_of_any_length_one_page_is_in_memory(cluster):
+def test_A35_of_a_list_of_any_length_one_page_is_in_memory(cluster):
     """40 pages take no more than 4, however long the reader holds on to the last object."""
     page = [made("Pod", f"p{number}", annotations={"a": "x" * 2000}) for number in range(250)]
 
