@@ -12,7 +12,7 @@ from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.selectors import Expression, contradicts
 
 checked = settings(
-    max_examples=80,
+    max_examples=200,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -27,7 +27,7 @@ from webhook.rules import RULES
 
 Object = dict[str, Any]
 
-checked = settings(checked_in_general, max_examples=40)
+checked = settings(checked_in_general, max_examples=100)
 
 
 # The corpus
