@@ -137,7 +137,8 @@ class Site:
         """The configurations as installed, without what the replicas fill in."""
         found = self.configurations()
         for configuration in found:
-            del configuration["webhooks"][0]["clientConfig"]["caBundle"]
+            for webhook in configuration["webhooks"]:
+                del webhook["clientConfig"]["caBundle"]
         return yaml.safe_dump_all(found)
 
     def endpoints(self, count: int) -> Raw:

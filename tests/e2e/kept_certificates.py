@@ -92,8 +92,9 @@ class KeptSite:
         return material_of((self.secret() or {}).get("data") or {})
 
     def bundles(self) -> list[set[bytes]]:
-        """The authorities that each configuration trusts, by their serial numbers."""
-        found = [self.configuration(kind)["webhooks"][0]["clientConfig"].get("caBundle") or "" for kind in KINDS]
+        """The authorities that each entry of both configurations trusts, by their serial numbers."""
+        entries = [entry for kind in KINDS for entry in self.configuration(kind)["webhooks"]]
+        found = [entry["clientConfig"].get("caBundle") or "" for entry in entries]
         return [{_serial(one) for one in read_bundle(base64.b64decode(text))} if text else set() for text in found]
 
     def configuration(self, kind: str) -> dict[str, Any]:
@@ -138,11 +139,11 @@ class KeptSite:
         self.write_configuration(kind, clientConfig={"caBundle": bundle})
 
     def write_configuration(self, kind: str, **fields: Any) -> None:
-        """Change fields of the one entry of a configuration; maps are merged."""
+        """Change fields of every entry of a configuration; maps are merged."""
         configuration = self.configuration(kind)
-        (entry,) = configuration["webhooks"]
-        for name, value in fields.items():
-            entry[name] = {**entry[name], **value} if isinstance(value, dict) else value
+        for entry in configuration["webhooks"]:
+            for name, value in fields.items():
+                entry[name] = {**entry[name], **value} if isinstance(value, dict) else value
         status, answer = self.plane.raw("PUT", CONFIGURATION.format(kind, self.name), configuration)
         assert status == 200, answer
 

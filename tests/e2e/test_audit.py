@@ -107,7 +107,7 @@ def has_pods(plane: ControlPlane, namespace: str, count: int) -> bool:
 def test_workloads_come_once_with_their_pods_whatever_controllers_made_between(
     cluster: ControlPlane, make_namespace: Make
 ) -> None:
-    namespace = make_namespace("unjudged")
+    namespace = make_namespace("judged")
     create(cluster, namespace, deployment("web", gpu_pod("web")))
     create(cluster, namespace, job("once", gpu_pod("once")))
     version = "batch/v1" if cluster.version >= (1, 21) else "batch/v1beta1"
@@ -129,7 +129,7 @@ def test_workloads_come_once_with_their_pods_whatever_controllers_made_between(
 def test_custom_resources_come_once_with_what_their_operators_made(
     control_plane: ControlPlane, kinds: None, make_namespace: Make
 ) -> None:
-    namespace, plane = make_namespace("unjudged"), control_plane
+    namespace, plane = make_namespace("judged"), control_plane
     ray_job = create(plane, namespace, RAY_JOB.made("tune", {}))
     ray = create(plane, namespace, owned(RAY_CLUSTER.made("tune-x", {}), ray_job))
     create(plane, namespace, owned(gpu_pod("tune-x-head"), ray))
@@ -151,7 +151,7 @@ def test_custom_resources_come_once_with_what_their_operators_made(
 def test_what_is_in_no_namespace_comes_with_the_whole_cluster_only(
     control_plane: ControlPlane, kinds: None, make_namespace: Make
 ) -> None:
-    namespace = make_namespace("unjudged")
+    namespace = make_namespace("judged")
     status, answer = control_plane.raw("POST", RUNTIME.path(), RUNTIME.made("torch", {}))
     assert status == 201, answer
     assert "ClusterTrainingRuntime torch" in Read(control_plane).names("")
@@ -159,7 +159,7 @@ def test_what_is_in_no_namespace_comes_with_the_whole_cluster_only(
 
 
 def test_rights_in_one_namespace_are_enough_to_audit_it(control_plane: ControlPlane, make_namespace: Make) -> None:
-    namespace, other = make_namespace("unjudged"), make_namespace("unjudged")
+    namespace, other = make_namespace("judged"), make_namespace("judged")
     rules = [
         {"apiGroups": [""], "resources": ["pods", "podtemplates", "replicationcontrollers"], "verbs": ["list"]},
         {"apiGroups": ["apps", "batch"], "resources": ["*"], "verbs": ["list"]},
@@ -184,7 +184,7 @@ def test_rights_in_one_namespace_are_enough_to_audit_it(control_plane: ControlPl
 def test_without_rights_every_kind_is_an_error_that_names_what_is_missing(
     control_plane: ControlPlane, make_namespace: Make
 ) -> None:
-    create(control_plane, make_namespace("unjudged"), gpu_pod("alone"))
+    create(control_plane, make_namespace("judged"), gpu_pod("alone"))
     read = Read(control_plane, token=TENANT_TOKEN)
     assert read.documents == []
     refused = {error.partition(":")[0] for error in read.errors}
@@ -205,7 +205,7 @@ def grant(plane: ControlPlane, namespace: str, rules: list[dict[str, Any]]) -> N
 
 
 def test_a_group_whose_own_api_server_is_down_is_one_error(control_plane: ControlPlane, make_namespace: Make) -> None:
-    namespace = make_namespace("unjudged")
+    namespace = make_namespace("judged")
     create(control_plane, namespace, gpu_pod("alone"))
     assert control_plane.raw("POST", SERVICES, DOWN)[0] == 201
     try:
@@ -222,7 +222,7 @@ def test_a_group_whose_own_api_server_is_down_is_one_error(control_plane: Contro
 def test_a_long_list_is_read_in_pages_and_an_audit_takes_few_calls(
     control_plane: ControlPlane, make_namespace: Make
 ) -> None:
-    namespace = make_namespace("unjudged")
+    namespace = make_namespace("judged")
     for number in range(270):
         create(control_plane, namespace, gpu_pod(f"p{number}"))
     read = Read(control_plane, namespace)
@@ -257,7 +257,7 @@ class Audited:
 def test_the_command_tells_of_a_deployment_once_whatever_pods_it_has(
     cluster: ControlPlane, make_namespace: Make, tmp_path: Path
 ) -> None:
-    namespace = make_namespace("unjudged")
+    namespace = make_namespace("judged")
     greedy = deployment("greedy", gpu_pod("g", gpus=4))
     greedy["spec"]["replicas"] = 3
     create(cluster, namespace, greedy)
@@ -275,7 +275,7 @@ def test_the_command_tells_of_a_deployment_once_whatever_pods_it_has(
 def test_the_command_audits_what_it_may_see_and_ends_with_status_2(
     control_plane: ControlPlane, make_namespace: Make, tmp_path: Path
 ) -> None:
-    namespace = make_namespace("unjudged")
+    namespace = make_namespace("judged")
     grant(control_plane, namespace, [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
     create(control_plane, namespace, gpu_pod("alone", gpus=2))
     audited = Audited(tmp_path, control_plane.kubeconfig_for(TENANT_TOKEN), f"--namespace={namespace}")

@@ -18,7 +18,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import add_node, labels, remove_node
 from tests.e2e.installation import Installation
 from tests.e2e.kinds import KINDS, define_kinds
-from tests.e2e.objects import deployment, gpu_pod, job, pod
+from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
 
 Raw = dict[str, Any]
 Namespaces = Callable[[str], str]
@@ -242,7 +242,8 @@ def test_scale_status_finalizers_and_deletion_stay_silent(webhook: Installation,
     plane, namespace = webhook.plane, make_namespace("told")
     wrong = plain_deployment(template(9))
     assert apply(plane, namespace, wrong)[0] == 0
-    webhook.write_policy(namespace, "spec:\n  workloads: {mode: enforce}\n  rules: {gpuLimits: {mode: enforce}}\n")
+    rules = f"    gpuLimits: {{mode: enforce}}\n{JUDGED}"
+    webhook.write_policy(namespace, f"spec:\n  workloads: {{mode: enforce}}\n  rules:\n{rules}")
     eventually(lambda: apply(plane, namespace, _called(wrong, "other"), "--dry-run=server")[0] == 1)
     changes = {
         "scale": ("scale", "deployment/a", "--replicas=7"),

@@ -53,11 +53,11 @@ DAMAGES: list[object] = [
 
 
 def is_whole(site: KeptSite) -> bool:
-    """The Secret is complete and unspoilt, every replica serves what it holds, and both configurations trust it."""
+    """The Secret is complete and unspoilt, every replica serves what it holds, and every entry of both configurations trusts it."""
     material = material_of((site.secret() or {}).get("data") or {})
     if material.faults or material.authority is None or material.serving is None or not material.bundle:
         return False
     serial = str(read_certificate(material.serving.certificate_pem).serial_number).encode()
     trusted = {str(one.serial_number).encode() for one in material.bundle}
     is_new = read_certificate(material.serving.certificate_pem).not_valid_after_utc > datetime.now(UTC)
-    return is_new and set(site.served()) == {serial} and site.bundles() == [trusted, trusted]
+    return is_new and set(site.served()) == {serial} and all(bundle == trusted for bundle in site.bundles())
