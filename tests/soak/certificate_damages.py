@@ -53,7 +53,9 @@ DAMAGES: list[object] = [
 
 
 def is_whole(site: KeptSite) -> bool:
-    """The Secret is complete and unspoilt, every replica serves what it holds, and every entry of both configurations trusts it."""
+    """The Secret is complete and unspoilt, every replica serves what it holds, and every entry of both configurations
+    trusts it.
+    """
     material = material_of((site.secret() or {}).get("data") or {})
     if material.faults or material.authority is None or material.serving is None or not material.bundle:
         return False
