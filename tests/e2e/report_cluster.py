@@ -32,7 +32,7 @@ class ReportCluster:
                 self.plane.kubectl("apply", "-f", str(file))
             else:
                 self.plane.kubectl("delete", "--ignore-not-found", "--wait", "-f", str(file))
-            eventually(lambda kind=kind: self.is_served(kind) is (kind in kinds))  # type: ignore[misc]  # bound now
+            eventually(lambda kind=kind: self.is_served(kind) is (kind in kinds))
 
     def is_served(self, kind: Kinds) -> bool:
         """Whether both objects of a kind can be listed and are discovered."""

@@ -233,7 +233,7 @@ def test_a_mistake_in_a_directory_of_policies_names_its_file_and_is_told_in_full
 def test_every_mistake_of_a_file_is_told_at_once_and_none_twice(tmp_path: Path) -> None:
     write(tmp_path / "bad.yaml", expecting("{alowed: true, refused: [{rule: x}]}").replace("policies", "polices"))
     told = [line for line in gpu_policy_test(tmp_path).stdout.splitlines() if "unusable  " in line]
-    assert [re.search(r"yaml:(\d+): (\S+): ", line).groups() for line in told] == [  # type: ignore[union-attr]  # it is there
+    assert [re.search(r"yaml:(\d+): (\S+): ", line).groups() for line in told] == [
         ("5", "spec.polices"),
         ("10", "spec.cases[0].expect.alowed"),
         ("10", "spec.cases[0].expect.refused[0].rule"),

@@ -33,7 +33,7 @@ def at(raw: object, path: str) -> object:
     """What stands at a place such as `spec.tasks[worker].template`; raises where there is nothing."""
     for word in re.findall(r"[^.\[\]]+(?=[.\[]|\Z)|\[[^\]]*\]", path):
         if not word.startswith("["):
-            raw = raw[word]  # type: ignore[index]  # a list or a map by then
+            raw = raw[word]
             continue
         name, items = word[1:-1], raw
         assert isinstance(items, (list, dict))
