@@ -51,7 +51,7 @@ class Operated:
             log=self.directory / "replica.log",
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        self.daemon.wait_until(self._answers, seconds=30)
+        self.daemon.wait_until(self._answers)
 
     def stop(self) -> None:
         """End the process as Kubernetes does, and every connection that the test has opened."""

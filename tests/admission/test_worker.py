@@ -10,8 +10,8 @@ import pytest
 
 from tests.admission.serving import request, serving, wait_for
 
-SOON = 2.0
-"""Seconds within which others must be answered whatever is held; in truth it takes milliseconds."""
+SOON = 4.5
+"""Seconds within which others are answered whatever is held: fewer than any timeout of the server, in truth none."""
 LIMIT = 200_000
 
 

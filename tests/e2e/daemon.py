@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.e2e.eventually import PATIENCE
+
 _LAUNCHER = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -45,7 +47,7 @@ class Daemon:
         """The exit status, None while it runs."""
         return self._process.poll()
 
-    def wait_until(self, ready: Callable[[], bool], *, seconds: float) -> None:
+    def wait_until(self, ready: Callable[[], bool], *, seconds: float = PATIENCE) -> None:
         """Wait for `ready()`; RuntimeError with the end of the log when the process ends first or time runs out."""
         deadline = time.monotonic() + seconds
         while not ready():

@@ -6,8 +6,11 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 
+PATIENCE = 120.0
+"""Seconds to wait for what must come: only a failing test waits so long, and slow machines fail none."""
 
-def eventually(condition: Callable[[], Found], *, seconds: float = 30) -> Found:
+
+def eventually(condition: Callable[[], Found], *, seconds: float = PATIENCE) -> Found:
     """The first true answer of `condition()`, asked ten times a second; AssertionError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

@@ -55,7 +55,7 @@ class Installation:
         ]
         log = self.directory / "webhook.log"
         self._daemon = Daemon([*COMMAND, "serve", *arguments], log=log)
-        self._daemon.wait_until(self.is_ready, seconds=30)
+        self._daemon.wait_until(self.is_ready)
 
     def stop(self) -> None:
         """End the server as Kubernetes does, with SIGTERM."""

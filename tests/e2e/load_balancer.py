@@ -56,7 +56,7 @@ class LoadBalancer:
         """Start haproxy and return when it listens."""
         assert HAPROXY, "no haproxy here"
         self._daemon = Daemon([HAPROXY, "-db", "-f", str(self._file)], log=self._file.with_suffix(".log"))
-        self._daemon.wait_until(self._answers, seconds=10)
+        self._daemon.wait_until(self._answers)
 
     def stop(self) -> None:
         """End it with every connection."""

@@ -31,7 +31,7 @@ class PodProcess:
         arguments = [argument.replace("=/", f"={self._root}/") for argument in container["args"]]
         here = [f"--kubeconfig={self._kubeconfig()}", "--host=127.0.0.1", f"--port={self._port}", "--drain-seconds=0"]
         self._daemon = Daemon([*COMMAND, *arguments, *here], log=self._root / "replica.log")
-        self._daemon.wait_until(lambda: self.get("/readyz")[0] == 200, seconds=60)
+        self._daemon.wait_until(lambda: self.get("/readyz")[0] == 200)
 
     def stop(self) -> None:
         """End it as the kubelet does."""

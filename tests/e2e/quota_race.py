@@ -54,11 +54,11 @@ class Race:
         with Storm(self.site.plane, wishes, patience=self.patience, deletions=deletions) as storm:
             for _ in range(kills):
                 self._kill_one()
-            eventually(lambda: not storm.untried, seconds=60)
+            eventually(lambda: not storm.untried)
             storm.calm()
             calm = time.monotonic()
             with suppress(AssertionError):  # what is missing is said below
-                eventually(lambda: all(self._is_settled(contest) for contest in self.contests), seconds=60)
+                eventually(lambda: all(self._is_settled(contest) for contest in self.contests))
         self._wait_for_replicas()
         self.observer.catch_up()
         self.said.append(f"{calm - began:.1f} s of storm, full {time.monotonic() - calm:.1f} s later: {storm.answers}")

@@ -57,7 +57,7 @@ class Replica:
     def wait_until_ready(self) -> None:
         """RuntimeError with the end of the log where that does not come."""
         assert self._daemon is not None
-        self._daemon.wait_until(self.is_ready, seconds=60)
+        self._daemon.wait_until(self.is_ready)
 
     def stop(self) -> int | None:
         """End it as Kubernetes does, with SIGTERM, and return the exit status; None where it was not running."""

@@ -174,7 +174,7 @@ def test_a_deletion_that_nobody_confirms_ends_with_its_deadline(control_plane, p
     uid = create(control_plane, namespace, gpu_pod("stuck", nodeName=NODE))
     delete(control_plane, namespace, "stuck", grace=1)
     assert pods.live_now([namespace], SECONDS) == {uid}
-    eventually(lambda: pods.live_now([namespace], SECONDS) == frozenset(), seconds=15)
+    eventually(lambda: pods.live_now([namespace], SECONDS) == frozenset())
     assert control_plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods/stuck")[0] == 200
     delete(control_plane, namespace, "stuck")
 
@@ -193,7 +193,7 @@ def test_pods_are_followed_until_they_are_gone(control_plane, server, namespace)
     pods.listen(lambda: told.append(time.monotonic()))
     pods.start()
     try:
-        eventually(pods.is_known, seconds=10)
+        eventually(pods.is_known)
         uids = {name: create(control_plane, namespace, gpu_pod(name)) for name in ("deleted", "done", "stays")}
         create(control_plane, namespace, pod("web", {"limits": {"cpu": "1"}}))
         eventually(lambda: {seen.name for seen in pods.seen(namespace)} == set(uids))

@@ -27,7 +27,7 @@ def test_A11_creates_that_race_over_several_replicas_never_pass_a_quota(
     """
     quotas.proxies[0].watch_delay = 5
     with Race(quotas, [Contest(case, make_namespace) for case in CASES], patience=PATIENCE) as race:
-        race.round(60, kills=1, deletions=20)
+        race.round(150, kills=1, deletions=20)
     quotas.proxies[0].watch_delay = 0
 
 

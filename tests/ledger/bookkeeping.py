@@ -21,7 +21,7 @@ from webhook.quota.quota import Demand, Limit, Measure, Quota, Scope
 IN_FLIGHT = 90.0
 SECONDS = 5.0
 """What a reservation may take, unless a test says otherwise."""
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds after which a test gives up; nothing that works takes so long."""
 
 

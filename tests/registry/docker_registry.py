@@ -56,7 +56,7 @@ class DockerRegistry:
         """Return when it listens."""
         assert PROGRAM, "no docker-registry here"
         self._daemon = Daemon([PROGRAM, "serve", str(self._file)], log=self._file.with_suffix(".log"))
-        self._daemon.wait_until(self._listens, seconds=20)
+        self._daemon.wait_until(self._listens)
 
     def stop(self) -> None:
         """End it."""

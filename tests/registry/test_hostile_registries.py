@@ -95,7 +95,7 @@ def test_many_slow_answers_end_with_the_time_of_the_whole_look_up(server):
         speaker.send(f"Location: {MANIFEST}\r\nContent-Length: 0\r\n\r\n".encode())
 
     server.otherwise = slow
-    error = refused(server, Limits(seconds=1.0, request_seconds=0.6, redirects=100))
+    error = refused(server, Limits(seconds=4.0, request_seconds=2.4, redirects=100))
     assert str(error).endswith("does not answer in time")
     assert 2 <= server.connections <= 20
 

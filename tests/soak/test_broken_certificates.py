@@ -23,7 +23,7 @@ def site(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) 
 def test_running_replicas_mend_what_was_broken(damage: Damage, site: KeptSite) -> None:
     eventually(site.is_answering)
     damage(site)
-    eventually(lambda: is_whole(site), seconds=30)
+    eventually(lambda: is_whole(site))
     eventually(site.is_answering)
 
 
@@ -34,5 +34,5 @@ def test_replicas_that_start_on_something_broken_mend_it(damage: Damage, site: K
         replica.kill()
     damage(site)
     site.start()
-    eventually(lambda: is_whole(site), seconds=30)
+    eventually(lambda: is_whole(site))
     eventually(site.is_answering)

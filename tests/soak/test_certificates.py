@@ -52,7 +52,7 @@ def test_rotation_reaches_every_replica_without_a_restart_and_trust_never_breaks
             assert site.is_answering()
             return not set(before) & set(site.served()) and len(set(site.served())) == 1
 
-        eventually(rotated, seconds=60)
+        eventually(rotated)
         material = site.material()
         assert (material.authority != authority) is (what == "authority")
         assert material.serving is not None

@@ -89,7 +89,7 @@ def test_certificates_rotate_without_a_lost_create(kept: RotatingSite, what: str
         while not account.load.lasted(SECONDS):
             before, authority = kept.served(), kept.authority()
             kept.rotate(what)
-            eventually(lambda old=before: len(kept.served()) == 1 and not kept.served() & old, seconds=60)
+            eventually(lambda old=before: len(kept.served()) == 1 and not kept.served() & old)
             assert (kept.authority() != authority) is (what == "authority")
             (presented,) = kept.served()
             assert issued_by(presented, kept.authority())
