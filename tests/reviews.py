@@ -48,15 +48,20 @@ NODES = [
 """A GPU server with a taint and without a word about its driver, and two GPU nodes without a taint: only the newer one
 runs CUDA 12."""
 RUNTIME_CLASS = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
-FACTS = Snapshot.of(NODES, [RUNTIME_CLASS])
-WITHOUT_RUNTIME_CLASS = Snapshot.of(NODES)
+PRIORITY_CLASS = {"metadata": {"name": "training"}, "value": 1000}
+FACTS = Snapshot.of(NODES, [RUNTIME_CLASS], [PRIORITY_CLASS])
+WITHOUT_CLASSES = Snapshot.of(NODES)
 
 INJECTING: Mapping[str, Mapping[str, Any]] = {
     "tolerations": {},
     "nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["gpu"]}]},
+    "replicaSpread": {"inject": "preferred"},
+    "priorityClass": {"name": "training"},
+    "timeLimit": {"max": "8h"},
     "runtimeClass": {},
     "sharedMemory": {"size": "1Gi"},
     "ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}},
+    "driverCapabilities": {},
     "gpuLimits": {"requestsOnly": "repair"},
     "visibleDevices": {},
     "cudaDriver": {"images": {"*": "12.8"}},
@@ -88,16 +93,21 @@ def requests_only(count: Any = 2) -> dict[str, Any]:
 
 
 def wanting_pod() -> dict[str, Any]:
-    """A pod into which every rule of INJECTING injects: GPUs once in both parts, once in requests only, once none."""
+    """A pod into which every rule of INJECTING injects: GPUs once in both parts, once in requests only, once none.
+
+    It is one of several replicas, and interactive.
+    """
     two = {"nvidia.com/gpu": 2}
     return pod(
+        labels={"component": "singleuser-server"},
+        ownerReferences=[{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1", "controller": True}],
         spec={
             "containers": [
                 container("both", requests=two, limits=two),
                 container("requests", requests=two),
                 container("none"),
             ]
-        }
+        },
     )
 
 

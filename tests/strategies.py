@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tests.rules.samples import Cluster
 from webhook.model.image import ImageConfig, ImageSight
-from webhook.model.node import NodeClass, RuntimeClass
-from webhook.model.selectors import Expression, contradicts
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
+from webhook.model.selectors import Expression
+from webhook.model.tolerations import Taint
 
 checked = settings(
     max_examples=200,
@@ -26,6 +27,7 @@ GPU_NAMES = (
     "nvidia.com/gpu",
     "nvidia.com/gpu.shared",
     "nvidia.com/mig-1g.10gb",
+    "nvidia.com/mig-1g.10gb.shared",
     "nvidia.com/pgpu",
     "amd.com/gpu",
     "gpu.intel.com/i915",
@@ -35,7 +37,7 @@ LABEL_KEYS = ("zone", "nvidia.com/gpu.present", "example.com/pool", "gpu.memory"
 LABEL_VALUES = ("a", "b", "true", "5", "7")
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 PATHS = ("/data", "/dev/shm", "/dev/shm/", "//dev/shm", "dev/shm", "/dev/shm/sub", "/dev")
-VARIABLES = ("NCCL_DEBUG", "NCCL_IB_HCA", "NVIDIA_VISIBLE_DEVICES", "HOME")
+VARIABLES = ("NCCL_DEBUG", "NCCL_IB_HCA", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "HOME")
 NODE_AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERENCES = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -79,8 +81,10 @@ def resources(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
             requests[name] = limits[name]
     if draw(st.booleans()):
         limits["memory"] = draw(_some(("8Gi", "100Mi", "1e9", 1000, "0.5", "128Gi")))
+        if draw(st.booleans()):
+            requests["memory"] = draw(_some((limits["memory"], "0", None)))
     if draw(st.booleans()):
-        requests["cpu"] = "1"
+        requests["cpu"] = draw(_some(("1", "500m", 0)))
     parts = {"limits": limits or draw(_some(({}, None))), "requests": requests or draw(_some(({}, None)))}
     return {key: value for key, value in parts.items() if value or draw(st.booleans())}
 
@@ -159,6 +163,41 @@ def tolerations() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+def _owned_by(kind: str, **controls: bool) -> list[dict[str, Any]]:
+    return [{"apiVersion": "v1", "kind": kind, "name": "owner", "uid": "1", **controls}]
+
+
+OF_SERVICES = (
+    {"labels": {"app": "chat", "pod-template-hash": "5d"}, "ownerReferences": _owned_by("ReplicaSet", controller=True)},
+    {"name": "jupyter-ada", "labels": {"component": "singleuser-server", "app": "jupyterhub"}},
+    {"labels": {"notebook-name": "ada"}, "ownerReferences": _owned_by("StatefulSet", controller=True)},
+    {"labels": {"component": "singleuser-server"}, "ownerReferences": _owned_by("ReplicaSet", controller=True)},
+)
+"""Metadata of pods as controllers and JupyterHub make them."""
+METADATA = (
+    None,
+    {},
+    {"name": "p", "annotations": {"a/b_c": "d"}, "labels": None, "ownerReferences": None},
+    {"name": "p", "labels": {"app": "chat"}, "ownerReferences": _owned_by("ReplicaSet")},
+    {"labels": {}, "annotations": {}, "ownerReferences": _owned_by("DaemonSet", controller=True)},
+    *OF_SERVICES,
+)
+PRIORITIES = (
+    {"priorityClassName": None, "priority": None},
+    {"priorityClassName": "", "priority": 0, "preemptionPolicy": "PreemptLowerPriority"},
+    {"priorityClassName": "ordinary"},
+    {"priorityClassName": "ordinary", "priority": 10, "preemptionPolicy": "PreemptLowerPriority"},
+    {"priorityClassName": "training", "priority": 1000, "preemptionPolicy": "Never"},
+)
+"""What pods say of their priority, and what Kubernetes has filled in when a webhook sees them."""
+
+
+def _whole() -> st.SearchStrategy[Any]:
+    """What a pod has as a whole."""
+    limits = _maybe(_map(memory=_some(("64Gi", "0")), cpu=_some((4, "0"))))
+    return _maybe(_map(limits=limits, requests=_maybe(_map(memory=_some(("64Gi", "1Gi")), cpu=st.just("2")))))
+
+
 def _volume(name: str) -> st.SearchStrategy[dict[str, Any]]:
     sources = (
         {"emptyDir": {"medium": "Memory"}},
@@ -193,12 +232,31 @@ def pods(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
         runtimeClassName=_some((None, "nvidia", "kata")),
         hostIPC=st.booleans(),
         nodeName=_some(("", "n1")),
+        activeDeadlineSeconds=_some((None, 60, 7200, 604_800)),
+        topologySpreadConstraints=_some((None, [], [SPREAD])),
+        resources=_whole(),
     )
-    metadata = _maybe(_map(name=st.just("p"), annotations=_maybe(st.just({"a/b_c": "d"}))))
+    spec |= {**draw(optional), **draw(_some(PRIORITIES))}
     # A copy, so that no two parts of the pod are one object.
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": draw(metadata), "spec": {**spec, **draw(optional)}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": draw(_some(METADATA)), "spec": spec}
     result: dict[str, Any] = json.loads(json.dumps(pod))
     return result
+
+
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+@st.composite
+def service_pods(draw: st.DrawFn) -> dict[str, Any]:
+    """Replicas and notebooks with GPUs, most of which say little about themselves."""
+    pod = draw(pods())
+    pod["metadata"] = dict(draw(_some(OF_SERVICES)))
+    spec = pod["spec"]
+    for key in draw(_some((("affinity", "nodeName", "topologySpreadConstraints"), ()))):
+        spec.pop(key, None)
+    spec["activeDeadlineSeconds"] = draw(_some((None, 604_800, 60)))
+    spec["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": draw(st.integers(1, 2))}}
+    return pod
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -234,21 +292,29 @@ def requests_only(draw: st.DrawFn) -> dict[str, Any]:
     return pod
 
 
-def clusters() -> st.SearchStrategy[Cluster]:
-    """Clusters with and without the RuntimeClass, with and without nodes that publish their handlers."""
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    """Clusters with and without the classes that pods name, and nodes of which more or less is known."""
     scheduling = _some(((), (Expression("zone", "In", ("a",)),)))
     classes = st.builds(RuntimeClass, st.just("nvidia"), st.just("nvidia"), scheduling)
     nodes = st.builds(
         NodeClass,
         gpu_labels(),
+        _some(((), (Taint("nvidia.com/gpu", "present", "NoSchedule"),), (Taint("sku", "gpu", "NoExecute"),))),
+        st.frozensets(_some(GPU_NAMES), max_size=2),
         runtime_handlers=_some((None, frozenset({"", "nvidia"}), frozenset({""}))),
         count=st.integers(1, 3),
     )
-    return st.builds(
-        Cluster,
-        classes.map(lambda found: {"nvidia": found}) | st.just({}),
-        st.lists(nodes, max_size=3),
-        images=st.dictionaries(_some(IMAGES), image_sights(), max_size=2),
+    amounts = _map(**{name: _maybe(st.integers(0, 8)) for name in GPU_NAMES}, cpu=_some((None, 8000)))
+    priorities = (PriorityClass("ordinary", 10, is_default=draw(st.booleans())), PriorityClass("training", 1000))
+    found = draw(st.lists(nodes, max_size=3))
+    return Cluster(
+        draw(classes.map(lambda found: {"nvidia": found}) | st.just({})),
+        found,
+        images=draw(st.dictionaries(_some(IMAGES), image_sights(), max_size=2)),
+        amounts=draw(st.lists(amounts, max_size=len(found))),
+        labels=draw(st.dictionaries(_some(LABEL_KEYS), st.lists(_some(LABEL_VALUES), max_size=2), max_size=2)),
+        priorities=draw(_some((priorities, priorities, ()))),
     )
 
 
@@ -259,6 +325,8 @@ IMAGES = (
     "nvcr.io/nvidia/pytorch:24.09-py3",
     "rocm/vllm:latest",
     "python:3.12",
+    "python",
+    "registry.example.com/train:latest@sha256:" + "0" * 64,
     "Not An Image",
 )
 
@@ -279,60 +347,7 @@ def gpu_labels() -> st.SearchStrategy[dict[str, str]]:
 
 def image_sights() -> st.SearchStrategy[ImageSight]:
     """What a registry says about an image, and what it does not."""
-    env = st.dictionaries(_some(("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA")), _some(("12.4.1", "cuda>=13.0", "?")))
+    names = _some(("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA", "NVIDIA_DRIVER_CAPABILITIES"))
+    env = st.dictionaries(names, _some(("12.4.1", "cuda>=13.0", "?")))
     config = st.builds(ImageConfig, st.just("sha256:" + "0" * 64), env, _some(((), ("amd64",), ("arm64",))))
     return st.builds(ImageSight, config | st.none(), st.booleans(), _some(("", "registry.example.com: 404")))
-
-
-def _required(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries as far as they do not exclude each other."""
-    kept: list[dict[str, Any]] = []
-    for entry in entries:
-        read = [Expression(e["key"], e["operator"], tuple(e.get("values", ()))) for e in (*kept, entry)]
-        if not contradicts(read[:-1], read[-1]):
-            kept.append(entry)
-    return kept
-
-
-def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Settings of one rule, as they stand in a policy file."""
-    least = st.integers(1, 4)
-    preference = st.builds(lambda entry, weight: {**entry, "weight": weight}, expressions(), st.integers(1, 100))
-    globs = st.lists(_some(("nvidia.com/*", "amd.com/gpu", "*")), max_size=2)
-    entry = st.builds(lambda toleration, resources: {**toleration, "resources": resources}, tolerations(), globs)
-    return {
-        "tolerations": _map(add=st.lists(entry, max_size=3)),
-        "nodeAffinity": _map(
-            required=st.lists(expressions(), max_size=3).map(_required), preferred=st.lists(preference, max_size=2)
-        ),
-        "runtimeClass": _map(name=_some(("nvidia", "other")), whenMissing=_some(("silent", "warn"))),
-        "sharedMemory": _map(minGpus=least, size=_some(("1Gi", "16Gi"))) | _map(memoryFraction=_some((0.1, 0.5, 1))),
-        "ncclEnv": _map(
-            minGpus=least,
-            env=st.dictionaries(_some(("NCCL_DEBUG", "NCCL_IB_HCA", "HOME")), st.just("1"), max_size=3),
-            alsoWithEnvFrom=st.booleans(),
-        ),
-        "gpuLimits": _map(
-            requestsOnly=_some(("deny", "repair", "repair")),
-            maxPerContainer=st.integers(0, 8),
-            maxPerPod=st.integers(0, 16),
-        ),
-        "visibleDevices": st.just({}),
-        "cudaDriver": _map(
-            unknown=_some(("allow", "warn", "deny")),
-            steer=st.booleans(),
-            forwardCompat=_some(("allow", "deny")),
-            images=st.dictionaries(
-                _some(("*", "registry.example.com/*", "nvidia/*:1?.*")), _some(("none", "12.8", "13"))
-            ),
-        ),
-        "gpuQuota": _map(
-            gpus=_some((0, 1, 8, "7/2")),
-            byModel=st.dictionaries(_some(("T4", "H100", "A100-80GB")), _some((0, 4, "1/7"))),
-            byResource=st.dictionaries(_some(("nvidia.com/gpu", "nvidia.com/mig-1g.10gb")), st.integers(0, 4)),
-            unspecifiedModel=_some(("count", "deny")),
-            weights=st.dictionaries(_some(("nvidia.com/gpu.shared", "amd.com/gpu")), _some((2, "1/4"))),
-            onLedgerFailure=_some(("deny", "allow")),
-            models=_some(({}, {"T4": {"pool": ["gpu"]}})),
-        ),
-    }[key]

@@ -9,7 +9,7 @@ from tests.reviews import (
     BY_KEY,
     FACTS,
     INJECTING,
-    WITHOUT_RUNTIME_CLASS,
+    WITHOUT_CLASSES,
     container,
     env,
     pod,
@@ -26,19 +26,31 @@ from webhook.rules.rule import Advice, Mode, Rule, RuleSettings
 
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
 MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
-LASTING = [key for key in MUTATORS if key != "gpuLimits" and not BY_KEY[key].is_momentary]
-"""Rules of which a pod must not lose what they injected, and whose injections the API server does not need."""
+LASTING = [key for key in MUTATORS if key not in {"gpuLimits", "replicaSpread"} and not BY_KEY[key].is_momentary]
+"""Rules of which a pod must not lose what they injected: it is no mere preference, and the API server needs none."""
 MODES = ["enforce", "warn", "audit", "disabled"]
 
 VIOLATED = {
     "nodeAffinity": (INJECTING["nodeAffinity"], pod(1, spec={"nodeSelector": {"pool": "cpu"}})),
+    "gpuNodesForGpuPods": ({}, pod(0, spec={"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]})),
+    "priorityClass": ({"allowed": ["training"]}, pod(1)),
+    "timeLimit": ({"missing": "refuse"}, pod(1, labels={"component": "singleuser-server"})),
     "gpuLimits": ({"maxPerPod": 1}, pod(2)),
+    "sharedGpus": ({}, pod(spec={"containers": [container("c0", limits={"nvidia.com/gpu.shared": 2})]})),
+    "memoryAndCpu": ({}, pod(1)),
+    "imagePinning": ({"require": "digest"}, pod(1)),
+    "schedulable": ({}, pod(1, spec={"nodeSelector": {"pool": "cpu"}})),
     "visibleDevices": ({}, pod(spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})),
     "cudaDriver": (INJECTING["cudaDriver"], pod(1, spec={"nodeSelector": {"desk": "470"}})),
     "gpuQuota": ({"gpus": 1}, pod(2)),
 }
 ADVISED = {
     "runtimeClass": ({"whenMissing": "warn"}, pod(1)),
+    "priorityClass": ({"name": "training", "whenMissing": "warn"}, pod(1)),
+    "driverCapabilities": (
+        {},
+        pod(spec={"containers": [container("c0", limits={"nvidia.com/gpu": 1}, envFrom=[{"secretRef": {}}])]}),
+    ),
     "sharedMemory": (
         {},
         pod(spec={"containers": [{"name": "c0", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}),
@@ -130,7 +142,7 @@ def test_advice_never_refuses_and_is_said_or_recorded_by_the_mode(
     key: str, mode: str, warned: bool, recorded: bool
 ) -> None:
     settings, raw = ADVISED[key]
-    outcome = engine.complete(raw, policy({key: settings}, mode=mode), WITHOUT_RUNTIME_CLASS)
+    outcome = engine.complete(raw, policy({key: settings}, mode=mode), WITHOUT_CLASSES)
     advice = [finding for finding in outcome.findings if finding.kind is Kind.ADVICE]
     assert (recorded, warned, ()) == (bool(advice), any(f.warns for f in advice), outcome.refusals)
 
@@ -204,7 +216,7 @@ def test_rules_that_look_at_nodes_see_the_placement_that_was_injected() -> None:
 
 def test_the_annotation_names_the_rules_that_injected() -> None:
     outcome = engine.complete(pod(2), policy(INJECTING), FACTS)
-    expected = "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv,cudaDriver"
+    expected = "tolerations,nodeAffinity,priorityClass,runtimeClass,sharedMemory,ncclEnv,driverCapabilities,cudaDriver"
     assert expected == outcome.object["metadata"]["annotations"][engine.ANNOTATION]
 
 
@@ -212,7 +224,7 @@ def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> Non
     raw = pod(2, annotations={engine.ANNOTATION: "nodeAffinity"})
     completed = engine.complete(raw, policy(INJECTING), FACTS)
     assert completed.object["metadata"]["annotations"][engine.ANNOTATION] == "nodeAffinity"
-    assert len(completed.injected) == 6
+    assert len(completed.injected) == 8
     assert "nodeAffinity" in [f.rule for f in engine.judge(raw, policy(INJECTING), FACTS).refusals]
 
 
@@ -377,7 +389,7 @@ def test_a_pod_that_no_policy_completes_gets_no_stamp() -> None:
 def test_a_runtime_class_that_the_cluster_lacks_is_not_missed() -> None:
     in_force = policy({"runtimeClass": {"ifMissing": "refuse"}})
     assert kinds(engine.judge(pod(1), in_force, FACTS)) == [Kind.MISSING]
-    assert kinds(engine.judge(pod(1), in_force, WITHOUT_RUNTIME_CLASS)) == []
+    assert kinds(engine.judge(pod(1), in_force, WITHOUT_CLASSES)) == []
 
 
 def test_an_update_is_told_only_what_is_new() -> None:

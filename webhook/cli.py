@@ -182,7 +182,7 @@ def schema(kind: str) -> None:
 @policy.command()
 def docs() -> None:
     """Print the reference of all rules and their settings, in Markdown."""
-    from webhook.policy.reference import rules_reference
+    from webhook.reference.rules import rules_reference
 
     click.echo(rules_reference(), nl=False)
 

@@ -16,7 +16,8 @@ POLICIES = click.option(
 INVENTORY = click.option(
     "--inventory",
     type=click.Path(path_type=Path),
-    help="Facts about the cluster from a file: `kubectl get nodes,namespaces,runtimeclasses,pods -A -o yaml`.",
+    help="Facts about the cluster from a file: "
+    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`.",
 )
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Facts about the cluster from the API server it names."

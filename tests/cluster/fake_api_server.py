@@ -17,6 +17,7 @@ import yaml
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 class Request(BaseHTTPRequestHandler):
@@ -75,14 +76,15 @@ Answer = Callable[[Request, str, dict[str, str]], None]
 
 
 class FakeApiServer(ThreadingHTTPServer):
-    """Lists and watches of nodes, runtime classes and pods. `seen` holds path and query of every request."""
+    """Lists and watches of nodes, classes and pods. `seen` holds path and query of every request."""
 
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Request)
-        self.objects: dict[str, list[dict[str, Any]]] = {NODES: [], RUNTIME_CLASSES: [], PODS: []}
+        followed = (NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, PODS)
+        self.objects: dict[str, list[dict[str, Any]]] = {path: [] for path in followed}
         self.instead: dict[str, Answer] = {}
         """What stands in for a path, for lists and watches."""
         self.under: dict[str, Answer] = {}

@@ -1,4 +1,4 @@
-"""Nodes, runtime classes and pods as tests write them."""
+"""Nodes, classes and pods as tests write them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,16 +15,19 @@ def node(  # every part of a node that placement depends on, each by name
     labels: Mapping[str, str] | None = None,
     taints: Sequence[Mapping[str, str]] = (),
     capacity: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
     handlers: Sequence[str] = (),
     uid: str = "uid-1",
 ) -> dict[str, Any]:
     """A node object as the API server gives it."""
+    status: dict[str, Any] = {"runtimeHandlers": [{"name": handler} for handler in handlers]}
+    status |= {"capacity": dict(capacity or {})} | ({} if allocatable is None else {"allocatable": dict(allocatable)})
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "uid": uid, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
         "spec": {"taints": [dict(taint) for taint in taints]},
-        "status": {"capacity": dict(capacity or {}), "runtimeHandlers": [{"name": handler} for handler in handlers]},
+        "status": status,
     }
 
 
@@ -34,17 +37,25 @@ def runtime_class(name: str, *, scheduling: Mapping[str, Any] | None = None) -> 
     return found | {"handler": f"{name}-handler"} | ({"scheduling": scheduling} if scheduling else {})
 
 
+def priority_class(name: str, value: int = 0, *, is_default: bool = False) -> dict[str, Any]:
+    """A PriorityClass object as the API server gives it."""
+    found: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return found | {"value": value} | ({"globalDefault": True} if is_default else {})
+
+
 def pod(
     *,
     gpus: Mapping[str, int] | None = None,
     terms: Sequence[Mapping[str, Any]] | None = None,
+    asks: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Pod:
-    """A pod with these GPU limits, terms of required node affinity and other parts of its spec."""
+    """A pod with these GPU limits, terms of required node affinity, other requests and other parts of its spec."""
     if terms is not None:
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
         spec["affinity"] = {"nodeAffinity": required}
-    return pod_from_raw({"spec": {"containers": [{"name": "main", "resources": {"limits": gpus or {}}}], **spec}})
+    resources = {"limits": {**(gpus or {})}, "requests": {**(asks or {})}}
+    return pod_from_raw({"spec": {"containers": [{"name": "main", "resources": resources}], **spec}})
 
 
 def expressions(*parts: tuple[str, str, Sequence[str]]) -> dict[str, Any]:
@@ -66,3 +77,8 @@ def names(snapshot: Snapshot, asking: Pod) -> set[str]:
 def counted(snapshot: Snapshot, asking: Pod) -> int:
     """How many nodes the pod could be scheduled to."""
     return sum(nodes.count for nodes in snapshot.candidates(asking))
+
+
+def housed(snapshot: Snapshot, asking: Pod) -> int:
+    """How many nodes have room for the pod."""
+    return sum(nodes.count for nodes in snapshot.homes(asking))

@@ -108,9 +108,20 @@ TAINTED = Snapshot.of(
                 {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"},
             ],
         ),
+        node(
+            "autoscaled",
+            taints=[
+                {"key": "startup-taint.cluster-autoscaler.kubernetes.io/driver", "effect": "NoSchedule"},
+                {"key": "ToBeDeletedByClusterAutoscaler", "value": "1700000000", "effect": "NoSchedule"},
+                {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+                {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"},
+                {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},
+                {"key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute"},
+            ],
+        ),
     ]
 )
-OPEN = {"discouraged", "cordoned"}
+OPEN = {"discouraged", "cordoned", "autoscaled"}
 
 
 @pytest.mark.parametrize(

@@ -6,20 +6,22 @@ import pytest
 import yaml
 
 from tests.cluster.pod_samples import cpu_pod, stored
-from tests.cluster.samples import names, node, pod, runtime_class
+from tests.cluster.samples import names, node, pod, priority_class, runtime_class
 from webhook.cluster.inventory import InventoryError, load_inventory, read_inventory
 from webhook.cluster.source import FactsSource, FactsStatus, StaticFacts
+from webhook.model.node import PriorityClass
 
 OTHERS = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}},
     {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team-a"}, "spec": {"containers": []}},
     {"apiVersion": "example.com/v1", "kind": "Unheard", "metadata": {"name": "of"}},
 ]
-ITEMS = [node("a"), *OTHERS, node("b"), runtime_class("nvidia")]
+ITEMS = [node("a"), *OTHERS, node("b"), runtime_class("nvidia"), priority_class("low", 10)]
 LIST = {"apiVersion": "v1", "kind": "List", "items": ITEMS, "metadata": {"resourceVersion": ""}}
 TYPED = [
     {"kind": "NodeList", "items": [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]},
     {"kind": "RuntimeClassList", "items": [{"metadata": {"name": "nvidia"}, "handler": "nvidia"}]},
+    {"kind": "PriorityClassList", "items": [{"metadata": {"name": "low"}, "value": 10}]},
     {"kind": "PodList", "items": [{"metadata": {"name": "p"}}]},
 ]
 
@@ -41,6 +43,7 @@ def test_every_form_that_kubectl_prints_is_read(tmp_path, text):
     snapshot = load_inventory(file)
     assert {"a", "b"} == names(snapshot, pod())
     assert {"nvidia"} == set(snapshot.runtime_classes)
+    assert {"low": PriorityClass("low", 10)} == snapshot.priority_classes()
 
 
 def test_an_inventory_without_nodes_is_an_empty_cluster(tmp_path):
@@ -57,7 +60,7 @@ def test_items_without_a_name_are_left_out_and_counted(tmp_path):
     assert snapshot.unreadable == 4
 
 
-EXPECTED = "expected what `kubectl get nodes,runtimeclasses -o yaml` prints: a List with items"
+EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
 
 
 @pytest.mark.parametrize(

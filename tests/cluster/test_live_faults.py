@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster.fake_api_server import (
     NODES,
+    PRIORITY_CLASSES,
     RUNTIME_CLASSES,
     Answer,
     FakeApiServer,
@@ -20,11 +21,12 @@ from tests.cluster.fake_api_server import (
     fake_api_server,
     first,
 )
-from tests.cluster.samples import node, runtime_class
+from tests.cluster.samples import node, priority_class, runtime_class
 from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ClusterConfigError
 from webhook.cluster.live import LiveFacts
 from webhook.cluster.watch import Timing
+from webhook.model.node import PriorityClass
 
 QUICK = Timing(watch=(30, 30), margin=10, answer=5, first_retry=0.02, last_retry=0.1)
 STATUS = {"kind": "Status", "message": "it is not to be"}
@@ -35,6 +37,7 @@ def server() -> Iterator[FakeApiServer]:
     with fake_api_server() as server:
         server.objects[NODES] = [node("a"), node("b")]
         server.objects[RUNTIME_CLASSES] = [runtime_class("nvidia")]
+        server.objects[PRIORITY_CLASSES] = [priority_class("low", 10)]
         yield server
 
 
@@ -57,8 +60,8 @@ def nodes(facts: LiveFacts) -> set[str] | None:
 
 
 def watched(facts: LiveFacts) -> bool:
-    """Whether both resources are being watched at this moment."""
-    return facts.status(0).detail == "nodes: followed; runtimeclasses: followed"
+    """Whether all resources are being watched at this moment."""
+    return facts.status(0).detail == "nodes: followed; runtimeclasses: followed; priorityclasses: followed"
 
 
 def test_nothing_is_known_before_start(server, tmp_path):
@@ -101,6 +104,13 @@ def test_events_are_followed_from_the_version_of_the_list(server, tmp_path):
         server.tell_event(RUNTIME_CLASSES, "DELETED", runtime_class("nvidia"), "104")
         eventually(lambda: nodes(facts) == {"b", "c"})
         eventually(lambda: facts.facts is not None and set(facts.facts.runtime_classes) == {"kata"})
+        server.tell_event(PRIORITY_CLASSES, "MODIFIED", priority_class("low", 20), "105")
+        server.tell_event(PRIORITY_CLASSES, "ADDED", priority_class("high", 1000, is_default=True), "106")
+        expected = {"low": PriorityClass("low", 20), "high": PriorityClass("high", 1000, is_default=True)}
+        eventually(lambda: facts.facts is not None and facts.facts.priority_classes() == expected)
+        server.tell_event(PRIORITY_CLASSES, "DELETED", priority_class("low"), "107")
+        eventually(lambda: facts.facts is not None and set(facts.facts.priority_classes()) == {"high"})
+        assert nodes(facts) == {"b", "c"}
 
 
 def test_events_that_arrive_in_pieces_are_put_together(server, tmp_path):
@@ -138,7 +148,7 @@ def test_a_watch_that_goes_silent_is_given_up_and_begun_again(server, tmp_path):
         server.closing.wait(30)
 
     server.instead_of_watch[NODES] = first(silence, then=server.answer)
-    timing = Timing(watch=(0.2, 0.2), margin=0.2, first_retry=0.02)
+    timing = Timing(watch=(1, 1), margin=1, first_retry=0.02)
     with following(server, tmp_path, timing=timing) as facts:
         eventually(lambda: len(server.watches(NODES)) >= 2)
         server.tell_event(NODES, "ADDED", node("c"), "101")
@@ -190,7 +200,10 @@ def test_an_overloaded_server_is_asked_again_for_the_watch_and_not_for_a_list(se
 def test_nodes_that_must_not_be_listed_are_an_error_and_not_an_empty_cluster(server, tmp_path, status):
     server.instead[NODES] = always(status, STATUS)
     with following(server, tmp_path) as facts:
-        wanted = f"nodes: the API server answered {status}: it is not to be; runtimeclasses: followed"
+        wanted = (
+            f"nodes: the API server answered {status}: it is not to be; "
+            "runtimeclasses: followed; priorityclasses: followed"
+        )
         eventually(lambda: facts.status(time.monotonic()).detail == wanted)
         status_now = facts.status(time.monotonic())
         assert facts.facts is None
@@ -199,24 +212,39 @@ def test_nodes_that_must_not_be_listed_are_an_error_and_not_an_empty_cluster(ser
         eventually(lambda: nodes(facts) == {"a", "b"})
 
 
-def test_runtime_classes_that_must_not_be_listed_are_an_error(server, tmp_path):
-    server.instead[RUNTIME_CLASSES] = always(403, STATUS)
+CLASSES = pytest.mark.parametrize(
+    ("path", "name", "known"),
+    [
+        pytest.param(RUNTIME_CLASSES, "runtimeclasses", lambda found: found.runtime_classes, id="runtime classes"),
+        pytest.param(
+            PRIORITY_CLASSES, "priorityclasses", lambda found: found.priority_classes(), id="priority classes"
+        ),
+    ],
+)
+
+
+@CLASSES
+def test_classes_that_must_not_be_listed_are_an_error(server, tmp_path, path, name, known):
+    server.instead[path] = always(403, STATUS)
     with following(server, tmp_path) as facts:
-        eventually(lambda: "runtimeclasses: the API server answered 403" in facts.status(0).detail)
+        eventually(lambda: f"{name}: the API server answered 403: it is not to be" in facts.status(0).detail)
         assert facts.facts is None
+        server.instead.clear()
+        eventually(lambda: facts.facts is not None and len(known(facts.facts)) == 1)
 
 
-def test_a_cluster_without_the_runtime_class_api_has_none(server, tmp_path):
-    server.instead[RUNTIME_CLASSES] = always(404, b"404 page not found")
+@CLASSES
+def test_a_cluster_without_the_api_of_a_class_has_none(server, tmp_path, path, name, known):
+    server.instead[path] = always(404, b"404 page not found")
     with following(server, tmp_path) as facts:
         eventually(lambda: nodes(facts) == {"a", "b"})
         assert facts.facts is not None
-        assert facts.facts.runtime_classes == {}
-        status = facts.status(time.monotonic())
-        assert (status.ready, status.stale) == (True, False)
-        assert "runtimeclasses: unknown to the API server, so there are none" in status.detail
+        assert known(facts.facts) == {}
+        status = eventually(lambda: (status := facts.status(time.monotonic())).ready and status)
+        assert not status.stale
+        assert f"{name}: unknown to the API server, so there are none" in status.detail
         server.instead.clear()
-        eventually(lambda: facts.facts is not None and "nvidia" in facts.facts.runtime_classes)
+        eventually(lambda: facts.facts is not None and len(known(facts.facts)) == 1)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +293,8 @@ def test_a_server_that_answers_while_the_watch_fails_makes_the_facts_stale_after
         server.instead.clear()
         eventually(lambda: facts.status(clock.now).ready)
         eventually(lambda: watched(facts))
-        server.tell_event(RUNTIME_CLASSES, "BOOKMARK", {}, "200")  # its watch was quiet since the clock moved
+        for path in (RUNTIME_CLASSES, PRIORITY_CLASSES):
+            server.tell_event(path, "BOOKMARK", {}, "200")  # their watches were quiet since the clock moved
         eventually(lambda: facts.status(clock.now).age_seconds == 0.0)
 
 
@@ -279,7 +308,7 @@ def test_after_a_silence_the_age_counts_from_the_last_word(server, tmp_path):
 
     server.instead_of_watch[NODES] = first(silence, then=always(500, STATUS))
     server.instead[NODES] = first(server.answer, then=always(500, STATUS))
-    timing = Timing(watch=(0.2, 0.2), margin=0.2, first_retry=0.02, last_retry=0.1)
+    timing = Timing(watch=(1, 1), margin=1, first_retry=0.02, last_retry=0.1)
     with following(server, tmp_path, timing=timing, clock=clock) as facts:
         eventually(lambda: watched(facts))
         clock.now += 50
@@ -287,17 +316,18 @@ def test_after_a_silence_the_age_counts_from_the_last_word(server, tmp_path):
         assert facts.status(clock.now).age_seconds >= 50
 
 
-def test_runtime_classes_that_were_known_are_kept_when_the_server_forgets_the_api(server, tmp_path):
+@CLASSES
+def test_classes_that_were_known_are_kept_when_the_server_forgets_the_api(server, tmp_path, path, name, known):
     with following(server, tmp_path) as facts:
         eventually(lambda: watched(facts))
-        server.instead[RUNTIME_CLASSES] = always(404, b"404 page not found")
-        server.tell(RUNTIME_CLASSES, EXPIRED_EVENT)
-        eventually(lambda: "runtimeclasses: the API server answered 404" in facts.status(0).detail)
+        server.instead[path] = always(404, b"404 page not found")
+        server.tell(path, EXPIRED_EVENT)
+        eventually(lambda: f"{name}: the API server answered 404" in facts.status(0).detail)
         assert facts.facts is not None
-        assert facts.facts.runtime_class("nvidia") is not None
+        assert len(known(facts.facts)) == 1
 
 
-def test_runtime_classes_that_arrive_during_a_long_list_of_nodes_are_kept(server, tmp_path):
+def test_classes_that_arrive_during_a_long_list_of_nodes_are_kept(server, tmp_path):
     arrived = Event()
 
     def wait(request: Request, path: str, query: dict[str, str]) -> None:
@@ -307,10 +337,12 @@ def test_runtime_classes_that_arrive_during_a_long_list_of_nodes_are_kept(server
     server.objects[NODES] = [node(f"n{number}") for number in range(150)]
     server.instead[NODES] = first(server.answer, then=wait)
     with following(server, tmp_path) as facts:
-        eventually(lambda: len(server.lists(NODES)) == 2 and "runtimeclasses: followed" in facts.status(0).detail)
+        classes = "runtimeclasses: followed; priorityclasses: followed"
+        eventually(lambda: len(server.lists(NODES)) == 2 and classes in facts.status(0).detail)
         arrived.set()
         found = eventually(lambda: facts.facts)
         assert found.runtime_class("nvidia") is not None
+        assert set(found.priority_classes()) == {"low"}
         assert len(found.nodes) == 150
 
 

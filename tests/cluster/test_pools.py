@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.samples import GPU_TAINT, expressions, fields, node, pod, runtime_class
+from tests.cluster.samples import GPU_TAINT, expressions, fields, node, pod, priority_class, runtime_class
 from tests.cluster.test_candidates_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
 from tests.rules.samples import Cluster
 from webhook.cluster.pools import WithPools
@@ -88,6 +88,78 @@ def test_runtime_classes_and_images_are_those_of_the_facts() -> None:
     assert facts.image("app:1") == gone
 
 
+def rooms(facts: Facts, asking: Pod) -> set[str]:
+    return {home.labels["nvidia.com/gpu.product"] for home in facts.homes(asking)}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param(asking(), BOTH, id="one GPU"),
+        pytest.param(
+            pod(gpus={"nvidia.com/gpu": 8}, tolerations=[{"operator": "Exists"}]), BOTH, id="as many as it says"
+        ),
+        pytest.param(
+            pod(gpus={"nvidia.com/gpu": 9}, tolerations=[{"operator": "Exists"}]),
+            {"Tesla-T4"},
+            id="more than one pool says, and who knows what the other has",
+        ),
+        pytest.param(
+            pod(gpus={"nvidia.com/gpu": 1}, asks={"cpu": "500", "memory": "9Ti", "rdma/hca": "8"}),
+            {"Tesla-T4"},
+            id="what no pool says, where it could be scheduled to",
+        ),
+        pytest.param(asking(nodeName="h100"), set(), id="bound to a node by name"),
+    ],
+)
+def test_a_pool_has_room_unless_it_says_otherwise(wanted: Pod, expected: set[str]) -> None:
+    assert expected == rooms(WithPools(EMPTY, (H100, T4)), wanted)
+
+
+def test_homes_are_those_of_the_nodes_and_then_the_pools() -> None:
+    nodes = Snapshot.of([node("n", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"})])
+    assert [home.count for home in WithPools(nodes, (T4,)).homes(pod(gpus={"nvidia.com/gpu": 1}))] == [1, 0]
+    assert [home.count for home in WithPools(nodes, (T4,)).homes(pod(gpus={"nvidia.com/gpu": 2}))] == [0]
+    assert WithPools(nodes, ()).homes(pod()) is nodes.homes(pod())
+
+
+AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
+
+
+@pytest.mark.parametrize(
+    ("pools", "resource", "expected"),
+    [
+        pytest.param((), "nvidia.com/gpu", 2, id="no pools"),
+        pytest.param((H100,), "nvidia.com/gpu", 8, id="a pool that has more"),
+        pytest.param((AMD,), "nvidia.com/gpu", 2, id="a pool that has none"),
+        pytest.param((AMD,), "amd.com/gpu", 4, id="what only a pool has"),
+        pytest.param((T4, H100), "nvidia.com/gpu", None, id="a pool that does not say"),
+        pytest.param((H100,), "cpu", None, id="what no pool says"),
+    ],
+)
+def test_the_most_counts_pools_too(pools: tuple[NodePool, ...], resource: str, expected: int | None) -> None:
+    nodes = Snapshot.of([node("n", capacity={"cpu": "8", "nvidia.com/gpu": "2"})])
+    assert WithPools(nodes, pools).most(resource) == expected
+
+
+def test_the_most_of_the_pools_that_a_pod_could_be_scheduled_to() -> None:
+    facts = WithPools(EMPTY, (H100, T4))
+    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "a"})) == 8
+    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "b"})) is None
+    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "c"})) == 0
+
+
+def test_what_is_known_of_the_cluster_is_known_of_pools_too() -> None:
+    nodes = Snapshot.of([node("n", labels={"zone": "c"}, capacity={"amd.com/gpu": "2"})], (), [priority_class("low")])
+    facts: Facts = WithPools(nodes, (H100, T4))
+    assert facts.gpu_resources() == {"amd.com/gpu", "nvidia.com/gpu"}
+    assert list(facts.label_values("zone")) == ["a", "b", "c"]
+    assert list(facts.label_values("rack")) == []
+    assert set(facts.priority_classes()) == {"low"}
+    assert [WithPools(EMPTY, pools).knows_nodes() for pools in ((), (T4,))] == [False, True]
+    assert WithPools(nodes, ()).knows_nodes()
+
+
 POOLS = st.lists(
     st.builds(
         NodePool,
@@ -95,6 +167,7 @@ POOLS = st.lists(
         st.dictionaries(KEYS, VALUES, max_size=3).map(lambda labels: tuple(sorted(labels.items()))),
         TAINTS.map(lambda raws: tuple(Taint(raw["key"], raw["value"], raw["effect"]) for raw in raws)),
         st.frozensets(GPUS, min_size=1, max_size=1),
+        st.none() | st.integers(1, 2),
     ),
     max_size=4,
     unique_by=lambda pool: pool.name,
@@ -107,11 +180,12 @@ def test_a_pool_fits_exactly_when_a_node_without_a_known_name_would(pools, runti
         {
             "metadata": {"name": f"nobody-knows-{pool.name}", "labels": dict(pool.labels)},
             "spec": {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]},
-            "status": {"capacity": dict.fromkeys(pool.gpu_resources, "1")},
+            "status": {"capacity": dict.fromkeys(pool.gpu_resources, "64" if pool.gpus is None else str(pool.gpus))},
         }
         for pool in pools
     ]
-    as_nodes = Snapshot.of(nodes, runtime_classes).candidates(wanted)
+    as_nodes = Snapshot.of(nodes, runtime_classes)
     facts = WithPools(Snapshot.of((), runtime_classes), pools)
     for _ in range(2):  # the second answer is a remembered one
-        assert [replace(candidate, count=0) for candidate in as_nodes] == list(facts.candidates(wanted))
+        assert [replace(one, count=0) for one in as_nodes.candidates(wanted)] == list(facts.candidates(wanted))
+        assert [replace(one, count=0) for one in as_nodes.homes(wanted)] == list(facts.homes(wanted))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.model.accelerators import Share, Vendor, accelerator, is_gpu_attribute
+from webhook.model.accelerators import GPU_ATTRIBUTES, Share, Vendor, accelerator
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,28 @@ def test_what_only_looks_like_a_gpu_is_none(resource):
 
 
 @pytest.mark.parametrize(
+    ("resource", "shared"),
+    [
+        ("nvidia.com/gpu.shared", True),
+        ("nvidia.com/mig-1g.10gb.shared", True),
+        ("nvidia.com/mig-1g.10gb.me.shared", True),
+        ("nvidia.com/gpu", False),
+        ("nvidia.com/mig-1g.10gb", False),
+        ("nvidia.com/mig-1g.10gb.me", False),
+        ("nvidia.com/mig-1g.10gb-shared", False),
+        ("nvidia.com/NVIDIA_A10.shared", False),
+        ("amd.com/cpx_nps4", False),
+    ],
+)
+def test_what_the_device_plugin_shares_is_known_by_the_end_of_its_name(resource, shared):
+    """A shared slice stays a slice: CUDA uses it as one, and it weighs as much."""
+    gpu = accelerator(resource)
+    assert gpu is not None
+    assert gpu.is_shared is shared
+    assert (gpu.share is Share.SLICE) is ("mig" in resource or "nps" in resource)
+
+
+@pytest.mark.parametrize(
     ("resource", "attribute"),
     [
         ("nvidia.com/gpumem", True),
@@ -86,4 +108,4 @@ def test_what_only_looks_like_a_gpu_is_none(resource):
     ],
 )
 def test_attributes_of_a_share_are_told_from_the_gpus_they_describe(resource, attribute):
-    assert is_gpu_attribute(resource) is attribute
+    assert (resource in GPU_ATTRIBUTES) is attribute

@@ -1,4 +1,4 @@
-"""Edits add and never overwrite; the patch and the patched copy always agree."""
+"""Edits add, and but for two never overwrite; the patch and the patched copy always agree."""
 
 import copy
 from dataclasses import replace
@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked_on_pods, pods
+from webhook.model.draft import Draft
 from webhook.model.edits import (
     AddEnv,
     AddGpuLimit,
@@ -16,12 +17,16 @@ from webhook.model.edits import (
     AddMount,
     AddToleration,
     Annotate,
-    Draft,
     PreferNodes,
     RequireNodes,
+    SetActiveDeadline,
+    SetPriorityClass,
     SetRuntimeClass,
+    SpreadOverNodes,
     apply,
 )
+from webhook.model.node import PriorityClass
+from webhook.model.placed import placed
 from webhook.model.pod import pod_from_raw
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Toleration
@@ -29,6 +34,9 @@ from webhook.model.tolerations import Toleration
 GPU = Expression("nvidia.com/gpu.present", "In", ("true",))
 ZONE = Expression("zone~1", "Exists")
 TOLERATION = Toleration("nvidia.com/gpu", "Exists", "", "NoSchedule")
+SPREAD = SpreadOverNodes((("app", "chat"), ("tier", "gpu")))
+TRAINING, LAST = PriorityClass("training", 1000), PriorityClass("last", -1, preempts=False)
+REPLACED = {"priorityClassName", "priority", "preemptionPolicy", "activeDeadlineSeconds"}
 
 
 @st.composite
@@ -47,8 +55,34 @@ def edits_for(draw, raw):
         st.builds(PreferNodes, st.sampled_from([GPU, ZONE]), st.integers(1, 100)),
         st.builds(AddGpuLimit, container, st.sampled_from(["nvidia.com/gpu", "x~y/z"]), st.just("1")),
         st.builds(Annotate, st.sampled_from(["a/b", "c~d"]), st.just("e")),
+        st.builds(SetPriorityClass, st.sampled_from([TRAINING, LAST])),
+        st.builds(SetActiveDeadline, st.integers(1, 2**31 - 1)),
+        st.just(SPREAD),
     )
     return draw(st.lists(one, max_size=8))
+
+
+@pytest.mark.parametrize("env", [None, [], [{"name": "X", "value": "1"}]], ids=["null", "empty", "one"])
+def test_several_entries_of_one_list_all_arrive(env):
+    raw = {"spec": {"containers": [{"name": "c", "env": env}]}}
+    (container,) = pod_from_raw(raw).containers
+    draft = apply(raw, [AddEnv(container, name, "1") for name in "ABC"])
+    names = [entry["name"] for entry in draft.object["spec"]["containers"][0]["env"]]
+    assert names == [*(entry["name"] for entry in env or ()), "A", "B", "C"]
+    assert jsonpatch.apply_patch(raw, draft.patch) == draft.object
+
+
+DECIDING = ("runtime_class", "tolerations", "node_selector", "required", "preferred", "node_name")
+
+
+@checked_on_pods
+@given(st.data())
+def test_where_a_pod_may_run_after_edits_is_what_reading_it_again_says(data):
+    raw = data.draw(pods())
+    edits = data.draw(edits_for(raw))
+    expected = pod_from_raw(apply(raw, edits).object)
+    found = placed(pod_from_raw(raw), edits)
+    assert {name: getattr(expected, name) for name in DECIDING} == {name: getattr(found, name) for name in DECIDING}
 
 
 @checked_on_pods
@@ -62,6 +96,36 @@ def test_the_patch_makes_the_same_object_and_the_original_stays(data):
     assert jsonpatch.apply_patch(before, patch) == patched
     assert raw == before
     assert all(operation["op"] in ("add", "replace") for operation in patch)
+
+
+PRIORITIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "priorityClassName": st.sampled_from([None, "", "normal"]),
+        "priority": st.sampled_from([None, 0, 100]),
+        "preemptionPolicy": st.sampled_from([None, "PreemptLowerPriority", "Never"]),
+        "activeDeadlineSeconds": st.sampled_from([None, 1, 86400]),
+        "topologySpreadConstraints": st.sampled_from([None, [], [{"topologyKey": "zone"}]]),
+    },
+)
+
+
+@checked_on_pods
+@given(st.data())
+def test_four_fields_are_all_that_an_edit_may_replace(data):
+    raw = data.draw(pods())
+    raw["spec"] |= data.draw(PRIORITIES)
+    raw["spec"].pop("runtimeClassName", None)  # its edit is for pods that have none
+    before = copy.deepcopy(raw)
+    draft = apply(raw, data.draw(edits_for(raw)))
+    assert jsonpatch.apply_patch(before, draft.patch) == draft.object
+    made = draft.object["spec"]
+    replaced = {key for key, value in before["spec"].items() if _is_plain(value) and made.get(key) != value}
+    assert replaced <= REPLACED
+
+
+def _is_plain(value):
+    return value not in (None, "") and not isinstance(value, dict | list)
 
 
 def bare(**spec):
@@ -127,10 +191,80 @@ def only_container(raw):
             ],
             id="beside another affinity",
         ),
+        pytest.param(
+            bare(),
+            SPREAD,
+            [
+                {
+                    "op": "add",
+                    "path": "/spec/topologySpreadConstraints",
+                    "value": [
+                        {
+                            "maxSkew": 1,
+                            "topologyKey": "kubernetes.io/hostname",
+                            "whenUnsatisfiable": "ScheduleAnyway",
+                            "labelSelector": {"matchLabels": {"app": "chat", "tier": "gpu"}},
+                            "matchLabelKeys": ["pod-template-hash"],
+                        }
+                    ],
+                }
+            ],
+            id="a spread",
+        ),
     ],
 )
 def test_only_what_is_missing_is_added(raw, edit, patch):
     assert apply(raw, [edit]).patch == patch
+
+
+@pytest.mark.parametrize(
+    ("spec", "operations"),
+    [
+        pytest.param({}, ["add", "add", "add"], id="a template, into which nobody has written anything"),
+        pytest.param(
+            {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}, ["add", "replace", "replace"], id="no class"
+        ),
+        pytest.param(
+            {"priorityClassName": "normal", "priority": 100, "preemptionPolicy": "Never"},
+            ["replace", "replace", "replace"],
+            id="the default class",
+        ),
+        pytest.param(
+            {"priorityClassName": "", "priority": None}, ["replace", "add", "add"], id="an empty name, and null"
+        ),
+    ],
+)
+@pytest.mark.parametrize(("found", "policy"), [(TRAINING, "PreemptLowerPriority"), (LAST, "Never")], ids=["", "last"])
+def test_a_priority_class_comes_with_what_follows_from_it(spec, operations, found, policy):
+    draft = apply(bare(**spec), [SetPriorityClass(found)])
+    assert [(one["op"], one["path"]) for one in draft.patch] == [
+        (operations[0], "/spec/priorityClassName"),
+        (operations[1], "/spec/priority"),
+        (operations[2], "/spec/preemptionPolicy"),
+    ]
+    assert jsonpatch.apply_patch(bare(**spec), draft.patch) == draft.object
+    expected = {"priorityClassName": found.name, "priority": found.value, "preemptionPolicy": policy}
+    assert draft.object["spec"] == {**bare()["spec"], **expected}
+
+
+@pytest.mark.parametrize(("spec", "operation"), [({}, "add"), ({"activeDeadlineSeconds": 7200}, "replace")], ids=str)
+def test_a_deadline_takes_the_place_of_another_one(spec, operation):
+    (patch,) = apply(bare(**spec), [SetActiveDeadline(3600)]).patch
+    assert patch == {"op": operation, "path": "/spec/activeDeadlineSeconds", "value": 3600}
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param({"b": "2", "a": "1"}, SpreadOverNodes((("a", "1"), ("b", "2"))), id="in order"),
+        pytest.param({"a": "1", "pod-template-hash": "x"}, SpreadOverNodes((("a", "1"),)), id="of every revision"),
+        pytest.param({"a": 1, "b": None}, None, id="no texts"),
+        pytest.param({"pod-template-hash": "x"}, None, id="a revision only"),
+        pytest.param({}, None, id="none"),
+    ],
+)
+def test_pods_are_spread_by_the_labels_that_they_share(labels, expected):
+    assert SpreadOverNodes.of(labels) == expected
 
 
 def test_several_required_expressions_for_a_pod_without_affinity_end_in_one_term():
@@ -195,6 +329,9 @@ CONTAINER = only_container(bare())
         (RequireNodes(GPU, 0), "required node affinity nvidia.com/gpu.present In [true]"),
         (PreferNodes(ZONE, 5), "preferred node affinity zone~1 Exists of weight 5"),
         (AddGpuLimit(CONTAINER, "nvidia.com/gpu", "2"), "limit nvidia.com/gpu=2 in a"),
+        (SetPriorityClass(TRAINING), "priorityClassName training"),
+        (SetActiveDeadline(3600), "activeDeadlineSeconds 3600"),
+        (SPREAD, "topologySpreadConstraints over kubernetes.io/hostname"),
         (Annotate("a/b", "c"), "annotation a/b=c"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -204,7 +341,9 @@ def test_an_edit_says_what_it_does(edit, shown):
 
 
 def test_only_preferences_can_be_lost_without_harm():
-    assert [edit.is_preference for edit in (PreferNodes(GPU, 1), Annotate("a", "b"))] == [True, True]
+    assert [edit.is_preference for edit in (PreferNodes(GPU, 1), Annotate("a", "b"), SPREAD)] == [True] * 3
+    assert not SetPriorityClass(TRAINING).is_preference
+    assert not SetActiveDeadline(1).is_preference
     assert not RequireNodes(GPU, None).is_preference
     assert not AddToleration(TOLERATION).is_preference
 

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.model.tolerations import Taint, Toleration, toleration_from_raw
+from webhook.model.tolerations import Taint, Toleration, distinct, toleration_from_raw
 
-TAINTS = [
-    Taint(*parts) for parts in product(("k", "l", "z"), ("", "v", "w"), ("NoSchedule", "PreferNoSchedule", "NoExecute"))
-]
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+TAINTS = [Taint(*parts) for parts in product(("k", "l", "z"), ("", "v", "w"), EFFECTS)]
 TOLERATIONS = st.builds(
     Toleration,
     st.sampled_from(["", "k", "l"]),
@@ -101,3 +100,35 @@ def test_a_taint_with_a_number_is_compared_with_that_of_the_toleration(operator,
     toleration = toleration_from_raw({"key": "sla", "operator": operator, "value": value})
     assert toleration.tolerates(Taint("sla", taint, "NoSchedule")) == tolerates
     assert toleration_from_raw(toleration.to_raw()) == toleration
+
+
+NUMBERS = [Taint(key, value, effect) for key, value, effect in product(("k", "l"), ("", "1", "2", "9", "v"), EFFECTS)]
+COMPARED = st.builds(
+    Toleration,
+    st.sampled_from(["", "k", "l"]),
+    st.sampled_from(["Equal", "Exists", "Gt", "Lt"]),
+    st.sampled_from(["", "0", "1", "2", "5", "v"]),
+    st.sampled_from(["", *EFFECTS]),
+    st.sampled_from([None, 300]),
+)
+
+
+@checked
+@given(st.lists(COMPARED))
+def test_distinct_tolerations_tolerate_as_much_as_all_of_them(tolerations):
+    def open_to(some):
+        return {taint for taint in NUMBERS if any(one.tolerates(taint) for one in some)}
+
+    assert open_to(tolerations) == open_to(distinct(tolerations))
+
+
+@pytest.mark.parametrize(
+    "tolerations",
+    [
+        pytest.param([Toleration("k", "Gt", str(bound)) for bound in range(1000)], id="numbers"),
+        pytest.param([Toleration("k", "Exists", seconds=seconds) for seconds in range(1000)], id="seconds"),
+        pytest.param([Toleration("k", "Exists", str(value)) for value in range(1000)], id="values that mean nothing"),
+    ],
+)
+def test_of_many_tolerations_of_the_same_taints_one_is_left(tolerations):
+    assert len(distinct(tolerations)) == 1

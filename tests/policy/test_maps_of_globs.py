@@ -9,9 +9,9 @@ from pydantic import AfterValidator, Field
 
 from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
-from webhook.policy.reference import rules_reference
 from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import explain
+from webhook.reference.rules import rules_reference
 from webhook.rules.rule import Rule, RuleSettings
 
 
@@ -81,4 +81,4 @@ def test_a_fault_in_a_map_of_globs_names_the_glob(policies, images, expected) ->
 def test_a_map_of_globs_is_a_map_of_texts_to_editors_and_readers() -> None:
     images = part_at(policy_schema([BY_GLOB]), ("spec", "rules", "byGlob", "images"))
     assert (images["type"], images["additionalProperties"], images["default"]) == ("object", {"type": "string"}, {})
-    assert "| `images` | a map | empty | Versions by glob. |" in rules_reference([BY_GLOB])
+    assert "| `images` | a map | empty | Versions by glob. |" in rules_reference({"Globs": [BY_GLOB]})

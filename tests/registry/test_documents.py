@@ -145,7 +145,7 @@ def test_any_bytes_are_a_document_or_an_error(body, content_type):
             continue
 
 
-def test_of_a_configuration_only_what_says_something_about_cuda_is_kept():
+def test_of_a_configuration_only_what_says_something_about_cuda_and_the_driver_is_kept():
     env = {
         "PATH": "/usr/bin",
         "CUDA_VERSION": "12.4.1",
@@ -153,6 +153,7 @@ def test_of_a_configuration_only_what_says_something_about_cuda_is_kept():
         "NVIDIA_REQUIRE_JETPACK": "csv-mounts=all",
         "NVIDIA_DISABLE_REQUIRE": "",
         "NVIDIA_VISIBLE_DEVICES": "all",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility,graphics",
         "NVARCH": "x86_64",
         "API_KEY": "a secret that somebody left in an image",
     }

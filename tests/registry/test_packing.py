@@ -8,10 +8,11 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.registry.replicas import config
+from tests.strategies import checked
 from webhook.model.image import ImageConfig
 from webhook.registry.cache import MOST_REFERENCES, NEVER, Result
 from webhook.registry.packing import MOST_PACKED, MOST_UNPACKED, Content, PackError, pack, unpack
@@ -19,6 +20,9 @@ from webhook.registry.packing import MOST_PACKED, MOST_UNPACKED, Content, PackEr
 HEADER = ["gpu-policy-images 1", True]
 ENV: Any = [0, {"CUDA_VERSION": "12.4.1"}]
 DIGEST = "sha256:" + "ab" * 32
+
+some_checked = settings(checked, max_examples=50)
+"""For many results at a time, which take long to draw."""
 
 references = st.builds(
     "registry.example{}/{}:{}".format,
@@ -57,11 +61,13 @@ def many(count: int, size: int, variables: int = 1) -> dict[str, Result]:
     }
 
 
+@some_checked
 @given(results)
 def test_results_come_back_as_they_were(given_results: dict[str, Result]) -> None:
     assert unpack(pack(given_results)) == Content(given_results)
 
 
+@some_checked
 @given(results)
 def test_the_order_in_which_results_came_does_not_show(given_results: dict[str, Result]) -> None:
     assert pack(given_results) == pack(dict(reversed(given_results.items())))
@@ -204,6 +210,7 @@ def test_more_lines_than_are_ever_written_are_not_read() -> None:
     assert unpack(gzip.compress(text)) == Content({}, strange=50_000)
 
 
+@checked
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_but_a_pack_error(content: bytes) -> None:
     for packed in (content, gzip.compress(content), gzip.compress(orjson.dumps(HEADER) + b"\n" + content)):

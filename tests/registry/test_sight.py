@@ -1,22 +1,37 @@
 """Facts that also know images hand on everything else."""
 
+from dataclasses import replace
+
 from tests.registry.replicas import Clock, Registries, config, looking_up
 from webhook.cluster.snapshot import Snapshot
 from webhook.model.pod import pod_from_raw
 from webhook.registry.sight import WithImages
 from webhook.rules.rule import Facts
 
-NODE = {"metadata": {"name": "n1", "uid": "1"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}}
+NODE = {
+    "metadata": {"name": "n1", "uid": "1", "labels": {"zone": "a"}},
+    "status": {"capacity": {"nvidia.com/gpu": "8"}},
+}
 POD = {"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
 
 
 def test_what_the_cluster_knows_is_handed_on() -> None:
-    snapshot = Snapshot.of([NODE], [{"metadata": {"name": "nvidia"}, "handler": "nvidia"}])
+    classes = [{"metadata": {"name": "nvidia"}, "handler": "nvidia"}], [{"metadata": {"name": "low"}, "value": 10}]
+    snapshot = Snapshot.of([NODE], *classes)
     with looking_up(Registries(), clock=Clock()) as images:
         facts: Facts = WithImages(snapshot, images)
         pod = pod_from_raw(POD)
         assert facts.candidates(pod) == snapshot.candidates(pod)
         assert len(facts.candidates(pod)) == 1
+        assert facts.homes(pod) == snapshot.homes(pod)
+        too_large = replace(pod, containers=pod.containers * 9)
+        assert list(facts.homes(too_large)) == []
+        assert facts.knows_nodes()
+        assert facts.gpu_resources() == {"nvidia.com/gpu"}
+        assert (facts.most("nvidia.com/gpu"), facts.most("cpu", pod)) == (8, None)
+        assert list(facts.label_values("zone")) == ["a"]
+        assert facts.priority_classes() == snapshot.priority_classes()
+        assert set(facts.priority_classes()) == {"low"}
         assert facts.runtime_class("nvidia") is not None
         assert facts.runtime_class("nvidia") == snapshot.runtime_class("nvidia")
 

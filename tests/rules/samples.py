@@ -7,9 +7,10 @@ from typing import Any
 
 import jsonpatch
 
+from webhook.model.demand import demand_of, is_compared
 from webhook.model.edits import Edit, apply
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
-from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.rules.rule import Advice, Rule, RuleSettings, Violation
 
@@ -18,12 +19,20 @@ NVIDIA = RuntimeClass("nvidia", "nvidia")
 
 @dataclass(frozen=True)
 class Cluster:
-    """Facts as a test wants them; `selects` answers which nodes remain for a pod."""
+    """Facts as a test wants them; `selects` answers which nodes remain for a pod.
+
+    `amounts` are what one node of each class has, in the order of `nodes`: cpu in millicores, memory in bytes, None
+    and what is left out being unknown, and an extended resource that is left out and no GPU of the class being 0.
+    Where they say nothing of a class, everything fits there. `labels` are values beside those in the classes.
+    """
 
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     nodes: Sequence[NodeClass] = ()
     selects: Callable[[Pod], bool] = lambda _: True
     images: Mapping[str, ImageSight] = field(default_factory=dict)
+    amounts: Sequence[Mapping[str, int | None]] = ()
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    priorities: Sequence[PriorityClass] = ()
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)
@@ -31,8 +40,39 @@ class Cluster:
     def candidates(self, pod: Pod) -> Sequence[NodeClass]:
         return self.nodes if self.selects(pod) else ()
 
+    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+        demand = {name: amount for name, amount in demand_of(pod).items() if is_compared(name)}
+        return [
+            node
+            for place, node in enumerate(self.candidates(pod))
+            if all((has := self._amount(place, name)) is None or wanted <= has for name, wanted in demand.items())
+        ]
+
+    def knows_nodes(self) -> bool:
+        return bool(self.nodes)
+
+    def gpu_resources(self) -> frozenset[str]:
+        return frozenset().union(*(node.gpu_resources for node in self.nodes))
+
+    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+        asked = self.nodes if pod is None else self.candidates(pod)
+        amounts = [self._amount(place, resource) for place in range(len(asked))]
+        return None if None in amounts else max(amounts, default=0)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        return sorted({*self.labels.get(key, ()), *(node.labels[key] for node in self.nodes if key in node.labels)})
+
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        return {one.name: one for one in self.priorities}
+
     def image(self, reference: str) -> ImageSight:
         return self.images.get(reference, NOT_LOOKED_UP)
+
+    def _amount(self, place: int, resource: str) -> int | None:
+        if place >= len(self.amounts):
+            return None
+        unknown = "/" not in resource or resource in self.nodes[place].gpu_resources
+        return self.amounts[place].get(resource, None if unknown else 0)
 
 
 NOTHING_KNOWN = Cluster()

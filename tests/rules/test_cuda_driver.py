@@ -42,7 +42,7 @@ def cluster(*nodes: dict[str, str], images: dict[str, ImageSight] | None = None)
         for at, labels in enumerate(nodes)
     ]
     found = Sighted.of(raws)
-    facts = Sighted(found._table, found.runtime_classes)  # `of` makes plain snapshots
+    facts = Sighted(found._table, found.runtime_classes, {})  # `of` makes plain snapshots
     facts.images = images or {}
     return facts
 

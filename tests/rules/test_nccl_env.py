@@ -116,6 +116,7 @@ def test_the_policy_may_ask_for_it_with_env_from_too():
         {"NCCL_IB_TIMEOUT": 22},
         {"NCCL_DEBUG": None},
         {"NVIDIA_VISIBLE_DEVICES": "all"},
+        {"NVIDIA_DRIVER_CAPABILITIES": "all"},
     ],
     ids=str,
 )

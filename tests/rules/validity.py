@@ -1,9 +1,11 @@
 """What the API server checks of a pod, as far as injections could break it; and what an author may rely on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from webhook.model.accelerators import accelerator
+from webhook.model.edits import Edit, SetActiveDeadline, SetPriorityClass
+from webhook.model.node import PriorityClass
 from webhook.model.quantity import QuantityError, parse_quantity
 
 _EFFECTS = (None, "", "NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -18,6 +20,9 @@ def faults(pod: dict[str, Any]) -> set[str]:
         found |= {f"{container['name']}: {fault}" for fault in _of_container(container, volumes)}
     found |= {f"toleration {entry}" for entry in spec.get("tolerations") or () if not _is_toleration(entry)}
     found |= set(_of_affinity(((spec.get("affinity") or {}).get("nodeAffinity")) or {}))
+    found |= set(_of_spread(spec.get("topologySpreadConstraints") or []))
+    if not 1 <= (spec.get("activeDeadlineSeconds") or 1) < 2**31:
+        found.add("activeDeadlineSeconds")
     return found
 
 
@@ -66,6 +71,16 @@ def _of_affinity(affinity: dict[str, Any]) -> Iterator[str]:
                 yield f"expression {expression}"
 
 
+def _of_spread(constraints: list[dict[str, Any]]) -> Iterator[str]:
+    kinds = [(one["topologyKey"], one["whenUnsatisfiable"]) for one in constraints]
+    yield from (f"spread {kind} twice" for kind in kinds if kinds.count(kind) > 1)
+    for one in constraints:
+        selector, keys = one.get("labelSelector"), one.get("matchLabelKeys") or []
+        if one["maxSkew"] < 1 or (keys and selector is None):
+            yield f"spread {one}"
+        yield from (f"spread over {key} twice" for key in keys if key in (selector or {}).get("matchLabels", {}))
+
+
 def lost(before: Any, after: Any, path: str = "") -> list[str]:
     """Places where something that stood in `before` is changed in `after`. null is nothing, and lists may grow."""
     if before is None:
@@ -76,6 +91,34 @@ def lost(before: Any, after: Any, path: str = "") -> list[str]:
         pairs = enumerate(zip(before, after, strict=False))
         return [place for index, (one, other) in pairs for place in lost(one, other, f"{path}/{index}")]
     return [] if before == after and type(before) is type(after) else [path]
+
+
+def lost_beyond(
+    edits: Iterable[Edit], before: dict[str, Any], after: dict[str, Any], classes: Mapping[str, PriorityClass]
+) -> list[str]:
+    """The same without what these edits may take, and nothing else ever may.
+
+    A PriorityClass may take the place of one that nobody chose: none, or the default of the cluster. What Kubernetes
+    computed from that must then be what follows from the new one. A deadline may take the place of a later one.
+    """
+    taken = {place for edit in edits for place in _may_take(edit, before["spec"], after["spec"], classes)}
+    return [place for place in lost(before, after) if place not in taken]
+
+
+def _may_take(
+    edit: Edit, before: dict[str, Any], after: dict[str, Any], classes: Mapping[str, PriorityClass]
+) -> Iterator[str]:
+    match edit:
+        case SetPriorityClass(chosen):
+            name = before.get("priorityClassName")
+            if not name or (name in classes and classes[name].is_default):
+                yield "/spec/priorityClassName"
+                policy = "PreemptLowerPriority" if chosen.preempts else "Never"
+                computed = {"priority": chosen.value, "preemptionPolicy": policy}
+                yield from (f"/spec/{key}" for key, value in computed.items() if after.get(key) == value)
+        case SetActiveDeadline():
+            if (before.get("activeDeadlineSeconds") or 0) > after["activeDeadlineSeconds"]:
+                yield "/spec/activeDeadlineSeconds"
 
 
 def names_set_twice(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

@@ -111,7 +111,7 @@ class Metrics:
         """Show how old the facts about the cluster are and whether the API server answers, read at each scrape."""
         self._watch(
             "gpu_policy_facts_age_seconds",
-            "Seconds since the watches of nodes and runtime classes were last known to be current.",
+            "Seconds since the watches of nodes, RuntimeClasses and PriorityClasses were last known to be current.",
             lambda: {(): age()},
         )
         self._watch(

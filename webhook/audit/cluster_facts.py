@@ -1,4 +1,4 @@
-"""The nodes and runtime classes of a live cluster, read once."""
+"""The nodes, runtime classes and priority classes of a live cluster, read once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,16 +16,27 @@ _NODES = Resource("", "v1", "Node", "nodes", is_namespaced=False)
 def read_facts(server: ApiServer) -> tuple[Snapshot, tuple[DocumentError, ...]]:
     """What rules may ask about the cluster, and errors for what of it could not be read."""
     reader = Reader(server)
+    discovery = Discovery(reader)
     errors: list[DocumentError] = []
-    facts = EMPTY.with_nodes(_read(reader, _NODES, errors))
-    try:
-        classes = Discovery(reader).find("node.k8s.io", "RuntimeClass")
-    except DiscoveryError as error:
-        errors.append(DocumentError("", 0, None, str(error)))
-        classes = None
-    if classes is not None:
-        facts = facts.with_runtime_classes(_read(reader, classes, errors))
+
+    def read(resource: Resource | None) -> Iterator[dict[str, Any]]:
+        return iter(()) if resource is None else _read(reader, resource, errors)
+
+    facts = EMPTY.with_nodes(read(_NODES))
+    facts = facts.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
+    facts = facts.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
     return facts, tuple(errors)
+
+
+def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentError]) -> Resource | None:
+    """Where the objects of a kind are; None where there are none, or nobody can tell."""
+    try:
+        return discovery.find(group, kind)
+    except DiscoveryError as error:
+        fault = DocumentError("", 0, None, str(error))
+        if fault not in errors:
+            errors.append(fault)
+        return None
 
 
 def _read(reader: Reader, resource: Resource, errors: list[DocumentError]) -> Iterator[dict[str, Any]]:

@@ -41,7 +41,7 @@ def of_cluster(
 ) -> Source:
     """What an API server holds. It is read while it is gone through; `tell` hears how far that is.
 
-    `facts` are what is known of the cluster already; without them nodes and runtime classes are read first.
+    `facts` are what is known of the cluster already; without them its nodes and classes are read first.
     """
     errors: tuple[DocumentError, ...] = ()
     if facts is None:

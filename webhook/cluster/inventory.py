@@ -1,4 +1,5 @@
-"""A cluster written down in a file: what `kubectl get nodes,namespaces,runtimeclasses,pods -A -o yaml` prints.
+"""A cluster written down in a file, as `kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`
+prints it.
 
 It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
 are read; kinds that nobody asks about are passed over.
@@ -17,7 +18,7 @@ from webhook.cluster.static_pods import StaticPods
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_EXPECTED = "expected what `kubectl get nodes,runtimeclasses -o yaml` prints: a List with items"
+_EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
 
 
 class InventoryError(ValueError):
@@ -39,16 +40,17 @@ class Inventory:
 def read_inventory(path: Path | str) -> Inventory:
     """The cluster described by the file at `path`; one without nodes is fine. Raises InventoryError."""
     path = Path(path)
-    objects: dict[str, list[Any]] = {"Node": [], "RuntimeClass": [], "Pod": []}
+    objects: dict[str, list[Any]] = {kind: [] for kind in ("Node", "RuntimeClass", "PriorityClass", "Pod")}
     for line, document in _documents(path):
         for kind, item in _items(path, line, document):
             if kind in objects:
                 objects[kind].append(item)
-    return Inventory(Snapshot.of(objects["Node"], objects["RuntimeClass"]), StaticPods(objects["Pod"]))
+    snapshot = Snapshot.of(objects["Node"], objects["RuntimeClass"], objects["PriorityClass"])
+    return Inventory(snapshot, StaticPods(objects["Pod"]))
 
 
 def load_inventory(path: Path | str) -> Snapshot:
-    """The nodes and runtime classes of an inventory. Raises InventoryError."""
+    """What rules may ask about the cluster of an inventory. Raises InventoryError."""
     return read_inventory(path).snapshot
 
 

@@ -1,4 +1,4 @@
-"""The live cluster: nodes and runtime classes as the API server tells them, followed for as long as the process lives.
+"""The live cluster: its nodes and classes as the API server tells them, followed for as long as the process lives.
 
 Reviews never wait for it. They see the last known facts, and `status` says how far to trust them.
 """
@@ -54,19 +54,30 @@ class LiveFacts:
         self._stale_after = stale_after
         self._snapshot = EMPTY
         self._lock = Lock()
-        nodes = Resource("nodes", "/api/v1/nodes", self._replace_nodes, self._change_node)
-        classes = Resource(
-            "runtimeclasses",
-            "/apis/node.k8s.io/v1/runtimeclasses",
-            self._replace_runtime_classes,
-            self._change_runtime_class,
-            optional=True,
+        resources = (
+            Resource(
+                "nodes", "/api/v1/nodes", self._replace_nodes, self._changed(Snapshot.with_node, Snapshot.without_node)
+            ),
+            Resource(
+                "runtimeclasses",
+                "/apis/node.k8s.io/v1/runtimeclasses",
+                self._replaced(Snapshot.with_runtime_classes),
+                self._changed(Snapshot.with_runtime_class, Snapshot.without_runtime_class),
+                optional=True,
+            ),
+            Resource(
+                "priorityclasses",
+                "/apis/scheduling.k8s.io/v1/priorityclasses",
+                self._replaced(Snapshot.with_priority_classes),
+                self._changed(Snapshot.with_priority_class, Snapshot.without_priority_class),
+                optional=True,
+            ),
         )
-        self._watches = tuple(Watch(resource, server, clock, timing) for resource in (nodes, classes))
+        self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
     @property
     def facts(self) -> Snapshot | None:
-        """The cluster as last heard of, None until nodes and runtime classes have been listed."""
+        """The cluster as last heard of, None until nodes, runtime classes and priority classes have been listed."""
         return self._snapshot if all(watch.health.loaded for watch in self._watches) else None
 
     def status(self, now: float) -> FactsStatus:
@@ -89,23 +100,30 @@ class LiveFacts:
     def _replace_nodes(self, raws: Iterable[object]) -> None:
         listed = self._snapshot.with_nodes(raws)  # waits for the API server; nobody else changes the nodes meanwhile
         with self._lock:
-            self._snapshot = listed.with_runtime_classes_of(self._snapshot)
+            self._snapshot = self._snapshot.with_nodes_of(listed)
 
-    def _change_node(self, event: str, raw: Mapping[str, Any]) -> None:
-        with self._lock:
-            if event == "DELETED":
-                self._snapshot = self._snapshot.without_node(raw["metadata"]["name"])
-            else:
-                self._snapshot = self._snapshot.with_node(raw)
+    def _replaced(
+        self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]
+    ) -> Callable[[Iterable[object]], None]:
+        """Who hears of lists: the snapshot gets what is listed all at once."""
 
-    def _replace_runtime_classes(self, raws: Iterable[object]) -> None:
-        listed = list(raws)
-        with self._lock:
-            self._snapshot = self._snapshot.with_runtime_classes(listed)
+        def replace(raws: Iterable[object]) -> None:
+            listed = list(raws)
+            with self._lock:
+                self._snapshot = replaced(self._snapshot, listed)
 
-    def _change_runtime_class(self, event: str, raw: Mapping[str, Any]) -> None:
-        with self._lock:
-            if event == "DELETED":
-                self._snapshot = self._snapshot.without_runtime_class(raw["metadata"]["name"])
-            else:
-                self._snapshot = self._snapshot.with_runtime_class(raw)
+        return replace
+
+    def _changed(
+        self, changed: Callable[[Snapshot, object], Snapshot], deleted: Callable[[Snapshot, str], Snapshot]
+    ) -> Callable[[str, Mapping[str, Any]], None]:
+        """Who hears of events."""
+
+        def change(event: str, raw: Mapping[str, Any]) -> None:
+            with self._lock:
+                if event == "DELETED":
+                    self._snapshot = deleted(self._snapshot, raw["metadata"]["name"])
+                else:
+                    self._snapshot = changed(self._snapshot, raw)
+
+        return change

@@ -46,6 +46,11 @@ class Column:
         position = self._single.get(value)
         return 0 if position is None else 1 << position
 
+    @property
+    def values(self) -> list[str]:
+        """All values, sorted."""
+        return sorted([*self._single, *self._several])
+
     def matching(self, expression: Expression, everything: Mask) -> Mask:
         """The nodes of `everything` that satisfy an expression on this label."""
         match expression.operator:

@@ -1,21 +1,36 @@
-"""Nodes and RuntimeClasses as the API server or a file describes them, reduced to what placement depends on.
+"""Nodes and classes as the API server or a file describes them, reduced to what placement and priority depend on.
 
 Thousands of nodes stay in memory for as long as the process lives, and most of what they say they say alike. So equal
 texts, equal sets of label keys and equal hardware are one object each, shared by all nodes that have them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from webhook.cluster.capacity import EVERYWHERE, amounts_of
 from webhook.model.accelerators import accelerator
-from webhook.model.node import GPU_LABELS, NodeClass, RuntimeClass
-from webhook.model.selectors import Expression, Operator, as_integer
+from webhook.model.demand import is_extended
+from webhook.model.node import GPU_LABELS, NodeClass, PriorityClass, RuntimeClass
+from webhook.model.selectors import Expression, Operator
 from webhook.model.tolerations import Taint, toleration_from_raw
 
-TRANSIENT_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Prefixes of taint keys that come and go with a node's condition, cordons included; they say nothing about fitness."""
+TRANSIENT_TAINTS = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/unregistered",
+    "karpenter.sh/disrupt",
+    "node.cilium.io/agent-not-ready",
+    "ebs.csi.aws.com/agent-not-ready",
+    "efs.csi.aws.com/agent-not-ready",
+)
+"""Prefixes of taint keys that come and go while a node starts, is ill, cordoned or about to go; they say nothing about
+fitness."""
 
 _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
@@ -24,8 +39,8 @@ _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 class Node:
     """One node. `kind` is the class it belongs to, counted as 1; `keys` gives the place of a label in `values`.
 
-    `capacity` is how many of each GPU resource it had when it was read, sorted by resource, without those it had none
-    of. Rules do not see it, and a node that differs in nothing else counts as the same.
+    `resources` gives the place of a resource in `amounts`, which are in the units of demands: of extended resources
+    what the node has, of all others what pods may use of it. Only those are there that decide where a pod can run.
     """
 
     name: str
@@ -33,12 +48,37 @@ class Node:
     kind: NodeClass
     keys: Mapping[str, int]
     values: tuple[str, ...]
-    capacity: tuple[tuple[str, int], ...] = field(default=(), compare=False)
+    resources: Mapping[str, int]
+    amounts: tuple[int, ...]
+
+    @property
+    def capacity(self) -> tuple[tuple[str, int], ...]:
+        """How many of each GPU resource it has, sorted by resource, without those it has none of."""
+        counts = ((name, self.listed(name)) for name in sorted(self.kind.gpu_resources))
+        return tuple((name, count) for name, count in counts if count)
 
     @property
     def gpus(self) -> int:
         """The number of GPUs in its capacity, slices and shares counted each."""
         return sum(count for _, count in self.capacity)
+
+    def listed(self, resource: str) -> int | None:
+        """The amount of a resource that it lists, None where it lists none."""
+        place = self.resources.get(resource)
+        return None if place is None else self.amounts[place]
+
+    def amount(self, resource: str) -> int | None:
+        """The amount of a resource that it has, None where nobody knows.
+
+        Nobody knows how many GPUs a node has that names them without an amount, what it has of resources that every
+        node has where it does not list them, and anything else of a node that lists nothing.
+        """
+        found = self.listed(resource)
+        if found is not None:
+            return found
+        if accelerator(resource) is not None:
+            return None if resource in self.kind.gpu_resources else 0
+        return 0 if self.amounts and resource not in EVERYWHERE else None
 
     def label(self, key: str) -> str | None:
         """The value of a label, None where the node has no such label."""
@@ -46,15 +86,26 @@ class Node:
         return None if place is None else self.values[place]
 
     def remembering(self, earlier: "Node | None") -> "Node":
-        """The same node with the GPU resource names that it had earlier; a device plugin that restarts takes them away.
+        """The same node with what it had earlier of extended resources; a device plugin that restarts takes them away.
 
         A node of the same name but another uid is another machine, of which nothing is remembered.
         """
-        if earlier is None or earlier.uid != self.uid or earlier.kind.gpu_resources <= self.kind.gpu_resources:
+        if earlier is None or earlier.uid != self.uid:
             return self
-        resources = self.kind.gpu_resources | earlier.kind.gpu_resources
-        labels = tuple(self.kind.labels.items())
-        return replace(self, kind=_kind(labels, self.kind.taints, resources, self.kind.runtime_handlers))
+        node = self
+        if not earlier.kind.gpu_resources <= self.kind.gpu_resources:
+            kind = self.kind
+            resources = kind.gpu_resources | earlier.kind.gpu_resources
+            node = replace(node, kind=_kind(tuple(kind.labels.items()), kind.taints, resources, kind.runtime_handlers))
+        gone = {
+            name: amount
+            for name, place in earlier.resources.items()
+            if (amount := earlier.amounts[place]) and is_extended(name) and not self.listed(name)
+        }
+        if gone:
+            present = {name: self.amounts[place] for name, place in self.resources.items()}
+            node = replace(node, **_resources(present | gone))
+        return node
 
 
 def node_from_raw(raw: object) -> Node | None:
@@ -79,7 +130,7 @@ def node_from_raw(raw: object) -> Node | None:
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
-        _capacity(_mapping(status.get("capacity"))),
+        **_resources(amounts_of(_mapping(status.get("capacity")), _mapping(status.get("allocatable")))),
     )
 
 
@@ -107,6 +158,21 @@ def runtime_class_from_raw(raw: object) -> RuntimeClass | None:
     )
 
 
+def priority_class_from_raw(raw: object) -> PriorityClass | None:
+    """Read a PriorityClass of any shape: parts that make no sense are left out. None without a name."""
+    priority_class = _mapping(raw)
+    name = _mapping(priority_class.get("metadata")).get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    value = priority_class.get("value")
+    return PriorityClass(
+        name,
+        value if type(value) is int else 0,
+        is_default=priority_class.get("globalDefault") is True,
+        preempts=priority_class.get("preemptionPolicy") != "Never",
+    )
+
+
 def _taints(raw: object) -> tuple[Taint, ...]:
     """The taints that keep pods away for as long as the node is what it is; sorted, one for each key and effect."""
     taints: dict[tuple[str, str], Taint] = {}
@@ -122,15 +188,16 @@ def _gpu_resources(amounts: Mapping[Any, Any]) -> frozenset[str]:
     return frozenset(name for name in amounts if isinstance(name, str) and accelerator(name) is not None)
 
 
-def _capacity(amounts: Mapping[Any, Any]) -> tuple[tuple[str, int], ...]:
-    counts = ((name, as_integer(_text(amounts[name]))) for name in sorted(_gpu_resources(amounts)))
-    return _alike(tuple((_shared(name), count) for name, count in counts if count is not None and count > 0))
+def _resources(amounts: Mapping[str, int]) -> dict[str, Any]:
+    """The parts of a node that hold these amounts."""
+    names = tuple(sorted(amounts))
+    return {"resources": _places(names), "amounts": _alike(tuple(amounts[name] for name in names))}
 
 
 @lru_cache(maxsize=1024)
-def _alike(capacity: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """The same object for nodes that have the same GPUs."""
-    return capacity
+def _alike(amounts: tuple[int, ...]) -> tuple[int, ...]:
+    """The same object for nodes that have the same hardware."""
+    return amounts
 
 
 def _runtime_handlers(raw: object) -> frozenset[str] | None:

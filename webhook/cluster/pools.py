@@ -4,7 +4,7 @@ Pools are matched by the same code as nodes, each as if it were one node. They h
 node by name fits none of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,8 +12,9 @@ from webhook.cluster.masks import Mask
 from webhook.cluster.objects import Node, node_from_raw
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.table import NodeTable
+from webhook.model.accelerators import accelerator
 from webhook.model.image import ImageSight
-from webhook.model.node import NodeClass, NodePool, RuntimeClass
+from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.rules.rule import Facts
 
@@ -48,15 +49,45 @@ class WithPools:
         What the pod's RuntimeClass adds counts for pools as it does for nodes.
         """
         nodes = self._facts.candidates(pod)
-        if not self._pools:
-            return nodes
-        found = self._facts.runtime_class(pod.runtime_class) if pod.runtime_class else None
-        runtime_classes = {found.name: found} if found is not None else {}
-        return (*nodes, *Snapshot(_table(self._pools), runtime_classes).candidates(pod))
+        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).candidates(pod))
+
+    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+        """The homes among the nodes, and then the classes of such pools whose nodes may have room for the pod.
+
+        A pool says at most how many GPUs its nodes have. Of all else they have enough, as far as anybody knows.
+        """
+        nodes = self._facts.homes(pod)
+        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).homes(pod))
+
+    def knows_nodes(self) -> bool:
+        """Whether any node, or node pool, is known at all."""
+        return bool(self._pools) or self._facts.knows_nodes()
+
+    def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node or node pool has."""
+        return self._facts.gpu_resources().union(*(pool.gpu_resources for pool in self._pools))
+
+    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The most of a resource that one node has, None where one, perhaps of a pool, has nobody knows how much."""
+        of_nodes, of_pools = self._facts.most(resource, pod), self._as_nodes(pod).most(resource, pod)
+        return None if of_nodes is None or of_pools is None else max(of_nodes, of_pools)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        """The values that a label has on nodes and node pools, sorted; empty where none has it."""
+        return sorted({*self._facts.label_values(key), *self._as_nodes().label_values(key)})
+
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """The PriorityClasses by name; empty where they are not known."""
+        return self._facts.priority_classes()
+
+    def _as_nodes(self, pod: Pod | None = None) -> Snapshot:
+        """The pools as if each were a node, in a cluster with the RuntimeClass of the pod."""
+        found = self._facts.runtime_class(pod.runtime_class) if pod is not None and pod.runtime_class else None
+        return Snapshot(_table(self._pools), {} if found is None else {found.name: found}, {})
 
 
 class _PoolTable(NodeTable):
-    """Pools as if each were a node. None of those has to exist, so none is counted."""
+    """Pools as if each were a node. None of those has to exist, so none is counted. What a pool does not say may be."""
 
     def __init__(self, nodes: dict[str, Node]) -> None:
         super().__init__(nodes)
@@ -65,6 +96,9 @@ class _PoolTable(NodeTable):
     def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
         """The classes of the pools in `mask`."""
         return self._uncounted(mask)
+
+    def _amount(self, node: Node, resource: str) -> int | None:
+        return node.amount(resource) if accelerator(resource) is not None else None
 
     def _without_counts(self, mask: Mask) -> tuple[NodeClass, ...]:
         kinds = super().classes(mask)
@@ -78,9 +112,12 @@ def _table(pools: tuple[NodePool, ...]) -> NodeTable:
 
 
 def _as_node(pool: NodePool) -> dict[str, object]:
-    """A node of the pool, as the API server would give it; no node can have its name, which holds a space."""
+    """A node of the pool, as the API server would give it; no node can have its name, which holds a space.
+
+    A GPU resource that reads 0 is there in a number that nobody knows.
+    """
     return {
         "metadata": {"name": f"pool {pool.name}", "labels": dict(pool.labels)},
         "spec": {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]},
-        "status": {"capacity": dict.fromkeys(pool.gpu_resources, "1")},
+        "status": {"capacity": dict.fromkeys(pool.gpu_resources, str(pool.gpus or 0))},
     }

@@ -1,4 +1,4 @@
-"""The cluster at one moment, as rules see it: which nodes a pod could be scheduled to, and which runtime classes exist.
+"""The cluster at one moment, as rules see it: its nodes and where on them a pod can be, and its classes of pods.
 
 A snapshot never changes. What changes in the cluster gives a new one, which shares all that stayed the same; news that
 rules cannot see, such as a node's heartbeat, gives the same one again, with the indexes it has built so far.
@@ -6,36 +6,46 @@ rules cannot see, such as a node's heartbeat, gives the same one again, with the
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from webhook.cluster.masks import Mask
-from webhook.cluster.objects import Node, node_from_raw, runtime_class_from_raw
+from webhook.cluster import placement
+from webhook.cluster.objects import Node, node_from_raw, priority_class_from_raw, runtime_class_from_raw
 from webhook.cluster.table import NodeTable
+from webhook.model.demand import is_compared
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
-from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
-from webhook.model.selectors import Expression, Term
-
-NAME_FIELD = "metadata.name"
-"""The only field of a node that a pod can select by."""
 
 
 class Snapshot:
     """Implements Facts. Threads may ask at the same time; an answer costs the same with 10 nodes and with 5,000.
 
     The first question after a change also pays for the indexes, a few milliseconds with 5,000 nodes. `unreadable`
-    counts the objects that were left out because they have no name.
+    counts the nodes that were left out because they have no name.
     """
 
-    __slots__ = ("_runtime_classes", "_table", "unreadable")
+    __slots__ = ("_priority_classes", "_runtime_classes", "_table", "unreadable")
 
-    def __init__(self, table: NodeTable, runtime_classes: Mapping[str, RuntimeClass], unreadable: int = 0) -> None:
+    def __init__(
+        self,
+        table: NodeTable,
+        runtime_classes: Mapping[str, RuntimeClass],
+        priority_classes: Mapping[str, PriorityClass],
+        unreadable: int = 0,
+    ) -> None:
         self._table = table
         self._runtime_classes = runtime_classes
+        self._priority_classes = priority_classes
         self.unreadable = unreadable
 
     @classmethod
-    def of(cls, nodes: Iterable[object] = (), runtime_classes: Iterable[object] = ()) -> "Snapshot":
+    def of(
+        cls,
+        nodes: Iterable[object] = (),
+        runtime_classes: Iterable[object] = (),
+        priority_classes: Iterable[object] = (),
+    ) -> "Snapshot":
         """The snapshot of these objects, as the API server gives them."""
-        return EMPTY.with_nodes(nodes).with_runtime_classes(runtime_classes)
+        snapshot = EMPTY.with_nodes(nodes).with_runtime_classes(runtime_classes)
+        return snapshot.with_priority_classes(priority_classes)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -51,52 +61,47 @@ class Snapshot:
         """The RuntimeClass of this name, None where the cluster has none."""
         return self._runtime_classes.get(name)
 
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """The PriorityClasses by name; empty where they are not known."""
+        return self._priority_classes
+
     def image(self, reference: str) -> ImageSight:  # noqa: ARG002  # nodes know nothing of images
         """Nothing: no registry is asked."""
         return NOT_LOOKED_UP
 
     def candidates(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known.
+        """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known."""
+        return self._table.classes(placement.candidates(self._table, pod, self._runtime_class_of(pod)))
 
-        A pod that names its node bypasses the scheduler, so taints do not matter to it. What the pod's own RuntimeClass
-        adds (node selector and tolerations) counts as if it stood in the pod.
+    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of those candidates that have room for all the pod asks for, were nothing else on them."""
+        return self._table.classes(placement.homes(self._table, pod, self._runtime_class_of(pod)))
+
+    def knows_nodes(self) -> bool:
+        """Whether any node is known at all."""
+        return bool(self.nodes)
+
+    def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node has, or once had."""
+        return self._table.gpu_resources
+
+    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The most of a resource that one node has: among the candidates of the pod, or among all nodes.
+
+        0 where no node has any of it, None where one has and nobody knows how much.
         """
         table = self._table
-        runtime_class = self._runtime_classes.get(pod.runtime_class) if pod.runtime_class else None
-        mask = table.everything
-        for resource in pod.gpus:
-            mask &= table.with_gpu(resource)
-        for key, value in pod.node_selector.items():
-            mask &= table.column(key).equal(value)
-        if pod.required is not None:
-            mask &= self._any_of(pod.required)
-        if runtime_class is not None:
-            mask &= self._all_of(runtime_class.node_selector)
-        if pod.node_name:
-            mask &= table.names.equal(pod.node_name)
-        elif mask:
-            added = runtime_class.tolerations if runtime_class is not None else ()
-            mask &= ~table.repelling((*pod.tolerations, *added))
-        return table.classes(mask)
+        among = table.everything if pod is None else placement.candidates(table, pod, self._runtime_class_of(pod))
+        if not is_compared(resource):
+            return None if among else 0
+        return table.amounts(resource).most(among)
 
-    def _any_of(self, terms: Iterable[Term]) -> Mask:
-        mask = 0
-        for term in terms:
-            if not term.matches_nothing:
-                mask |= self._all_of(term.expressions) & self._all_fields_of(term.fields)
-        return mask
+    def label_values(self, key: str) -> Sequence[str]:
+        """The values that a label has on nodes, sorted; empty where none has it."""
+        return self._table.column(key).values
 
-    def _all_of(self, expressions: Iterable[Expression]) -> Mask:
-        mask = everything = self._table.everything
-        for expression in expressions:
-            mask &= self._table.column(expression.key).matching(expression, everything)
-        return mask
-
-    def _all_fields_of(self, fields: Iterable[Expression]) -> Mask:
-        mask = everything = self._table.everything
-        for field in fields:
-            mask &= self._table.names.matching(field, everything) if field.key == NAME_FIELD else 0
-        return mask
+    def _runtime_class_of(self, pod: Pod) -> RuntimeClass | None:
+        return self._runtime_classes.get(pod.runtime_class) if pod.runtime_class else None
 
     def with_nodes(self, raws: Iterable[object]) -> "Snapshot":
         """These nodes instead of the present ones; what is remembered of nodes that stay is kept."""
@@ -108,9 +113,7 @@ class Snapshot:
                 unreadable += 1
             else:
                 nodes[node.name] = node.remembering(self.nodes.get(node.name))
-        if nodes == self.nodes:
-            return self if unreadable == self.unreadable else Snapshot(self._table, self._runtime_classes, unreadable)
-        return Snapshot(NodeTable(nodes), self._runtime_classes, unreadable)
+        return self._with_table(self._table if nodes == self.nodes else NodeTable(nodes), unreadable)
 
     def with_node(self, raw: object) -> "Snapshot":
         """The snapshot with a node added or changed; itself where that changes nothing that rules can see."""
@@ -119,16 +122,23 @@ class Snapshot:
             return self
         earlier = self.nodes.get(node.name)
         node = node.remembering(earlier)
-        if node == earlier:
-            return self
-        return Snapshot(NodeTable({**self.nodes, node.name: node}), self._runtime_classes, self.unreadable)
+        return self if node == earlier else self._with_table(self._table.with_node(node), self.unreadable)
 
     def without_node(self, name: str) -> "Snapshot":
         """The snapshot without a node; itself where it has none of this name."""
         if name not in self.nodes:
             return self
         nodes = {other: node for other, node in self.nodes.items() if other != name}
-        return Snapshot(NodeTable(nodes), self._runtime_classes, self.unreadable)
+        return self._with_table(NodeTable(nodes), self.unreadable)
+
+    def with_nodes_of(self, other: "Snapshot") -> "Snapshot":
+        """The classes of this snapshot with the nodes of another."""
+        return self._with_table(other._table, other.unreadable)
+
+    def _with_table(self, table: NodeTable, unreadable: int) -> "Snapshot":
+        if table is self._table and unreadable == self.unreadable:
+            return self
+        return Snapshot(table, self._runtime_classes, self._priority_classes, unreadable)
 
     def with_runtime_classes(self, raws: Iterable[object]) -> "Snapshot":
         """These runtime classes instead of the present ones."""
@@ -137,24 +147,37 @@ class Snapshot:
 
     def with_runtime_class(self, raw: object) -> "Snapshot":
         """The snapshot with a runtime class added or changed."""
-        runtime_class = runtime_class_from_raw(raw)
-        if runtime_class is None:
-            return self
-        return self._with_runtime_classes({**self._runtime_classes, runtime_class.name: runtime_class})
+        found = runtime_class_from_raw(raw)
+        return self if found is None else self._with_runtime_classes({**self._runtime_classes, found.name: found})
 
     def without_runtime_class(self, name: str) -> "Snapshot":
         """The snapshot without a runtime class."""
         return self._with_runtime_classes({key: value for key, value in self._runtime_classes.items() if key != name})
 
-    def with_runtime_classes_of(self, other: "Snapshot") -> "Snapshot":
-        """The nodes of this snapshot with the runtime classes of another."""
-        return self._with_runtime_classes(other.runtime_classes)
-
     def _with_runtime_classes(self, runtime_classes: Mapping[str, RuntimeClass]) -> "Snapshot":
         if runtime_classes == self._runtime_classes:
             return self
-        return Snapshot(self._table, runtime_classes, self.unreadable)
+        return Snapshot(self._table, runtime_classes, self._priority_classes, self.unreadable)
+
+    def with_priority_classes(self, raws: Iterable[object]) -> "Snapshot":
+        """These priority classes instead of the present ones."""
+        found = [priority_class for raw in raws if (priority_class := priority_class_from_raw(raw)) is not None]
+        return self._with_priority_classes({priority_class.name: priority_class for priority_class in found})
+
+    def with_priority_class(self, raw: object) -> "Snapshot":
+        """The snapshot with a priority class added or changed."""
+        found = priority_class_from_raw(raw)
+        return self if found is None else self._with_priority_classes({**self._priority_classes, found.name: found})
+
+    def without_priority_class(self, name: str) -> "Snapshot":
+        """The snapshot without a priority class."""
+        return self._with_priority_classes({key: value for key, value in self._priority_classes.items() if key != name})
+
+    def _with_priority_classes(self, priority_classes: Mapping[str, PriorityClass]) -> "Snapshot":
+        if priority_classes == self._priority_classes:
+            return self
+        return Snapshot(self._table, self._runtime_classes, priority_classes, self.unreadable)
 
 
-EMPTY = Snapshot(NodeTable({}), {})
+EMPTY = Snapshot(NodeTable({}), {}, {})
 """A cluster of which nothing is known."""

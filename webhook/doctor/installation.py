@@ -173,9 +173,14 @@ class Installation:
         return tuple(self.cluster.items("/apis/node.k8s.io/v1/runtimeclasses"))
 
     @cached_property
+    def priority_classes(self) -> tuple[Object, ...]:
+        """All priority classes."""
+        return tuple(self.cluster.items("/apis/scheduling.k8s.io/v1/priorityclasses"))
+
+    @cached_property
     def facts(self) -> Snapshot:
         """What the rules may ask about the cluster."""
-        return Snapshot.of(self.nodes, self.runtime_classes)
+        return Snapshot.of(self.nodes, self.runtime_classes, self.priority_classes)
 
 
 def decoded(data: Mapping[str, str], key: str) -> bytes:

@@ -1,4 +1,7 @@
-"""What the policies name of the cluster: RuntimeClasses, labels of nodes, taints. A misspelled one helps nobody."""
+"""What the policies name of the cluster: RuntimeClasses, PriorityClasses, labels of nodes, taints.
+
+A misspelled one helps nobody.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -8,7 +11,7 @@ from webhook.doctor.installation import Installation
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Taint, Toleration
 from webhook.policy.errors import PolicyErrors
-from webhook.rules.rule import Reference, RuntimeClassName
+from webhook.rules.rule import PriorityClassName, Reference, RuntimeClassName
 
 
 def policies(installation: Installation) -> Iterator[Finding]:
@@ -22,14 +25,14 @@ def policies(installation: Installation) -> Iterator[Finding]:
             )
         return
     for notice in found.notices:
-        yield warning(notice, "rules for every namespace", "add the file to the policies")
+        yield warning(notice, "policies in which every rule does something", "correct them, unless it is meant")
     if not found.notices:
         count = len(found.policies)
         yield ok(f"{count} {'policy' if count == 1 else 'policies'}, hash {found.hash[:12]}")
 
 
 def references(installation: Installation) -> Iterator[Finding]:
-    """The cluster has the RuntimeClasses, node labels and taints that the policies name."""
+    """The cluster has the RuntimeClasses, PriorityClasses, node labels and taints that the policies name."""
     named: dict[Reference, list[str]] = defaultdict(list)
     for policy in installation.sound_policies.policies:
         for bound in policy.rules:
@@ -44,9 +47,10 @@ def references(installation: Installation) -> Iterator[Finding]:
             expected, remedy = _wanted(reference)
             yield warning(f"{found} ({', '.join(places)})", expected, remedy)
     if not named:
-        yield skipped("the policies name no RuntimeClass, no node label and no taint")
+        yield skipped("the policies name no RuntimeClass, no PriorityClass, no node label and no taint")
     elif not absent:
-        yield ok(f"the cluster has all {len(named)} RuntimeClasses, node labels and taints that the policies name")
+        kinds = "class, node label or taint" if len(named) == 1 else "classes, node labels and taints"
+        yield ok(f"the cluster has all that the policies name: {len(named)} {kinds}")
 
 
 def _absent(reference: Reference, installation: Installation) -> str:
@@ -54,6 +58,8 @@ def _absent(reference: Reference, installation: Installation) -> str:
     match reference:
         case RuntimeClassName(name):
             return "" if installation.facts.runtime_class(name) else f"the cluster has no {reference}"
+        case PriorityClassName(name):
+            return "" if name in installation.facts.priority_classes() else f"the cluster has no {reference}"
         case Expression():
             labels = (node["metadata"].get("labels") or {} for node in installation.nodes)
             return "" if any(map(reference.matches, labels)) else f"no node satisfies {reference}"
@@ -70,6 +76,9 @@ def _wanted(reference: Reference) -> tuple[str, str]:
         case RuntimeClassName():
             toolkit = "nothing to do where nvidia is the default runtime; otherwise correct the policy, or install it"
             return "the RuntimeClass of the container toolkit, without which no pod gets one", toolkit
+        case PriorityClassName():
+            create = f"kubectl create priorityclass {reference.name} --value=VALUE"
+            return "a class that pods can have", f"correct the policy, or {create}"
         case Expression():
             return "a node that does", f"{pool} kubectl label node NODE {reference.key}=VALUE"
         case Toleration():

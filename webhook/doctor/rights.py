@@ -51,6 +51,7 @@ def needed(workload: Workload, place: Place) -> Iterator[Right]:
     for verb in ("list", "watch"):
         yield Right(verb, "", "nodes", "rules ask where a pod can run")
         yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
+        yield Right(verb, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists")
     keeps = workload.keeps_certificates
     if "registration" in workload.arguments or keeps:
         for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):

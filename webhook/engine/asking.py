@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cluster.pools import WithPools
-from webhook.model.edits import AddGpuLimit, Draft, Edit
+from webhook.model.draft import Draft
+from webhook.model.edits import AddGpuLimit, Edit
 from webhook.model.pod import Pod
 from webhook.outcome import Finding, Injection, Kind
 from webhook.policy.policy_set import BoundRule, Policy
@@ -21,12 +22,12 @@ def ask_mutators(
     """Write what the enforced rules of a stage inject to `draft`, and return it; the rest goes to `findings`."""
     injections: list[Injection] = []
     for bound in stage:
-        wanted: list[Edit] = []
-        for value in bound.rule.mutate(pod, bound.settings, facts):  # type: ignore[misc]  # a stage holds rules that mutate
-            if isinstance(value, Advice):
-                findings.append(_advice(bound, value))
-            else:
-                wanted.append(value)
+        values = list(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # a stage holds rules that mutate
+        if not values:
+            continue
+        wanted = [value for value in values if not isinstance(value, Advice)]
+        if len(wanted) < len(values):
+            findings += [_advice(bound, value) for value in values if isinstance(value, Advice)]
         if wanted and bound.mode is Mode.ENFORCE:
             injections.append(Injection(bound.rule.key, tuple(wanted), bound.origin, bound.line))
         elif wanted:
@@ -57,10 +58,17 @@ def violations(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> Itera
     """What these rules have to say about a pod, in their modes."""
     for bound in validators:
         for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # validators only hold rules that validate
-            if isinstance(value, Advice):
-                yield _advice(bound, value)
-            else:
-                yield _violation(bound, value)
+            yield _finding(bound, value)
+
+
+def told(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
+    """What a rule said, in its mode."""
+    for value in values:
+        yield _finding(bound, value)
+
+
+def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
+    return _advice(bound, value) if isinstance(value, Advice) else _violation(bound, value)
 
 
 def _violation(bound: BoundRule, violation: Violation) -> Finding:
@@ -91,15 +99,10 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
     )
 
 
-def enforced_mutators(policy: Policy) -> list[BoundRule]:
-    """The rules that inject under the policy."""
-    return [bound for stage in policy.mutators for bound in stage if bound.mode is Mode.ENFORCE]
-
-
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
     """What a rule would inject, whatever its mode."""
-    values = bound.rule.mutate(pod, bound.settings, facts)  # type: ignore[misc]  # mutators only hold rules that mutate
-    return [value for value in values if not isinstance(value, Advice)]
+    values = list(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # mutators only hold rules that mutate
+    return [value for value in values if not isinstance(value, Advice)] if values else []
 
 
 def listed(edits: Iterable[Edit]) -> str:

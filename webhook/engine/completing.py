@@ -5,9 +5,11 @@ from typing import Any
 
 from webhook.engine.asking import ask_mutators, facts_under, violations
 from webhook.engine.stamps import STAMP, due_stamp
-from webhook.model.edits import Annotate, Draft
-from webhook.model.pod import placed, pod_from_raw, with_runtime_class
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.model.draft import Draft
+from webhook.model.edits import Annotate, Edit
+from webhook.model.placed import placed
+from webhook.model.pod import pod_from_raw
+from webhook.outcome import Finding, Injection, Kind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts
 
@@ -26,15 +28,14 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: S
     draft = Draft(raw)
     findings: list[Finding] = []
     facts = facts_under(policy, facts)
-    placement, completion, steering = policy.mutators
-    injections = ask_mutators(placement, pod, facts, draft, findings)
-    if injections:
-        pod = placed(pod, draft.object)
-    completed = ask_mutators(completion, pod, facts, draft, findings)
-    if completed:
-        pod = with_runtime_class(pod, draft.object)
-    injections += completed
-    injections += ask_mutators(steering, pod, facts, draft, findings)
+    injections: list[Injection] = []
+    unseen: list[Edit] = []
+    for stage in policy.mutators:
+        if stage and unseen:
+            pod, unseen = placed(pod, unseen), []
+        injected = ask_mutators(stage, pod, facts, draft, findings)
+        unseen += [edit for injection in injected for edit in injection.edits]
+        injections += injected
     if any(finding.fails_validation for finding in (*findings, *violations(pod, policy.anticipators, facts))):
         findings.extend(violations(pod, policy.validators, facts))
     if any(finding.refuses for finding in findings):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.engine.asking import edits_of, enforced_mutators, facts_under, listed, violations
+from webhook.engine.asking import edits_of, facts_under, listed, violations
 from webhook.engine.stamps import STAMP, stamp_of
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.outcome import Finding, Kind, Outcome
@@ -50,13 +50,9 @@ def _of_a_new_pod(
     stamp = pod.annotations.get(STAMP)
     authors = [author for author in (policy, *earlier) if not stamp or stamp == stamp_of(author)]
     by_another = all(author is not policy for author in authors)
-    judging = {
-        bound.rule.key
-        for bound in policy.validators
-        if bound.rule.judges_injections or (bound.rule.is_momentary and by_another)
-    }
     for finding in violations:
-        if finding.rule not in judging:
+        rule = next(bound.rule for bound in policy.validators if bound.rule.key == finding.rule)
+        if not (rule.judges_injections or (rule.is_momentary and by_another)):
             yield finding
         elif not authors:
             yield _only_recorded(finding)
@@ -69,7 +65,7 @@ def _of_a_new_pod(
 def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) -> Iterator[Finding]:
     """Enforced injections that the pod lacks under every policy that may have completed it."""
     own = facts_under(policy, facts)
-    for bound in enforced_mutators(policy):
+    for bound in policy.injectors:
         if bound.rule.is_momentary:
             continue
         lost = edits_of(bound, pod, own)
@@ -91,11 +87,7 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
 
 
 def _lost_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
-    for stage in policy.mutators:
-        for bound in stage:
-            if bound.rule.key == key and bound.mode is Mode.ENFORCE:
-                return bool(edits_of(bound, pod, facts_under(policy, facts)))
-    return False
+    return any(bound.rule.key == key and edits_of(bound, pod, facts_under(policy, facts)) for bound in policy.injectors)
 
 
 def _only_recorded(finding: Finding) -> Finding:

@@ -6,7 +6,7 @@ have yet. Whatever else stands in the annotation when the pod is completed is re
 
 from collections.abc import Sequence
 
-from webhook.engine.asking import edits_of, enforced_mutators, violations
+from webhook.engine.asking import edits_of, violations
 from webhook.model.pod import Pod
 from webhook.outcome import Kind
 from webhook.policy.policy_set import Policy
@@ -25,7 +25,7 @@ def due_stamp(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy],
     if found is None:
         is_due = injected or any(_completes(other, pod, facts) for other in earlier)
     else:
-        is_due = any(enforced_mutators(one) for one in (policy, *earlier))
+        is_due = any(one.injectors for one in (policy, *earlier))
     if not is_due:
         return None
     stamp = "" if _contradicts(pod, policy, facts) else stamp_of(policy)
@@ -45,4 +45,4 @@ def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
 
 def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:
     """Whether an enforced rule of the policy would inject something."""
-    return any(edits_of(bound, pod, facts) for bound in enforced_mutators(policy))
+    return any(edits_of(bound, pod, facts) for bound in policy.injectors)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from webhook.engine.asking import facts_under, told
 from webhook.engine.foreseeing import foresee
 from webhook.engine.quotas_of_workloads import Group, pot_findings
 from webhook.model.edits import AddGpuLimit
@@ -12,6 +13,7 @@ from webhook.model.workloads import Template
 from webhook.outcome import Finding, Injection, Kind
 from webhook.policy.policy_set import Policy
 from webhook.policy.quotas import BoundQuota
+from webhook.policy.workloads import WorkloadsMode
 from webhook.rules.rule import Facts, Mode, Stage
 
 _LONGEST_NAME = 40
@@ -80,13 +82,29 @@ def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
     Raises ShapeError for a malformed template, with a place in such a pod.
     """
     completing = where.completing if template.is_per_node else None
-    outcome = foresee(template.pod, where.policy, where.facts, completing=completing)
+    outcome = foresee(template.made, where.policy, where.facts, completing=completing)
     pod = pod_from_raw(outcome.object)
-    found = (*outcome.findings, *_unrepaired(template, outcome.injections))
+    found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]
     if not any(finding.refuses for finding in findings):
         findings.extend(pot_findings(pod, where.namespace, where.quotas))
     return JudgedTemplate(template, pod, tuple(findings), outcome.injections)
+
+
+def _of_replicas(template: Template, pod: Pod, where: Surroundings) -> Iterator[Finding]:
+    """What is wrong with several pods made alike, as they will be.
+
+    None of them is refused for it when it is created, so that it refuses the object, where the policy refuses any, or
+    nothing.
+    """
+    if template.pods is None or template.pods < 2:
+        return
+    facts = facts_under(where.policy, where.facts)
+    refuses = where.policy.workloads is WorkloadsMode.ENFORCE
+    for bound in where.policy.rules:
+        if bound.rule.judge_replicas is not None:
+            for finding in told(bound, bound.rule.judge_replicas(pod, template.pods, bound.settings, facts)):
+                yield replace(finding, refuses=finding.refuses and refuses)
 
 
 def about(template: Template, pod: Pod | None = None) -> str:

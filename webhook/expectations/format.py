@@ -186,9 +186,9 @@ class Spec(Part):
     apiVersion, kind and metadata may be left out. Unset: the directory of `--policies`, else the nearest one above this
     file that holds `_default.yaml`."""
     inventory: Text | tuple[dict[str, Any], ...] | None = None
-    """The cluster: a file, relative to this one, with what `kubectl get nodes,runtimeclasses,pods -A -o yaml` prints,
-    or such objects. Its pods count against quotas. Unset: the file of `--inventory`, else a cluster of which nothing is
-    known."""
+    """The cluster: a file, relative to this one, with what `kubectl get nodes,runtimeclasses,priorityclasses,pods -A -o
+    yaml` prints, or such objects. Its pods count against quotas. Unset: the file of `--inventory`, else a cluster of
+    which nothing is known."""
     cases: Annotated[tuple[CaseSettings, ...], *Some]
     """The cases. None of them knows of the others: each begins with the pods of the inventory."""
 

@@ -36,6 +36,15 @@ class Accelerator:
     vendor: Vendor
     share: Share
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether a unit is access to a GPU, or to a MIG slice, that other pods use at the same time."""
+        return self.share is Share.SHARED or (self.share is Share.SLICE and self.resource.endswith(SHARED_SUFFIX))
+
+
+SHARED_SUFFIX = ".shared"
+"""What NVIDIA's device plugin appends to the names of resources that it shares between pods (renameByDefault)."""
+
 
 GPU_PATTERNS: tuple[tuple[Vendor, Share, str], ...] = (
     (Vendor.NVIDIA, Share.WHOLE, r"nvidia\.com/gpu"),
@@ -50,9 +59,10 @@ GPU_PATTERNS: tuple[tuple[Vendor, Share, str], ...] = (
 
 _COMPILED = tuple((vendor, share, re.compile(pattern)) for vendor, share, pattern in GPU_PATTERNS)
 
-_ATTRIBUTES = frozenset(
+GPU_ATTRIBUTES = frozenset(
     {"nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage", "nvidia.com/priority"}
 )
+"""Names that describe a share of a GPU, which another webhook (HAMi) may still turn into a GPU."""
 
 
 _LONGEST_NAME = 253 + 1 + 63
@@ -76,8 +86,3 @@ def _known(resource: str) -> Accelerator | None:
         if pattern.fullmatch(resource):
             return Accelerator(resource, vendor, share)
     return None
-
-
-def is_gpu_attribute(resource: str) -> bool:
-    """Whether the name describes a share of a GPU that another webhook (HAMi) may still turn into a GPU."""
-    return resource in _ATTRIBUTES

@@ -2,16 +2,19 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
+from types import MappingProxyType
 from typing import Any
 
-from webhook.model.accelerators import Accelerator, accelerator, is_gpu_attribute
+from webhook.model.accelerators import GPU_ATTRIBUTES, Accelerator, accelerator
 from webhook.model.quantity import Number, QuantityError, parse_quantity
 from webhook.model.shape import each, mapping, text
 
 INIT, APP, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"
 """The lists of a pod's spec that hold containers."""
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,16 @@ class Container:
     image: str = ""
     gpu_count: int = 0
     """GPUs of all names together; a slice and a shared GPU count as one."""
+    requests: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    """Resource name -> amount, as it is written. A container whose limits are written only requests as much."""
+    limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
 
     def sets_env(self, name: str) -> bool:
         """Whether the container sets this variable itself, in whatever form."""
-        return any(entry == name for entry, _ in self.env)
+        for entry, _ in self.env:  # noqa: SIM110  # asked for every variable of every pod, and twice as fast as any()
+            if entry == name:
+                return True
+        return False
 
     def mounts_at(self, directory: str) -> Mount | None:
         """The mount at exactly this directory, if any."""
@@ -112,40 +121,51 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int) -> Co
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
         has_claims=bool(resources.get("claims")),
-        asks_gpu_attributes=any(
-            is_gpu_attribute(resource) and _positive(resource_names[resource]) for resource in resource_names
-        ),
+        asks_gpu_attributes=not GPU_ATTRIBUTES.isdisjoint(resource_names)
+        and any(_positive(resource_names[name]) for name in GPU_ATTRIBUTES if name in resource_names),
         image=text(raw.get("image"), "image"),
         gpu_count=sum([request.count for request in asked]),
+        requests=requests,
+        limits=limits,
     )
 
 
 def _gpu_request(gpu: Accelerator, requests: Mapping[str, Any], limits: Mapping[str, Any]) -> GpuRequest:
-    amounts: list[Number | None] = []
-    fault = ""
-    for part, amounts_in in (("requests", requests), ("limits", limits)):
-        try:
-            amounts.append(parse_quantity(amounts_in[gpu.resource]) if gpu.resource in amounts_in else None)
-        except QuantityError as error:
-            fault = fault or f"in {part}: {error}"
-            amounts.append(None)
-    written = (requests.get(gpu.resource), limits.get(gpu.resource))
-    return GpuRequest(gpu, amounts[0], amounts[1], written, fault)
+    name = gpu.resource
+    written = (requests.get(name), limits.get(name))
+    request, fault = _amount(name, requests)
+    limit, fault_in_limits = _amount(name, limits)
+    if fault or fault_in_limits:
+        fault = f"in requests: {fault}" if fault else f"in limits: {fault_in_limits}"
+    return GpuRequest(gpu, request, limit, written, fault)
+
+
+def _amount(resource: str, amounts: Mapping[str, Any]) -> tuple[Number | None, str]:
+    """The amount of a resource, None where it is not there or cannot be read, and then why not."""
+    if resource not in amounts:
+        return None, ""
+    try:
+        return parse_quantity(amounts[resource]), ""
+    except QuantityError as error:
+        return None, str(error)
 
 
 def _env(raw: object) -> tuple[str, str | None]:
     entry = mapping(raw)
-    value = None if entry.get("valueFrom") else text(entry.get("value"), "value")
-    return text(entry.get("name"), "name"), value
+    name, value = entry.get("name"), entry.get("value")
+    if name.__class__ is str and value.__class__ is str and "valueFrom" not in entry:
+        return name, value  # as nearly all are, and pods have many
+    value = None if entry.get("valueFrom") else text(value, "value")
+    return text(name, "name"), value
 
 
 def _mount(raw: object) -> Mount:
     mount = mapping(raw)
-    return Mount(
-        text(mount.get("name"), "name"),
-        text(mount.get("mountPath"), "mountPath"),
-        text(mount.get("subPath") or mount.get("subPathExpr"), "subPath"),
-    )
+    name, path = mount.get("name"), mount.get("mountPath")
+    sub_path = mount.get("subPath") or mount.get("subPathExpr")
+    if name.__class__ is str and path.__class__ is str and sub_path is None:
+        return Mount(name, path)
+    return Mount(text(name, "name"), text(path, "mountPath"), text(sub_path, "subPath"))
 
 
 def _positive(value: object) -> int | None:

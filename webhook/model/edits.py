@@ -1,82 +1,21 @@
-"""The closed set of changes to a pod, as values. This is the only code that writes pod JSON.
+"""The closed set of changes to a pod, as values. Nothing else writes pod JSON.
 
-An edit only ever adds. `apply` copies what it changes and nothing else, and gives the JSON Patch (RFC 6902) that makes
-the same change.
+An edit adds. Two also take the place of something else, within bounds that their rules keep: SetPriorityClass and
+SetActiveDeadline.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from webhook.model.container import Container
+from webhook.model.draft import Draft
+from webhook.model.node import PriorityClass
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Toleration
 
-Path = tuple[str | int, ...]
-
 REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
-
-
-class Draft:
-    """A pod being completed: the changed copy and the operations so far."""
-
-    def __init__(self, raw: Mapping[str, Any]) -> None:
-        self.object: dict[str, Any] = dict(raw)
-        self.patch: list[dict[str, Any]] = []
-        self._owned: dict[int, Any] = {id(self.object): self.object}  # kept alive, or an id might be given again
-
-    def get(self, path: Path) -> Any:
-        """What stands at `path` of the pod; None where nothing does."""
-        current: Any = self.object
-        for key in path:
-            if isinstance(key, int):
-                current = current[key] if isinstance(current, list) and key < len(current) else None
-            else:
-                current = current.get(key) if isinstance(current, dict) else None
-        return current
-
-    def put(self, path: Path, value: Any) -> None:
-        """Add a map entry, with the maps above it where they are missing."""
-        parent, depth = self._reach(path[:-1])
-        for missing in reversed(path[depth + 1 :]):
-            value = {missing: value}
-        parent[path[depth]] = value
-        operation = "add" if isinstance(parent, dict) else "replace"  # add to a list would insert before its null
-        self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
-
-    def append(self, path: Path, value: Any) -> None:
-        """Append to a list, making it where it is missing or empty."""
-        parent, depth = self._reach(path)
-        if depth < len(path) or not parent:
-            self.put(path, [value])
-        else:
-            parent.append(value)
-            self.patch.append({"op": "add", "path": _pointer(path) + "/-", "value": value})
-
-    def _reach(self, path: Path) -> tuple[Any, int]:
-        """The last part on the way down `path` that exists, free to be changed, and how many keys lead to it."""
-        parent: Any = self.object
-        for depth, key in enumerate(path):
-            child = parent[key] if isinstance(key, int) else parent.get(key)
-            if child is None:
-                return parent, depth
-            if id(child) not in self._owned:
-                child = dict(child) if isinstance(child, dict) else list(child)
-                parent[key] = child
-                self._owned[id(child)] = child
-            parent = child
-        return parent, len(path)
-
-
-@lru_cache(maxsize=1024)
-def _escape(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
-
-
-def _pointer(path: Path) -> str:
-    return "/" + "/".join([_escape(part) if part.__class__ is str else str(part) for part in path])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +159,82 @@ class AddGpuLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class SetPriorityClass:
+    """Give the pod a PriorityClass, in the place of the cluster's default class if it has that.
+
+    `priority` and `preemptionPolicy` are what Kubernetes computed from the class that the pod had. Those of the new
+    class take their place: Kubernetes refuses a pod in which they are those of another one, and does not compute them
+    any more where this webhook is the last that changes the pod.
+    """
+
+    priority_class: PriorityClass
+    is_preference: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"priorityClassName {self.priority_class.name}"
+
+    def write(self, draft: Draft) -> None:
+        """Write it."""
+        policy = "PreemptLowerPriority" if self.priority_class.preempts else "Never"
+        draft.replace(("spec", "priorityClassName"), self.priority_class.name)
+        draft.replace(("spec", "priority"), self.priority_class.value)
+        draft.replace(("spec", "preemptionPolicy"), policy)
+
+
+@dataclass(frozen=True, slots=True)
+class SetActiveDeadline:
+    """End the pod so many seconds after its start, whatever it says itself."""
+
+    seconds: int
+    is_preference: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"activeDeadlineSeconds {self.seconds}"
+
+    def write(self, draft: Draft) -> None:
+        """Write it."""
+        draft.replace(("spec", "activeDeadlineSeconds"), self.seconds)
+
+
+_REVISION = "pod-template-hash"
+"""The label by which a Deployment tells its revisions apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadOverNodes:
+    """Have the scheduler spread pods with these labels over nodes where it can.
+
+    Pods of other revisions of their Deployment do not count, by matchLabelKeys (on since Kubernetes 1.27). What the
+    scheduler does by default for pods that say nothing, a weak spread over nodes and zones, gives way to it. Zones are
+    not named here, since nodes without a zone would be left out of the count.
+    """
+
+    labels: tuple[tuple[str, str], ...]
+    is_preference: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, labels: Mapping[str, Any]) -> "SpreadOverNodes | None":
+        """The spread of a pod with these labels over nodes; None where they say nothing that others share."""
+        shared = ((key, value) for key, value in labels.items() if key != _REVISION and isinstance(value, str))
+        ordered = tuple(sorted(shared))
+        return cls(ordered) if ordered else None
+
+    def __str__(self) -> str:
+        return "topologySpreadConstraints over kubernetes.io/hostname"
+
+    def write(self, draft: Draft) -> None:
+        """Write it."""
+        constraint = {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": dict(self.labels)},
+            "matchLabelKeys": [_REVISION],
+        }
+        draft.append(("spec", "topologySpreadConstraints"), constraint)
+
+
+@dataclass(frozen=True, slots=True)
 class Annotate:
     """Tell people what was done to the pod."""
 
@@ -244,6 +259,9 @@ Edit = (
     | RequireNodes
     | PreferNodes
     | AddGpuLimit
+    | SetPriorityClass
+    | SetActiveDeadline
+    | SpreadOverNodes
     | Annotate
 )
 """Every change that can be made to a pod."""

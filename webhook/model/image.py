@@ -3,12 +3,15 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 
 from webhook.model.shape import spelled
 
 _LONGEST_NAME = 255
 """Most characters of registry and repository together; Docker's limit."""
+_LONGEST_KEPT = 512
+"""Most characters of a reference that is remembered once it was read."""
 _HUB = "docker.io"
 _HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
 _PATH = re.compile(r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*)*", re.ASCII)
@@ -56,6 +59,11 @@ def parse_reference(text: str) -> Reference:
     >>> str(parse_reference("python")), str(parse_reference("registry.corp:5000/ml/app:3"))
     ('docker.io/library/python:latest', 'registry.corp:5000/ml/app:3')
     """
+    return _parsed(text) if len(text) <= _LONGEST_KEPT else _parsed.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Reference:
     rest, has_digest, digest = text.partition("@")
     if has_digest and _DIGEST.fullmatch(digest) is None:
         raise _fault(text, "what follows the @ is no digest")
@@ -95,7 +103,8 @@ class ImageConfig:
     """What a registry says about an image, reduced to what matters here.
 
     `digest` is that of the manifest or index the reference leads to; `env` holds the variables that say something about
-    CUDA; `architectures` are the CPU architectures (amd64, arm64) that it exists for on Linux, empty where unknown.
+    CUDA and the driver; `architectures` are the CPU architectures (amd64, arm64) that it exists for on Linux, empty
+    where unknown.
     """
 
     digest: str

@@ -1,4 +1,4 @@
-"""What the rules may know about nodes and runtime classes."""
+"""What the rules may know about nodes and classes of pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,3 +85,17 @@ class RuntimeClass:
     handler: str
     node_selector: tuple[Expression, ...] = ()
     tolerations: tuple[Toleration, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A PriorityClass object.
+
+    `is_default`: Kubernetes gives it to every pod that names none. `preempts`: its pods push out those of less
+    importance, where nothing else is left.
+    """
+
+    name: str
+    value: int = 0
+    is_default: bool = False
+    preempts: bool = True

@@ -31,6 +31,7 @@ _SCALES: dict[str, Fraction] = {
     **{suffix: Fraction(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
     **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
+_WHOLE_SCALES = {suffix: int(scale) for suffix, scale in _SCALES.items() if scale.denominator == 1}
 
 _BINARY_UNITS = [(1024**power, f"{suffix}i") for power, suffix in reversed(list(enumerate("KMGTPE", start=1)))]
 
@@ -72,6 +73,9 @@ def _parse_text(text: str) -> Number:
     if match is None:
         raise _not_a_quantity(text)
     sign, digits, suffix = match.groups()
+    if suffix in _WHOLE_SCALES and digits.isdigit():
+        whole = min(int(digits) * _WHOLE_SCALES[suffix], _LARGEST)
+        return -whole if sign == "-" else whole
     scale = _SCALES.get(suffix)
     amount = Fraction(digits.removesuffix("."))
     if scale is not None:

@@ -1,6 +1,6 @@
 """Reading JSON of unknown shape: null stands for absent, as in the API server, and a wrong type is a named error."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -91,15 +91,22 @@ def each(
         return ()
     if values.__class__ is not list:
         raise ShapeError(values, "a list", key)
-    items: list[Item] = []
     try:
-        for value in values:
-            items.append(read(value))  # noqa: PERF401  # their number is needed when one of them is faulty
+        return tuple(map(read, values))
     except ShapeError as error:
-        value = values[len(items)]
-        name = value.get("name") if by_name and isinstance(value, dict) else None
-        raise error.inside(f"{key}[{name if name and isinstance(name, str) else len(items)}]") from None
-    return tuple(items)
+        at = _first_faulty(values, read)
+        name = values[at].get("name") if by_name and isinstance(values[at], dict) else None
+        raise error.inside(f"{key}[{name if name and isinstance(name, str) else at}]") from None
+
+
+def _first_faulty(values: Sequence[Any], read: Callable[[Any], object]) -> int:
+    """Position of the first item that cannot be read; all are read again, so that sound ones need not be counted."""
+    for at, value in enumerate(values):
+        try:
+            read(value)
+        except ShapeError:
+            return at
+    return len(values) - 1
 
 
 def spelled(value: object) -> str:

@@ -1,6 +1,6 @@
 """Taints and tolerations as the scheduler compares them (k8s.io/component-helpers/scheduling/corev1)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from webhook.model.selectors import as_integer
@@ -79,3 +79,28 @@ def toleration_from_raw(raw: Mapping[str, object]) -> Toleration:
         str(raw.get("effect") or ""),
         seconds if isinstance(seconds, int) else None,
     )
+
+
+def distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    """One of all those that tolerate the same taints, and of those that compare numbers only the loosest.
+
+    What is left of thousands are those with a value, of which a taint has one, and a few for each key.
+
+    >>> [one.value for one in distinct([Toleration("sku", "Gt", bound) for bound in ("7", "3", "5")])]
+    ['3']
+    """
+    found: dict[tuple[str, ...], Toleration] = {}
+    for one in tolerations:
+        compares = one.operator in COMPARING
+        place = (one.key, one.operator, "" if compares or one.operator == "Exists" else one.value, one.effect)
+        if place not in found or (compares and _is_looser(one, found[place])):
+            found[place] = one
+    return tuple(found.values())
+
+
+def _is_looser(one: Toleration, other: Toleration) -> bool:
+    """Whether one of two that compare alike tolerates more numbers. One without a number tolerates none."""
+    mine, theirs = as_integer(one.value), as_integer(other.value)
+    if mine is None or theirs is None:
+        return theirs is None
+    return mine < theirs if one.operator == "Gt" else mine > theirs

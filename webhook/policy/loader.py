@@ -61,7 +61,7 @@ def build(contents: Contents, rules: Sequence[Rule] = RULES, previous: PolicySet
     faults.raise_if_any()
     if previous is not None:
         pots = pots.sharing(previous.pots)
-    return PolicySet.of(binder.default, claims.policies, notices, pots)
+    return PolicySet.of(binder.default, claims.policies, (*notices, *binder.notices), pots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +144,7 @@ class _Binder:
         self._rules = rules
         self._is_default_unknown = is_default_unknown
         self._faults = faults
+        self.notices: list[str] = []
         self._settings: dict[tuple[str, str], RuleSettings] = {}
         self._previous = {policy.name: policy for policy in previous.policies} if previous is not None else {}
         self._default_nodes: Mapping[str, Node] = default.rules if default is not None else {}
@@ -185,6 +186,9 @@ class _Binder:
         settings = self._settings.get((rule.key, text)) or self._validate(rule, node, text)
         if settings is None or settings.mode is Mode.DISABLED:
             return _Merged(written, None)
+        if remedy := rule.idle(settings):
+            message = f"does nothing in mode {settings.mode}; {remedy}"
+            self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
         return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line))
 
     def _validate(self, rule: Rule, node: Node, text: str) -> RuleSettings | None:

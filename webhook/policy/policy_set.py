@@ -63,6 +63,8 @@ class Policy:
     workloads_origin: str = ""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate, one tuple for each stage, in the order of stages."""
+    injectors: tuple[BoundRule, ...] = field(init=False)
+    """Those of them that inject what they yield."""
     validators: tuple[BoundRule, ...] = field(init=False)
     """The rules that validate."""
     anticipators: tuple[BoundRule, ...] = field(init=False)
@@ -74,6 +76,8 @@ class Policy:
             for stage in Stage
         )
         object.__setattr__(self, "mutators", stages)
+        injectors = tuple(bound for stage in stages for bound in stage if bound.mode is Mode.ENFORCE)
+        object.__setattr__(self, "injectors", injectors)
         validators = tuple(bound for bound in self.rules if bound.rule.validate is not None)
         object.__setattr__(self, "validators", validators)
         anticipators = tuple(bound for bound in validators if bound.rule.anticipates_validation)

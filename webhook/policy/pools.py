@@ -82,7 +82,8 @@ class PoolSettings(_Part):
     """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch alone, `"550"`. Becomes the labels
     `nvidia.com/cuda.driver-version.*`, and the older `nvidia.com/cuda.driver.*`. Unset: not known."""
     product: Annotated[LabelValue, Field(min_length=1, examples=["NVIDIA-H100-80GB-HBM3"])] | None = None
-    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`. Unset: not known."""
+    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`.
+    Unset: not known, and pods that select that label find no node here, which is how cluster autoscalers see it."""
     gpus: Annotated[int, Field(ge=1, le=1024)] | None = None
     """GPUs on each node. For NVIDIA GPUs becomes the label `nvidia.com/gpu.count`. Unset: not known."""
     resource: Annotated[str, AfterValidator(_gpu_resource), Field(examples=["nvidia.com/gpu"])] = "nvidia.com/gpu"

@@ -14,6 +14,11 @@ def amounts(demand: Demand, quota: Quota) -> Mapping[Limit, Fraction]:
     return _known(demand, quota).amounts
 
 
+def fits_alone(demand: Demand, quota: Quota) -> bool:
+    """Whether a pod with this demand passes no limit of the quota while nothing else uses it."""
+    return _known(demand, quota).fits
+
+
 def used(counts: Mapping[Demand, int], quota: Quota) -> dict[Limit, Fraction]:
     """What so many pods with these demands use; those of namespaces that the quota does not cover use nothing."""
     sums: dict[tuple[int, int], int] = {}  # by place of the limit and denominator: whole numbers are added up faster
@@ -45,6 +50,8 @@ class _Known:
     quota: Quota
     amounts: Mapping[Limit, Fraction]
     parts: tuple[tuple[int, int, int], ...]
+    fits: bool
+    """Whether none of the amounts is above its limit."""
 
 
 _MOST_KEPT = 16_384
@@ -58,7 +65,8 @@ def _known(demand: Demand, quota: Quota) -> _Known:
     if known is None:
         asked = dict(_amounts(demand, quota))
         parts = [(at, *asked[limit].as_integer_ratio()) for at, limit in enumerate(quota.limits) if asked[limit]]
-        known = _Known(quota, asked, tuple(parts) if quota.covers(demand.namespace) else ())
+        fits = all(asks <= limit.hard for limit, asks in asked.items())
+        known = _Known(quota, asked, tuple(parts) if quota.covers(demand.namespace) else (), fits)
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
         _kept[key] = known

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.quota.amounts import amounts
+from webhook.quota.amounts import amounts, fits_alone
 from webhook.quota.quota import Demand, Excess, Measure, Quota, UnspecifiedModel
 from webhook.quota.wording import alone_too_much, unspecified
 
@@ -24,8 +24,11 @@ def objections(demand: Demand, quota: Quota) -> Iterator[Objection]:
 
     `demand` is the pod's, as the quota counts.
     """
+    denies = quota.counting.unspecified_model is UnspecifiedModel.DENY
+    if not denies and fits_alone(demand, quota):
+        return  # as nearly every pod does
     is_open = is_unspecified(demand, quota)
-    is_refused = is_open and quota.counting.unspecified_model is UnspecifiedModel.DENY
+    is_refused = is_open and denies
     if is_refused:
         yield Objection("spec", *unspecified(quota))
     for limit, asks in amounts(demand, quota).items():

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 
+from webhook.model.accelerators import SHARED_SUFFIX
 from webhook.quota.mig_profiles import MIG_GPUS, CutGpu
 from webhook.quota.partitions import PARTITIONED_GPUS
 from webhook.quota.quota import Counting
@@ -18,8 +19,6 @@ WHOLE = Fraction(1)
 
 _MIG = re.compile(r"nvidia\.com/mig-(?:([0-9]+)c\.)?([0-9]+)(g\.[0-9]+gb)(.*)", re.ASCII)
 _PARTITION = re.compile(r"amd\.com/([a-z]px)_nps[0-9]+", re.ASCII)
-_SHARED = ".shared"
-"""What the device plugin appends to the names of resources that it shares between pods."""
 
 
 def weight(resource: str, models: tuple[str, ...] | None, counting: Counting) -> Fraction:
@@ -72,7 +71,7 @@ def _times(part: int, whole: int) -> int:
 
 def _profile(size: str, memory: str, suffix: str) -> str:
     """The profile of a slice, whose end has a plus where the name of the resource has a dot."""
-    suffix = suffix.removesuffix(_SHARED)
+    suffix = suffix.removesuffix(SHARED_SUFFIX)
     return f"{size}{memory}" + (f"+{suffix[1:]}" if suffix.startswith(".") else suffix)
 
 

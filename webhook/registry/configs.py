@@ -1,4 +1,4 @@
-"""The configuration of an image, reduced to the variables that say something about CUDA."""
+"""The configuration of an image, reduced to the variables that say something about CUDA and the driver."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ NAMES = frozenset(
         "CUDA_VERSION",
         "NVARCH",
         "NVIDIA_DISABLE_REQUIRE",
+        "NVIDIA_DRIVER_CAPABILITIES",
         "NVIDIA_PYTORCH_VERSION",
         "NVIDIA_TENSORFLOW_VERSION",
         "NVIDIA_TRITON_SERVER_VERSION",

@@ -1,10 +1,10 @@
 """What rules may ask about images, beside the facts about the cluster."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from webhook.model.image import ImageSight
-from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.rules.rule import Facts
 
@@ -34,6 +34,30 @@ class WithImages:
     def candidates(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known."""
         return self._facts.candidates(pod)
+
+    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of those candidates that have room for all the pod asks for, were nothing else on them."""
+        return self._facts.homes(pod)
+
+    def knows_nodes(self) -> bool:
+        """Whether any node, or node pool, is known at all."""
+        return self._facts.knows_nodes()
+
+    def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node or node pool has."""
+        return self._facts.gpu_resources()
+
+    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The most of a resource that one node has, None where one has an unknown amount."""
+        return self._facts.most(resource, pod)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        """The values that a label has, sorted."""
+        return self._facts.label_values(key)
+
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """The PriorityClasses by name; empty where they are not known."""
+        return self._facts.priority_classes()
 
     def image(self, reference: str) -> ImageSight:
         """What is known of the image at this moment; asking has it looked up."""

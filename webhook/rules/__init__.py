@@ -1,33 +1,61 @@
-"""One file per promise. `RULES` is the one visible, ordered list; a new rule is a file here and a line in it."""
+"""One file per promise. `GROUPS` is the one visible, ordered list; a new rule is a file here and a line in it."""
+
+from collections.abc import Mapping
 
 from webhook.rules import (
     cuda_driver,
+    driver_capabilities,
     gpu_limits,
+    gpu_nodes,
     gpu_quota,
+    image_pinning,
+    memory_and_cpu,
     nccl_env,
     node_affinity,
+    priority_class,
+    replica_spread,
     runtime_class,
+    schedulable,
+    shared_gpus,
     shared_memory,
+    time_limit,
     tolerations,
     visible_devices,
 )
 from webhook.rules.rule import Rule
 
-RULES: tuple[Rule, ...] = (
-    # Where the pod may run.
-    tolerations.RULE,
-    node_affinity.RULE,
-    # What it finds there.
-    runtime_class.RULE,
-    shared_memory.RULE,
-    nccl_env.RULE,
-    # What it may ask for.
-    gpu_limits.RULE,
-    visible_devices.RULE,
-    # Whether it will run there.
-    cuda_driver.RULE,
-    # How much of it there is for a namespace.
-    gpu_quota.RULE,
-)
+GROUPS: Mapping[str, tuple[Rule, ...]] = {
+    "Where the pod may run": (
+        tolerations.RULE,
+        node_affinity.RULE,
+        replica_spread.RULE,
+        gpu_nodes.RULE,
+    ),
+    "How important it is, and for how long it runs": (
+        priority_class.RULE,
+        time_limit.RULE,
+    ),
+    "What it finds there": (
+        runtime_class.RULE,
+        shared_memory.RULE,
+        nccl_env.RULE,
+        driver_capabilities.RULE,
+    ),
+    "What it may ask for": (
+        gpu_limits.RULE,
+        shared_gpus.RULE,
+        memory_and_cpu.RULE,
+        visible_devices.RULE,
+        image_pinning.RULE,
+    ),
+    "Whether it will run there": (
+        schedulable.RULE,
+        cuda_driver.RULE,
+    ),
+    "How much of it there is for a namespace": (gpu_quota.RULE,),
+}
+"""Every rule, under what it is about."""
+
+RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)
 """Every rule, in the order in which documents, messages and patches name them. Mutators of one stage see the same pod,
 so the order changes no result."""

@@ -23,7 +23,7 @@ from webhook.quota.objections import objections
 from webhook.quota.quota import Counting, Limit, Measure, OnLedgerFailure, Quota, Scope, UnspecifiedModel
 from webhook.rules.exact import Amount, ExistingResource, GpuResource, KnownModel, ModelName, Weight
 from webhook.rules.names import LabelKey
-from webhook.rules.rule import Facts, Rule, RuleSettings, Violation
+from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
 
 _LONGEST_VALUE = 63
 _VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
@@ -133,9 +133,33 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         yield Violation(objection.where, objection.found, objection.allowed, objection.remedy)
 
 
+_USED = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train-a}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 6}}
+"""
+_ONE_TOO_MANY = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train-b}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 4}}
+"""
+
 RULE = Rule(
     key="gpuQuota",
     promise="A namespace uses no more GPUs than its quota.",
+    problem="The team that comes first has all GPUs; a ResourceQuota knows neither models nor what part of a GPU a MIG "
+    "slice is, and does not say which pods use them.",
+    examples=(Example(_ONE_TOO_MANY, {"gpus": 8}, beside=_USED),),
     settings=Settings,
     validate=validate,
 )

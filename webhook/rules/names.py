@@ -34,6 +34,14 @@ TaintKey = Annotated[
 ]
 """A key of a taint that the API server takes; empty for every taint."""
 
+LabelValueGlob = Annotated[
+    str,
+    AfterValidator(
+        _bound(63, "[A-Za-z0-9_.*?-]+", "a label value or glob; write letters, digits, - _ . and the wildcards * and ?")
+    ),
+]
+"""What values of labels are compared with; one that no label can have would never match."""
+
 LabelValue = Annotated[
     str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
 ]
@@ -43,3 +51,13 @@ ObjectName = Annotated[
     str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
 ]
 """A name of an object that the API server takes."""
+
+ObjectGlob = Annotated[
+    str,
+    AfterValidator(
+        _bound(
+            253, "[a-z0-9.*?-]+", "the name of an object or a glob; write lower-case letters, digits, - . and * and ?"
+        )
+    ),
+]
+"""What names of objects are compared with; one that no object can have would never match."""

@@ -7,12 +7,14 @@ from pydantic import AfterValidator, Field
 
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
-from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule
+from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule
 
 
 def _is_ours_to_set(name: str) -> str:
     if name == "NVIDIA_VISIBLE_DEVICES":
         raise ValueError("a value in the pod beats the device plugin's and shows other GPUs; remove it")
+    if name == "NVIDIA_DRIVER_CAPABILITIES":
+        raise ValueError("the rule driverCapabilities sets it; write capabilities there")
     return name
 
 
@@ -52,9 +54,25 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
             yield AddEnv(container, name, settings.env[name])
 
 
+_WITH_ONE_OF_ITS_OWN = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      env: [{name: NCCL_DEBUG, value: INFO}]
+      resources: {limits: {nvidia.com/gpu: 8}}
+"""
+_ENV = {"env": {"NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "eth0"}}
+
 RULE = Rule(
     key="ncclEnv",
     promise="Containers with several GPUs get the platform's NCCL environment.",
+    problem="Everybody who trains on several GPUs has to find out what NCCL needs on this network; until then training "
+    "is slow, or ends in a time-out that says nothing.",
+    examples=(Example(_WITH_ONE_OF_ITS_OWN, _ENV),),
     settings=Settings,
     mutate=mutate,
 )

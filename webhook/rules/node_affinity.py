@@ -1,4 +1,8 @@
-"""GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning."""
+"""GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning.
+
+What is required holds in addition to the pod's own nodeSelector and affinity; where both cannot hold, the pod is
+refused with both sides in the message.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -12,7 +16,7 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring, selector_of
 from webhook.model.selectors import Expression, contradicts, implies
 from webhook.rules.names import LabelKey, LabelValue
-from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
+from webhook.rules.rule import Example, Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
 
 
 class NodeExpression(BaseModel):
@@ -85,10 +89,10 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
     """AND the required expressions into every term, and add the preferences that the pod does not state."""
     if not pod.gpus:
         return
-    excluded = _excluded(pod, settings)
-    for entry in settings.required:
-        if entry.expression not in excluded:
-            yield from requiring(pod, entry.expression)
+    edits = [edit for entry in settings.required for edit in requiring(pod, entry.expression)]
+    if edits:
+        excluded = _excluded(pod, settings)
+        yield from (edit for edit in edits if edit.expression not in excluded)
     for preference in settings.preferred:
         wanted = preference.expression
         stated = any(wanted in term.expressions for term in pod.preferred)
@@ -146,9 +150,35 @@ def references(settings: Settings) -> Iterator[Expression]:
     yield from (entry.expression for entry in (*settings.required, *settings.preferred))
 
 
+_ANYWHERE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+_ELSEWHERE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  nodeSelector: {example.com/pool: inference}
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+_POOL = {"required": [{"key": "example.com/pool", "operator": "In", "values": ["training"]}]}
+
 RULE = Rule(
     key="nodeAffinity",
     promise="GPU pods run only on the nodes that the platform names.",
+    problem="GPU pods land wherever a GPU is free: training on the nodes that were kept for inference, and the other "
+    "way round.",
+    examples=(Example(_ANYWHERE, _POOL), Example(_ELSEWHERE, _POOL)),
     settings=Settings,
     mutate=mutate,
     validate=validate,

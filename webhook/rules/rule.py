@@ -5,17 +5,18 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from webhook.model.duration import format_duration, parse_duration
 from webhook.model.edits import Edit
 from webhook.model.image import ImageSight
-from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Expression
@@ -88,6 +89,39 @@ class Facts(Protocol):
         """
         ...
 
+    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of those candidates that have room for all the pod asks for, were nothing else on them.
+
+        Compared are the amounts of `webhook.model.demand.demand_of(pod)`: GPUs and other extended resources with what
+        a node has (or once had, while its device plugin is away), cpu and memory with what pods may use of it. An
+        amount that is not known, as of a node pool, is enough.
+        """
+        ...
+
+    def knows_nodes(self) -> bool:
+        """Whether any node, or node pool, is known at all."""
+        ...
+
+    def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node or node pool has."""
+        ...
+
+    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The most of a resource that one node has: among the candidates of the pod, or among all nodes.
+
+        cpu is in millicores, memory in bytes. 0 where no node has any of it, None where one has and nobody knows how
+        much.
+        """
+        ...
+
+    def label_values(self, key: str) -> Sequence[str]:
+        """The values that a label has on nodes and node pools, sorted; empty where none has it."""
+        ...
+
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """The PriorityClasses by name; empty where they are not known."""
+        ...
+
     def image(self, reference: str) -> ImageSight:
         """What is known of an image, written as in a container. Asking has it looked up where its registry may be."""
         ...
@@ -118,6 +152,32 @@ ByteSize = Annotated[
     WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1}),
 ]
 """A size in bytes, written in policies as a Kubernetes quantity in quotes or not, such as 16Gi."""
+
+
+LONGEST_DURATION = 2**31 - 1
+"""Seconds; Kubernetes takes no more."""
+
+
+def _read_duration(value: object) -> object:
+    """The text as it is printed, so that one duration has one text."""
+    if not isinstance(value, str | int | float):
+        return value
+    try:
+        seconds = parse_duration(str(value))
+    except ValueError:
+        such_as = "write hours, minutes and seconds such as 12h, 90m or 1h30m"
+        raise ValueError(f"{spelled(value)} is not a duration; {such_as}") from None
+    if not 0 < seconds <= LONGEST_DURATION:
+        raise ValueError(f"{value} is out of range; write a duration from 1s to {format_duration(LONGEST_DURATION)}")
+    return format_duration(seconds)
+
+
+Duration = Annotated[
+    str,
+    BeforeValidator(_read_duration),
+    WithJsonSchema({"type": "string", "examples": ["12h"], "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}),
+]
+"""A duration above 0 as text, such as 12h, 90m or 1h30m; `parse_duration` has its seconds."""
 
 
 class RuleSettings(BaseModel):
@@ -170,11 +230,38 @@ class RuntimeClassName:
         return f"RuntimeClass {self.name}"
 
 
-Reference = RuntimeClassName | Expression | Toleration
-"""Something of the cluster that settings name: a RuntimeClass, a label of nodes, a taint by what tolerates it."""
+@dataclass(frozen=True, slots=True)
+class PriorityClassName:
+    """The name of a PriorityClass."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"PriorityClass {self.name}"
+
+
+Reference = RuntimeClassName | PriorityClassName | Expression | Toleration
+"""Something of the cluster that settings name: a class, a label of nodes, a taint by what tolerates it."""
 
 Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]
+ReplicasJudge = Callable[[Pod, int, Any, Facts], Iterable[Violation | Advice]]
+"""The same for pods of which a workload runs several that are alike: one of them, completed, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An object that shows a rule at work, for people. What becomes of it is not written down: the engine is asked.
+
+    `manifest` is what people would apply, in YAML; `settings` are the rule's in a policy, without its mode. `mode` is
+    that of the rule: enforce, unless the rule says most where it warns. `beside` are pods that run already, in YAML,
+    where the rule counts them.
+    """
+
+    manifest: str
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    mode: Mode = Mode.ENFORCE
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +286,13 @@ class Rule:
     is_momentary: bool = False
     """Whether what it injects follows from what is known of nodes and images at the moment, so that the lack of it is
     not held against a pod."""
+    judge_replicas: ReplicasJudge | None = None
+    """What is wrong with several pods that are made alike, which none shows alone. Asked about workloads only."""
+    problem: str = ""
+    """What goes wrong without the rule, in one sentence, as whoever runs the cluster sees it."""
+    examples: tuple[Example, ...] = ()
+    """Objects that are refused or completed, for the documents."""
+    idle: Callable[[Any], str] = lambda _: ""
+    """What is to be written where its settings do nothing, whatever the pod; empty where they do something."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What its settings name of the cluster, for people who want to know whether the cluster has it."""

@@ -1,4 +1,7 @@
-"""NVIDIA pods run under the RuntimeClass of the container toolkit, but only where that cannot break them."""
+"""NVIDIA pods run under the RuntimeClass of the container toolkit, but only where that cannot break them.
+
+A pod that names a RuntimeClass keeps it.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +15,7 @@ from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
 from webhook.rules.names import ObjectName
-from webhook.rules.rule import Advice, Facts, InjectionSettings, Rule, RuntimeClassName
+from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, RuntimeClassName
 
 TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
 ELSEWHERE = "Change nodeSelector or affinity, or set runtimeClassName"
@@ -87,9 +90,23 @@ def references(settings: Settings) -> Iterator[RuntimeClassName]:
     yield RuntimeClassName(settings.name)
 
 
+_PLAIN = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
 RULE = Rule(
     key="runtimeClass",
     promise="NVIDIA pods run under the RuntimeClass of the container toolkit.",
+    problem="Where the runtime of NVIDIA is not the default of the nodes, a container starts without the libraries of "
+    "the driver, and its program finds no GPU.",
+    examples=(Example(_PLAIN),),
     settings=Settings,
     mutate=mutate,
     references=references,

@@ -1,4 +1,7 @@
-"""Pods that share work between GPUs get a memory-backed /dev/shm, because NCCL needs more than the 64 MiB default."""
+"""Containers with several GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
+
+A container that mounts something there keeps it.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar
@@ -9,7 +12,7 @@ from webhook.model.container import Container
 from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.pod import Pod
 from webhook.model.quantity import format_bytes
-from webhook.rules.rule import Advice, ByteSize, Facts, InjectionSettings, Rule
+from webhook.rules.rule import Advice, ByteSize, Example, Facts, InjectionSettings, Rule
 
 DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
 VOLUME = "gpu-policy-shm"
@@ -87,9 +90,23 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
     return smallest, [Advice(where, found, f"Raise resources.limits.memory to {format_bytes(settings.size)} or more")]
 
 
+_TWO_GPUS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 2, memory: 64Gi}}
+"""
+
 RULE = Rule(
     key="sharedMemory",
     promise="Containers with several GPUs get a memory-backed /dev/shm.",
+    problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
+    "data in /dev/shm, and that of a container has 64 MiB.",
+    examples=(Example(_TWO_GPUS),),
     settings=Settings,
     mutate=mutate,
 )

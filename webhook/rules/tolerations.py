@@ -1,4 +1,7 @@
-"""GPU pods tolerate the taints of GPU nodes, because most people forget to and the pod then stays Pending."""
+"""GPU pods tolerate the taints of GPU nodes, those of the GPUs that they ask for.
+
+Nothing is added that a toleration of the pod covers already.
+"""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -12,7 +15,7 @@ from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
 from webhook.model.tolerations import Toleration
 from webhook.rules.names import LabelValue, TaintKey
-from webhook.rules.rule import Facts, InjectionSettings, Rule, Stage
+from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Stage
 
 
 class TolerationSettings(BaseModel):
@@ -91,9 +94,22 @@ def references(settings: Settings) -> Iterator[Toleration]:
     yield from (entry.toleration for entry in settings.add)
 
 
+_FORGOTTEN = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
 RULE = Rule(
     key="tolerations",
     promise="GPU pods tolerate the taints of GPU nodes.",
+    problem="GPU nodes are tainted to keep other pods away; most people do not know it, and their pods stay Pending.",
+    examples=(Example(_FORGOTTEN),),
     settings=Settings,
     mutate=mutate,
     stage=Stage.PLACEMENT,

@@ -15,7 +15,7 @@ from webhook.model.container import Container
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.rules.rule import Facts, InjectionSettings, Rule, Violation
+from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Violation
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 HARMLESS = frozenset({"", "void", "none"})
@@ -109,9 +109,35 @@ def _is_any_of(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(plain, pattern) for pattern in patterns)
 
 
+_WITHOUT_ASKING = """
+apiVersion: v1
+kind: Pod
+metadata: {name: notebook}
+spec:
+  containers:
+    - name: notebook
+      image: registry.example.com/notebook:1
+      env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]
+"""
+_WITH_A_SIDECAR = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+    - name: upload
+      image: registry.example.com/upload:1
+"""
+
 RULE = Rule(
     key="visibleDevices",
     promise="Nobody gets a GPU without asking for one.",
+    problem="A container that sets NVIDIA_VISIBLE_DEVICES to all, or whose image does, uses every GPU of its node, "
+    "beside those who asked for them, and no quota counts it.",
+    examples=(Example(_WITHOUT_ASKING), Example(_WITH_A_SIDECAR)),
     settings=Settings,
     mutate=mutate,
     validate=validate,

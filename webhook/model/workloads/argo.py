@@ -17,7 +17,13 @@ from webhook.model.workloads.template import Template
 _MAIN = "main"
 """What Argo calls the container of a template, whatever the template says."""
 _SINGLE = ("container", "script")
-_PLACEMENT = ("nodeSelector", "affinity", "tolerations")
+_PLACEMENT = {
+    "nodeSelector": "nodeSelector",
+    "affinity": "affinity",
+    "tolerations": "tolerations",
+    "priorityClassName": "podPriorityClassName",
+}
+"""What a template may say itself -> what the workflow calls it that says it for all of them."""
 _PATCH = "podSpecPatch"
 
 
@@ -32,22 +38,23 @@ def cron_workflow(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def rollout(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """Rollout."""
+    """Rollout, which makes ReplicaSets."""
     pods = counted(part(raw, "spec", "replicas"), 1)
-    yield from from_template(part(raw, "spec", "template"), "spec.template", pods=pods)
+    yield from from_template(part(raw, "spec", "template"), "spec.template", pods=pods, owner_kind="ReplicaSet")
 
 
 def experiment(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """Experiment."""
+    """Experiment, which makes a ReplicaSet for each template."""
     for where, name, template in entries(raw, "spec", "templates"):
         pods = counted(template.get("replicas"), 1)
-        yield from from_template(template.get("template"), f"{where}.template", group=name, pods=pods)
+        pod = template.get("template")
+        yield from from_template(pod, f"{where}.template", group=name, pods=pods, owner_kind="ReplicaSet")
 
 
 def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
     if spec.get(_PATCH):
         return
-    shared = {key: spec[key] for key in _PLACEMENT if spec.get(key)}
+    shared = {key: spec[name] for key, name in _PLACEMENT.items() if spec.get(name)}
     defaults, annotations = mapped(spec, "templateDefaults"), mapped(spec, "podMetadata", "annotations")
     templates = list(_all_templates(spec, where))
     if not is_worth((shared, defaults, annotations), len(templates)):
@@ -59,7 +66,7 @@ def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
             continue
         pod, elsewhere = _pod(template, place, shared, volumes)
         if pod["containers"]:
-            elsewhere |= {f"spec.{key}": f"{where}.{key}" for key in shared if not template.get(key)}
+            elsewhere |= {f"spec.{key}": f"{where}.{_PLACEMENT[key]}" for key in shared if not template.get(key)}
             elsewhere |= _defaulted(defaults, own, f"{where}.templateDefaults")
             told = {**annotations, **mapped(template, "metadata", "annotations")}
             found = {"metadata": {"annotations": told}, "spec": pod}

@@ -6,6 +6,9 @@ from typing import Any
 from webhook.model.workloads.parts import counted, part, pods_of_job
 from webhook.model.workloads.template import Template
 
+_MAKES = {"Deployment": "ReplicaSet", "CronJob": "Job", "PodTemplate": ""}
+"""Kind of an object -> kind of what makes its pods, where that is another one."""
+
 
 def replicated(raw: Mapping[str, Any]) -> Iterator[Template]:
     """Deployment, StatefulSet, ReplicaSet, ReplicationController."""
@@ -39,4 +42,6 @@ def _at(
     template = part(raw, *path)
     if template is not None:
         where = ".".join((*path, "spec"))
-        yield Template(template, where, pods=pods, is_per_node=is_per_node, is_validated=True)
+        kind = str(raw.get("kind") or "")
+        owner = _MAKES.get(kind, kind)
+        yield Template(template, where, pods=pods, is_per_node=is_per_node, owner_kind=owner, is_validated=True)

@@ -23,6 +23,8 @@ from webhook.model.workloads.parts import (
 )
 from webhook.model.workloads.template import Template
 
+_PRIORITY = "priorityClassName"
+
 
 def job_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     """JobSet."""
@@ -49,16 +51,20 @@ def disaggregated_set(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _leaders_and_workers(spec: object, where: str, groups: int | None) -> Iterator[Template]:
-    """Every group has a leader, made like the workers where it has no template of its own. `size` counts it too."""
+    """Every group has a leader, made like the workers where it has no template of its own. `size` counts it too.
+
+    One StatefulSet makes the leaders, and each of them has one that makes its workers.
+    """
     templates, place = part(spec, "leaderWorkerTemplate"), f"{where}.leaderWorkerTemplate"
     size = counted(part(templates, "size"), 1)
     leader, worker = part(templates, "leaderTemplate"), part(templates, "workerTemplate")
+    owner = "StatefulSet"
     if not mapped(leader):
-        yield from from_template(worker, f"{place}.workerTemplate", pods=product(groups, size))
+        yield from from_template(worker, f"{place}.workerTemplate", pods=product(groups, size), owner_kind=owner)
         return
-    rest = None if size is None else max(size - 1, 0)
-    yield from from_template(leader, f"{place}.leaderTemplate", group="leader", pods=groups)
-    yield from from_template(worker, f"{place}.workerTemplate", group="worker", pods=product(groups, rest))
+    rest = product(groups, None if size is None else max(size - 1, 0))
+    yield from from_template(leader, f"{place}.leaderTemplate", group="leader", pods=groups, owner_kind=owner)
+    yield from from_template(worker, f"{place}.workerTemplate", group="worker", pods=rest, owner_kind=owner)
 
 
 def volcano_job(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -72,9 +78,16 @@ def volcano_cron_job(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _tasks(spec: object, where: str) -> Iterator[Template]:
+    """What the job says of priority is for the tasks that say nothing."""
+    shared = part(spec, _PRIORITY)
     for inside, name, task in entries(spec, "tasks"):
-        pods = counted(task.get("replicas"), 0)
-        yield from from_template(task.get("template"), f"{where}.{inside}.template", group=name, pods=pods)
+        place, template = f"{where}.{inside}.template", mapped(task, "template")
+        elsewhere = {}
+        if shared and mapped(template, "spec") and not part(template, "spec", _PRIORITY):
+            template = {**template, "spec": {**template["spec"], _PRIORITY: shared}}
+            elsewhere = {f"spec.{_PRIORITY}": f"{where}.{_PRIORITY}"}
+        for one in from_template(template, place, group=name, pods=counted(task.get("replicas"), 0)):
+            yield replace(one, elsewhere=elsewhere)
 
 
 def pod_clique_set(raw: Mapping[str, Any]) -> Iterator[Template]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.model.workloads.parts import counted, from_spec, listed, mapped, part, product
+from webhook.model.workloads.parts import counted, from_spec, listed, mapped, part, product, with_the_rest
 from webhook.model.workloads.placeholders import settled_template
 from webhook.model.workloads.template import Template
 
@@ -38,7 +38,8 @@ def _component(
     containers, elsewhere = listed(spec, "containers"), {"metadata": where}
     field = next((name for name in FRAMEWORKS if mapped(spec, name, "resources")), None)
     if field is not None:
-        containers = [{**spec[field], "name": _CONTAINER}, *containers]
+        resources = with_the_rest(spec[field]["resources"])
+        containers = [{**spec[field], "name": _CONTAINER, "resources": resources}, *containers]
         elsewhere[f"spec.containers[{_CONTAINER}]"] = f"{where}.{field}"
     if containers:
         pod = {"metadata": {"annotations": annotations}, "spec": {**spec, "containers": containers}}

@@ -12,6 +12,7 @@ from webhook.model.workloads.template import Template
 
 _NODE = "node"
 """What Trainer calls the job, and its container, that a TrainJob's `trainer` is about."""
+_LEFT_TO_THE_RUNTIME = frozenset({"spec.priorityClassName"})
 
 
 def replicas_at(field: str) -> Callable[[Mapping[str, Any]], Iterator[Template]]:
@@ -33,8 +34,11 @@ def mpi_job(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def notebook(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """Notebook, which is one pod."""
-    yield from from_template(part(raw, "spec", "template"), "spec.template", pods=1)
+    """Notebook, which is one pod of a StatefulSet. The pod has its labels, and two that the controller adds."""
+    name, template = part(raw, "metadata", "name"), mapped(raw, "spec", "template")
+    labels = {"statefulset": name, "notebook-name": name, **mapped(raw, "metadata", "labels")}
+    labelled = {**template, "metadata": {**mapped(template, "metadata"), "labels": labels}}
+    yield from from_template(labelled, "spec.template", pods=1, owner_kind="StatefulSet")
 
 
 def training_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -65,7 +69,7 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
                 elsewhere[f"spec.{key}"] = f"{where}.{key}"
     pod = {"spec": {**spec, "containers": [container]}}
     pods = counted(trainer.get("numNodes"), None)
-    yield Template(pod, "spec.trainer", "trainer", pods, elsewhere=elsewhere)
+    yield Template(pod, "spec.trainer", "trainer", pods, elsewhere=elsewhere, unknown=_LEFT_TO_THE_RUNTIME)
 
 
 def _overrides(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -40,13 +40,15 @@ def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> It
         "env": spec.get("env"),
         "resources": spec["resources"],
     }
-    placement = {key: spec.get(key) for key in ("nodeSelector", "tolerations", "affinity")}
+    placement = {key: spec.get(key) for key in ("nodeSelector", "tolerations", "affinity", "priorityClassName")}
     pod = {
         "metadata": {"annotations": spec.get("annotations")},
         "spec": {**placement, "runtimeClassName": spec.get("runtimeClassName") or None, "containers": [container]},
     }
     elsewhere = {"metadata": where, f"spec.containers[{name}]": where}
-    yield Template(pod, where, group, _nim_pods(spec), elsewhere=elsewhere)
+    is_deployment = not spec.get("multiNode") and spec.get("inferencePlatform") in (None, "standalone")
+    owner = "ReplicaSet" if is_deployment else ""
+    yield Template(pod, where, group, _nim_pods(spec), owner_kind=owner, elsewhere=elsewhere)
 
 
 def _says_gpus(resources: Mapping[str, Any]) -> bool:

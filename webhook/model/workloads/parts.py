@@ -9,6 +9,8 @@ from webhook.model.workloads.template import Template
 MOST_PODS = 2**31 - 1
 """Counts in Kubernetes are whole numbers of 32 bits."""
 
+_FILLED_IN = "filled in"
+"""Stands for an amount that somebody else writes. It is no quantity, so that nothing is compared with it."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LONGEST_KEY = 63
 
@@ -88,16 +90,31 @@ def product(*counts: int | None) -> int | None:
     return total
 
 
+def with_the_rest(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """The resources of a container of which somebody else says how much memory and CPU it gets, if they do not.
+
+    >>> with_the_rest({"limits": {"nvidia.com/gpu": 1, "memory": "8Gi"}})["limits"]
+    {'memory': '8Gi', 'nvidia.com/gpu': 1}
+    """
+    limits, requests = (resources.get(key) or {} for key in ("limits", "requests"))
+    if not (isinstance(limits, dict) and isinstance(requests, dict)):
+        return dict(resources)
+    cpu = {} if "cpu" in limits else {"cpu": _FILLED_IN}
+    return {**resources, "limits": {"memory": _FILLED_IN, **limits}, "requests": {**cpu, **requests}}
+
+
 def pods_of_job(spec: object) -> int | None:
     """How many pods a Job with this spec runs at a time; None where it does not say."""
     parallelism, completions = counted(part(spec, "parallelism"), 1), counted(part(spec, "completions"), MOST_PODS)
     return None if parallelism is None or completions is None else min(parallelism, completions)
 
 
-def from_template(template: object, where: str, *, group: str = "", pods: int | None = None) -> Iterator[Template]:
+def from_template(
+    template: object, where: str, *, group: str = "", pods: int | None = None, owner_kind: str = ""
+) -> Iterator[Template]:
     """The pods of the template that stands at `where`; none where it has no spec."""
     if mapped(template, "spec"):
-        yield Template(mapped(template), f"{where}.spec", group, pods)
+        yield Template(mapped(template), f"{where}.spec", group, pods, owner_kind=owner_kind)
 
 
 def from_spec(

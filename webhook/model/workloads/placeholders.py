@@ -18,6 +18,7 @@ _PLACEHOLDER = re.compile(r"\{\{|\$[({A-Za-z_]")
 """`{{...}}` of Argo and of templates in Go, `${...}`, `$(...)` and `$NAME` of many others."""
 _ANYWHERE: tuple[Mapping[str, Any], ...] = ({"operator": "Exists"},)
 _NODES = ("nodeSelector", "affinity", "runtimeClassName", "nodeName")
+_DEADLINE, _PRIORITY = "activeDeadlineSeconds", "priorityClassName"
 
 
 def is_placeholder(value: object) -> bool:
@@ -41,7 +42,8 @@ def settled(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]] 
     if any(map(_asks_for_unknown, (container for _, container in containers))):
         return None
     unknown = frozenset(f"{where}{field}" for where, container in containers for field in _unknown(container))
-    open_parts = [key for key in (*_NODES, "tolerations") if key in spec and _holds_placeholder(spec[key])]
+    unknown |= {f"spec.{key}" for key in (_DEADLINE, _PRIORITY) if is_placeholder(spec.get(key))}
+    open_parts = [key for key in (*_NODES, _DEADLINE, "tolerations") if key in spec and _holds_placeholder(spec[key])]
     annotations = mapped(pod, "metadata", "annotations")
     told = {key: value for key, value in annotations.items() if not is_placeholder(value)}
     if open_parts:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.model.workloads.merging import mounted
-from webhook.model.workloads.parts import counted, entries, listed, mapped, part
+from webhook.model.workloads.parts import counted, entries, listed, mapped, part, with_the_rest
 from webhook.model.workloads.placeholders import is_placeholder
 from webhook.model.workloads.template import Template
 
@@ -100,7 +100,7 @@ class _Role:
             **container,
             "name": self._container_name,
             "image": own.get("image") or self.application.get("image") or container.get("image"),
-            "resources": {**resources, "limits": {**mapped(resources, "limits"), **self.gpus}},
+            "resources": with_the_rest({**resources, "limits": {**mapped(resources, "limits"), **self.gpus}}),
             "env": [*listed(container, "env"), *listed(own, "env"), *variables],
             "volumeMounts": [*listed(container, "volumeMounts"), *listed(own, "volumeMounts")],
         }
@@ -119,6 +119,7 @@ class _Role:
                 **mapped(own, "nodeSelector"),
             },
             "affinity": own.get("affinity") or template.get("affinity"),
+            "priorityClassName": own.get("priorityClassName") or template.get("priorityClassName"),
         }
         annotations = {**mapped(own, "template", "metadata", "annotations"), **mapped(own, "annotations")}
         return {"metadata": {"annotations": annotations}, "spec": spec}

@@ -31,12 +31,23 @@ class Template:
     """How many of them run at a time; None where the object does not say."""
     is_per_node: bool = False
     """Whether each is made for one node, as those of a DaemonSet, so that nothing else decides where it runs."""
+    owner_kind: str = ""
+    """Kind of the controller that the pods will have, such as ReplicaSet; empty where that is not known."""
     is_validated: bool = False
     """Whether the API server judges the template as it judges pods, and refuses the object on its own."""
     elsewhere: Mapping[str, str] = field(default_factory=lambda: _NOWHERE)
     """Place in the pod -> where its value stands in the object, for parts that are not below `path`."""
     unknown: frozenset[str] = frozenset()
     """Places in the pod whose values are filled in later, so that nothing can be said about them."""
+
+    @property
+    def made(self) -> Mapping[str, Any]:
+        """`pod` with the owner that it will have."""
+        metadata = self.pod.get("metadata")
+        if not self.owner_kind or not (metadata is None or isinstance(metadata, dict)):
+            return self.pod
+        owner = {"kind": self.owner_kind, "controller": True}
+        return {**self.pod, "metadata": {**(metadata or {}), "ownerReferences": [owner]}}
 
     def place(self, field: str) -> str:
         """Where in the object stands what is at `field` of the pod.

@@ -1,0 +1,40 @@
+"""Durations are texts of hours, minutes and seconds."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.model.duration import format_duration, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "shown"),
+    [
+        ("8h", 28800, "8h"),
+        ("90m", 5400, "1h30m"),
+        ("1h30m", 5400, "1h30m"),
+        ("45s", 45, "45s"),
+        ("3600s", 3600, "1h"),
+        ("1h0m1s", 3601, "1h1s"),
+        ("08h", 28800, "8h"),
+        ("0s", 0, "0s"),
+    ],
+)
+def test_a_duration_has_seconds_and_one_text(text, seconds, shown):
+    assert parse_duration(text) == seconds
+    assert format_duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", "h", "8", "8 h", "8H", "1.5h", "-1h", "30m1h", "1h2h", "1d", "PT8H", "8h\n", "٨h", "1" * 11 + "h"]
+)
+def test_other_texts_are_none(text):
+    with pytest.raises(ValueError, match=f"^{re.escape(chr(34) + text + chr(34))} is not a duration$"):
+        parse_duration(text)
+
+
+@given(st.integers(0, 2**40))
+def test_what_is_shown_can_be_read_again(seconds):
+    assert parse_duration(format_duration(seconds)) == seconds

@@ -1,0 +1,55 @@
+"""Memory and CPU that an operator writes into its pods are not missing in the object that it makes them from."""
+
+import pytest
+
+from tests.rules.samples import messages
+from webhook.model.shape import ShapeError
+from webhook.model.workloads import templates_of
+from webhook.rules.memory_and_cpu import RULE
+
+ONE = {"nvidia.com/gpu": 1}
+
+
+def spark(**executor):
+    """An application whose executors ask for a GPU. Spark gives each container memory and cores, written or not."""
+    executor = {"instances": 2, "gpu": {"name": "nvidia.com/gpu", "quantity": 1}, **executor}
+    spec = {"image": "registry.example.com/spark:1", "executor": executor}
+    return {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "spec": spec}
+
+
+def kserve(**resources):
+    """A service whose container is completed by a runtime, which has amounts of its own."""
+    model = {"modelFormat": {"name": "onnx"}, "resources": resources}
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "spec": {"predictor": {"model": model}},
+    }
+
+
+def told(raw, values=None):
+    return [message for template in templates_of(raw) for message in messages(RULE, template.made, values)]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(spark(), id="Spark, by default"),
+        pytest.param(spark(memory="8g", cores=4), id="Spark, as it writes them"),
+        pytest.param(kserve(limits=ONE), id="KServe, GPUs alone"),
+        pytest.param(kserve(limits=ONE, requests=None), id="KServe, null"),
+        pytest.param(kserve(limits={**ONE, "memory": "8Gi", "cpu": 4}), id="KServe, all"),
+    ],
+)
+def test_what_an_operator_fills_in_is_not_missing(raw):
+    assert told(raw, {"memoryRequestEqualsLimit": True}) == []
+
+
+def test_what_is_written_is_judged():
+    (said,) = told(kserve(limits={**ONE, "memory": "0"}))
+    assert "has no memory limit (0 is none)" in said
+
+
+def test_what_no_api_server_would_take_is_still_an_error():
+    with pytest.raises(ShapeError, match=r"limits: found a list, expected a map"):
+        told(kserve(limits=["nvidia.com/gpu"]))

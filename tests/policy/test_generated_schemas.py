@@ -1,0 +1,20 @@
+"""The JSON Schemas in docs/ are those of the code."""
+
+from pathlib import Path
+
+from webhook.policy.pots import quotas_schema_text
+from webhook.policy.schema import policy_schema_text
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_json_schema_is_up_to_date() -> None:
+    stale = "docs/policy-schema.json is not what the rules say; run: gpu-policy policy schema > docs/policy-schema.json"
+    assert (DOCS / "policy-schema.json").read_text() == policy_schema_text(), stale
+
+
+def test_the_json_schema_of_quotas_is_up_to_date() -> None:
+    stale = "docs/quotas-schema.json is not what pots say; run: gpu-policy policy schema --kind GPUQuotaPots > " + (
+        "docs/quotas-schema.json"
+    )
+    assert (DOCS / "quotas-schema.json").read_text() == quotas_schema_text(), stale

@@ -1,0 +1,174 @@
+"""NVIDIA containers say which parts of the driver they need, and never lose what they or their images say."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import Cluster, advice, asked, container, is_left_alone, mutated, pod, settings_of
+from webhook.model.image import ImageConfig, ImageSight
+from webhook.rules.driver_capabilities import RULE
+
+NAME = "NVIDIA_DRIVER_CAPABILITIES"
+OURS = [{"name": NAME, "value": "compute,utility"}]
+IMAGE = "registry.example.com/train:1"
+FROM_CONFIG = [{"configMapRef": {"name": "settings"}}]
+
+
+def env_of(raw, values=None, facts=None):
+    return mutated(RULE, raw, values, facts or Cluster())["spec"]["containers"][0].get("env")
+
+
+def known(**env):
+    """Facts that know the image of the samples, and these variables in it."""
+    return Cluster(images={IMAGE: ImageSight(ImageConfig("sha256:" + "0" * 64, env))})
+
+
+@pytest.mark.parametrize("env", [{}, {"env": None}, {"env": []}], ids=["absent", "null", "empty"])
+@pytest.mark.parametrize(
+    "resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-1g.10gb.shared"]
+)
+def test_a_container_that_asks_for_an_nvidia_gpu_gets_compute_and_utility(env, resource):
+    assert env_of(pod(container(gpus=1, resource=resource, **env))) == OURS
+
+
+def test_the_capabilities_are_a_setting_and_keep_their_order():
+    capabilities = ["video", "compute", "utility", "graphics", "display", "ngx", "compat32"]
+    (entry,) = env_of(pod(container(gpus=1)), {"capabilities": capabilities})
+    assert entry == {"name": NAME, "value": "video,compute,utility,graphics,display,ngx,compat32"}
+    assert env_of(pod(container(gpus=1)), {"capabilities": ["all"]}) == [{"name": NAME, "value": "all"}]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param({"value": "all"}, id="a value"),
+        pytest.param({"value": ""}, id="an empty value"),
+        pytest.param({}, id="no value"),
+        pytest.param({"value": None}, id="null"),
+        pytest.param({"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, id="valueFrom"),
+    ],
+)
+def test_what_the_container_sets_in_any_form_is_never_overridden(own):
+    raw = pod(container(gpus=1, env=[{"name": NAME, **own}]))
+    assert is_left_alone(RULE, raw)
+    assert advice(RULE, raw) == []
+
+
+def test_what_the_container_sets_beside_it_stays_first():
+    other = [{"name": "HOME", "value": "/home"}]
+    assert env_of(pod(container(gpus=1, env=other))) == [*other, *OURS]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container()), id="no GPU"),
+        pytest.param(pod(container(gpus=0)), id="a request for none"),
+        pytest.param(pod(container(gpus=1, resource="amd.com/gpu")), id="AMD"),
+        pytest.param(pod(container(gpus=1, resource="gpu.intel.com/xe")), id="Intel"),
+        pytest.param(pod(container(gpus=1, resource="nvidia.com/pgpu")), id="a GPU passed through"),
+        pytest.param(
+            pod(container("a", 1), container("b", 1, "nvidia.com/GA102GL_A10")), id="one passed through beside another"
+        ),
+        pytest.param(pod(container(resources={"limits": {"nvidia.com/gpumem": 10}})), id="an attribute of a GPU"),
+        pytest.param(pod(container(), ephemeralContainers=[container("debug", 1)]), id="an ephemeral container"),
+    ],
+)
+def test_other_containers_are_left_alone(raw):
+    assert asked(RULE, raw, {}) == ([], [])
+
+
+def test_init_and_app_containers_with_gpus_get_it_and_the_others_beside_them_do_not():
+    raw = pod(
+        container("proxy"),
+        container("amd", 1, "amd.com/gpu"),
+        container("trainer", 1),
+        initContainers=[container("check", 1), container("copy")],
+        ephemeralContainers=[container("debug", 1)],
+    )
+    spec = mutated(RULE, raw)["spec"]
+    names = ("initContainers", "containers", "ephemeralContainers")
+    assert [c["name"] for name in names for c in spec[name] if c.get("env") == OURS] == ["check", "trainer"]
+
+
+@pytest.mark.parametrize("value", ["compute,utility,graphics", "all", ""], ids=repr)
+def test_what_the_image_is_known_to_say_stays(value):
+    raw = pod(container(gpus=1, envFrom=FROM_CONFIG))
+    assert asked(RULE, raw, {"capabilities": ["all"]}, known(**{NAME: value})) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param(Cluster(), id="not looked up"),
+        pytest.param(known(), id="an image that says nothing"),
+        pytest.param(known(CUDA_VERSION="12.4.1"), id="an image that says something else"),
+        pytest.param(Cluster(images={IMAGE: ImageSight(is_pending=True)}), id="not looked up yet"),
+        pytest.param(Cluster(images={IMAGE: ImageSight(problem="404")}), id="a look-up that failed"),
+    ],
+)
+def test_an_image_of_which_nothing_like_it_is_known_gets_it(facts):
+    assert env_of(pod(container(gpus=1)), facts=facts) == OURS
+
+
+def test_only_images_whose_containers_would_get_it_are_looked_up():
+    looked_up = []
+
+    class Asked(Cluster):
+        def image(self, reference):
+            looked_up.append(reference)
+            return super().image(reference)
+
+    raw = pod(
+        {**container("a"), "image": "no-gpu"},
+        {**container("b", 1, env=OURS), "image": "says-it-itself"},
+        {**container("c", 1), "image": ""},
+        {**container("d", 1), "image": "wanted"},
+    )
+    assert len(asked(RULE, raw, {}, Asked())[0]) == 2
+    assert looked_up == ["wanted"]
+
+
+def test_a_container_with_env_from_is_left_alone_with_a_word():
+    raw = pod(container(gpus=1, envFrom=FROM_CONFIG))
+    assert is_left_alone(RULE, raw)
+    assert advice(RULE, raw) == [
+        "spec.containers[trainer].envFrom: NVIDIA_DRIVER_CAPABILITIES not injected, because envFrom may set it. "
+        "Set it in env, or ask the platform team for alsoWithEnvFrom."
+    ]
+    assert env_of(raw, {"alsoWithEnvFrom": True}) == OURS
+    assert advice(RULE, raw, {"alsoWithEnvFrom": True}) == []
+
+
+@pytest.mark.parametrize("source", [None, []], ids=["null", "empty"])
+def test_an_env_from_of_nothing_is_none(source):
+    assert env_of(pod(container(gpus=1, envFrom=source))) == OURS
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "place", "fault"),
+    [
+        pytest.param([], ("capabilities",), "names no capability; write at least one, or disable the rule", id="none"),
+        pytest.param(["compute", "cuda"], ("capabilities", 1), "'cuda' is not a valid Capability", id="no capability"),
+        pytest.param(["compute", "none"], ("capabilities", 1), "'none' is not a valid", id="one that starts nothing"),
+        pytest.param(["Compute"], ("capabilities", 0), "'Compute' is not a valid Capability", id="capitals"),
+        pytest.param(
+            ["compute", "utility", "compute"],
+            ("capabilities",),
+            "compute stands in it twice; remove one",
+            id="one twice",
+        ),
+        pytest.param(
+            ["all", "compute"],
+            ("capabilities",),
+            "all includes the others; write [all], or the others without it",
+            id="all and another",
+        ),
+        pytest.param("compute,utility", ("capabilities",), "Input should be a valid tuple", id="a text"),
+    ],
+)
+def test_a_value_with_which_the_toolkit_would_start_no_container_is_an_error(capabilities, place, fault):
+    with pytest.raises(ValidationError) as caught:
+        settings_of(RULE, {"capabilities": capabilities})
+    (error,) = caught.value.errors()
+    assert place == error["loc"]
+    assert fault in error["msg"]

@@ -1,0 +1,187 @@
+"""Pods without GPUs that open GPU nodes to themselves by name are told so, and nobody else."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.cluster.samples import GPU_TAINT, node, runtime_class
+from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
+from webhook.cluster.pools import WithPools
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.node import NodePool
+from webhook.model.tolerations import Taint
+from webhook.rules.gpu_nodes import RULE
+
+GPUS = {"nvidia.com/gpu": "8"}
+SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+BIG = node("big", labels={"pool": "a"}, taints=[GPU_TAINT], capacity=GPUS)
+BOTH = node("both", labels={"pool": "b"}, taints=[GPU_TAINT, SKU], capacity=GPUS)
+TEAM = node("team", taints=[{"key": "team", "value": "x", "effect": "NoExecute"}], capacity=GPUS)
+OPEN = node("open", capacity=GPUS)
+PLAIN = node("plain", taints=[{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}])
+CLUSTER = Snapshot.of([BIG, BOTH, TEAM, OPEN, PLAIN])
+
+NAMED = {"key": "nvidia.com/gpu", "operator": "Exists"}
+SKU_NAMED = {"key": "sku", "value": "gpu"}
+EVERYTHING = {"operator": "Exists"}
+
+
+def told(raw, values=None, facts=CLUSTER):
+    return [str(violation) for violation in violations(RULE, raw, values, facts)]
+
+
+def tolerating(*tolerations, resources=None, **spec):
+    return pod(container(resources=resources or {}), tolerations=list(tolerations), **spec)
+
+
+def message(nodes, tolerated, remedy="Remove the toleration"):
+    return (
+        f"spec.tolerations: lets a pod without GPUs onto {nodes} by tolerating {tolerated}; "
+        f"their cpu and memory are for GPU pods. {remedy}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param(tolerating(NAMED), message("1 GPU node", "nvidia.com/gpu"), id="by its key"),
+        pytest.param(
+            tolerating({"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}),
+            message("1 GPU node", "nvidia.com/gpu=present"),
+            id="by its key and value",
+        ),
+        pytest.param(
+            tolerating(NAMED, SKU_NAMED),
+            message("2 GPU nodes", "nvidia.com/gpu and sku=gpu", "Remove the tolerations"),
+            id="several taints",
+        ),
+        pytest.param(
+            tolerating(NAMED, SKU_NAMED, nodeSelector={"pool": "a"}),
+            message("1 GPU node", "nvidia.com/gpu"),
+            id="only those of which it is for",
+        ),
+        pytest.param(
+            tolerating(NAMED, {"key": "team", "operator": "Exists"}),
+            message("1 GPU node", "nvidia.com/gpu"),
+            id="beside a taint that marks no GPU node",
+        ),
+        pytest.param(
+            tolerating(NAMED, resources={"requests": {"cpu": "8", "memory": "64Gi"}}),
+            message("1 GPU node", "nvidia.com/gpu"),
+            id="a launcher or a Ray head",
+        ),
+        pytest.param(
+            tolerating(NAMED, resources={"limits": {"nvidia.com/gpu": 0}}),
+            message(
+                "1 GPU node",
+                "nvidia.com/gpu",
+                "Remove the toleration, and the 0 GPUs in spec.containers[trainer].resources, which add it on GKE",
+            ),
+            id="zero GPUs",
+        ),
+        pytest.param(
+            tolerating(NAMED, resources={"limits": {"nvidia.com/rdma": "0", "nvidia.com/gpumem": 0}}),
+            message("1 GPU node", "nvidia.com/gpu"),
+            id="nothing of what else GPU nodes have",
+        ),
+    ],
+)
+def test_a_pod_without_gpus_is_told_which_tolerations_let_it_onto_how_many_gpu_nodes(raw, expected):
+    assert told(raw) == [expected]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(container()), id="no tolerations"),
+        pytest.param(tolerating({"key": "team", "operator": "Exists"}), id="another taint"),
+        pytest.param(tolerating(SKU_NAMED), id="one taint of two"),
+        pytest.param(tolerating({"key": "dedicated", "value": "gpu"}), id="nodes without GPUs"),
+        pytest.param(tolerating({"key": "nvidia.com/gpu", "value": "absent"}), id="another value"),
+        pytest.param(tolerating({**NAMED, "effect": "NoExecute"}), id="another effect"),
+        pytest.param(tolerating(NAMED, nodeSelector={"pool": "c"}), id="nodes that do not exist"),
+        pytest.param(tolerating(EVERYTHING), id="everything"),
+        pytest.param(tolerating(NAMED, EVERYTHING), id="everything beside"),
+        pytest.param(tolerating(NAMED, {**EVERYTHING, "effect": "NoSchedule"}), id="everything of one effect"),
+        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/gpu": 1}}), id="a GPU"),
+        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/mig-1g.5gb": 1}}), id="a slice"),
+        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/gpumem": 1000}}), id="a share"),
+        pytest.param(tolerating(NAMED, resources={"limits": {"nvidia.com/rdma-vf": 1}}), id="a network card"),
+        pytest.param(tolerating(NAMED, resources={"claims": [{"name": "gpu"}]}), id="a claim of a container"),
+        pytest.param(tolerating(NAMED, resourceClaims=[{"name": "gpu"}]), id="a claim"),
+    ],
+)
+def test_other_pods_are_left_alone(raw):
+    assert told(raw) == []
+
+
+def test_an_init_container_with_a_gpu_makes_a_gpu_pod():
+    assert told(tolerating(NAMED, initContainers=[container("check", gpus=1)])) == []
+
+
+def test_pods_of_daemon_sets_are_left_alone():
+    raw = tolerating(NAMED)
+    raw["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "a", "controller": True}]
+    assert told(raw) == []
+    raw["metadata"]["ownerReferences"][0]["controller"] = False
+    assert len(told(raw)) == 1
+
+
+def test_nothing_is_said_where_no_node_is_known():
+    assert told(tolerating(NAMED), facts=NOTHING_KNOWN) == []
+    assert told(tolerating(NAMED), facts=Snapshot.of([OPEN, PLAIN])) == []
+
+
+@pytest.mark.parametrize(
+    ("taints", "is_told"),
+    [
+        pytest.param([{"key": "team"}], True, id="any value"),
+        pytest.param([{"key": "team", "value": "x"}], True, id="its value"),
+        pytest.param([{"key": "team", "value": "y"}], False, id="another value"),
+    ],
+)
+def test_the_taints_that_mark_gpu_nodes_are_a_setting(taints, is_told):
+    raw = tolerating({"key": "team", "operator": "Exists"})
+    assert bool(told(raw, {"taints": taints})) == is_told
+
+
+@pytest.mark.parametrize("taint", [{}, {"key": ""}, {"key": "a b"}, {"key": "a", "effect": "NoSchedule"}], ids=repr)
+def test_a_taint_in_settings_needs_a_key_and_takes_a_value(taint):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, {"taints": [taint]})
+
+
+def test_a_list_without_taints_is_refused_because_it_would_disable_the_rule_without_a_word():
+    with pytest.raises(ValidationError, match="names no taint; write at least one, or disable the rule"):
+        settings_of(RULE, {"taints": []})
+
+
+def test_a_pool_that_scales_from_zero_counts():
+    pool = NodePool("gpus", (), (Taint("nvidia.com/gpu", "", "NoSchedule"),), frozenset({"nvidia.com/gpu"}), 8)
+    empty = WithPools(Snapshot.of([PLAIN]), (pool,))
+    assert told(tolerating(NAMED), facts=empty) == [message("nodes of a GPU pool", "nvidia.com/gpu")]
+
+
+def test_a_runtime_class_may_choose_the_nodes():
+    chosen = runtime_class("a", scheduling={"nodeSelector": {"pool": "a"}})
+    facts = Snapshot.of([BIG, BOTH], [chosen])
+    raw = tolerating(NAMED, SKU_NAMED, runtimeClassName="a")
+    assert told(raw, facts=facts) == [message("1 GPU node", "nvidia.com/gpu")]
+
+
+def test_thousands_of_tolerations_and_zeros_are_answered_in_few_words():
+    many = [{"key": "nvidia.com/gpu", "value": f"{number}" * 9} for number in range(5000)]
+    zeros = [container(f"c{number}" * 20, gpus=0) for number in range(500)]
+    raw = pod(*zeros, tolerations=[NAMED, *many])
+    nodes = [
+        node(f"n{number}", taints=[{**GPU_TAINT, "value": f"{number}" * 9}], capacity=GPUS) for number in range(50)
+    ]
+    (found,) = violations(RULE, raw, {}, Snapshot.of(nodes))
+    assert "onto 50 GPU nodes by tolerating" in found.found
+    assert len(found.found) + len(found.remedy) < 700
+
+
+def test_thousands_of_tolerations_that_compare_are_one_in_the_message():
+    numbered = node("numbered", taints=[{"key": "nvidia.com/gpu", "value": "5", "effect": "NoSchedule"}], capacity=GPUS)
+    many = [{"key": "nvidia.com/gpu", "operator": "Lt", "value": str(bound)} for bound in range(1000)]
+    expected = [message("1 GPU node", "nvidia.com/gpu=999")]
+    assert told(tolerating(*many), facts=Snapshot.of([numbered])) == expected

@@ -1,0 +1,230 @@
+"""GPU containers name a version of their image, and one from a registry that the policy allows."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
+from webhook.rules.image_pinning import RULE
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+def said(image, values=None):
+    return messages(RULE, pod({**container(gpus=1), "image": image}), values)
+
+
+def is_allowed(image, *registries):
+    return said(image, {"registries": list(registries)}) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "found"),
+    [
+        pytest.param("pytorch/pytorch", '"pytorch/pytorch" has no tag, which means latest', id="no tag"),
+        pytest.param("pytorch/pytorch:latest", '"pytorch/pytorch:latest" has the tag latest', id="latest"),
+        pytest.param("nvcr.io:443/a", '"nvcr.io:443/a" has no tag, which means latest', id="a port is no tag"),
+        pytest.param(
+            "registry.example.com/" + "a" * 100,
+            '"registry.example.com/' + "a" * 36 + '..." has no tag, which means latest',
+            id="a long name",
+        ),
+    ],
+)
+def test_an_image_that_may_be_another_one_tomorrow_is_refused(image, found):
+    assert said(image) == [
+        f"spec.containers[trainer].image: {found}; what that is changes with every push. "
+        "Write the tag of a version, or a digest."
+    ]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pytest.param("pytorch/pytorch:2.4.1", id="a tag"),
+        pytest.param("pytorch/pytorch:latest-cuda12", id="a tag that starts with latest"),
+        pytest.param(f"pytorch/pytorch@{DIGEST}", id="a digest"),
+        pytest.param(f"pytorch/pytorch:latest@{DIGEST}", id="a digest beside latest"),
+    ],
+)
+def test_a_tag_or_a_digest_is_enough(image):
+    assert said(image) == []
+
+
+@pytest.mark.parametrize("image", ["python", "python:latest", "python:3.12"])
+def test_a_policy_may_want_a_digest(image):
+    assert said(image, {"require": "digest"}) == [
+        f'spec.containers[trainer].image: "{image}" has no digest; the policy wants one, because a tag can be moved to '
+        "another image. Append @sha256: and the digest of the image."
+    ]
+    assert said(f"{image}@{DIGEST}", {"require": "digest"}) == []
+
+
+def test_an_image_from_elsewhere_is_refused():
+    assert said("quay.io/x/y:1", {"registries": ["nvcr.io", "registry.example.com/team"]}) == [
+        'spec.containers[trainer].image: "quay.io/x/y:1" comes from quay.io; the policy allows nvcr.io, '
+        "registry.example.com/team. Use a copy there, or ask the platform team to allow it."
+    ]
+
+
+def test_of_many_registries_a_message_names_the_first():
+    (message,) = said("quay.io/x/y:1", {"registries": [f"r{number}.example.com" for number in range(9)]})
+    assert "; the policy allows r0.example.com, r1.example.com, r2.example.com and 6 more. " in message
+
+
+def test_both_faults_of_an_image_are_told_at_once():
+    found = said("quay.io/x/y", {"registries": ["nvcr.io"]})
+    assert ["has no tag" in found[0], "comes from quay.io" in found[1]] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("image", "registry"),
+    [
+        pytest.param("nvcr.io/nvidia/pytorch:24.05-py3", "nvcr.io", id="a registry"),
+        pytest.param("NVCR.IO/nvidia/pytorch:24.05-py3", "nvcr.io", id="a registry in capitals"),
+        pytest.param(f"nvcr.io/nvidia/pytorch@{DIGEST}", "nvcr.io", id="a digest"),
+        pytest.param("registry.example.com/team/a/b:1", "registry.example.com/team", id="below a path"),
+        pytest.param("registry.example.com/team:1", "registry.example.com/team", id="the path itself"),
+        pytest.param("registry.example.com/team/a:1", "registry.example.com/team/*", id="below a path, by a star"),
+        pytest.param("registry.example.com/team-a/x:1", "registry.example.com/team-?", id="a path with a wildcard"),
+        pytest.param("registry.corp:5000/a:1", "registry.corp:5000", id="a port"),
+        pytest.param("localhost/a:1", "localhost", id="localhost"),
+        pytest.param("[2001:db8::1]:5000/a:1", "[2001:db8::1]:5000", id="an address"),
+        pytest.param("python:3.12", "docker.io", id="Docker Hub"),
+        pytest.param("python:3.12", "docker.io/library", id="official images of Docker Hub"),
+        pytest.param("index.docker.io/python:3.12", "docker.io/library/python", id="another name of Docker Hub"),
+        pytest.param("nvidia/cuda:12.4.1-base", "docker.io/nvidia", id="somebody's images on Docker Hub"),
+        pytest.param("a.b.example.com/x:1", "*.example.com", id="hosts below a domain"),
+        pytest.param("1234.dkr.ecr.eu-west-1.amazonaws.com/x:1", "1234.dkr.ecr.*.amazonaws.com", id="a region"),
+        pytest.param("quay.io/x:1", "*", id="anything"),
+        pytest.param("quay.io/mirror/x:1", "*/mirror", id="a path of any registry"),
+    ],
+)
+def test_a_registry_or_repository_covers_all_that_is_below_it(image, registry):
+    assert is_allowed(image, "never.example.com", registry)
+
+
+@pytest.mark.parametrize(
+    ("image", "registry"),
+    [
+        pytest.param("nvcr.io.evil.io/nvidia/pytorch:1", "nvcr.io", id="a host that starts alike"),
+        pytest.param("evil-nvcr.io/nvidia/pytorch:1", "nvcr.io", id="a host that ends alike"),
+        pytest.param("nvcr.io:5000/a:1", "nvcr.io", id="another port"),
+        pytest.param("evil.io/nvcr.io/a:1", "nvcr.io", id="a path that looks like the host"),
+        pytest.param("evil.io/a.example.com/x:1", "*.example.com", id="a path that ends like the host"),
+        pytest.param("evil.io/nvcr.io/nvidia/x:1", "*nvcr.io/nvidia", id="a path that looks like host and path"),
+        pytest.param("registry.example.com/team-evil/a:1", "registry.example.com/team", id="a path that starts alike"),
+        pytest.param("registry.example.com/x/team/a:1", "registry.example.com/team", id="the path elsewhere"),
+        pytest.param("registry.example.com/te:1", "registry.example.com/team", id="a shorter path"),
+        pytest.param("example.com/a:1", "*.example.com", id="the domain itself"),
+        pytest.param("nvidia/cuda:12", "docker.io/library", id="somebody's images on Docker Hub"),
+        pytest.param("python:3.12", "docker.io/python", id="an official image without library"),
+        pytest.param("nvcrxio.dev/a:1", "nvcr.io.dev", id="a dot is a dot"),
+    ],
+)
+def test_what_only_looks_like_it_comes_from_elsewhere(image, registry):
+    assert not is_allowed(image, registry)
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["Not An Image", "example.com/UPPER:1", "a@sha256:1", "python:", "/a:1", "a" * 4096, "x/" * 2048, ":" * 4096, "  "],
+    ids=lambda image: repr(image[:20]),
+)
+def test_an_image_that_nobody_can_read_is_from_no_registry_and_otherwise_left_to_the_kubelet(image):
+    assert said(image) == []
+    assert said(image, {"require": "digest"}) == []
+    (message,) = said(image, {"registries": ["*"]})
+    shown = image if len(image) <= 60 else image[:57] + "..."
+    assert message == (
+        f'spec.containers[trainer].image: "{shown}" is not an image reference, so it is from no registry; '
+        "the policy allows *. Write registry/repository:tag."
+    )
+
+
+@pytest.mark.parametrize("part", [{"image": ""}, {"image": None}, {}], ids=["empty", "null", "absent"])
+def test_a_container_without_an_image_is_left_to_the_api_server(part):
+    raw = container(gpus=1)
+    del raw["image"]
+    assert messages(RULE, pod({**raw, **part}), {"registries": ["nvcr.io"]}) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "places"),
+    [
+        pytest.param(pod({**container(), "image": "a"}), [], id="no GPU"),
+        pytest.param(pod({**container(gpus=0), "image": "a"}), [], id="a request for none"),
+        pytest.param(pod(container(), ephemeralContainers=[{**container(gpus=1), "image": "a"}]), [], id="ephemeral"),
+        pytest.param(
+            pod(
+                {**container("a", 1), "image": "a"},
+                {**container("b"), "image": "a"},
+                {**container("c", 1, "amd.com/gpu"), "image": "a"},
+                initContainers=[
+                    {**container("i", 1), "image": "a"},
+                    {**container("s", 1), "image": "a", "restartPolicy": "Always"},
+                ],
+            ),
+            ["initContainers[i]", "initContainers[s]", "containers[a]", "containers[c]"],
+            id="init containers, sidecars and all vendors",
+        ),
+    ],
+)
+def test_containers_with_gpus_are_looked_at_and_no_others(raw, places):
+    assert [f"spec.{place}.image" for place in places] == [violation.where for violation in violations(RULE, raw)]
+
+
+def test_no_registry_is_asked():
+    class Unasked(Cluster):
+        def image(self, reference):
+            raise AssertionError(reference)
+
+    raw = pod({**container(gpus=1), "image": "a"})
+    assert len(violations(RULE, raw, {"registries": ["nvcr.io"]}, Unasked())) == 2
+
+
+ANY = (
+    "is no registry or repository; write one such as nvcr.io or registry.example.com/team, in lower case, where * is "
+    "any text and ? one character"
+)
+
+
+@pytest.mark.parametrize(
+    ("registry", "fault"),
+    [
+        pytest.param("https://nvcr.io", "is a URL; write the host without https://", id="a URL"),
+        pytest.param(
+            "nvcr.io/nvidia/pytorch:24.05", "has a tag or a digest; write the registry or repository alone", id="a tag"
+        ),
+        pytest.param(
+            f"nvcr.io/a@{DIGEST}", "has a tag or a digest; write the registry or repository alone", id="a digest"
+        ),
+        pytest.param("nvidia", "names no registry; one of Docker Hub starts with docker.io/", id="a word"),
+        pytest.param("nvidia/cuda", "names no registry; one of Docker Hub starts with docker.io/", id="a repository"),
+        pytest.param(
+            "index.docker.io/nvidia", "is another name of Docker Hub; write docker.io", id="an old name of Docker Hub"
+        ),
+        pytest.param("", ANY, id="nothing"),
+        pytest.param("/team", ANY, id="no host"),
+        pytest.param("nvcr.io/", "ends with a slash; leave it out", id="a slash at the end"),
+        pytest.param("nvcr.io/nvidia/", "ends with a slash; leave it out", id="a slash at the end of a path"),
+        pytest.param("nvcr.io//a", ANY, id="two slashes"),
+        pytest.param("nvcr.io/a//b", ANY, id="two slashes in the path"),
+        pytest.param("NVCR.io", ANY, id="capitals in the host"),
+        pytest.param("nvcr.io/NVIDIA", ANY, id="capitals in the path"),
+        pytest.param("nvcr.io ", ANY, id="a space"),
+        pytest.param("nvcr.[a-z]*", ANY, id="a class of characters"),
+        pytest.param("nvcr.io:port/a", ANY, id="no port"),
+    ],
+)
+def test_a_registry_that_no_image_can_be_from_is_an_error(registry, fault):
+    shown = registry if len(registry) <= 60 else registry[:57] + "..."
+    with pytest.raises(ValidationError) as caught:
+        settings_of(RULE, {"registries": ["nvcr.io", registry]})
+    (error,) = caught.value.errors()
+    assert (("registries", 1), f'Value error, "{shown}" {fault}') == (error["loc"], error["msg"])
+
+
+@pytest.mark.parametrize("values", [{"require": "tags"}, {"registries": "nvcr.io"}, {"registries": ["a." * 128]}])
+def test_other_settings_are_errors(values):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, values)

@@ -1,0 +1,177 @@
+"""GPU containers have a memory limit and a CPU request, as Kubernetes reads them."""
+
+import pytest
+
+from tests.rules.samples import container, messages, pod, settings_of
+from webhook.rules.memory_and_cpu import RULE
+
+GPU = "nvidia.com/gpu"
+EQUAL = {"memoryRequestEqualsLimit": True}
+TAKES_ALL = "it can use up the memory of its node"
+STARVES = "other pods can take the CPU that feeds its GPUs"
+
+
+def gpu(limits=None, requests=None, name="trainer"):
+    """A container with one GPU and these amounts beside it."""
+    parts = {"limits": {GPU: 1, **(limits or {})}, "requests": {GPU: 1, **(requests or {})}}
+    return {"name": name, "image": "registry.example.com/train:1", "resources": parts}
+
+
+@pytest.mark.parametrize(
+    ("limits", "requests", "said"),
+    [
+        pytest.param(
+            {},
+            {},
+            f"has no memory limit and no CPU request; {TAKES_ALL} and {STARVES}. "
+            "Write limits.memory such as 64Gi and requests.cpu such as 8.",
+            id="neither",
+        ),
+        pytest.param(
+            {}, {"cpu": 8}, f"has no memory limit; {TAKES_ALL}. Write limits.memory such as 64Gi.", id="no limit"
+        ),
+        pytest.param(
+            {"memory": "64Gi"}, {}, f"has no CPU request; {STARVES}. Write requests.cpu such as 8.", id="no request"
+        ),
+        pytest.param(
+            {"memory": 0},
+            {"cpu": "0m", "memory": "1Gi"},
+            f"has no memory limit (0 is none) and no CPU request (0 is none); {TAKES_ALL} and {STARVES}. "
+            "Write limits.memory such as 64Gi and requests.cpu such as 8.",
+            id="both are 0",
+        ),
+        pytest.param(
+            {"memory": "64Gi", "cpu": 4},
+            {"cpu": 0},
+            f"has no CPU request (0 is none); {STARVES}. Write requests.cpu such as 8.",
+            id="a request of 0 that its limit does not replace",
+        ),
+        pytest.param(
+            {},
+            {"cpu": 8, "memory": "8Gi"},
+            f"has no memory limit; {TAKES_ALL}. Write limits.memory such as 64Gi.",
+            id="a memory request alone",
+        ),
+    ],
+)
+def test_one_violation_names_all_that_a_container_lacks(limits, requests, said):
+    assert messages(RULE, pod(gpu(limits, requests))) == [f"spec.containers[trainer].resources: {said}"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(gpu({"memory": "64Gi"}, {"cpu": 8})), id="both"),
+        pytest.param(pod(gpu({"memory": "64Gi", "cpu": "500m"})), id="a CPU limit is a request too"),
+        pytest.param(pod(gpu({"memory": "0.5"}, {"cpu": "1n"})), id="hardly anything"),
+        pytest.param(pod(gpu({"memory": "much"}, {"cpu": []})), id="what the API server refuses on its own"),
+        pytest.param(pod(container()), id="a container without GPUs"),
+        pytest.param(pod(container(gpus=0)), id="no GPU"),
+        pytest.param(pod(gpu({"memory": "1Gi", "cpu": 1}), container("proxy")), id="a proxy beside a GPU container"),
+        pytest.param(pod(container(), ephemeralContainers=[gpu()]), id="ephemeral"),
+    ],
+)
+def test_a_container_that_has_both_or_no_gpu_is_allowed(raw):
+    assert messages(RULE, raw) == []
+
+
+def test_every_gpu_container_is_told_by_itself():
+    sidecar = {**gpu(name="cache"), "restartPolicy": "Always"}
+    raw = pod(gpu(name="a"), container("b"), gpu({"memory": "1Gi"}, name="c"), initContainers=[sidecar])
+    assert [message.partition(";")[0] for message in messages(RULE, raw)] == [
+        "spec.initContainers[cache].resources: has no memory limit and no CPU request",
+        "spec.containers[a].resources: has no memory limit and no CPU request",
+        "spec.containers[c].resources: has no CPU request",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        pytest.param({"memoryLimit": False}, ["has no CPU request"], id="no memory limit is needed"),
+        pytest.param({"cpuRequest": False}, ["has no memory limit"], id="no CPU request is needed"),
+        pytest.param({"memoryLimit": False, "cpuRequest": False}, [], id="neither is needed"),
+        pytest.param({"memoryLimit": False, "cpuRequest": False, **EQUAL}, [], id="equality of what is not there"),
+    ],
+)
+def test_each_of_them_can_be_switched_off(settings, found):
+    said = messages(RULE, pod(gpu()), settings)
+    assert found == [message.partition(": ")[2].partition(";")[0] for message in said]
+
+
+@pytest.mark.parametrize(
+    ("whole", "found"),
+    [
+        pytest.param({"limits": {"memory": "64Gi"}, "requests": {"cpu": 8}}, [], id="both"),
+        pytest.param({"limits": {"memory": "64Gi", "cpu": 8}}, [], id="a CPU limit is a request too"),
+        pytest.param({"limits": {"memory": "64Gi"}}, ["has no CPU request"], id="a memory limit"),
+        pytest.param({"requests": {"cpu": 8, "memory": "1Gi"}}, ["has no memory limit"], id="requests"),
+        pytest.param(
+            {"limits": {"memory": 0}, "requests": {"cpu": 0}}, ["has no memory limit and no CPU request"], id="0"
+        ),
+        pytest.param({"limits": None, "requests": None}, ["has no memory limit and no CPU request"], id="null"),
+        pytest.param(None, ["has no memory limit and no CPU request"], id="nothing"),
+    ],
+)
+def test_what_the_pod_has_as_a_whole_covers_its_containers(whole, found):
+    said = messages(RULE, pod(gpu(), resources=whole))
+    assert found == [message.partition(": ")[2].partition(";")[0] for message in said]
+
+
+def test_a_memory_request_below_the_limit_is_refused_where_the_policy_says_so():
+    raw = pod(gpu({"memory": "64Gi", "cpu": 1}, {"memory": "16Gi"}))
+    assert messages(RULE, raw) == []
+    assert messages(RULE, raw, EQUAL) == [
+        "spec.containers[trainer].resources: asks for 16Gi of memory and may use up to 64Gi; the policy wants both "
+        "equal, so that memory is there when it is used. Write 64Gi in requests.memory, or leave that out."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "request_", "allowed"),
+    [
+        pytest.param("1Gi", {"memory": "1024Mi"}, True, id="another unit"),
+        pytest.param("1Gi", {"memory": 2**30}, True, id="a number"),
+        pytest.param("1Gi", {}, True, id="no request, which is the limit"),
+        pytest.param("1Gi", {"memory": "1G"}, False, id="a unit that only looks alike"),
+        pytest.param("1Gi", {"memory": str(2**30 - 1)}, False, id="one byte less"),
+        pytest.param("1Gi", {"memory": "0"}, False, id="0"),
+        pytest.param("1Gi", {"memory": None}, False, id="null, which is 0"),
+        pytest.param("1Gi", {"memory": "some"}, True, id="what the API server refuses on its own"),
+        pytest.param("some", {"memory": "1Gi"}, True, id="a limit that it refuses"),
+    ],
+)
+def test_amounts_are_compared_exactly(limit, request_, allowed):
+    raw = pod(gpu({"memory": limit, "cpu": 1}, request_))
+    assert allowed == (messages(RULE, raw, EQUAL) == [])
+
+
+@pytest.mark.parametrize(
+    ("whole", "places"),
+    [
+        pytest.param({"limits": {"memory": "64Gi"}}, [], id="no request, which is the limit"),
+        pytest.param({"limits": {"memory": "64Gi"}, "requests": {"memory": "65536Mi"}}, [], id="equal"),
+        pytest.param({"limits": {"memory": "64Gi"}, "requests": {"memory": "1Gi"}}, ["spec.resources"], id="less"),
+        pytest.param({"requests": {"memory": "1Gi"}}, ["spec.containers[trainer].resources"], id="no limit"),
+    ],
+)
+def test_of_a_pod_with_a_memory_limit_as_a_whole_that_one_is_compared(whole, places):
+    raw = pod(gpu({"memory": "8Gi", "cpu": 1}, {"memory": "4Gi"}), resources=whole)
+    assert places == [message.partition(":")[0] for message in messages(RULE, raw, EQUAL)]
+
+
+def test_a_pod_without_gpus_may_be_as_unequal_as_it_likes():
+    whole = {"limits": {"memory": "64Gi"}, "requests": {"memory": "1Gi"}}
+    assert messages(RULE, pod(container(), resources=whole), EQUAL) == []
+
+
+def test_a_limit_that_nobody_wrote_as_a_text_is_shown_as_a_number():
+    (message,) = messages(RULE, pod(gpu({"memory": 2000, "cpu": 1}, {"memory": 1000})), EQUAL)
+    assert "asks for 1000 of memory and may use up to 2000;" in message
+
+
+def test_settings_that_ask_for_nothing_say_what_is_to_be_written():
+    nothing = {"memoryLimit": False, "cpuRequest": False}
+    remedy = "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
+    assert remedy == RULE.idle(settings_of(RULE, nothing))
+    assert RULE.idle(settings_of(RULE, {})) == RULE.idle(settings_of(RULE, {**nothing, **EQUAL})) == ""

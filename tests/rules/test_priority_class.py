@@ -1,0 +1,236 @@
+"""GPU pods get the PriorityClass of their namespace, and only one that the namespace may use."""
+
+import pytest
+from pydantic import ValidationError
+
+from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of, violations
+from webhook.model.node import PriorityClass
+from webhook.rules.priority_class import RULE
+from webhook.rules.rule import PriorityClassName
+
+NORMAL = PriorityClass("normal", 100, is_default=True)
+OTHERS = tuple(PriorityClass(name, 1000, preempts=False) for name in ("training", "production", "batch-low"))
+CLUSTER = Cluster(priorities=(NORMAL, *OTHERS))
+WITHOUT_DEFAULT = Cluster(priorities=OTHERS)
+TRAINING = {"name": "training"}
+COMPUTED = {"priority": 100, "preemptionPolicy": "PreemptLowerPriority"}
+"""What Kubernetes writes into every pod before a webhook sees it."""
+
+
+def gpu_pod(**spec):
+    return pod(container(gpus=1), **spec)
+
+
+def refused(raw, values, facts=CLUSTER):
+    return [str(violation) for violation in violations(RULE, raw, values, facts)]
+
+
+@pytest.mark.parametrize(
+    ("raw", "facts"),
+    [
+        pytest.param(gpu_pod(), CLUSTER, id="none, as in a template"),
+        pytest.param(gpu_pod(priorityClassName=None), CLUSTER, id="null"),
+        pytest.param(gpu_pod(priorityClassName=""), CLUSTER, id="an empty name"),
+        pytest.param(gpu_pod(**COMPUTED), WITHOUT_DEFAULT, id="none, as in a pod of a cluster without a default"),
+        pytest.param(gpu_pod(priorityClassName="normal", **COMPUTED), CLUSTER, id="the cluster's default"),
+        pytest.param(pod(container(gpus=1, resource="amd.com/gpu")), CLUSTER, id="a GPU of another vendor"),
+        pytest.param(pod(container(), initContainers=[container(gpus=1)]), CLUSTER, id="a GPU for an init container"),
+    ],
+)
+def test_a_pod_without_a_class_of_its_own_gets_it_with_the_numbers_of_that_class(raw, facts):
+    """With other numbers than those of its class Kubernetes refuses the pod."""
+    spec = mutated(RULE, raw, TRAINING, facts)["spec"]
+    assert (spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]) == ("training", 1000, "Never")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(gpu_pod(priorityClassName="production", priority=1000), id="a class that somebody chose"),
+        pytest.param(gpu_pod(priorityClassName="training", priority=1000), id="the same class"),
+        pytest.param(gpu_pod(priorityClassName="unheard-of"), id="a class that the cluster does not have"),
+        pytest.param(pod(container()), id="no GPU"),
+        pytest.param(pod(container(gpus=0)), id="zero GPUs"),
+        pytest.param(pod(container(resources={"claims": [{"name": "gpu"}]})), id="a claim"),
+    ],
+)
+def test_other_pods_are_left_alone(raw):
+    assert is_left_alone(RULE, raw, TRAINING, CLUSTER)
+
+
+def test_only_the_default_of_the_cluster_counts_as_none():
+    """A class of the same name that is not the default was chosen by somebody."""
+    raw = gpu_pod(priorityClassName="normal")
+    chosen = Cluster(priorities=(PriorityClass("normal", 100), *OTHERS))
+    assert is_left_alone(RULE, raw, TRAINING, chosen)
+    assert not is_left_alone(RULE, raw, TRAINING, CLUSTER)
+
+
+def test_nothing_is_set_where_no_class_is_named():
+    assert is_left_alone(RULE, gpu_pod(), {"allowed": ["training"]}, CLUSTER)
+    assert is_left_alone(RULE, gpu_pod(), {}, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        pytest.param(Cluster(priorities=(NORMAL,)), "the cluster has no PriorityClass training", id="missing"),
+        pytest.param(Cluster(), "no PriorityClasses are known", id="not known"),
+    ],
+)
+def test_a_class_that_does_not_exist_is_not_set_because_kubernetes_would_refuse_the_pod(facts, found):
+    assert is_left_alone(RULE, gpu_pod(), TRAINING, facts)
+    assert advice(RULE, gpu_pod(), TRAINING, facts) == []
+    assert advice(RULE, gpu_pod(), {**TRAINING, "whenMissing": "warn"}, facts) == [
+        f"spec.priorityClassName: not set, because {found}. Tell the platform team."
+    ]
+
+
+def test_a_missing_class_is_told_once_by_the_refusal_where_the_pod_is_refused_for_it():
+    values = {"name": "gone", "whenMissing": "warn"}
+    assert advice(RULE, gpu_pod(), {**values, "allowed": ["training"]}, CLUSTER) == []
+    assert len(advice(RULE, gpu_pod(priorityClassName="normal"), {**values, "allowed": ["normal"]}, CLUSTER)) == 1
+
+
+def test_nothing_is_said_of_a_missing_class_where_somebody_chose_another_one():
+    raw = gpu_pod(priorityClassName="production")
+    assert advice(RULE, raw, {"name": "gone", "whenMissing": "warn"}, CLUSTER) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "values", "expected"),
+    [
+        pytest.param(
+            gpu_pod(priorityClassName="production"),
+            {**TRAINING, "allowed": ["batch-*"]},
+            "is production; GPU pods of this namespace may have training or batch-*. Set it to one of them",
+            id="another class",
+        ),
+        pytest.param(
+            gpu_pod(),
+            {"allowed": ["training"]},
+            "is not set; GPU pods of this namespace may have training. Set it to training",
+            id="none, and none is set",
+        ),
+        pytest.param(
+            gpu_pod(priorityClassName="normal"),
+            {"allowed": ["batch-*"]},
+            "is normal, the cluster's default; GPU pods of this namespace may have batch-*. Set it to one of them",
+            id="the default, which nobody wrote",
+        ),
+        pytest.param(
+            gpu_pod(),
+            {"name": "gone", "allowed": ["training"]},
+            "is not set, because the cluster has no PriorityClass gone; GPU pods of this namespace may have training. "
+            "Set it to training",
+            id="none, and the one to be set does not exist",
+        ),
+        pytest.param(
+            gpu_pod(),
+            {"name": "gone", "allowed": ["gone"]},
+            "is not set, because the cluster has no PriorityClass gone; GPU pods of this namespace may have gone. Tell "
+            "the platform team",
+            id="none, and the only one does not exist",
+        ),
+        pytest.param(
+            gpu_pod(priorityClassName="normal"),
+            {"name": "gone", "allowed": ["training"], "whenMissing": "warn"},
+            "is normal, the cluster's default, because the cluster has no PriorityClass gone; GPU pods of this "
+            "namespace may have training. Set it to training",
+            id="the default, and the one to be set does not exist",
+        ),
+        pytest.param(
+            gpu_pod(priorityClassName="x"),
+            {"allowed": list("abcdefgh")},
+            "is x; GPU pods of this namespace may have a, b, c, d, e, f or 2 more. Set it to one of them",
+            id="many to choose from",
+        ),
+        pytest.param(
+            gpu_pod(priorityClassName="x"),
+            {**TRAINING, "allowed": ["training"]},
+            "is x; GPU pods of this namespace may have training. Set it to training",
+            id="one named twice",
+        ),
+    ],
+)
+def test_a_class_that_the_namespace_may_not_use_is_refused(raw, values, expected):
+    assert [f"spec.priorityClassName: {expected}."] == refused(raw, values)
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        pytest.param(gpu_pod(priorityClassName="training"), {**TRAINING, "allowed": ["x"]}, id="the one that is set"),
+        pytest.param(gpu_pod(priorityClassName="batch-low"), {"allowed": ["x", "batch-*"]}, id="one that matches"),
+        pytest.param(gpu_pod(), {**TRAINING, "allowed": ["x"]}, id="none, before it is set"),
+        pytest.param(gpu_pod(priorityClassName="normal"), {**TRAINING, "allowed": ["x"]}, id="the default, before"),
+        pytest.param(gpu_pod(), {"allowed": ["x", "nor*"]}, id="none, in a cluster whose default may be had"),
+        pytest.param(gpu_pod(), {"name": "gone", "allowed": ["normal"]}, id="none, for the lack of one, likewise"),
+        pytest.param(gpu_pod(priorityClassName="anything"), TRAINING, id="any, where no list is given"),
+        pytest.param(gpu_pod(priorityClassName="anything"), {}, id="any, where nothing is given"),
+        pytest.param(pod(container(), priorityClassName="production"), {"allowed": ["x"]}, id="no GPU"),
+    ],
+)
+def test_other_classes_are_nobodys_business(raw, values):
+    assert refused(raw, values) == []
+
+
+def test_a_pod_without_a_class_is_refused_where_kubernetes_gives_it_none_that_is_allowed():
+    (said,) = refused(gpu_pod(), {"allowed": ["normal"]}, WITHOUT_DEFAULT)
+    assert said.startswith("spec.priorityClassName: is not set; ")
+
+
+def test_a_class_of_which_nothing_is_known_stays_among_the_choices():
+    (said,) = refused(gpu_pod(), {"name": "gone", "allowed": ["training"]}, Cluster())
+    assert "is not set, because no PriorityClasses are known; GPU pods of this namespace may have gone or" in said
+
+
+def test_a_completed_pod_is_allowed():
+    values = {**TRAINING, "allowed": ["batch-*"]}
+    assert refused(mutated(RULE, gpu_pod(priorityClassName="normal"), values, CLUSTER), values) == []
+
+
+@pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical", "system-mine"])
+def test_the_classes_of_kubernetes_itself_are_not_given_to_teams(name):
+    with pytest.raises(ValidationError, match=f"{name} is for what Kubernetes itself is made of; name a class of your"):
+        settings_of(RULE, {"name": name})
+
+
+@pytest.mark.parametrize(
+    ("values", "remedy"),
+    [
+        pytest.param({}, "write name, allowed or both, or disable the rule", id="no class"),
+        pytest.param({"whenMissing": "warn"}, "write name, allowed or both, or disable the rule", id="still none"),
+        pytest.param(TRAINING, "", id="a class to set"),
+        pytest.param({"allowed": ["*"]}, "", id="classes that are allowed"),
+    ],
+)
+def test_settings_that_do_nothing_say_what_is_to_be_written(values, remedy):
+    assert remedy == RULE.idle(settings_of(RULE, values))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"name": ""}, {"name": "Training"}, {"allowed": [""]}, {"allowed": "training"}, {"allowed": ["Training-*"]}],
+)
+def test_settings_without_sense_are_refused(values):
+    with pytest.raises(ValidationError):
+        settings_of(RULE, values)
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param(TRAINING, ["training"], id="the one that is set"),
+        pytest.param({"name": "a", "allowed": ["b", "c-*", "a", "?"]}, ["a", "b"], id="globs name nothing"),
+    ],
+)
+def test_the_classes_that_settings_name_can_be_looked_for_in_the_cluster(values, names):
+    assert [PriorityClassName(name) for name in names] == list(RULE.references(settings_of(RULE, values)))
+
+
+def test_a_very_long_name_of_a_class_is_cut_in_the_message():
+    """Kubernetes refuses it in a pod, but not in a custom resource that makes pods."""
+    (said,) = refused(gpu_pod(priorityClassName="x" * 1_000_000), {"allowed": ["training"]})
+    assert said.startswith(f"spec.priorityClassName: is {'x' * 77}...; ")

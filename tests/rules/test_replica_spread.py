@@ -1,0 +1,99 @@
+"""Replicas on GPUs do not all stand on one node."""
+
+import pytest
+
+from tests.rules.samples import NOTHING_KNOWN, container, is_left_alone, mutated, pod, settings_of
+from webhook.model.pod import pod_from_raw
+from webhook.rules.replica_spread import RULE
+
+PREFERRED = {"inject": "preferred"}
+LABELS = {"app": "chat", "pod-template-hash": "6f7d8c"}
+ZONES = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+APART = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}
+
+
+def replica(*, labels=LABELS, owner="ReplicaSet", gpus=1, **spec):
+    raw = pod(container(gpus=gpus), **spec)
+    raw["metadata"] = {"generateName": "chat-", "labels": labels}
+    if owner:
+        raw["metadata"]["ownerReferences"] = [{"kind": owner, "name": "chat", "controller": True}]
+    return raw
+
+
+def said(raw, values=None, replicas=2):
+    settings = settings_of(RULE, values or {})
+    return [str(value) for value in RULE.judge_replicas(pod_from_raw(raw), replicas, settings, NOTHING_KNOWN)]
+
+
+def test_replicas_that_nothing_keeps_apart_are_told():
+    assert said(replica()) == [
+        "spec.topologySpreadConstraints: not set, and no podAntiAffinity either; one node may get all replicas, which "
+        "then fail with it. Set one of the two, with topologyKey kubernetes.io/hostname."
+    ]
+
+
+def test_scaling_makes_no_other_message_because_an_update_tells_what_is_new():
+    assert said(replica(), replicas=2) == said(replica(), replicas=30)
+
+
+QUIET = [
+    pytest.param(replica(topologySpreadConstraints=[ZONES]), id="a spread, over whatever"),
+    pytest.param(replica(affinity={"podAntiAffinity": APART}), id="pod anti-affinity"),
+    pytest.param(replica(gpus=None), id="no GPU"),
+    pytest.param(replica(gpus=0), id="zero GPUs"),
+    pytest.param(replica(owner="StatefulSet"), id="a StatefulSet"),
+    pytest.param(replica(owner="Job"), id="a Job"),
+    pytest.param(replica(owner=""), id="by itself"),
+    pytest.param(replica(nodeName="a"), id="on a node by name"),
+    pytest.param(replica(nodeSelector={"kubernetes.io/hostname": "a"}), id="on a node by its host name"),
+]
+
+
+@pytest.mark.parametrize("raw", QUIET)
+def test_other_pods_are_left_alone(raw):
+    assert said(raw) == []
+    assert is_left_alone(RULE, raw, PREFERRED)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(replica(), id="nothing"),
+        pytest.param(replica(topologySpreadConstraints=[]), id="an empty list"),
+        pytest.param(replica(affinity={"podAntiAffinity": {}}), id="an empty anti-affinity"),
+        pytest.param(
+            replica(affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}),
+            id="an anti-affinity without terms",
+        ),
+        pytest.param(replica(affinity={"podAffinity": APART}), id="affinity, which brings them together"),
+        pytest.param(replica(nodeSelector={"pool": "gpu"}), id="a node selector that many nodes fit"),
+    ],
+)
+def test_replicas_that_say_nothing_are_spread_where_the_policy_says_so(raw):
+    assert mutated(RULE, raw, PREFERRED)["spec"]["topologySpreadConstraints"] == [
+        {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {"app": "chat"}},
+            "matchLabelKeys": ["pod-template-hash"],
+        }
+    ]
+    assert len(said(raw)) == 1
+    assert said(raw, PREFERRED) == []
+
+
+def test_nothing_is_added_unless_the_policy_says_so():
+    assert is_left_alone(RULE, replica())
+
+
+def test_the_revision_of_a_rollout_is_a_label_like_any_other():
+    labels = {"app": "chat", "rollouts-pod-template-hash": "7c9"}
+    (spread,) = mutated(RULE, replica(labels=labels), PREFERRED)["spec"]["topologySpreadConstraints"]
+    assert spread["labelSelector"]["matchLabels"] == labels
+
+
+@pytest.mark.parametrize("labels", [None, {}, {"pod-template-hash": "6f7d8c"}, {"app": None}], ids=str)
+def test_pods_that_share_no_label_are_not_spread(labels):
+    """A selector without labels would count every pod of the namespace."""
+    assert is_left_alone(RULE, replica(labels=labels), PREFERRED)

@@ -1,0 +1,162 @@
+"""Pods that no node could ever run are told why, and all others are left alone."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cluster.test_candidates_properties import NODES, PODS, RUNTIME_CLASSES
+from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
+from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term, terms, violations
+from tests.strategies import checked
+from webhook.cluster.pools import WithPools
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.node import NodePool
+from webhook.model.tolerations import Taint
+from webhook.rules.schedulable import RULE
+from webhook.scheduling.wants import EVERYTHING
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(asking(8), id="as many GPUs as the largest node has"),
+        pytest.param(asking(7, MIG), id="slices"),
+        pytest.param(asking(1, nodeSelector={PRODUCT: T4, POOL: "serving"}), id="labels that a node has"),
+        pytest.param(asking(8, resources={"cpu": "96", "memory": "1000Gi", "rdma/hca": 4}), id="a whole node"),
+        pytest.param(asking(1, affinity=terms(term((PRODUCT, "In", ["?", T4])))), id="a value of several"),
+        pytest.param(
+            asking(1, affinity=terms(term((PRODUCT, "In", ["?"])), term((POOL, "Exists", [])))), id="a term of several"
+        ),
+        pytest.param(asking(1, resources={"pods": 1, "requests.cpu": 999}), id="what no node lists"),
+        pytest.param(pod(container(resources={"limits": {"cpu": "1000"}})), id="no GPU, and more cpu than there is"),
+        pytest.param(pod(container(gpus=0), nodeSelector={PRODUCT: "?"}), id="zero GPUs"),
+        pytest.param(asking(16, nodeName="small"), id="a node chosen already"),
+        pytest.param(asking("many"), id="a number that nobody can read"),
+    ],
+)
+def test_a_pod_that_some_node_could_run_is_left_alone(raw):
+    assert told(raw) == []
+
+
+def test_nothing_is_said_where_no_node_is_known():
+    assert told(asking(16), NOTHING_KNOWN) == []
+    assert told(asking(16), Snapshot.of([])) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "is_told"),
+    [pytest.param("In", False, id="for one node, as those of DaemonSets"), pytest.param("NotIn", True, id="but one")],
+)
+def test_pods_for_a_node_by_its_name_are_left_alone(operator, is_told):
+    named = {"matchFields": [{"key": "metadata.name", "operator": operator, "values": ["big"]}]}
+    assert bool(told(asking(16, affinity=terms(named)))) == is_told
+
+
+def test_pods_of_daemon_sets_are_left_alone():
+    """One of them is made for every node, also for those that cannot run it."""
+    raw = asking(16)
+    raw["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "a", "controller": True}]
+    assert told(raw) == []
+    raw["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet"
+    assert len(told(raw)) == 1
+
+
+def test_every_reason_that_holds_alone_is_told_at_its_place():
+    raw = asking(16, nodeSelector={PRODUCT: "NVIDIA-A100-SXM-80GB"}, affinity=terms(term(("zone", "Exists", []))))
+    raw["spec"]["containers"].append(container("other", gpus=1, resource="nvidia.com/mig-9g.90gb"))
+    assert [message.split("; ")[0] for message in told(raw)] == [
+        "spec.affinity.nodeAffinity: no node meets zone Exists",
+        "spec.nodeSelector[nvidia.com/gpu.product]: no node has the value NVIDIA-A100-SXM-80GB",
+        "spec.containers[trainer].resources: asks for 16 nvidia.com/gpu",
+        "spec.containers[other].resources: asks for nvidia.com/mig-9g.90gb, which no node offers",
+    ]
+
+
+def test_what_fails_together_is_told_beside_what_fails_alone():
+    raw = asking(4, nodeSelector={PRODUCT: T4, "zone": "b"})
+    assert [message.split("; ")[1].split(".")[0] for message in told(raw)] == [
+        "a node needs every label of nodeSelector",
+        "the largest node with nvidia",
+    ]
+
+
+POOLS = (
+    NodePool("h100", ((PRODUCT, "NVIDIA-H100-80GB-HBM3"),), (), frozenset({"nvidia.com/gpu"}), 16),
+    NodePool("unknown", ((PRODUCT, "NVIDIA-B200"),), (Taint("team", "vision", "NoSchedule"),), frozenset({MIG})),
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param(asking(16), "", id="as many GPUs as a node of the pool will have"),
+        pytest.param(asking(16, resources={"memory": "9Ti", "rdma/hca": 9}), "", id="what nobody knows of the pool"),
+        pytest.param(asking(9, nodeSelector={PRODUCT: "NVIDIA-H100-80GB-HBM3"}), "", id="a label of the pool"),
+        pytest.param(asking(17), "asks for 17 nvidia.com/gpu; the largest node has 16", id="more than even that"),
+        pytest.param(
+            asking(1, nodeSelector={PRODUCT: "NVIDIA-H100-80GB"}),
+            "no node has the value NVIDIA-H100-80GB; nodes have NVIDIA-A100-SXM4-80GB, "
+            "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb, NVIDIA-B200 and 2 more. Did you mean NVIDIA-H100-80GB-HBM3? "
+            "Correct the value.",
+            id="a label that is like that of the pool",
+        ),
+        pytest.param(
+            asking(99, MIG), "does not tolerate team=vision:NoSchedule; every node that fits has", id="its taint"
+        ),
+    ],
+)
+def test_pools_that_scale_from_zero_count(raw, message):
+    found = told(raw, WithPools(CLUSTER, POOLS))
+    assert len(found) == bool(message)
+    assert message in "".join(found)
+
+
+def test_a_cluster_whose_gpu_nodes_are_all_scaled_to_zero_is_told_what_to_declare():
+    assert told(asking(1), Snapshot.of([PLAIN])) == [
+        "spec.containers[trainer].resources: asks for nvidia.com/gpu, which no node offers; nodes offer no GPUs. "
+        "Tell the platform team, which declares pools that scale from zero in the policy's nodePools."
+    ]
+    declared = NodePool("gpus", (), (), frozenset({"nvidia.com/gpu"}))
+    assert told(asking(64), WithPools(Snapshot.of([PLAIN]), (declared,))) == []
+    assert told(asking(64), WithPools(Snapshot.of([]), (declared,))) == []
+
+
+LONG = "x" * 3000
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(asking(1, affinity=terms(*[term((PRODUCT, "In", ["?"]))] * 5000)), id="terms"),
+        pytest.param(
+            asking(1, affinity=terms(term(*[(f"k{i}", "Exists", []) for i in range(5000)]))), id="expressions"
+        ),
+        pytest.param(asking(1, affinity=terms(term((PRODUCT, "In", [str(i) for i in range(5000)])))), id="values"),
+        pytest.param(asking(1, nodeSelector={f"k{i}": "v" for i in range(5000)}), id="labels"),
+        pytest.param(asking(1, resources={f"a/{i}": 1 for i in range(5000)}), id="resources"),
+        pytest.param(pod(container(gpus=1), tolerations=[{"key": f"k{i}"} for i in range(5000)]), id="tolerations"),
+        pytest.param(asking(1, nodeSelector={f"k{i}": "v" for i in range(50)}), id="many things that no node has"),
+        pytest.param(asking(1, nodeSelector={LONG: LONG, PRODUCT: LONG}), id="long labels"),
+        pytest.param(asking(1, affinity=terms(term((LONG, LONG, [LONG] * 9)))), id="long expressions"),
+        pytest.param(asking(1, resources={f"a/{LONG}": 2**60}), id="a long name of a resource"),
+    ],
+)
+def test_pods_that_want_thousands_of_things_are_answered_in_few_words(raw):
+    found = violations(RULE, raw, {}, CLUSTER)
+    assert 1 <= len(found) <= 8
+    assert all(len(one.found) + len(one.allowed) + len(one.remedy) < 700 for one in found)
+
+
+@checked
+@given(NODES, st.lists(RUNTIME_CLASSES, max_size=1), PODS)
+def test_a_gpu_pod_is_told_something_exactly_where_it_has_no_home(nodes, classes, asked):
+    facts = Snapshot.of(nodes, classes)
+    found = list(RULE.validate(asked, settings_of(RULE, {}), facts))
+    fields = [field for term in asked.required or () for field in term.fields if field.operator == "In"]
+    is_concerned = asked.gpus and facts.knows_nodes() and not asked.node_name and not fields
+    assert bool(found) == bool(is_concerned and not facts.homes(asked))
+    for violation in found:
+        is_about_taints = violation.where == "spec.tolerations"
+        assert is_about_taints == bool(facts.homes(replace(asked, tolerations=EVERYTHING)))

@@ -1,0 +1,293 @@
+"""What is told of a pod that no node could run, word for word."""
+
+import pytest
+
+from tests.rules.gpu_cluster import (
+    A100,
+    MIG,
+    POOL,
+    PRODUCT,
+    T4,
+    TOLERANT,
+    asking,
+    gpu_node,
+    told,
+)
+from tests.rules.samples import container, pod, term, terms
+from webhook.cluster.snapshot import Snapshot
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param(
+            asking(1, "nvidia.com/mig-9g.90gb"),
+            "spec.containers[trainer].resources: asks for nvidia.com/mig-9g.90gb, which no node offers; nodes offer "
+            "nvidia.com/gpu, nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb. "
+            "Did you mean nvidia.com/mig-3g.40gb? Ask for that.",
+            id="a MIG profile that no node offers",
+        ),
+        pytest.param(
+            asking(1, "amd.com/gpu"),
+            "spec.containers[trainer].resources: asks for amd.com/gpu, which no node offers; nodes offer "
+            "nvidia.com/gpu, nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb. "
+            "Ask for what nodes offer, or tell the platform team.",
+            id="a vendor without nodes",
+        ),
+        pytest.param(
+            asking(16),
+            "spec.containers[trainer].resources: asks for 16 nvidia.com/gpu; the largest node has 8. "
+            "Ask for 8 or fewer in one pod, or tell the platform team.",
+            id="more GPUs than the largest node has",
+        ),
+        pytest.param(
+            asking(1, resources={"memory": "2049Gi"}),
+            "spec.containers[trainer].resources: asks for 2049Gi of memory; the largest node has 2Ti. "
+            "Ask for 2Ti or less in one pod, or tell the platform team.",
+            id="more memory than the largest node has",
+        ),
+        pytest.param(
+            asking(1, resources={"cpu": "192500m"}),
+            "spec.containers[trainer].resources: asks for 192.5 cpu; the largest node has 192. "
+            "Ask for 192 or less in one pod, or tell the platform team.",
+            id="more cpu than the largest node has",
+        ),
+        pytest.param(
+            asking(1, resources={"rdma/hca": 5}),
+            "spec.containers[trainer].resources: asks for 5 rdma/hca; the largest node has 4. "
+            "Ask for 4 or fewer in one pod, or tell the platform team.",
+            id="more of another extended resource",
+        ),
+        pytest.param(
+            asking(1, resources={"example.com/fpga": 1}),
+            "spec.containers[trainer].resources: asks for 1 example.com/fpga; no node offers any. "
+            "Remove it, or tell the platform team.",
+            id="an extended resource that no node has",
+        ),
+        pytest.param(
+            asking(1, nodeSelector={PRODUCT: "NVIDIA-A100-SXM-80GB"}),
+            "spec.nodeSelector[nvidia.com/gpu.product]: no node has the value NVIDIA-A100-SXM-80GB; nodes have "
+            "NVIDIA-A100-SXM4-80GB, NVIDIA-A100-SXM4-80GB-MIG-1g.10gb and Tesla-T4. "
+            "Did you mean NVIDIA-A100-SXM4-80GB? Correct the value.",
+            id="a product that no node has",
+        ),
+        pytest.param(
+            asking(1, nodeSelector={POOL: "gold"}),
+            "spec.nodeSelector[example.com/pool]: no node has the value gold; nodes have serving, training and web. "
+            "Choose what nodes have, or tell the platform team.",
+            id="a value that is like no other",
+        ),
+        pytest.param(
+            asking(1, nodeSelector={POOL: ""}),
+            'spec.nodeSelector[example.com/pool]: no node has the value ""; nodes have serving, training and web. '
+            "Choose what nodes have, or tell the platform team.",
+            id="an empty value",
+        ),
+        pytest.param(
+            asking(1, nodeSelector={"nvidia.com/gpu-product": T4}),
+            "spec.nodeSelector[nvidia.com/gpu-product]: no node has this label; nodes have nvidia.com/gpu.product. "
+            "Did you mean nvidia.com/gpu.product? Correct the key.",
+            id="a label that no node has, and one that is like it",
+        ),
+        pytest.param(
+            asking(1, nodeSelector={"zone": "b"}),
+            "spec.nodeSelector[zone]: no node has this label; a node needs every label of nodeSelector. "
+            "Remove it, or tell the platform team.",
+            id="a label that is like no other",
+        ),
+        pytest.param(
+            asking(1, affinity=terms(term((PRODUCT, "In", ["Tesla-V100", "tesla-t4"])))),
+            "spec.affinity.nodeAffinity: no node meets nvidia.com/gpu.product In [Tesla-V100, tesla-t4]; nodes have "
+            "NVIDIA-A100-SXM4-80GB, NVIDIA-A100-SXM4-80GB-MIG-1g.10gb and Tesla-T4. "
+            "Did you mean Tesla-T4? Correct the value.",
+            id="a required expression",
+        ),
+        pytest.param(
+            asking(1, affinity=terms(term((POOL, "NotIn", ["a"]), ("zone", "Exists", [])))),
+            "spec.affinity.nodeAffinity: no node meets zone Exists; no node has that label. "
+            "Remove it, or tell the platform team.",
+            id="one of several required expressions",
+        ),
+        pytest.param(
+            asking(1, affinity=terms(term((PRODUCT, "In", ["H100"])), None, term(("zone", "In", ["a"])))),
+            "spec.affinity.nodeAffinity: no node meets any of its 2 required terms: nvidia.com/gpu.product In [H100] "
+            "and zone In [a]; nodes have NVIDIA-A100-SXM4-80GB, NVIDIA-A100-SXM4-80GB-MIG-1g.10gb and Tesla-T4. "
+            "Choose what nodes have, or tell the platform team.",
+            id="several required terms",
+        ),
+        pytest.param(
+            asking(
+                1,
+                affinity=terms(
+                    term((PRODUCT, "In", [T4]), (POOL, "In", ["web"])), term((PRODUCT, "In", [T4]), (POOL, "In", ["?"]))
+                ),
+            ),
+            "spec.affinity.nodeAffinity: no node meets any of its 2 required terms: nvidia.com/gpu.product In "
+            "[Tesla-T4] and example.com/pool In [web] and example.com/pool In [?]; nodes have serving, training and "
+            "web. Choose what nodes have, or tell the platform team.",
+            id="several terms, of which one only fails as a whole",
+        ),
+        pytest.param(
+            asking(1, affinity=terms({})),
+            "spec.affinity.nodeAffinity: requires empty terms only; an empty term matches no node. "
+            "Write an expression into one, or remove the affinity.",
+            id="a term that says nothing",
+        ),
+    ],
+)
+def test_what_no_node_has_is_named_with_what_nodes_have(raw, message):
+    assert told(raw) == [message]
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        pytest.param(
+            asking(4, nodeSelector={PRODUCT: T4}),
+            "spec.containers[trainer].resources: asks for 4 nvidia.com/gpu; the largest node with "
+            "nvidia.com/gpu.product=Tesla-T4 has 1. Ask for 1 or fewer in one pod, or choose other nodes.",
+            id="GPUs and a product",
+        ),
+        pytest.param(
+            asking(1, nodeSelector={POOL: "web", "kubernetes.io/hostname": "plain"}),
+            "spec.containers[trainer].resources: asks for 1 nvidia.com/gpu; no node with kubernetes.io/hostname=plain "
+            "offers any. Remove it, or choose other nodes.",
+            id="GPUs and labels of nodes without any",
+        ),
+        pytest.param(
+            asking(8, affinity=terms(term((POOL, "NotIn", ["training"])))),
+            "spec.containers[trainer].resources: asks for 8 nvidia.com/gpu; the largest node with example.com/pool "
+            "NotIn [training] has 1. Ask for 1 or fewer in one pod, or choose other nodes.",
+            id="GPUs and a required expression",
+        ),
+        pytest.param(
+            asking(8, affinity=terms(term((POOL, "In", ["web"])), term((POOL, "In", ["serving"])))),
+            "spec.containers[trainer].resources: asks for 8 nvidia.com/gpu; the largest node with the labels of a "
+            "required term has 1. Ask for 1 or fewer in one pod, or choose other nodes.",
+            id="GPUs and required terms",
+        ),
+        pytest.param(
+            asking(1, MIG, {"memory": "501Gi"}),
+            "spec.containers[trainer].resources: asks for 501Gi of memory; the largest node with "
+            "nvidia.com/mig-1g.10gb has 500Gi. Ask for 500Gi or less in one pod, or tell the platform team.",
+            id="memory and GPUs",
+        ),
+        pytest.param(
+            asking(1, MIG, {"nvidia.com/gpu": 1}),
+            "spec.containers[trainer].resources: asks for 1 nvidia.com/mig-1g.10gb; no node with nvidia.com/gpu offers "
+            "any. Remove it, or tell the platform team.",
+            id="GPUs of two kinds",
+        ),
+        pytest.param(
+            asking(1, nodeSelector={PRODUCT: T4, POOL: "training", "kubernetes.io/hostname": "small"}),
+            "spec: no node has example.com/pool=training and kubernetes.io/hostname=small together; some node has "
+            "each. Change or remove one of them, or tell the platform team.",
+            id="labels of different nodes",
+        ),
+        pytest.param(
+            asking(1, affinity=terms(term((PRODUCT, "In", [T4]), (POOL, "In", ["training"])))),
+            "spec.affinity.nodeAffinity: no node has nvidia.com/gpu.product In [Tesla-T4] and example.com/pool In "
+            "[training] together; some node has each. Change or remove one of them, or tell the platform team.",
+            id="expressions of different nodes",
+        ),
+    ],
+)
+def test_what_only_fails_together_is_named_without_the_rest(raw, message):
+    assert told(raw) == [message]
+
+
+def test_amounts_of_two_nodes_that_no_node_has_together():
+    facts = Snapshot.of(
+        [gpu_node("a", A100, {"nvidia.com/gpu": "8"}, "100Gi"), gpu_node("b", A100, {"nvidia.com/gpu": "4"}, "500Gi")]
+    )
+    assert told(asking(8, resources={"memory": "300Gi"}, nodeSelector={PRODUCT: A100}), facts) == [
+        "spec.containers[trainer].resources: asks for 300Gi of memory and 8 nvidia.com/gpu; no node has all of that. "
+        "Ask for less of one of them in one pod, or tell the platform team."
+    ]
+
+
+def labelled(**labels):
+    return Snapshot.of([gpu_node("a", A100, {"nvidia.com/gpu": "8"}, "1Ti", **labels)])
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        pytest.param("nvidia.com/gpu.products", PRODUCT, id="a letter too many"),
+        pytest.param("gpu.product", PRODUCT, id="no prefix"),
+        pytest.param("nvidia.com/gpu.presnt", "nvidia.com/gpu.present", id="a letter too few"),
+        pytest.param("topology.kubernetes.io/zones", "topology.kubernetes.io/zone", id="a label of clouds"),
+        pytest.param("nvidia.com/gpu.memory", None, id="a label of GPUs that is not published here"),
+        pytest.param("nvidia.com/gpu.machine", None, id="a name that only begins alike"),
+        pytest.param("gpu", None, id="a word of many names"),
+        pytest.param("example.com/" + "gpu" * 1000, None, id="a long one"),
+    ],
+)
+def test_another_label_is_suggested_only_where_this_one_is_that_one_misspelled(written, meant):
+    facts = labelled(
+        **{"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8", "topology.kubernetes.io/zone": "a"}
+    )
+    (message,) = told(asking(1, nodeSelector={written: "x"}), facts)
+    remedy = f"Did you mean {meant}? Correct the key." if meant else "Remove it, or tell the platform team."
+    assert message.endswith(f". {remedy}")
+
+
+def test_another_architecture_is_none_misspelled():
+    (message,) = told(
+        asking(1, nodeSelector={"kubernetes.io/arch": "arm64"}), labelled(**{"kubernetes.io/arch": "amd64"})
+    )
+    assert message.endswith("nodes have amd64. Choose what nodes have, or tell the platform team.")
+
+
+@pytest.mark.parametrize(("operator", "values"), [("NotIn", ["x"]), ("DoesNotExist", [])])
+def test_who_excludes_all_nodes_is_not_told_to_choose_one_of_them(operator, values):
+    (message,) = told(asking(1, affinity=terms(term((POOL, operator, values)))), labelled(**{POOL: "x"}))
+    assert message.endswith("; nodes have x. Remove it, or tell the platform team.")
+
+
+@pytest.mark.parametrize(
+    ("containers", "init", "message"),
+    [
+        pytest.param(
+            [container("a", 5), container("b", 4)],
+            [],
+            "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+            id="the sum of containers",
+        ),
+        pytest.param([container("a", 5)], [container("b", 4)], None, id="what runs before them is not added"),
+        pytest.param(
+            [container("a", 5)],
+            [container("b", 4, restartPolicy="Always")],
+            "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+            id="a sidecar is",
+        ),
+        pytest.param(
+            [container("a", 9), container("b", 0)],
+            [container("c", 1)],
+            "spec.containers[a].resources: asks for 9 nvidia.com/gpu; the largest node has 8",
+            id="one container that asks for as much as all",
+        ),
+        pytest.param(
+            [container("a", 9)],
+            [container("b", 9)],
+            "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+            id="two, one after the other",
+        ),
+        pytest.param(
+            [container("a")],
+            [container("b", 9)],
+            "spec.initContainers[b].resources: asks for 9 nvidia.com/gpu; the largest node has 8",
+            id="an init container alone",
+        ),
+    ],
+)
+def test_the_amount_is_what_the_scheduler_reserves(containers, init, message):
+    found = told(pod(*containers, initContainers=init, **TOLERANT))
+    assert [one.partition(". ")[0] for one in found] == ([message] if message else [])
+
+
+def test_resources_of_the_pod_as_a_whole_are_told_there():
+    raw = asking(1, resources={"memory": "1Gi"})
+    raw["spec"]["resources"] = {"limits": {"memory": "3Ti"}, "requests": {"memory": "3Ti"}}
+    (message,) = told(raw)
+    assert message.startswith("spec.resources: asks for 3Ti of memory; the largest node has 2Ti. ")

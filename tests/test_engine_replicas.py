@@ -1,0 +1,160 @@
+"""What several pods made alike lack together is said of the workload that makes them, and of no pod."""
+
+from typing import Any
+
+import pytest
+
+from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
+from tests.test_engine_quotas import pot
+from webhook import engine
+from webhook.outcome import Kind, Outcome
+from webhook.policy.policy_set import BoundRule, Policy
+from webhook.policy.workloads import WorkloadsMode
+from webhook.rules.rule import Mode, Rule, RuleSettings, Violation
+
+TEAM = "team"
+SPREAD = {"replicaSpread": {}}
+PREFERRED = {"replicaSpread": {"inject": "preferred"}}
+CROWDED = (
+    "spec.template.spec.topologySpreadConstraints: not set, and no podAntiAffinity either; one node may get all "
+    "replicas, which then fail with it. Set one of the two, with topologyKey kubernetes.io/hostname."
+)
+
+
+def deployment(replicas: Any = 2, *, kind: str = "Deployment", **spec: Any) -> dict[str, Any]:
+    raw = workload(kind, pod(1, spec=spec))
+    raw["spec"]["replicas"] = replicas
+    return raw
+
+
+def judged(raw: dict[str, Any], using: Policy, old: Any = None, quotas: Any = ()) -> Outcome:
+    return engine.check_workload(raw, TEAM, using, FACTS, quotas, old=old)
+
+
+def said(raw: dict[str, Any], using: Policy, old: Any = None) -> list[str]:
+    return [str(finding) for finding in judged(raw, using, old).findings]
+
+
+@pytest.mark.parametrize("mode", ["warn", "enforce"])
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet"])
+def test_replicas_that_nothing_keeps_apart_are_a_warning_where_they_are_applied(kind: str, mode: str) -> None:
+    outcome = judged(deployment(kind=kind), policy(SPREAD, mode=mode))
+    assert (outcome.refusals, len(outcome.warnings)) == ((), 1)
+    assert outcome.warnings[0] == f"replicaSpread: pod template (2 pods, 2 GPUs): {CROWDED}"
+    assert len(outcome.warnings[0]) <= 256
+
+
+def test_they_refuse_the_object_only_where_the_rule_is_enforced_and_objects_are_refused() -> None:
+    refused = judged(deployment(), policy(SPREAD, workloads="enforce"))
+    assert refused.refusal == f"replicaSpread: pod template (2 pods, 2 GPUs): {CROWDED}"
+    warned = judged(deployment(), policy(SPREAD, mode="warn", workloads="enforce"))
+    assert (warned.refusals, len(warned.warnings)) == ((), 1)
+
+
+@pytest.mark.parametrize("workloads", ["warn", "enforce", "disabled"])
+def test_a_review_calls_the_pods_refused_only_where_the_object_is(workloads: str) -> None:
+    (found,) = engine.foresee_pods(deployment(), TEAM, policy(SPREAD, workloads=workloads), FACTS)
+    assert found.is_refused is (workloads == "enforce")
+    assert [finding.rule for finding in found.findings] == ["replicaSpread"]
+
+
+@pytest.mark.parametrize("mode", ["warn", "enforce"])
+def test_no_pod_hears_of_it(mode: str) -> None:
+    owners = [{"kind": "ReplicaSet", "controller": True}]
+    raw = pod(1, labels={"app": "a"}, ownerReferences=owners)
+    using = policy(SPREAD, mode=mode)
+    completed = engine.complete(raw, using, FACTS)
+    assert (completed.findings, completed.patch) == ((), ())
+    assert engine.judge(raw, using, FACTS).findings == ()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(deployment(1), id="one replica"),
+        pytest.param(deployment(0), id="none"),
+        pytest.param(deployment(None), id="one, where none are named"),
+        pytest.param(deployment("many"), id="a number that is none"),
+        pytest.param(deployment(kind="StatefulSet"), id="a StatefulSet"),
+        pytest.param(deployment(topologySpreadConstraints=[{"topologyKey": "zone"}]), id="a spread of its own"),
+        pytest.param(workload("DaemonSet", pod(1)), id="one on each node"),
+        pytest.param(deployment(containers=[container("c")]), id="no GPU"),
+    ],
+)
+def test_nothing_is_said_of_other_objects(raw: dict[str, Any]) -> None:
+    assert said(raw, policy(SPREAD)) == []
+
+
+def test_replicas_that_will_be_spread_need_not_say_so() -> None:
+    using = policy(PREFERRED, workloads="enforce")
+    assert said(deployment(), using) == []
+    (found,) = engine.foresee_pods(deployment(), TEAM, using, FACTS)
+    assert [str(edit) for one in found.injections for edit in one.edits] == [
+        "topologySpreadConstraints over kubernetes.io/hostname"
+    ]
+
+
+def test_a_rule_that_only_warns_says_what_it_would_add_instead() -> None:
+    (finding,) = judged(deployment(), policy(PREFERRED, mode="warn")).findings
+    assert (finding.kind, finding.message) == (
+        Kind.INJECTION,
+        "would add topologySpreadConstraints over kubernetes.io/hostname",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_said"),
+    [
+        pytest.param(deployment(1), deployment(2), True, id="a second replica"),
+        pytest.param(deployment(2), deployment(5), False, id="more of them"),
+        pytest.param(deployment(5), deployment(2), False, id="fewer"),
+        pytest.param(deployment(2), deployment(2, hostIPC=True), False, id="something else"),
+        pytest.param(
+            deployment(2, topologySpreadConstraints=[{"topologyKey": "zone"}]),
+            deployment(2),
+            True,
+            id="no longer spread",
+        ),
+    ],
+)
+def test_an_update_is_told_when_replicas_begin_to_crowd(old: Any, new: Any, is_said: bool) -> None:
+    assert bool(said(new, policy(SPREAD), old)) is is_said
+
+
+@pytest.mark.parametrize("kind", WORKLOADS)
+def test_pods_are_judged_as_those_of_the_controller_that_makes_them(kind: str) -> None:
+    """A limit of time cannot stand in the templates of some kinds, so it is not asked for there."""
+    raw = workload(kind, pod(1))
+    using = policy({"timeLimit": {"missing": "refuse", "selectors": [{"app": "a"}]}})
+    (found,) = engine.foresee_pods(raw, TEAM, using, FACTS)
+    can_say_so = kind in ("Job", "CronJob", "PodTemplate")
+    assert found.is_refused is can_say_so
+    assert bool(found.injections) is not can_say_so
+
+
+class Counting(RuleSettings):
+    """Settings of a rule that counts."""
+
+
+def counting(workloads: str = "warn") -> Policy:
+    """A policy of one rule that refuses every workload, and names what it was asked."""
+
+    def judge(pod: Any, replicas: int, settings: Counting, facts: Any) -> Any:
+        yield Violation("spec.containers[c0]", f"{replicas} pods of {pod.owner_kind}", f"{settings.mode}", "Run one")
+
+    rule = Rule("counting", "p", Counting, judge_replicas=judge)
+    bound = BoundRule(rule, Mode.ENFORCE, Counting(mode=Mode.ENFORCE), "p.yaml")
+    return Policy("p", ("p.yaml",), "0" * 64, (bound,), workloads=WorkloadsMode(workloads))
+
+
+def test_a_rule_is_told_how_many_pods_there_are_and_whose() -> None:
+    assert said(deployment(3), counting()) == [
+        "counting: pod template (3 pods, 3 GPUs): spec.template.spec.containers[c0]: 3 pods of ReplicaSet; enforce. "
+        "Run one."
+    ]
+
+
+def test_quotas_are_not_asked_for_what_is_refused_anyway() -> None:
+    quotas = [pot(gpus=0)]
+    assert [one.rule for one in judged(deployment(), counting("enforce"), quotas=quotas).findings] == ["counting"]
+    assert "gpuQuota" in [one.rule for one in judged(deployment(), counting(), quotas=quotas).findings]

@@ -1,0 +1,38 @@
+"""How much a node has of what pods ask for, as it says itself."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.model.accelerators import accelerator
+from webhook.model.demand import is_compared, is_extended, rounded_up, thousandths_of
+
+EVERYWHERE = frozenset({"cpu", "memory", "ephemeral-storage"})
+"""Resources that every node has, whether or not it lists them."""
+
+
+def amounts_of(capacity: Mapping[Any, Any], allocatable: Mapping[Any, Any]) -> dict[str, int]:
+    """Resource name -> amount, in the units of demands, of all that decides where a pod can run.
+
+    An extended resource counts as the node has it, since a unit that is ill may recover, and all else as pods may use
+    it, since what the system reserves stays reserved.
+    """
+    amounts: dict[str, int] = {}
+    for name in {**capacity, **allocatable}:
+        if isinstance(name, str) and is_compared(name):
+            first, second = (capacity, allocatable) if is_extended(name) else (allocatable, capacity)
+            amount = thousandths_of(first[name] if name in first else second[name])
+            if amount is not None:
+                amounts[name] = rounded_up(name, amount)
+    return {name: amount for name, amount in amounts.items() if amount or _has_none(name, amounts)}
+
+
+def _has_none(resource: str, amounts: Mapping[str, int]) -> bool:
+    """Whether a resource that reads 0 is not there at all.
+
+    GPUs may be there while their device plugin is away. It is not while it offers others, such as slices instead.
+    """
+    gpu = accelerator(resource)
+    if gpu is None:
+        return True
+    others = (other for name, amount in amounts.items() if amount and (other := accelerator(name)) is not None)
+    return any(other.vendor is gpu.vendor for other in others)

@@ -1,0 +1,102 @@
+"""Words that messages about pods and nodes share: amounts, short lists, and what somebody may have meant."""
+
+import re
+from bisect import bisect
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from webhook.model.quantity import format_bytes
+
+_SHOWN = 3
+"""Values that a list spells out."""
+_LONGEST = 80
+"""Characters of a value that is shown: values of labels have at most 63."""
+_COMPARED = 64
+"""Existing values that one is compared with; where there are more, those that begin alike."""
+_LIKENESS = 0.75
+"""From 0 to 1, as difflib measures it. Above it are slips of the pen, and not another product."""
+_SHORT = 6
+"""Characters of an exact size that nobody would rather have rounded, such as 1000Gi."""
+
+_UNITS = tuple((1024**power, f"{letter}i") for power, letter in reversed(list(enumerate("KMGTPE", start=1))))
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def cut(text: str, most: int = _LONGEST) -> str:
+    """The text, or the beginning of a long one; an empty one in quotes."""
+    if len(text) > most:
+        return f"{text[: most - 3]}..."
+    return text or '""'
+
+
+def few(values: Sequence[str]) -> str:
+    """The first of these values, and how many more there are.
+
+    >>> few(["a"]), few(["a", "b"]), few(["a", "b", "c", "d", "e"])
+    ('a', 'a and b', 'a, b, c and 2 more')
+    """
+    shown = [cut(value) for value in values[:_SHOWN]]
+    if len(values) > _SHOWN:
+        return f"{', '.join(shown)} and {len(values) - _SHOWN} more"
+    return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part) if shown else "none"
+
+
+def nearest(written: str, existing: Sequence[str]) -> str | None:
+    """The one of the existing values, which are sorted, that is most likely meant; None where none is alike.
+
+    >>> nearest("NVIDIA-A100-SXM-80GB", ["NVIDIA-A100-SXM4-80GB", "Tesla-T4"])
+    'NVIDIA-A100-SXM4-80GB'
+    >>> nearest("a100", ["NVIDIA-A100-SXM4-80GB", "Tesla-T4"])
+    'NVIDIA-A100-SXM4-80GB'
+    """
+    if len(existing) > _COMPARED:
+        place = max(bisect(existing, written) - _COMPARED // 2, 0)
+        existing = existing[place : place + _COMPARED]
+    lowered = {value.lower(): value for value in existing}
+    wanted = written[: 2 * _LONGEST].lower()
+    close = get_close_matches(wanted, lowered, n=1, cutoff=_LIKENESS)
+    if close:
+        return lowered[close[0]]
+    words = set(_WORD.findall(wanted))
+    return next((value for low, value in lowered.items() if words and words <= set(_WORD.findall(low))), None)
+
+
+def is_size(resource: str) -> bool:
+    """Whether amounts of a resource are bytes: of memory, huge pages and disks."""
+    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+
+
+def asked(resource: str, amount: int) -> str:
+    """How much of a resource is asked for; a long size is rounded up.
+
+    >>> asked("nvidia.com/gpu", 16), asked("cpu", 1500), asked("memory", 64 * 2**30 + 1)
+    ('16 nvidia.com/gpu', '1.5 cpu', '64.1Gi of memory')
+    """
+    if is_size(resource):
+        return f"{_size(amount, is_rounded_up=True)} of {cut(resource)}"
+    return f"{_cores(amount) if resource == 'cpu' else amount} {cut(resource)}"
+
+
+def offered(resource: str, amount: int) -> str:
+    """How much of it there is, without its name; a long size is rounded down, so that one may ask for as much.
+
+    >>> offered("nvidia.com/gpu", 8), offered("cpu", 95500), offered("memory", 65_425_132 * 1024)
+    ('8', '95.5', '62.3Gi')
+    """
+    if is_size(resource):
+        return _size(amount, is_rounded_up=False)
+    return _cores(amount) if resource == "cpu" else str(amount)
+
+
+def _cores(millicores: int) -> str:
+    whole, rest = divmod(millicores, 1000)
+    return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
+
+
+def _size(size: int, *, is_rounded_up: bool) -> str:
+    exact = format_bytes(size)
+    scale, unit = next(((scale, unit) for scale, unit in _UNITS if scale <= size), (1, ""))
+    if len(exact) <= _SHORT or not unit:
+        return exact
+    whole, tenths = divmod(-(-size * 10 // scale) if is_rounded_up else size * 10 // scale, 10)
+    return f"{whole}.{tenths}{unit}" if tenths else f"{whole}{unit}"

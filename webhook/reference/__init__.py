@@ -1,0 +1,1 @@
+"""The documents that are written from the rules themselves, so that they cannot say anything else."""

@@ -1,0 +1,118 @@
+"""Containers that ask for NVIDIA GPUs get the libraries of the driver that they need, and no others.
+
+NVIDIA's container toolkit mounts what `NVIDIA_DRIVER_CAPABILITIES` names. Without it the toolkit decides: compute and
+utility since 1.4, utility alone before, and everything, graphics and video too, for an image that sets `CUDA_VERSION`
+but no `NVIDIA_REQUIRE_CUDA`. What the container sets is never touched, and neither is an image that is known to say it
+itself. Where images are not looked up, the value of this rule takes the place of what the image says.
+
+Sources: CHANGELOG.md, internal/config/image/capabilities.go and
+cmd/nvidia-container-runtime-hook/container_config.go of NVIDIA/nvidia-container-toolkit.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from webhook.model.accelerators import Vendor
+from webhook.model.container import Container
+from webhook.model.edits import AddEnv
+from webhook.model.pod import Pod
+from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings
+
+VARIABLE = "NVIDIA_DRIVER_CAPABILITIES"
+
+
+class Capability(StrEnum):
+    """Parts of the driver that a container can ask for. The toolkit starts no container that asks for another."""
+
+    COMPUTE = "compute"
+    UTILITY = "utility"
+    VIDEO = "video"
+    GRAPHICS = "graphics"
+    DISPLAY = "display"
+    NGX = "ngx"
+    COMPAT32 = "compat32"
+    ALL = "all"
+
+
+def _are_some(capabilities: tuple[Capability, ...]) -> tuple[Capability, ...]:
+    if not capabilities:
+        raise ValueError("names no capability; write at least one, or disable the rule")
+    for number, one in enumerate(capabilities):
+        if one in capabilities[:number]:
+            raise ValueError(f"{one} stands in it twice; remove one")
+    if Capability.ALL in capabilities and len(capabilities) > 1:
+        raise ValueError("all includes the others; write [all], or the others without it")
+    return capabilities
+
+
+class Settings(RuleSettings):
+    """Settings of `driverCapabilities`."""
+
+    capabilities: Annotated[
+        tuple[
+            Annotated[
+                Capability, BeforeValidator(lambda value: Capability(value) if isinstance(value, str) else value)
+            ],
+            ...,
+        ],
+        Field(strict=False, json_schema_extra={"minItems": 1}),
+        AfterValidator(_are_some),
+    ] = (Capability.COMPUTE, Capability.UTILITY)
+    """What containers get: `compute` for CUDA and OpenCL, `utility` for nvidia-smi and NVML, `video` for the Video
+    Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or `all`."""
+    also_with_env_from: bool = False
+    """Whether a container with `envFrom` gets the variable too. The value injected here wins over one that its
+    ConfigMap or Secret sets, which the webhook cannot see; by default such a container is left alone, with a
+    warning."""
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
+    """Set the variable in the containers that ask for NVIDIA GPUs, where neither they nor their images do."""
+    if not pod.asks_for(Vendor.NVIDIA) or pod.has_passthrough:
+        return
+    for container in pod.lasting_containers():
+        if not _asks_for_nvidia(container) or container.sets_env(VARIABLE) or _is_said_by_image(container, facts):
+            continue
+        if container.has_env_from and not settings.also_with_env_from:
+            yield Advice(
+                f"{container.path}.envFrom",
+                f"{VARIABLE} not injected, because envFrom may set it",
+                "Set it in env, or ask the platform team for alsoWithEnvFrom",
+            )
+        else:
+            yield AddEnv(container, VARIABLE, ",".join(settings.capabilities))
+
+
+def _asks_for_nvidia(container: Container) -> bool:
+    return any(request.count and request.accelerator.vendor is Vendor.NVIDIA for request in container.gpu_requests)
+
+
+def _is_said_by_image(container: Container, facts: Facts) -> bool:
+    config = facts.image(container.image).config if container.image else None
+    return config is not None and VARIABLE in config.env
+
+
+_SAYS_NOTHING = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
+RULE = Rule(
+    key="driverCapabilities",
+    promise="GPU containers get the driver libraries that they need.",
+    problem="What a container finds of the driver depends on its image and on the container toolkit of its node: "
+    "nvidia-smi works and CUDA does not, or graphics libraries come along that nobody asked for.",
+    examples=(Example(_SAYS_NOTHING),),
+    settings=Settings,
+    mutate=mutate,
+    is_momentary=True,
+)

@@ -1,0 +1,170 @@
+"""Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPUs then lack.
+
+It is about pods that tolerate the taint of GPU nodes by name. Pods that tolerate everything, as agents of nodes do, and
+pods of DaemonSets are left alone. Nothing is said where no node has such a taint.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from webhook.model.accelerators import accelerator
+from webhook.model.container import Container
+from webhook.model.demand import demand_of
+from webhook.model.node import NodeClass
+from webhook.model.pod import Pod
+from webhook.model.tolerations import Taint, Toleration, distinct
+from webhook.model.wording import cut, few
+from webhook.rules.names import LabelValue, TaintKey
+from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
+
+_VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
+"""Prefixes of resource names of those who make GPUs. What else they offer, such as network cards, is on GPU nodes."""
+
+
+class TaintSettings(BaseModel):
+    """A taint that marks GPU nodes."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+    key: TaintKey = Field(min_length=1)
+    """Key of the taint, such as `nvidia.com/gpu`."""
+    value: LabelValue = ""
+    """Value of the taint; empty is any."""
+
+    def marks(self, taint: Taint) -> bool:
+        """Whether a node with this taint is one of those that are meant."""
+        return taint.key == self.key and self.value in ("", taint.value)
+
+
+def _are_some(taints: tuple[TaintSettings, ...]) -> tuple[TaintSettings, ...]:
+    if not taints:
+        raise ValueError("names no taint; write at least one, or disable the rule")
+    return taints
+
+
+class Settings(RuleSettings):
+    """Settings of `gpuNodesForGpuPods`."""
+
+    taints: Annotated[tuple[TaintSettings, ...], AfterValidator(_are_some)] = Field(
+        default=(
+            TaintSettings(key="nvidia.com/gpu"),
+            TaintSettings(key="amd.com/gpu"),
+            TaintSettings(key="gpu.intel.com/i915"),
+            TaintSettings(key="gpu.intel.com/xe"),
+            TaintSettings(key="sku", value="gpu"),
+            TaintSettings(key="dedicated", value="gpu"),
+        ),
+        strict=False,
+        json_schema_extra={"minItems": 1},
+    )
+    """Taints that mark GPU nodes, each by its key and, where it has one here, its value. The API server does not know
+    this list: it asks only about tolerations with `gpu` in key or value, with the resource name of a GPU as key, or
+    with key `sku` and operator `Exists`. Pods that tolerate other taints of the list are found by audits alone."""
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The keys of the taints."""
+        return frozenset(taint.key for taint in self.taints)
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Say of a pod without GPUs which of its tolerations let it onto GPU nodes."""
+    if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod):
+        return
+    opened = _Opened(pod.tolerations, settings)
+    nodes = [node for node in facts.candidates(pod) if node.gpu_resources and opened.by(node.taints)]
+    if nodes:
+        used = sorted({_name(toleration) for node in nodes for toleration in opened.by(node.taints)})
+        yield Violation(
+            "spec.tolerations",
+            f"lets a pod without GPUs onto {_counted(nodes)} by tolerating {few(used)}",
+            "their cpu and memory are for GPU pods",
+            f"Remove the {'toleration' if len(used) == 1 else 'tolerations'}{_and_zeros(pod)}",
+        )
+
+
+def _belongs_there(pod: Pod) -> bool:
+    """Whether the pod has GPUs or anything else that only GPU nodes have, or wants no particular node."""
+    if pod.gpus or pod.has_claims or pod.owner_kind == "DaemonSet":
+        return True
+    if any(not toleration.key for toleration in pod.tolerations):
+        return True
+    if any(container.has_claims or container.asks_gpu_attributes for container in pod.containers):
+        return True
+    return any(name.startswith(_VENDORS) for name in demand_of(pod))
+
+
+class _Opened:
+    """Which tolerations open nodes of the taints that mark GPU nodes; each taint is looked at once."""
+
+    def __init__(self, tolerations: Sequence[Toleration], settings: Settings) -> None:
+        self._named = distinct(toleration for toleration in tolerations if toleration.key in settings.keys)
+        self._settings = settings
+        self._by_taint: dict[Taint, list[Toleration]] = {}
+
+    def by(self, taints: Sequence[Taint]) -> list[Toleration]:
+        """Those without which one of these taints would keep the pod away."""
+        return [toleration for taint in taints for toleration in self._by(taint)]
+
+    def _by(self, taint: Taint) -> list[Toleration]:
+        found = self._by_taint.get(taint)
+        if found is None:
+            is_mark = any(mark.marks(taint) for mark in self._settings.taints)
+            found = [toleration for toleration in self._named if is_mark and toleration.tolerates(taint)]
+            self._by_taint[taint] = found
+        return found
+
+
+def _counted(nodes: Sequence[NodeClass]) -> str:
+    count = sum(node.count for node in nodes)
+    if not count:
+        return "nodes of a GPU pool"
+    return f"{count} GPU {'node' if count == 1 else 'nodes'}"
+
+
+def _name(toleration: Toleration) -> str:
+    """A toleration as people speak of it: its key, and its value where it has one."""
+    return cut(f"{toleration.key}={toleration.value}" if toleration.value else toleration.key)
+
+
+def _and_zeros(pod: Pod) -> str:
+    """Asking for no GPUs is asking all the same for Kubernetes, which may add a toleration for it."""
+    zeros = [container for container in pod.lasting_containers() if _names_gpus(container)]
+    if not zeros:
+        return ""
+    return f", and the 0 GPUs in {few([f'{container.path}.resources' for container in zeros])}, which add it on GKE"
+
+
+def _names_gpus(container: Container) -> bool:
+    return any(accelerator(name) is not None for name in {*container.requests, *container.limits})
+
+
+RULE = Rule(
+    key="gpuNodesForGpuPods",
+    promise="GPU nodes are for GPU pods.",
+    settings=Settings,
+    validate=validate,
+    problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay idle because no GPU pod fits.",
+    examples=(
+        Example(
+            mode=Mode.WARN,
+            manifest="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: dashboard}
+spec:
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  containers:
+    - name: web
+      image: registry.example.com/dashboard:1
+      resources: {requests: {cpu: 500m, memory: 1Gi}}
+""",
+        ),
+    ),
+)

@@ -1,0 +1,158 @@
+"""GPU containers run a version of their image that somebody chose, from a registry that somebody trusts.
+
+A tag named `latest`, or none, is whatever was pushed last: a job that starts again may run other code, on another CUDA.
+A digest names one image for ever, and beside a digest a tag means nothing. A name without a registry is one of Docker
+Hub, as containerd reads it. A name that is not valid is left to the kubelet, which refuses it; `registries` allow no
+such name.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from webhook.model.container import Container
+from webhook.model.globs import is_glob, matcher
+from webhook.model.image import ImageReferenceError, Reference, parse_reference
+from webhook.model.pod import Pod
+from webhook.model.shape import spelled
+from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
+
+_HOST = re.compile(r"([a-z0-9.*?-]+|\[[0-9a-f:.]+\])(:[0-9*?]{1,5})?", re.ASCII)
+_PATH = re.compile(r"[a-z0-9._*?-]+(/[a-z0-9._*?-]+)*", re.ASCII)
+_NAMED = 3
+"""Most registries that a message names."""
+
+
+def _registry(glob: str) -> str:
+    """Check a glob of a registry or repository; one that no image can match would refuse all of them."""
+    host, slash, path = glob.partition("/")
+    fault = _fault(host, slash, path)
+    if fault:
+        raise ValueError(f"{spelled(glob)} {fault}")
+    if not _HOST.fullmatch(host) or (slash and not _PATH.fullmatch(path)):
+        raise ValueError(
+            f"{spelled(glob)} is no registry or repository; write one such as nvcr.io or registry.example.com/team, "
+            "in lower case, where * is any text and ? one character"
+        )
+    return glob
+
+
+def _fault(host: str, slash: str, path: str) -> str:
+    """A mistake that people make, and what to write instead; empty where it is none of them."""
+    if host.endswith(":") and path.startswith("/"):
+        return "is a URL; write the host without https://"
+    if ":" in path or "@" in path:
+        return "has a tag or a digest; write the registry or repository alone"
+    if host == "index.docker.io":
+        return "is another name of Docker Hub; write docker.io"
+    if host and not (is_glob(host) or set(".:") & set(host) or host == "localhost"):
+        return "names no registry; one of Docker Hub starts with docker.io/"
+    if host and (slash + path).endswith("/"):
+        return "ends with a slash; leave it out"
+    return ""
+
+
+class Require(StrEnum):
+    """What tells which version of an image runs."""
+
+    TAG = "tag"
+    DIGEST = "digest"
+
+
+class Settings(RuleSettings):
+    """Settings of `imagePinning`."""
+
+    require: Annotated[Require, BeforeValidator(lambda value: Require(value) if isinstance(value, str) else value)] = (
+        Require.TAG
+    )
+    """What the image of a GPU container needs: `tag`, another one than `latest`, for which a digest does too, or
+    `digest`."""
+    registries: tuple[Annotated[str, Field(max_length=255), AfterValidator(_registry)], ...] = Field(
+        default=(), strict=False
+    )
+    """Where images of GPU containers may come from: globs of registries such as `nvcr.io` or `*.example.com`, or of
+    repositories such as `registry.example.com/team`, each with all that is below it (`*` any text, `?` one character).
+    Official images of Docker Hub are `docker.io/library/python` and the like. Empty: from anywhere."""
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse images of GPU containers that may change under their name, or come from elsewhere."""
+    for container in pod.lasting_containers():
+        if not container.gpu_count or not container.image:
+            continue
+        try:
+            reference = parse_reference(container.image)
+        except ImageReferenceError:
+            if settings.registries:
+                found = f"{spelled(container.image)} is not an image reference, so it is from no registry"
+                yield _elsewhere(container, found, settings, "Write registry/repository:tag")
+            continue
+        if not reference.digest:
+            yield from _unpinned(container, reference, settings)
+        if settings.registries and not any(_covers(glob, reference) for glob in settings.registries):
+            found = f"{spelled(container.image)} comes from {reference.registry}"
+            yield _elsewhere(container, found, settings, "Use a copy there, or ask the platform team to allow it")
+
+
+def _unpinned(container: Container, reference: Reference, settings: Settings) -> Iterator[Violation]:
+    where, image = f"{container.path}.image", spelled(container.image)
+    if settings.require is Require.DIGEST:
+        allowed = "the policy wants one, because a tag can be moved to another image"
+        yield Violation(where, f"{image} has no digest", allowed, "Append @sha256: and the digest of the image")
+    elif reference.tag == "latest":
+        is_written = container.image.endswith(":latest")
+        found = f"{image} has the tag latest" if is_written else f"{image} has no tag, which means latest"
+        yield Violation(where, found, "what that is changes with every push", "Write the tag of a version, or a digest")
+
+
+def _elsewhere(container: Container, found: str, settings: Settings, remedy: str) -> Violation:
+    shown, rest = settings.registries[:_NAMED], len(settings.registries) - _NAMED
+    allowed = ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+    return Violation(f"{container.path}.image", found, f"the policy allows {allowed}", remedy)
+
+
+def _covers(glob: str, reference: Reference) -> bool:
+    """Whether an image is of a registry or repository, or below it. A star for a host stands for nothing of a path."""
+    host, slash, path = glob.partition("/")
+    if not matcher(host).fullmatch(reference.registry):
+        return False
+    repository = reference.repository
+    return not slash or any(matcher(pattern).fullmatch(repository) for pattern in (path, f"{path}/*"))
+
+
+_WITHOUT_TAG = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: pytorch/pytorch
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+_FROM_ELSEWHERE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: quay.io/somebody/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
+RULE = Rule(
+    key="imagePinning",
+    promise="GPU containers say which version of their image they run.",
+    problem="A job that ran yesterday fails today, or computes something else, because its image is another one under "
+    "the same name.",
+    examples=(
+        Example(_WITHOUT_TAG),
+        Example(_FROM_ELSEWHERE, {"registries": ["nvcr.io", "registry.example.com/team"]}),
+    ),
+    settings=Settings,
+    validate=validate,
+)

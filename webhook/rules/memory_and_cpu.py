@@ -1,0 +1,158 @@
+"""GPU containers have a memory limit and a CPU request.
+
+A container without a memory limit can use up the memory of its node, and then the kernel kills what happens to be
+large; one without a CPU request gets the CPU that others leave, and its GPUs wait for data. As Kubernetes has it, a
+limit is also the request where none is written, a limit of 0 is no limit, and a request of 0 is none. What a pod has as
+a whole (`spec.resources`, Kubernetes 1.34) covers its containers. A LimitRange of the namespace fills in what pods lack
+before this rule sees them, but nothing in workloads.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.model.container import Container
+from webhook.model.pod import Pod
+from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.shape import spelled
+from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
+
+
+class Settings(RuleSettings):
+    """Settings of `memoryAndCpu`."""
+
+    memory_limit: bool = True
+    """Whether GPU containers need a memory limit."""
+    cpu_request: bool = True
+    """Whether GPU containers need a CPU request, for which a CPU limit does too."""
+    memory_request_equals_limit: bool = False
+    """Whether the memory request of a GPU container must be its memory limit, so that its node never promises more
+    memory than it has. A container without a limit is left to `memoryLimit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """What a container, or a whole pod, may use at most and is sure to get: resource name -> amount as written."""
+
+    limits: Mapping[str, Any]
+    requests: Mapping[str, Any]
+
+    def request_of(self, name: str) -> object:
+        """The request as Kubernetes completes it."""
+        return self.requests[name] if name in self.requests else self.limits.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Want:
+    """What a container must have: how people call it, where it is written, and what comes of its lack."""
+
+    what: str
+    key: str
+    such_as: str
+    without: str
+
+
+_MEMORY = _Want("memory limit", "limits.memory", "64Gi", "it can use up the memory of its node")
+_CPU = _Want("CPU request", "requests.cpu", "8", "other pods can take the CPU that feeds its GPUs")
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse GPU containers that lack a limit or request, or have a memory request below their limit."""
+    containers = [container for container in pod.lasting_containers() if container.gpu_count]
+    if not containers:
+        return
+    whole = _Budget(pod.resources.get("limits") or {}, pod.resources.get("requests") or {})
+    has_limit, has_request = _is_some(whole.limits.get("memory")), _is_some(whole.request_of("cpu"))
+    for container in containers:
+        own = _Budget(container.limits, container.requests)
+        missing = []
+        if settings.memory_limit and not has_limit and not _is_some(own.limits.get("memory")):
+            missing.append((_MEMORY, "memory" in own.limits))
+        if settings.cpu_request and not has_request and not _is_some(own.request_of("cpu")):
+            missing.append((_CPU, "cpu" in own.requests))
+        if missing:
+            yield _lacks(container, missing)
+        if settings.memory_request_equals_limit and not has_limit:
+            yield from _unequal(f"{container.path}.resources", own)
+    if settings.memory_request_equals_limit:
+        yield from _unequal("spec.resources", whole)
+
+
+def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Violation:
+    """What a container has none of; the flag says whether it is written, as 0."""
+    found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
+    keys = [f"{want.key} such as {want.such_as}" for want, _ in missing]
+    return Violation(
+        f"{container.path}.resources",
+        f"has no {' and no '.join(found)}",
+        " and ".join(want.without for want, _ in missing),
+        f"Write {' and '.join(keys)}",
+    )
+
+
+def _unequal(where: str, budget: _Budget) -> Iterator[Violation]:
+    limit, request = budget.limits.get("memory"), budget.request_of("memory")
+    try:
+        if not parse_quantity(limit) or parse_quantity(limit) == parse_quantity(request):
+            return
+    except QuantityError:
+        return
+    yield Violation(
+        where,
+        f"asks for {_shown(request)} of memory and may use up to {_shown(limit)}",
+        "the policy wants both equal, so that memory is there when it is used",
+        f"Write {_shown(limit)} in requests.memory, or leave that out",
+    )
+
+
+def _is_some(amount: object) -> bool:
+    """Whether it is more than none. What is no quantity is something: the API server refuses it on its own."""
+    try:
+        return parse_quantity(amount) != 0
+    except QuantityError:
+        return True
+
+
+def _shown(amount: object) -> str:
+    return spelled(amount).strip('"')
+
+
+def idle(settings: Settings) -> str:
+    """Whoever asks for nothing gets nothing."""
+    asks = settings.memory_limit or settings.cpu_request or settings.memory_request_equals_limit
+    return "" if asks else "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
+
+
+_GPUS_ALONE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 1}}
+"""
+_LESS_THAN_ITS_LIMIT = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources:
+        requests: {cpu: 8, memory: 16Gi}
+        limits: {nvidia.com/gpu: 1, memory: 64Gi}
+"""
+
+RULE = Rule(
+    key="memoryAndCpu",
+    promise="GPU containers say how much memory and CPU they need.",
+    problem="One job without limits takes the memory or the CPU of a whole GPU node, and the jobs beside it are "
+    "killed, or leave their GPUs idle.",
+    examples=(Example(_GPUS_ALONE), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
+    settings=Settings,
+    validate=validate,
+    idle=idle,
+)

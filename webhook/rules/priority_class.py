@@ -1,0 +1,182 @@
+"""GPU pods that name no PriorityClass get that of their namespace; others may name only what the namespace may use.
+
+Kubernetes writes the cluster's default class into every pod that names none, before any webhook sees it, so a pod of
+the default class counts as one that names none; every other class that a pod or its template names stays. With the
+class come its `priority` and `preemptionPolicy`, in the place of those that Kubernetes computed from the default.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from webhook.model.edits import SetPriorityClass
+from webhook.model.globs import is_glob, matcher
+from webhook.model.node import PriorityClass
+from webhook.model.pod import Pod
+from webhook.model.wording import cut
+from webhook.rules.names import ObjectGlob, ObjectName
+from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, PriorityClassName, Rule, Violation
+
+WHERE = "spec.priorityClassName"
+_MOST_NAMED = 6
+"""Classes that a message names."""
+
+
+def _is_for_teams(name: str) -> str:
+    if name.startswith("system-"):
+        raise ValueError(f"{name} is for what Kubernetes itself is made of; name a class of your own")
+    return name
+
+
+class Settings(InjectionSettings):
+    """Settings of `priorityClass`."""
+
+    name: Annotated[ObjectName, AfterValidator(_is_for_teams)] | None = None
+    """PriorityClass of GPU pods that name none. It is set only if the object exists, because Kubernetes refuses a pod
+    with a class that does not. Unset: none is set."""
+    allowed: tuple[ObjectGlob, ...] = Field(default=(), strict=False)
+    """Names or globs of the classes that GPU pods may have, beside `name`. Pods of any other class are refused; so are
+    pods of none, also while the class `name` does not exist and cannot be set, unless the cluster has a default class
+    and it is one of these. Empty: all."""
+    when_missing: Literal["silent", "warn"] = "silent"
+    """`warn` tells the user when the class is not set because it does not exist; `silent` does not."""
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetPriorityClass | Advice]:
+    """Set the class of the namespace where nobody chose one for the pod."""
+    if not pod.gpus or settings.name in (None, pod.priority_class):
+        return
+    name, classes = settings.name, facts.priority_classes()
+    if pod.priority_class and not _is_default(pod.priority_class, classes):
+        return
+    if name in classes:
+        yield SetPriorityClass(classes[name])
+    elif settings.when_missing == "warn" and _is_fine(pod, settings, facts):
+        yield Advice(WHERE, f"not set, because {_lack(settings, facts)}", "Tell the platform team")
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Refuse classes that the namespace may not use; but not for the lack of one that is set for the pod."""
+    if not pod.gpus or _is_fine(pod, settings, facts):
+        return
+    if any(isinstance(value, SetPriorityClass) for value in mutate(pod, settings, facts)):
+        return
+    choices = _choices(settings, facts.priority_classes())
+    is_one = len(choices) == 1 and not is_glob(choices[0])
+    remedy = f"Set it to {choices[0] if is_one else 'one of them'}"
+    if choices == [settings.name] and _lack(settings, facts):
+        remedy = "Tell the platform team"
+    yield Violation(
+        WHERE,
+        _found(pod, settings, facts),
+        f"GPU pods of this namespace may have {_listed(choices)}",
+        remedy,
+    )
+
+
+def _choices(settings: Settings, classes: Mapping[str, PriorityClass]) -> list[str]:
+    """What a pod may name instead; a class that the cluster does not have only where there is no other."""
+    others = [name for name in dict.fromkeys(settings.allowed) if name != settings.name]
+    if settings.name is None or (others and classes and settings.name not in classes):
+        return others
+    return [settings.name, *others]
+
+
+def _is_fine(pod: Pod, settings: Settings, facts: Facts) -> bool:
+    """Whether the pod may have the class that it has, or that Kubernetes gives it because it names none."""
+    if not settings.allowed:
+        return True
+    name = pod.priority_class or _default(facts.priority_classes())
+    return bool(name) and (name == settings.name or any(matcher(glob).fullmatch(name) for glob in settings.allowed))
+
+
+def _default(classes: Mapping[str, PriorityClass]) -> str:
+    """The class of pods that name none; empty where they get none, or nothing is known of classes."""
+    return next((name for name in classes if classes[name].is_default), "")
+
+
+def _is_default(name: str, classes: Mapping[str, PriorityClass]) -> bool:
+    return name in classes and classes[name].is_default
+
+
+def _lack(settings: Settings, facts: Facts) -> str:
+    """Why the class of the namespace cannot be set; empty where it can, and where none is named."""
+    classes = facts.priority_classes()
+    if not settings.name or settings.name in classes:
+        return ""
+    return f"the cluster has no PriorityClass {settings.name}" if classes else "no PriorityClasses are known"
+
+
+def _found(pod: Pod, settings: Settings, facts: Facts) -> str:
+    name = pod.priority_class
+    if name and not _is_default(name, facts.priority_classes()):
+        return f"is {cut(name)}"
+    found = f"is {name}, the cluster's default" if name else "is not set"
+    lack = _lack(settings, facts)
+    return f"{found}, because {lack}" if lack else found
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, as many as people read.
+
+    >>> _listed(["a"]), _listed(["a", "b"]), _listed(["a", "b", "c"])
+    ('a', 'a or b', 'a, b or c')
+    """
+    more = len(names) - _MOST_NAMED
+    *some, last = names if more <= 0 else (*names[:_MOST_NAMED], f"{more} more")
+    return f"{', '.join(some)} or {last}" if some else last
+
+
+def references(settings: Settings) -> Iterator[PriorityClassName]:
+    """The class that is set, and those that are allowed by name."""
+    names = (settings.name, *(name for name in settings.allowed if not is_glob(name)))
+    yield from (PriorityClassName(name) for name in dict.fromkeys(names) if name)
+
+
+def idle(settings: Settings) -> str:
+    """Without a class there is nothing to set and nothing to compare with."""
+    return "" if settings.name or settings.allowed else "write name, allowed or both, or disable the rule"
+
+
+RULE = Rule(
+    key="priorityClass",
+    promise="GPU pods have a PriorityClass of their namespace.",
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+    judges_injections=True,
+    problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
+    "team gives all of its pods the highest class there is.",
+    examples=(
+        Example(
+            """\
+apiVersion: v1
+kind: Pod
+metadata: {name: trainer}
+spec:
+  containers:
+    - name: main
+      image: registry.example.com/train:1
+      resources: {limits: {cpu: 8, memory: 64Gi, nvidia.com/gpu: 1}}
+""",
+            {"name": "training"},
+        ),
+        Example(
+            """\
+apiVersion: v1
+kind: Pod
+metadata: {name: trainer}
+spec:
+  priorityClassName: production
+  containers:
+    - name: main
+      image: registry.example.com/train:1
+      resources: {limits: {cpu: 8, memory: 64Gi, nvidia.com/gpu: 1}}
+""",
+            {"name": "training", "allowed": ["batch-*"]},
+        ),
+    ),
+    references=references,
+    idle=idle,
+)

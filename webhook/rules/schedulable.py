@@ -1,0 +1,72 @@
+"""Pods that no node could ever run are told why, instead of staying Pending for ever.
+
+What a pod wants is compared with what nodes are and have, were nothing else on them: what is in use, cordons and other
+pods do not matter. Nodes that come on demand are known where they are declared as `nodePools`, and devices that come
+from a DeviceClass instead of a device plugin (DRAExtendedResource) are not known at all.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from webhook.model.pod import Pod
+from webhook.model.selectors import Operator
+from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
+from webhook.scheduling.why_pending import why_pending
+
+_MOST_REASONS = 8
+
+
+class Settings(RuleSettings):
+    """Settings of `schedulable`. Pools that scale from zero are declared in the policy's `nodePools`."""
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Say of a GPU pod that no node could run why that is. Silent where no node is known."""
+    if not pod.gpus or pod.node_name or facts.homes(pod) or not facts.knows_nodes():
+        return
+    if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
+        yield from (Violation(*reason) for reason in islice(why_pending(pod, facts), _MOST_REASONS))
+
+
+def _names_nodes(pod: Pod) -> bool:
+    """Whether the pod is for nodes by their names, as those of DaemonSets are."""
+    return any(field.operator == Operator.IN for term in pod.required or () for field in term.fields)
+
+
+RULE = Rule(
+    key="schedulable",
+    promise="A pod that no node can ever run is told so when it is created.",
+    settings=Settings,
+    validate=validate,
+    problem="A pod that no node can ever run stays Pending, and the one event that says so is read hours later.",
+    examples=(
+        Example(
+            mode=Mode.WARN,
+            manifest="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM-80GB}
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 16}}
+""",
+        ),
+        Example(
+            mode=Mode.WARN,
+            manifest="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  nodeSelector: {nvidia.com/gpu.product: Tesla-T4}
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      resources: {limits: {nvidia.com/gpu: 4}}
+""",
+        ),
+    ),
+)

@@ -1,0 +1,62 @@
+"""A container asks for at most one unit of a shared GPU, because more are not more compute.
+
+Where NVIDIA's device plugin shares GPUs by time-slicing or MPS under `renameByDefault`, they are called
+`nvidia.com/gpu.shared`, and shared MIG slices `nvidia.com/mig-1g.10gb.shared`. A unit is access to a GPU that others
+use too, and two are no promise of twice as much of it. With `failRequestsGreaterThanOne`, the default for MPS and
+NVIDIA's advice for time-slicing, the plugin refuses them once the pod is scheduled: it ends as
+`UnexpectedAdmissionError` and stays until somebody deletes it. Without `renameByDefault` a shared GPU has the name of
+a whole one, and this rule cannot tell.
+
+Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin.
+"""
+
+from collections.abc import Iterator
+
+from webhook.model.accelerators import Share
+from webhook.model.container import Container, GpuRequest
+from webhook.model.pod import Pod
+from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
+
+
+class Settings(RuleSettings):
+    """Settings of `sharedGpus`."""
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse more than one unit of a shared GPU in a container."""
+    for container in pod.lasting_containers():
+        for request in container.gpu_requests:
+            if request.accelerator.is_shared and request.count > 1:
+                yield _violation(container, request)
+
+
+def _violation(container: Container, request: GpuRequest) -> Violation:
+    larger = "a larger slice" if request.accelerator.share is Share.SLICE else "whole GPUs (nvidia.com/gpu)"
+    return Violation(
+        f"{container.path}.resources",
+        f"asks for {request.count} of {request.resource}",
+        "more than 1 is no more compute, and the device plugin refuses it where it is set up as NVIDIA advises",
+        f"Ask for 1, or for {larger}",
+    )
+
+
+_FOUR_SHARES = """
+apiVersion: v1
+kind: Pod
+metadata: {name: notebook}
+spec:
+  containers:
+    - name: notebook
+      image: registry.example.com/notebook:1
+      resources: {limits: {nvidia.com/gpu.shared: 4}}
+"""
+
+RULE = Rule(
+    key="sharedGpus",
+    promise="A container asks for one shared GPU at most.",
+    problem="People ask for several shares of a GPU to get more of it, get no more, and find their pod failed on its "
+    "node with UnexpectedAdmissionError.",
+    examples=(Example(_FOUR_SHARES),),
+    settings=Settings,
+    validate=validate,
+)

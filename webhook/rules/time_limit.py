@@ -1,0 +1,145 @@
+"""Interactive GPU pods end after a while, because people forget them.
+
+A pod is interactive if its labels say so. `activeDeadlineSeconds` is how long it may run: then the kubelet ends it as
+Failed (DeadlineExceeded), and its GPUs are free. A server of JupyterHub is a pod by itself and stays ended. What a
+StatefulSet or Deployment runs, such as a Notebook of Kubeflow, is made again at once: the GPU is free for a moment, in
+which pods that wait longer come first, and what was in memory is lost.
+
+Templates of StatefulSets and Deployments cannot have `activeDeadlineSeconds`, because Kubernetes refuses it there. So
+their pods get it under `missing: refuse` too.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from webhook.model.duration import format_duration, parse_duration
+from webhook.model.edits import SetActiveDeadline
+from webhook.model.globs import matcher
+from webhook.model.pod import Pod
+from webhook.rules.names import LabelKey, LabelValueGlob
+from webhook.rules.rule import Advice, Duration, Example, Facts, InjectionSettings, Rule, Violation
+
+WHERE = "spec.activeDeadlineSeconds"
+UNABLE = frozenset({"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Kinds in whose templates Kubernetes refuses a deadline (pkg/apis/apps/validation and pkg/apis/core/validation)."""
+
+Selector = Annotated[Mapping[LabelKey, LabelValueGlob], Field(min_length=1)]
+
+
+def _are_some(selectors: tuple[Selector, ...]) -> tuple[Selector, ...]:
+    if not selectors:
+        raise ValueError("selects no pod; write at least one map of labels, or disable the rule")
+    return selectors
+
+
+class Settings(InjectionSettings):
+    """Settings of `timeLimit`."""
+
+    selectors: Annotated[tuple[Selector, ...], AfterValidator(_are_some)] = Field(
+        default=({"component": "singleuser-server"}, {"notebook-name": "*"}),
+        strict=False,
+        json_schema_extra={"minItems": 1},
+    )
+    """Labels of interactive pods, each with its value or a glob; a pod is interactive if it has all labels of one map.
+    Default: servers of JupyterHub and notebooks of Kubeflow."""
+    max: Duration = "12h"
+    """How long an interactive GPU pod may run at most, such as `8h`, `90m` or `1h30m`."""
+    missing: Literal["inject", "refuse"] = "inject"
+    """What becomes of a pod without a limit: `inject` gives it `max`, `refuse` refuses it."""
+    longer: Literal["refuse", "cap"] = "refuse"
+    """What becomes of a pod with a longer limit: `refuse` refuses it, `cap` overwrites it with `max` and says so in a
+    warning."""
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The keys of all labels that tell interactive pods."""
+        return frozenset(key for selector in self.selectors for key in selector)
+
+    @cached_property
+    def seconds(self) -> int:
+        """The longest time, in seconds."""
+        return parse_duration(self.max)
+
+
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetActiveDeadline | Advice]:  # noqa: ARG001  # the contract
+    """Limit the time of an interactive GPU pod that has no limit, and cut a longer one where the policy says so."""
+    if not _is_interactive(pod, settings):
+        return
+    most, found = settings.seconds, pod.active_deadline
+    if found is None:
+        if not _must_say_so_itself(pod, settings):
+            yield SetActiveDeadline(most)
+    elif found > most and settings.longer == "cap":
+        yield SetActiveDeadline(most)
+        yield Advice(
+            WHERE,
+            f"{_spelled(found)} is longer than the {_spelled(most)} that the policy gives interactive GPU pods",
+            "Save your work in time, or ask the platform team for more",
+        )
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+    """Refuse interactive GPU pods without a limit or with a longer one, where the policy does not set it instead."""
+    if not _is_interactive(pod, settings):
+        return
+    most, found = settings.seconds, pod.active_deadline
+    if found is None and _must_say_so_itself(pod, settings):
+        yield _too_long("is not set", most)
+    elif found is not None and found > most and settings.longer == "refuse":
+        yield _too_long(f"is {_spelled(found)}", most)
+
+
+def _too_long(found: str, most: int) -> Violation:
+    allowed = f"interactive GPU pods may run for {_spelled(most)} at most"
+    return Violation(WHERE, found, allowed, f"Set it to {most} or less")
+
+
+def _must_say_so_itself(pod: Pod, settings: Settings) -> bool:
+    return settings.missing == "refuse" and pod.owner_kind not in UNABLE
+
+
+def _is_interactive(pod: Pod, settings: Settings) -> bool:
+    if not pod.gpus or settings.keys.isdisjoint(pod.labels):
+        return False
+    return any(_selects(selector, pod.labels) for selector in settings.selectors)
+
+
+def _selects(selector: Selector, labels: Mapping[str, object]) -> bool:
+    return all(
+        isinstance(value := labels.get(key), str) and matcher(glob).fullmatch(value) for key, glob in selector.items()
+    )
+
+
+def _spelled(seconds: int) -> str:
+    return f"{seconds} ({format_duration(seconds)})"
+
+
+_SERVER = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: jupyter-ada
+  labels: {{component: singleuser-server}}
+spec:
+{}  containers:
+    - name: notebook
+      image: quay.io/jupyter/pytorch-notebook:cuda12-python-3.12
+      resources: {{limits: {{cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}}}}
+"""
+
+RULE = Rule(
+    key="timeLimit",
+    promise="Interactive GPU pods end after a while.",
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+    judges_injections=True,
+    problem="A notebook that somebody forgot on Friday keeps its GPU over the weekend, while others wait for one.",
+    examples=(
+        Example(_SERVER.format(""), {"max": "8h"}),
+        Example(_SERVER.format("  activeDeadlineSeconds: 604800\n"), {"max": "8h"}),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Why no node could ever run a pod: pure functions of a pod and of questions about nodes."""

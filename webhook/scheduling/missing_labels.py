@@ -1,0 +1,91 @@
+"""Labels that a pod wants and no node has: what nodes have instead, and what was probably meant."""
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+
+from webhook.model.node import GPU_LABELS
+from webhook.model.selectors import Operator, Term
+from webhook.model.wording import cut, few, nearest
+from webhook.scheduling.reasons import TELL, Nodes, Reason
+from webhook.scheduling.wants import AFFINITY, Affinity, Labels, Want
+
+_TRIED = 3
+"""Values and terms that one message goes into."""
+
+_LONGEST_NAME = 63
+"""Characters of what follows the prefix of a key."""
+
+_LIKENESS = 0.75
+"""From 0 to 1, as difflib measures it, from which one name is probably another one misspelled."""
+
+_KNOWN = (
+    *GPU_LABELS,
+    "node.kubernetes.io/instance-type",
+    "nvidia.com/gpu.present",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+)
+"""Keys that somebody may have misspelled. None of them is another one misspelled."""
+
+_ARCH = "kubernetes.io/arch"
+"""Of its values too none is another one misspelled."""
+
+_EXCLUDING = frozenset({Operator.NOT_IN, Operator.DOES_NOT_EXIST})
+
+
+def no_node_has(want: Labels, nodes: Nodes) -> Reason:
+    """Why an entry of nodeSelector, or an expression that every node has to satisfy, selects none."""
+    values = nodes.label_values(want.expression.key)
+    found = f"no node meets {cut(str(want), 120)}"
+    if want.is_selector:
+        found = f"no node has the value {cut(want.expression.values[0])}" if values else "no node has this label"
+    return Reason(want.where, found, *_instead(want, nodes))
+
+
+def no_node_meets(want: Affinity, nodes: Nodes, is_too_much: Callable[[Sequence[Want]], bool]) -> Reason:
+    """Why alternatives select no node. `is_too_much` says of wants that no node has them together."""
+    if not want.terms:
+        remedy = "Write an expression into one, or remove the affinity"
+        return Reason(want.where, "requires empty terms only", "an empty term matches no node", remedy)
+    guilty = [_guilty(term, is_too_much) for term in want.terms[:_TRIED]]
+    labels = next((one for one in guilty if isinstance(one, Labels)), None)
+    terms = f"any of its {len(want.terms)} required terms" if len(want.terms) > 1 else "its required term"
+    found = f"no node meets {terms}: {few([str(one) for one in guilty])}"
+    if labels is not None:
+        return Reason(want.where, found, *_instead(labels, nodes))
+    return Reason(want.where, found, "a node has to meet one of them whole", f"Change one of them, or {TELL}")
+
+
+def _guilty(term: Term, is_too_much: Callable[[Sequence[Want]], bool]) -> Labels | str:
+    """The expression of a term that no node satisfies, or all of it."""
+    labels = [Labels(expression, AFFINITY) for expression in term.expressions]
+    whole = " and ".join(map(str, labels)) or "nodes by name"
+    return next((one for one in labels if is_too_much([one])), whole)
+
+
+def _instead(want: Labels, nodes: Nodes) -> tuple[str, str]:
+    """What nodes have, and what to do."""
+    expression, values = want.expression, nodes.label_values(want.expression.key)
+    if values and expression.operator in _EXCLUDING:
+        return f"nodes have {few(values)}", f"Remove it, or {TELL}"
+    if values:
+        is_text = expression.operator == Operator.IN and expression.key != _ARCH
+        wanted = expression.values[:_TRIED] if is_text else ()
+        meant = next((found for value in wanted if (found := nearest(value, values))), None)
+        remedy = f"Did you mean {cut(meant)}? Correct the value" if meant else f"Choose what nodes have, or {TELL}"
+        return f"nodes have {few(values)}", remedy
+    meant = _meant(expression.key, nodes)
+    if meant:
+        return f"nodes have {meant}", f"Did you mean {meant}? Correct the key"
+    needed = "a node needs every label of nodeSelector" if want.is_selector else "no node has that label"
+    return needed, f"Remove it, or {TELL}"
+
+
+def _meant(key: str, nodes: Nodes) -> str | None:
+    """The label of nodes that is named nearly as this one; prefixes are not compared, as they make all alike."""
+    name = key.rpartition("/")[2]
+    if key in _KNOWN or len(name) > _LONGEST_NAME:
+        return None
+    names = {known.rpartition("/")[2]: known for known in _KNOWN if nodes.label_values(known)}
+    close = get_close_matches(name.lower(), names, n=1, cutoff=_LIKENESS)
+    return names[close[0]] if close else None
