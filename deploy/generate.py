@@ -110,11 +110,17 @@ def main() -> None:
 
 
 def _conditions() -> str:
-    """The conditions of every vendor and every rule: a change of policies then never needs a new registration."""
+    """The conditions of every vendor and every rule: a change of policies then never needs a new registration.
+
+    Nothing is changed in pods without GPUs, so that those which are after GPU nodes are only judged.
+    """
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
-    of_pods = pod_conditions(patterns, watches_devices=True)
-    of_workloads = workload_conditions(patterns, watches_devices=True)
-    return _dumped({"pods": [one.raw() for one in of_pods], "workloads": [one.raw() for one in of_workloads]})
+    conditions = {
+        "mutate": pod_conditions(patterns, watches_devices=True, watches_nodes=False),
+        "validate": pod_conditions(patterns, watches_devices=True, watches_nodes=True),
+        "workloads": workload_conditions(patterns, watches_devices=True, watches_nodes=True),
+    }
+    return _dumped({phase: [one.raw() for one in those] for phase, those in conditions.items()})
 
 
 def _workloads() -> str:

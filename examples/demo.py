@@ -29,7 +29,7 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
 COMMAND = Path(sys.executable).with_name("gpu-policy")
-START_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
 """Seconds until the server must be ready."""
 
 
@@ -67,7 +67,7 @@ def _server(directory: Path) -> Iterator["Client"]:
         yield client
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)
         log.close()
 
 
@@ -110,7 +110,7 @@ class Client:
         return response
 
     def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, str]:
-        connection = HTTPSConnection("localhost", self._port, context=self._context, timeout=5)
+        connection = HTTPSConnection("localhost", self._port, context=self._context, timeout=20)
         try:
             connection.request(method, path, body, {"Content-Type": "application/json"})
             response = connection.getresponse()

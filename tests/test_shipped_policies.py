@@ -35,13 +35,43 @@ def modes(namespace: str) -> dict[str, Mode]:
     return {bound.rule.key: bound.mode for bound in POLICIES.for_namespace(namespace).rules}
 
 
-def test_the_default_names_every_rule() -> None:
-    assert set(modes("anything")) == {rule.key for rule in RULES}
+def test_the_default_names_every_rule_in_the_order_of_the_documents() -> None:
+    written = yaml.safe_load((ROOT / "policies" / "_default.yaml").read_text())["spec"]["rules"]
+    assert list(written) == [rule.key for rule in RULES]
 
 
-def test_visible_devices_is_shipped_in_mode_warn_and_the_rest_enforced() -> None:
-    others = {key: Mode.ENFORCE for key in modes("anything") if key != "visibleDevices"}
-    assert modes("anything") == {"visibleDevices": Mode.WARN, **others}
+SHIPPED_MODES = {
+    "tolerations": Mode.ENFORCE,
+    "nodeAffinity": Mode.ENFORCE,
+    "replicaSpread": Mode.WARN,
+    "gpuNodesForGpuPods": Mode.WARN,
+    "priorityClass": Mode.DISABLED,
+    "timeLimit": Mode.DISABLED,
+    "runtimeClass": Mode.ENFORCE,
+    "sharedMemory": Mode.ENFORCE,
+    "ncclEnv": Mode.ENFORCE,
+    "driverCapabilities": Mode.DISABLED,
+    "gpuLimits": Mode.ENFORCE,
+    "sharedGpus": Mode.ENFORCE,
+    "memoryAndCpu": Mode.WARN,
+    "visibleDevices": Mode.WARN,
+    "imagePinning": Mode.WARN,
+    "schedulable": Mode.WARN,
+    "cudaDriver": Mode.ENFORCE,
+    "gpuQuota": Mode.ENFORCE,
+}
+
+
+def test_every_rule_is_shipped_in_the_mode_that_is_promised_for_it() -> None:
+    assert modes("anything") == {key: mode for key, mode in SHIPPED_MODES.items() if mode is not Mode.DISABLED}
+
+
+def test_the_read_me_names_every_rule_with_the_mode_it_is_shipped_in() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    told = {
+        cells[1].strip("` "): cells[-2].split(",")[0].strip() for line in lines if len(cells := line.split("|")) == 5
+    }
+    assert {key: told.get(key) for key in SHIPPED_MODES} == SHIPPED_MODES
 
 
 def test_replicas_that_do_not_know_workloads_yet_can_read_what_the_chart_brings() -> None:
@@ -207,14 +237,23 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
     ],
 )
 def test_a_refused_example_is_refused_for_one_reason(number: int, message: str) -> None:
-    assert [str(finding) for finding in example(number).findings] == [message]
+    assert [str(finding) for finding in example(number).findings if finding.refuses] == [message]
+
+
+@pytest.mark.parametrize("number", [number for number in CLAIMS if number != 7])
+def test_nobody_is_warned_about_an_example_that_shows_something_else(number: int) -> None:
+    assert example(number).warnings == ()
+
+
+def test_example_7_hears_the_advice_of_the_default_policy_as_well() -> None:
+    assert [finding.rule for finding in example(7).findings if finding.warns] == ["schedulable", "replicaSpread"]
 
 
 def test_example_6_gets_the_limit_it_forgot() -> None:
     (notebook,) = example(6).result["spec"]["containers"]
     assert notebook["resources"] == {
-        "requests": {"memory": "16Gi", "nvidia.com/gpu": 1},
-        "limits": {"nvidia.com/gpu": "1"},
+        "requests": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": 1},
+        "limits": {"memory": "16Gi", "nvidia.com/gpu": "1"},
     }
 
 
@@ -235,7 +274,7 @@ def test_the_inventory_is_as_kubectl_prints_it() -> None:
 
 def test_the_demo_shows_every_example_and_ends_by_itself() -> None:
     command = [sys.executable, str(EXAMPLES / "demo.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert [file.name for file in FILES if f"kubectl apply -f examples/{file.name} " not in done.stdout] == []
     became = [line for line in done.stdout.splitlines() if line.startswith(("Pod ", "Deployment "))]

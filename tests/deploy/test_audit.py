@@ -164,9 +164,8 @@ def rules(objects: Objects, kind: str, name: str = NAME) -> set[tuple[str, str, 
     }
 
 
-READ = {("", "nodes"), ("", "pods"), ("node.k8s.io", "runtimeclasses")} | {
-    (kind.group, kind.resource) for kind in WORKLOADS.values()
-}
+CLASSES = {("node.k8s.io", "runtimeclasses"), ("scheduling.k8s.io", "priorityclasses")}
+READ = {("", "nodes"), ("", "pods"), *CLASSES, *((kind.group, kind.resource) for kind in WORKLOADS.values())}
 WRITTEN = {
     ("wgpolicyk8s.io", "policyreports"),
     ("wgpolicyk8s.io", "clusterpolicyreports"),

@@ -95,9 +95,11 @@ def rights(objects: Objects) -> set[tuple[str, str, str, str]]:
     }
 
 
-READING = {("ClusterRole", name, "*", verb) for name in ("nodes", "runtimeclasses") for verb in ("list", "watch")} | {
-    ("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")
-}
+READING = {
+    ("ClusterRole", name, "*", verb)
+    for name in ("nodes", "runtimeclasses", "priorityclasses")
+    for verb in ("list", "watch")
+} | {("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")}
 COUNTING = (
     {("ClusterRole", "pods", "*", verb) for verb in ("get", "list", "watch")}
     | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}

@@ -132,7 +132,7 @@ def test_the_conditions_let_through_what_any_policy_may_concern() -> None:
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
     conditions = dict.fromkeys(OF_PODS, pod_conditions) | {"workloads": workload_conditions}
     for phase, entry in zip(PHASES, shipped().entries, strict=True):
-        expected = conditions[phase](patterns, watches_devices=True)
+        expected = conditions[phase](patterns, watches_devices=True, watches_nodes=phase != "mutate")
         assert entry["matchConditions"] == [condition.raw() for condition in expected]
 
 
@@ -236,7 +236,7 @@ def test_annotations_and_labels_of_the_configurations_stay_off_everything_else()
 def test_conditions_are_read_from_the_generated_file() -> None:
     generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())
     found = [entry["matchConditions"] for entry in shipped().entries]
-    assert found == [generated[about] for about in ("pods", "pods", "workloads")]
+    assert found == [generated[phase] for phase in PHASES]
 
 
 @needs_helm

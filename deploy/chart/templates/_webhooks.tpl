@@ -61,8 +61,7 @@ namespaceSelector:
     {{- end }}
 {{ include (printf "gpu-policy.rules.%s" $phase) $root }}
 {{- if include "gpu-policy.hasMatchConditions" $root }}
-{{- $about := ternary "workloads" "pods" (eq $phase "workloads") }}
-matchConditions: {{- get ($root.Files.Get "files/match-conditions.yaml" | fromYaml) $about | toYaml | nindent 2 }}
+matchConditions: {{- get ($root.Files.Get "files/match-conditions.yaml" | fromYaml) $phase | toYaml | nindent 2 }}
 {{- end }}
 {{- end }}
 
