@@ -41,4 +41,4 @@ def run(plane: ControlPlane, folder: Path, command: str) -> subprocess.Completed
         "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}",
     }
     shell = ["bash", "-eo", "pipefail", "-c", command]
-    return subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True, timeout=180, check=False)

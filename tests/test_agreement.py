@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.audit.audits import audited, audited_in_a_cluster, stored
 from tests.reviews import FACTS, INJECTING, NAMESPACE, WORKLOADS, against, patched, pod, policy, request, requests_only
 from tests.reviews import workload as built_in
-from tests.strategies import broken_pods, pods, rule_values
+from tests.rule_settings import rule_values
+from tests.strategies import broken_pods, pods
 from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases

@@ -104,6 +104,7 @@ def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> 
     assert readable == {
         "nodes",
         "runtimeclasses",
+        "priorityclasses",
         "mutatingwebhookconfigurations",
         "validatingwebhookconfigurations",
         "pods",  # which are counted
@@ -194,12 +195,14 @@ def test_A5_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_
 
 
 def test_A5_a_request_without_an_answer_stops_the_pod() -> None:
-    """Which only GPU pods notice; what the chart makes for older clusters is tried in tests/deploy."""
+    """Which only GPU pods notice, and pods that are after GPU nodes; what the chart makes for older clusters is tried
+    in tests/deploy.
+    """
     asked = [entry for entry in shipped().entries if any("pods" in rule["resources"] for rule in entry["rules"])]
     assert [entry["name"].partition(".")[0] for entry in asked] == ["mutate", "validate"]
-    for entry in asked:
-        assert entry["failurePolicy"] == "Fail"
-        assert "only-gpu-pods" in {condition["name"] for condition in entry["matchConditions"]}
+    assert [entry["failurePolicy"] for entry in asked] == ["Fail", "Fail"]
+    last = [entry["matchConditions"][-1]["name"] for entry in asked]
+    assert last == ["only-gpu-pods", "only-gpu-pods-and-nodes"]
 
 
 # A6: objects with a deletionTimestamp are skipped.
@@ -283,6 +286,7 @@ def test_A8_the_webhook_may_read_of_tenants_only_their_pods_and_write_only_what_
     assert rights == {
         "nodes": ({"list", "watch"}, None),
         "runtimeclasses": ({"list", "watch"}, None),
+        "priorityclasses": ({"list", "watch"}, None),
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "pods": ({"get", "list", "watch"}, None),

@@ -53,7 +53,7 @@ def serve(*args: object) -> Result:
     environment = {name: value for name, value in os.environ.items() if name != "KUBERNETES_SERVICE_HOST"}
     environment["PYTHONPATH"] = str(ROOT)
     command = [sys.executable, "-m", "webhook", "serve", *map(str, args)]
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=30)
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
     return Result(CliRunner(), done.stdout, done.stderr, b"", None, done.returncode, None)
 
 

@@ -122,3 +122,14 @@ def test_the_build_sees_the_sources_of_the_package_and_nothing_else() -> None:
 def test_every_package_of_the_sources_is_named_for_the_wheel() -> None:
     found = {".".join(file.parent.parts) for file in context(ROOT) if file.name == "__init__.py"}
     assert sorted(found) == PROJECT["tool"]["setuptools"]["packages"]
+
+
+def test_files_that_are_no_code_are_named_for_the_wheel() -> None:
+    found = {file for file in context(ROOT) if file.parts[0] in {"certs", "webhook"} and file.suffix != ".py"}
+    named = {
+        file.relative_to(ROOT)
+        for package, globs in PROJECT["tool"]["setuptools"]["package-data"].items()
+        for glob in globs
+        for file in ROOT.joinpath(*package.split(".")).glob(glob)
+    }
+    assert found == named

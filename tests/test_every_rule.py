@@ -3,18 +3,18 @@
 import copy
 import inspect
 import json
-from itertools import permutations
 from pathlib import Path
 
 import jsonpatch
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rule_settings import rule_values
 from tests.rules.samples import Cluster, asked, settings_of
-from tests.rules.validity import faults, lost, names_set_twice
-from tests.strategies import broken_pods, checked_on_pods, clusters, json_values, pods, requests_only, rule_values
+from tests.rules.validity import faults, lost_beyond, names_set_twice
+from tests.strategies import broken_pods, checked_on_pods, clusters, json_values, pods, requests_only, service_pods
 from webhook.engine import complete, judge
 from webhook.model.edits import apply
 from webhook.model.pod import pod_from_raw
@@ -29,7 +29,7 @@ DEFAULT = Path(__file__).parents[1] / "policies" / "_default.yaml"
 MUTATORS = [rule for rule in RULES if rule.mutate is not None]
 EACH = pytest.mark.parametrize("rule", RULES, ids=[rule.key for rule in RULES])
 EACH_MUTATOR = pytest.mark.parametrize("rule", MUTATORS, ids=[rule.key for rule in MUTATORS])
-GPU_PODS = st.one_of(pods(), requests_only())
+GPU_PODS = st.one_of(pods(), service_pods(), requests_only())
 
 
 def policy_of(values, order=RULES, modes=None):
@@ -88,14 +88,15 @@ def test_a_completed_pod_is_complete(rule, data):
 
 
 @EACH_MUTATOR
-@checked_on_pods
+@settings(checked_on_pods, max_examples=100)
 @given(st.data())
 def test_a_completed_pod_keeps_what_was_written_and_stays_valid(rule, data):
     raw, values, facts = data.draw(GPU_PODS), data.draw(rule_values(rule.key)), data.draw(clusters())
     before = copy.deepcopy(raw)
-    draft = mutated(rule, raw, values, facts)
+    edits = asked(rule, raw, values, facts)[0]
+    draft = apply(raw, edits)
     assert raw == before
-    assert lost(raw, draft.object) == []
+    assert lost_beyond(edits, raw, draft.object, facts.priority_classes()) == []
     assert names_set_twice(raw, draft.object) == []
     assert faults(draft.object) <= faults(raw)
     assert jsonpatch.apply_patch(before, draft.patch) == draft.object
@@ -118,7 +119,8 @@ def test_no_json_makes_a_rule_fail(rule, data):
     except ShapeError:
         return
     settings, facts = settings_of(rule, data.draw(rule_values(rule.key))), data.draw(clusters())
-    for function in (rule.mutate, rule.validate):
+    of_two = rule.judge_replicas and (lambda pod, *others: rule.judge_replicas(pod, 2, *others))
+    for function in (rule.mutate, rule.validate, of_two):
         for value in function(pod, settings, facts) if function else ():
             assert str(value)
             if isinstance(value, Violation | Advice):
@@ -127,14 +129,18 @@ def test_no_json_makes_a_rule_fail(rule, data):
 
 
 @checked_on_pods
-@given(GPU_PODS, ALL_VALUES, clusters())
-def test_the_order_of_mutators_in_a_stage_makes_no_difference(raw, values, facts):
+@given(GPU_PODS, ALL_VALUES, clusters(), st.lists(st.permutations(MUTATORS), max_size=8))
+def test_the_order_of_mutators_in_a_stage_makes_no_difference(raw, values, facts, orders):
+    """Each two of them in both orders, and all of them in some: they are too many for every order of all."""
     for stage in Stage:
-        rules = [rule for rule in MUTATORS if rule.stage is stage]
-        edits = {rule.key: asked(rule, raw, values[rule.key], facts)[0] for rule in rules}
+        edits = {rule.key: asked(rule, raw, values[rule.key], facts)[0] for rule in MUTATORS if rule.stage is stage}
         results = {
             json.dumps(unordered(apply(raw, [edit for key in order for edit in edits[key]]).object), sort_keys=True)
-            for order in permutations(edits)
+            for order in (
+                edits,
+                reversed(edits),
+                *([rule.key for rule in order if rule.key in edits] for order in orders),
+            )
         }
         assert len(results) == 1
 
@@ -157,7 +163,8 @@ def test_all_rules_together_complete_a_pod_once_and_find_nothing_missing(raw, va
     outcome = complete(raw, policy, facts)
     assert raw == before
     assert jsonpatch.apply_patch(before, outcome.patch) == outcome.object
-    assert lost(raw, outcome.object) == []
+    edits = [edit for injection in outcome.injections for edit in injection.edits]
+    assert lost_beyond(edits, raw, outcome.object, facts.priority_classes()) == []
     assert names_set_twice(raw, outcome.object) == []
     assert faults(outcome.object) <= faults(raw)
     if not outcome.refusals:

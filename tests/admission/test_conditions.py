@@ -9,7 +9,7 @@ from webhook.admission.conditions import MatchCondition, pod_conditions, workloa
 from webhook.model.accelerators import GPU_PATTERNS
 
 PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]
-LAST = {pod_conditions: "only-gpu-pods", workload_conditions: "only-gpu-templates"}
+LAST = {pod_conditions: "only-gpu-pods-and-nodes", workload_conditions: "only-gpu-templates-and-nodes"}
 
 Conditions = Callable[..., tuple[MatchCondition, ...]]
 
@@ -17,18 +17,20 @@ both = pytest.mark.parametrize("of", LAST, ids=["pods", "workloads"])
 
 
 def expressions(of: Conditions, **options: Any) -> dict[str, str]:
-    options = {"gpu_patterns": PATTERNS, "watches_devices": True, **options}
+    options = {"gpu_patterns": PATTERNS, "watches_devices": True, "watches_nodes": True, **options}
     return {condition.name: condition.expression for condition in of(**options)}
 
 
 def test_the_conditions_are_named_for_what_they_let_through() -> None:
-    assert list(expressions(pod_conditions)) == ["only-changed-specs", "only-gpu-pods"]
+    assert list(expressions(pod_conditions)) == ["only-changed-specs", "only-gpu-pods-and-nodes"]
     assert list(expressions(workload_conditions)) == [
         "only-uncontrolled",
         "not-being-deleted",
         "only-changed-specs",
-        "only-gpu-templates",
+        "only-gpu-templates-and-nodes",
     ]
+    assert "only-gpu-pods" in expressions(pod_conditions, watches_nodes=False)
+    assert "only-gpu-templates" in expressions(workload_conditions, watches_nodes=False)
 
 
 @both
@@ -45,8 +47,14 @@ def test_ways_around_asking_are_looked_for_only_on_demand(of: Conditions, signal
     assert signal not in expressions(of, watches_devices=False)[LAST[of]]
 
 
+@both
+def test_pods_that_are_after_gpu_nodes_are_looked_for_only_on_demand(of: Conditions) -> None:
+    assert "spec.tolerations" in "".join(expressions(of).values())
+    assert "spec.tolerations" not in "".join(expressions(of, watches_nodes=False).values())
+
+
 def test_pods_and_workloads_are_told_apart_from_others_by_the_same_signals() -> None:
-    pods, workloads = (expressions(of)[name] for of, name in LAST.items())
+    pods, workloads = (list(expressions(of, watches_nodes=False).values())[-1] for of in LAST)
     assert workloads.endswith(pods.removeprefix("[object.spec]"))
 
 

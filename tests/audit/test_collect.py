@@ -75,8 +75,9 @@ def test_the_level_follows_from_the_mode(mode: str, level: Level) -> None:
 
 def test_what_would_be_injected_is_one_finding_for_each_rule_with_everything_in_it() -> None:
     report = audited(pod(2), using=policies(INJECTING))
-    rules = [finding.rule for finding in report.findings]
-    assert rules == ["cudaDriver", "ncclEnv", "nodeAffinity", "runtimeClass", "sharedMemory", "tolerations"]
+    rules = {"tolerations", "nodeAffinity", "runtimeClass", "sharedMemory", "ncclEnv", "cudaDriver"}
+    rules |= {"priorityClass", "driverCapabilities"}
+    assert [finding.rule for finding in report.findings] == sorted(rules)
     assert {finding.level for finding in report.findings} == {Level.COMPLETE}
     assert "memory volume gpu-policy-shm of 1Gi, mount /dev/shm in c0" in messages(report, Level.COMPLETE)
 

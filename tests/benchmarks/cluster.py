@@ -14,11 +14,20 @@ spec:
       mode: enforce
       required: [{key: example.com/pool, operator: In, values: [gpu]}]
       preferred: [{key: nvidia.com/gpu.present, operator: In, values: ["true"], weight: 10}]
+    replicaSpread: {mode: enforce, inject: preferred}
+    gpuNodesForGpuPods: {mode: enforce}
+    priorityClass: {mode: enforce, name: training}
+    timeLimit: {mode: enforce}
     runtimeClass: {mode: enforce}
     sharedMemory: {mode: enforce}
     ncclEnv: {mode: enforce, env: {NCCL_DEBUG: WARN, NCCL_IB_DISABLE: "1"}}
+    driverCapabilities: {mode: enforce}
     gpuLimits: {mode: enforce, maxPerPod: 8}
+    sharedGpus: {mode: enforce}
+    memoryAndCpu: {mode: enforce, memoryRequestEqualsLimit: true}
     visibleDevices: {mode: enforce}
+    imagePinning: {mode: enforce, registries: [nvcr.io, registry.example.com]}
+    schedulable: {mode: enforce}
     cudaDriver: {mode: enforce}
     gpuQuota: {mode: enforce, gpus: 1000, byModel: {H100: 500, T4: 500}}
 """
@@ -37,7 +46,10 @@ def write_policies(directory: Path, count: int) -> None:
 
 
 def nodes(count: int) -> list[dict[str, Any]]:
-    """A RuntimeClass and `count` GPU nodes as GPU Feature Discovery labels them, of four products."""
+    """A RuntimeClass and `count` GPU nodes as GPU Feature Discovery labels them, of four products.
+
+    Each has a little more memory than the one before, as no two machines have the same.
+    """
     runtime_class = {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
@@ -70,7 +82,7 @@ def _node(number: int) -> dict[str, Any]:
         "metadata": {"name": name, "uid": f"uid-{number}", "labels": labels},
         "spec": {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
         "status": {
-            "capacity": {"cpu": "96", "memory": "1000Gi", "nvidia.com/gpu": "8"},
+            "capacity": {"cpu": "96", "memory": f"{1_048_576_000 + 4 * number}Ki", "nvidia.com/gpu": "8"},
             "runtimeHandlers": [{"name": ""}, {"name": "runc"}, {"name": "nvidia"}],
         },
     }

@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.cluster import nodes, write_policies
+from tests.benchmarks.rule_pods import PRIORITY_CLASS, rule_pods
 from webhook import engine
 from webhook.cluster.inventory import load_inventory
+from webhook.model.pod import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Facts
+from webhook.rules import RULES
+from webhook.rules.rule import Facts, Rule, RuleSettings
 
 REVIEW = Path(__file__).with_name("review-create-pod.json")
 SIZES = [(1, 10), (100, 10), (1000, 10), (1, 1000), (1, 5000), (1000, 5000)]
@@ -44,31 +47,45 @@ def main() -> None:
         mutate, validate = (statistics.median(phase) for phase in values)
         ratio = f"{mutate / first[0]:.2f} {validate / first[1]:.2f}"
         print(f"{policies:>8} {count:>6} {mutate:>10.1f} {validate:>12.1f} {ratio:>12}")
-    _print_rules(raw, *cases[1, 10])
+    for count in (10, 5000):
+        _print_rules(raw, cases[1, count][1], count)
 
 
-def _print_rules(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> None:
-    """What each rule costs alone."""
-    from webhook.model.pod import pod_from_raw
+def _print_rules(raw: Mapping[str, Any], facts: Facts, count: int) -> None:
+    """What each rule costs alone, on pods that it has something to say about and on one that it passes.
 
+    Rules that judge workloads are asked about three pods alike.
+    """
+    print(f"\n{count} nodes, microseconds{'mutate':>28} {'validate':>24}")
+    print(f"{'rule':<20} {'adds':>12} {'adds nothing':>14} {'objects':>12} {'passes':>12}")
+    pods = rule_pods(raw)
+    for rule in RULES:
+        subject = pods[rule.key]
+        kept = subject.kept(rule, facts)
+        added = [_asked(rule.mutate, one, subject.completing(rule), facts) for one in (subject.lacks, kept)]
+        judge = rule.validate or _of_replicas(rule)
+        judged = [_asked(judge, one, subject.judging(rule), facts) for one in (subject.breaks, kept)]
+        print(f"{rule.key:<20} {added[0]:>12} {added[1]:>14} {judged[0]:>12} {judged[1]:>12}")
+
+
+def _asked(ask: Any, raw: Mapping[str, Any] | None, settings: RuleSettings, facts: Facts) -> str:
+    """The median of what an answer costs; - where the rule is not asked that."""
+    if ask is None or raw is None:
+        return "-"
     pod = pod_from_raw(raw)
-    print(f"\n{'rule':<16} {'mutate us':>10} {'validate us':>12}")
-    for bound in policy.rules:
-        figures = []
-        for ask in (bound.rule.mutate, bound.rule.validate):
-            if ask is None:
-                figures.append("-")
-                continue
-            times = [_microseconds(lambda a=ask, b=bound: list(a(pod, b.settings, facts))) for _ in range(ROUNDS)]
-            figures.append(f"{statistics.median(times):.1f}")
-        print(f"{bound.rule.key:<16} {figures[0]:>10} {figures[1]:>12}")
+    return f"{statistics.median(_microseconds(lambda: list(ask(pod, settings, facts))) for _ in range(ROUNDS)):.1f}"
+
+
+def _of_replicas(rule: Rule) -> Any:
+    judge = rule.judge_replicas
+    return judge and (lambda pod, settings, facts: judge(pod, 3, settings, facts))
 
 
 def _case(directory: Path, policies: int, count: int) -> tuple[Policy, Facts]:
     folder = directory / f"{policies}-{count}"
     write_policies(folder, policies)
     inventory = folder / "inventory.json"
-    inventory.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes(count)}))
+    inventory.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [PRIORITY_CLASS, *nodes(count)]}))
     return load(folder).for_namespace("bench"), load_inventory(inventory)
 
 

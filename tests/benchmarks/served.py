@@ -60,7 +60,7 @@ def serve(directory: Path, name: str, command: Callable[[dict[str, Any]], list[s
     argv = command({"cert": files.cert_file, "key": files.key_file, "port": port})
     daemon = Daemon(argv, log=directory / f"{name}.log")
     try:
-        daemon.wait_until(lambda: _listens(port), seconds=30)
+        daemon.wait_until(lambda: _listens(port))
         time.sleep(1)
         yield Served(daemon, port)
     finally:

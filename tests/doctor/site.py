@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import re
 import socket
 from collections.abc import Iterator
 from copy import deepcopy
@@ -45,6 +46,7 @@ COLLECTIONS = {
     "Node": "/api/v1/nodes",
     "Pod": f"/api/v1/namespaces/{NAMESPACE}/pods",
     "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "PriorityLevelConfiguration": "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations",
     "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
     "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
@@ -71,7 +73,7 @@ class Site:
         self.plane = plane
         self.webhook = Installation(plane, directory)
         for name, text in POLICIES.items():
-            self.webhook.write_policy(name, text.replace("-*", "-probe"))
+            self.webhook.write_policy(name, re.sub(r"(namespaces: .*)-\*", r"\1-probe", text))
         self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.glob("*.yaml"))}
         self.completes = plane.version >= (1, 28)
         self.place = Place(tried_in=TRIED_IN[self.completes])
@@ -117,6 +119,7 @@ class Site:
         yield {"kind": "Service", "metadata": {"name": SERVICE}, "spec": spec}
         yield self.endpoints(3)
         yield {"kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"}
+        yield {"kind": "PriorityClass", "metadata": {"name": "practice-training"}, "value": 1000}
         for node in NODES:
             yield {"kind": "Node", "metadata": {"name": node, "labels": LABELS}, "spec": {"taints": [*TAINTS, SPOT]}}
 

@@ -26,6 +26,8 @@ from tests.e2e.daemon import Daemon
 
 BINARIES = Path(os.environ.get("KUBEBUILDER_ASSETS", "/usr/local/kubebuilder/bin"))
 
+_MAKING_PODS = "cronjobs,daemonsets,deployments,jobs,replicasets,replicationcontrollers,statefulsets"
+
 ADMIN_TOKEN = "admin-token"
 """May do everything (group system:masters)."""
 TENANT_TOKEN = "tenant-token"
@@ -95,7 +97,7 @@ class ControlPlane:
     def start_apiserver(self) -> None:
         """Start the API server on the same port and the same data."""
         flags = [*api_server(self.directory, self._port, self._etcd_port), *self.flags]
-        self._run("kube-apiserver", flags).wait_until(self._serves, seconds=60)
+        self._run("kube-apiserver", flags).wait_until(self._serves)
 
     def stop_apiserver(self) -> None:
         """End the API server; etcd and the controllers keep running."""
@@ -113,7 +115,9 @@ class ControlPlane:
             self._start_component("kube-controller-manager", f"--controllers={CONTROLLERS}")
 
     def start_scheduler(self) -> None:
-        """Start the scheduler, once."""
+        """Start the scheduler, once. What earlier tests left goes, or it would take the place on the nodes."""
+        for kinds in (_MAKING_PODS, "pods"):
+            self.kubectl("delete", kinds, "--all", "--all-namespaces", "--force", "--grace-period=0", "--wait=false")
         if "kube-scheduler" not in self._daemons:
             self._start_component("kube-scheduler")
 
@@ -133,7 +137,7 @@ class ControlPlane:
             input=input,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
             env={"HOME": str(self.directory), "PATH": os.environ["PATH"]},
         )
@@ -229,7 +233,7 @@ class ControlPlane:
 
     def _output(self, binary: str, *arguments: str) -> str:
         command = [str(self._binaries / binary), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
     def _run(self, name: str, arguments: list[str]) -> Daemon:
         log = self.directory / f"{name}.log"
@@ -239,13 +243,13 @@ class ControlPlane:
     def _start_etcd(self) -> None:
         url = f"http://127.0.0.1:{self._etcd_port}"
         flags = etcd(self.directory, self._etcd_port, self._peer_port)
-        self._run("etcd", flags).wait_until(lambda: _healthy(f"{url}/health"), seconds=30)
+        self._run("etcd", flags).wait_until(lambda: _healthy(f"{url}/health"))
 
     def _start_component(self, name: str, *arguments: str) -> None:
         """Start a client of the API server that reports its own health over TLS."""
         (port,) = _free_ports(1)
         flags = [*client(self.kubeconfig, port, self.version), *arguments]
-        self._run(name, flags).wait_until(lambda: _healthy(f"https://127.0.0.1:{port}/healthz"), seconds=30)
+        self._run(name, flags).wait_until(lambda: _healthy(f"https://127.0.0.1:{port}/healthz"))
 
     def _write_files(self) -> None:
         now = datetime.now(UTC)

@@ -54,23 +54,27 @@ def present(plane: ControlPlane) -> Iterator[None]:
 
 def cuda_pod(name: str, image: str, on: str = "", **spec: Any) -> dict[str, Any]:
     """A pod with one GPU that runs this image, on one node where one is named."""
-    container = {"name": "main", "image": image, "resources": {"limits": {"memory": "4Gi", "nvidia.com/gpu": "1"}}}
+    resources = {"requests": {"cpu": "100m"}, "limits": {"memory": "4Gi", "nvidia.com/gpu": "1"}}
+    container = {"name": "main", "image": image, "resources": resources}
     selector = {"nodeSelector": {"kubernetes.io/hostname": on}} if on else {}
     tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     spec = {"containers": [container], "tolerations": tolerations, **selector, **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def add_node(plane: ControlPlane, name: str, found: dict[str, str], *, gpus: int = 8) -> None:
-    """A node that is ready for pods, with these labels and GPUs."""
+def add_node(
+    plane: ControlPlane, name: str, found: dict[str, str], *, gpus: int = 8, resource: str = "nvidia.com/gpu"
+) -> None:
+    """A node that is ready for pods, with these labels and GPUs; one without GPUs has no taint either."""
     metadata = {"name": name, "labels": {**found, "kubernetes.io/hostname": name}}
-    status, answer = plane.raw("POST", "/api/v1/nodes", {"metadata": metadata, "spec": {"taints": [TAINT]}})
+    taints = [TAINT] if gpus else []
+    status, answer = plane.raw("POST", "/api/v1/nodes", {"metadata": metadata, "spec": {"taints": taints}})
     assert status == 201, answer
-    capacity = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    capacity = {"cpu": "64", "memory": "512Gi", "pods": "110", **({resource: str(gpus)} if gpus else {})}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
     state = {"capacity": capacity, "allocatable": capacity, "conditions": [ready]}
     change(plane, name, {"status": state}, subresource="/status")
-    change(plane, name, {"spec": {"taints": [TAINT]}})  # without the one that marks every new node as not ready
+    change(plane, name, {"spec": {"taints": taints}})  # without the one that marks every new node as not ready
 
 
 def change(plane: ControlPlane, name: str, patch: dict[str, Any], subresource: str = "") -> None:

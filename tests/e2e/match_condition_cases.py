@@ -113,7 +113,62 @@ INVALID = [
     pytest.param({"containers": [{"name": "a", "resources": None, "env": None}]}, id="fields are null"),
     pytest.param(spec(container(env=[{}])), id="a variable without a name"),
     pytest.param(spec(volumes=[{"name": "v", "hostPath": {}}]), id="a host path without a path"),
+    pytest.param(spec(tolerations=[{}]), id="an empty toleration"),
+    pytest.param(spec(tolerations=[None]), id="a toleration is null"),
+    pytest.param(spec(tolerations=[{"key": "sku", "value": None, "operator": "?"}]), id="a toleration of null"),
 ]
+
+
+DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "705ab4f5-6393-11e8-b7cc-42010a800002"}
+"""The owner reference of a pod of a DaemonSet, without what makes it one of the controller."""
+
+
+def exists(key: str, **fields: Any) -> Raw:
+    return {"key": key, "operator": "Exists", **fields}
+
+
+def equal(key: str, value: str) -> Raw:
+    return {"key": key, "operator": "Equal", "value": value}
+
+
+def tolerating(*tolerations: Raw) -> Raw:
+    """A pod without GPUs."""
+    return spec(tolerations=[*tolerations])
+
+
+AFTER_GPU_NODES = [
+    pytest.param(tolerating(exists(GPU)), id="taint of NVIDIA"),
+    pytest.param(tolerating(equal(GPU, "present")), id="its value too"),
+    pytest.param(tolerating(exists("amd.com/gpu", effect="NoSchedule")), id="taint of AMD"),
+    pytest.param(tolerating(exists("gpu.intel.com/i915")), id="taint of Intel"),
+    pytest.param(tolerating(exists("nvidia.com/mig-1g.10gb")), id="taint named like a slice"),
+    pytest.param(tolerating(exists("amd.com/cpx_nps4")), id="taint named like a partition"),
+    pytest.param(tolerating(equal("sku", "gpu")), id="taint of AKS"),
+    pytest.param(tolerating(exists("sku")), id="taint of AKS, whatever its value"),
+    pytest.param(tolerating(equal("dedicated", "gpu")), id="taint that says for whom it is"),
+    pytest.param(tolerating({"key": "dedicated", "value": "A100-GPU"}), id="no operator, in capitals"),
+    pytest.param(tolerating(exists("example.com/gpu-pool")), id="taint of somebody's own"),
+    pytest.param(tolerating(exists("node.kubernetes.io/not-ready"), exists(GPU)), id="the second of two"),
+    pytest.param(
+        tolerating(*[exists(f"nvidia.com/not-one-of-them-{number}") for number in range(400)], exists(GPU)),
+        id="the last of 401",
+    ),
+]
+"""Pods that ask for no GPUs and tolerate a taint that names one: judged, never changed."""
+
+ELSEWHERE = [
+    pytest.param(tolerating(exists("node.kubernetes.io/not-ready")), id="a taint of Kubernetes"),
+    pytest.param(tolerating(equal("sku", "highmem")), id="another value of AKS"),
+    pytest.param(tolerating(exists("dedicated")), id="a taint for whomever"),
+    pytest.param(tolerating(exists("nvidia.com/rdma-vf")), id="another device of NVIDIA"),
+    pytest.param(tolerating({"operator": "Exists"}), id="everything"),
+    pytest.param(tolerating({"operator": "Exists"}, exists(GPU)), id="everything, and GPU nodes by name"),
+    pytest.param(tolerating(exists(GPU), {"operator": "Exists", "effect": "NoExecute"}), id="everything of an effect"),
+    pytest.param(tolerating(*[exists(f"nvidia.com/other-{number}") for number in range(400)]), id="400 others"),
+    pytest.param(tolerating(), id="an empty list"),
+    pytest.param(spec(tolerations=None), id="null"),
+]
+"""Pods that ask for no GPUs and that nobody is asked about, whatever they tolerate."""
 
 
 def pod(pod_spec: Raw, name: str = "pod") -> Raw:

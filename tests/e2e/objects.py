@@ -99,6 +99,49 @@ spec:
     cudaDriver: {{steer: false}}
     gpuQuota: {{gpus: 12}}
 {JUDGED}""",
+    "advised": f"""\
+spec:
+  namespaces: ["advised-*"]
+  rules:
+    cudaDriver: {{steer: false}}
+{JUDGED}""",
+    "strict": f"""\
+spec:
+  namespaces: ["strict-*"]
+  workloads: {{mode: enforce}}
+  rules:
+    cudaDriver: {{steer: false}}
+    gpuNodesForGpuPods: {{mode: enforce}}
+    imagePinning: {{mode: enforce}}
+    memoryAndCpu: {{mode: enforce}}
+    replicaSpread: {{mode: enforce}}
+    schedulable: {{mode: enforce}}
+    timeLimit: {{mode: enforce, max: 8h, missing: refuse}}
+{JUDGED}""",
+    "classed": f"""\
+spec:
+  namespaces: ["classed-*"]
+  rules:
+    cudaDriver: {{steer: false}}
+    priorityClass: {{mode: enforce, allowed: ["practice-*"]}}
+{JUDGED}""",
+    "practised": f"""\
+spec:
+  namespaces: ["practised-*"]
+  rules:
+    cudaDriver: {{steer: false}}
+    driverCapabilities: {{mode: enforce}}
+    priorityClass: {{mode: enforce, name: practice-training}}
+    replicaSpread: {{mode: enforce, inject: preferred}}
+    timeLimit: {{mode: enforce, max: 8h, longer: cap}}
+{JUDGED}""",
+    "placed": f"""\
+spec:
+  namespaces: ["placed-*"]
+  rules:
+    gpuLimits: {{mode: disabled}}
+    cudaDriver: {{mode: disabled}}
+{JUDGED}""",
     "steered": """\
 spec:
   namespaces: ["steered-*"]
@@ -109,8 +152,8 @@ spec:
 
 
 def gpu_pod(name: str, gpus: int = 2, **spec: Any) -> dict[str, Any]:
-    """A pod with one container that asks for GPUs in limits, and nothing else."""
-    return pod(name, {"limits": {"memory": "4Gi", "nvidia.com/gpu": str(gpus)}}, **spec)
+    """A pod with one container that asks for GPUs in limits, and for the cpu and memory that go with them."""
+    return pod(name, {"requests": {"cpu": "100m"}, "limits": {"memory": "4Gi", "nvidia.com/gpu": str(gpus)}}, **spec)
 
 
 def pod(name: str, resources: dict[str, Any], **spec: Any) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import Any
 
+from tests.e2e.neighbour import LABEL
 from tests.e2e.objects import pod
-from tests.e2e.quota_neighbour import LABEL
 from tests.e2e.quota_observer import Observer, PodAmount
 from tests.e2e.quota_site import QuotaSite, quota_policy, quota_pots
 from tests.e2e.quota_storm import Wish
@@ -116,13 +116,13 @@ class Contest:
     def wishes(self, count: int) -> list[Wish]:
         """So many pods, of each sort as many and in each namespace as many; no name comes twice.
 
-        Another webhook is asked about one in twenty.
+        Another webhook is asked about one in twenty. AssertionError if they are too few to fill the quota in any event.
         """
         self._round += 1
-        every = product(range(count), self.case.sorts, self.namespaces)
+        every = list(islice(product(range(count), self.case.sorts, self.namespaces), count))
+        self._assert_enough([sort for _, sort, _ in every])
         wishes = [
-            Wish(namespace, sort.pod(f"r{self._round}-{number}"))
-            for number, (_, sort, namespace) in enumerate(islice(every, count))
+            Wish(namespace, sort.pod(f"r{self._round}-{number}")) for number, (_, sort, namespace) in enumerate(every)
         ]
         for wish in random.sample(wishes, count // 20):
             wish.manifest["metadata"]["labels"] = {LABEL: "yes"}
@@ -147,6 +147,19 @@ class Contest:
     def is_balanced(self, site: QuotaSite, observer: Observer) -> bool:
         """Whether exactly those pods have an entry in the ledger that the API server has."""
         return site.entered(self.key) == {uid for name in self.amounts for uid in observer.uids(name)}
+
+    def _assert_enough(self, sorts: Sequence[Sort]) -> None:
+        """For each limit there are as many of the pods that count least as would fill it without any others.
+
+        With fewer, a quota can come to an end where nothing fits that is still wanted, and yet it is not full.
+        """
+        for name, amount in self.case.amounts.items():
+            least = min(
+                (sort for sort in self.case.sorts if amount(sort.pod("any"))),
+                key=lambda sort: sum(each(sort.pod("any")) for each in self.case.amounts.values()),
+            )
+            there = sorts.count(least) * amount(least.pod("any"))
+            assert there >= self.case.hard[name], f"the pods of {self.key} cannot fill {name}: {there} of {least}"
 
     def _here(self, amount: PodAmount) -> PodAmount:
         return lambda raw: amount(raw) if raw["metadata"]["namespace"] in self.namespaces else Fraction(0)

@@ -1,6 +1,7 @@
 """A live cluster as an audit sees it: what controllers made counts once, and rights in a namespace are enough."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -282,3 +283,22 @@ def test_the_command_audits_what_it_may_see_and_ends_with_status_2(
     assert audited.refused == ["Pod alone: 1"]
     assert audited.status == 2
     assert any('grant the verb list on deployments of apiGroup "apps"' in str(one) for one in audited.report["errors"])
+
+
+def test_a_bar_shows_how_far_reading_is_at_a_terminal_and_nowhere_else(
+    control_plane: ControlPlane, make_namespace: Make
+) -> None:
+    namespace = make_namespace("judged")
+    create(control_plane, namespace, gpu_pod("alone"))
+    command = [*COMMAND, "audit", "--cluster", f"--kubeconfig={control_plane.kubeconfig}", f"--namespace={namespace}"]
+    terminal, theirs = os.openpty()
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=120, check=False)
+        shown = os.read(terminal, 1_000_000).decode(errors="replace")
+    finally:
+        os.close(terminal)
+        os.close(theirs)
+    assert "Pod" in shown
+    assert "\x1b[" not in done.stdout
+    piped = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (piped.returncode, piped.stderr) == (done.returncode, "")

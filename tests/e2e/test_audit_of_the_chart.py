@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ REPORT = "gpu-policy-audit.1"
 
 
 @pytest.fixture
-def site(control_plane: ControlPlane) -> ReportCluster:
+def site(control_plane: ControlPlane) -> Iterator[ReportCluster]:
     """The session's API server with PolicyReports and what an audit needs of the chart; the tenant is the auditor."""
     if control_plane.version < (1, 28):
         pytest.skip(f"custom resources are tested on 1.28 and newer, this is {control_plane.version}: {TOO_OLD}")
@@ -42,7 +43,9 @@ def site(control_plane: ControlPlane) -> ReportCluster:
             raw["subjects"] = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "tenant"}]
     control_plane.kubectl("delete", "configmap", PLACE.name, "--ignore-not-found", namespace=RELEASE)
     control_plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
-    return found
+    yield found
+    bindings = [raw for raw in objects if "subjects" in raw]
+    control_plane.kubectl("delete", "-f", "-", input=yaml.safe_dump_all(bindings))
 
 
 def audited() -> Objects:

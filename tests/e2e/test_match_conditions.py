@@ -14,6 +14,9 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.kinds import KINDS, define_kinds
 from tests.e2e.match_condition_cases import (
+    AFTER_GPU_NODES,
+    DAEMON,
+    ELSEWHERE,
     GPU,
     INVALID,
     KEPT_AWAY,
@@ -24,9 +27,11 @@ from tests.e2e.match_condition_cases import (
     Raw,
     asking,
     container,
+    exists,
     named,
     pod,
     spec,
+    tolerating,
     workload,
 )
 from tests.reviews import WORKLOADS
@@ -73,7 +78,8 @@ def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         control_plane.namespace(namespace)
     for phase in OF_PODS:
         gpu = container(resources={"limits": {GPU: "1", "cpu": "1"}})
-        for name, one in (("gpu", spec(gpu)), ("plain", spec(asking("cpu")))):
+        found = (("gpu", spec(gpu)), ("plain", spec(asking("cpu"))), ("after-nodes", tolerating(exists(GPU))))
+        for name, one in found:
             body = pod(one, name)
             assert control_plane.raw("POST", path_to(body, phase), body)[0] == 201
     built_in = [workload(*kind.values, spec(asking(GPU))) for kind in BUILT_IN]
@@ -122,6 +128,63 @@ def test_a_pod_that_may_concern_a_rule_is_sent(server: ControlPlane, pod_spec: R
 @pytest.mark.parametrize("pod_spec", KEPT_AWAY)
 def test_a_pod_that_concerns_no_rule_is_kept_away(server: ControlPlane, pod_spec: Raw, phase: str) -> None:
     assert create(server, pod(pod_spec), phase) == ""
+
+
+@pytest.mark.parametrize("pod_spec", AFTER_GPU_NODES)
+def test_a_pod_without_gpus_that_is_after_gpu_nodes_is_judged_and_not_changed(
+    server: ControlPlane, pod_spec: Raw
+) -> None:
+    assert create(server, pod(pod_spec), "mutate") == ""
+    assert CALLED in create(server, pod(pod_spec), "validate")
+
+
+@pytest.mark.parametrize("phase", OF_PODS)
+@pytest.mark.parametrize("pod_spec", ELSEWHERE)
+def test_a_pod_without_gpus_that_names_no_gpu_nodes_is_kept_away(
+    server: ControlPlane, pod_spec: Raw, phase: str
+) -> None:
+    assert create(server, pod(pod_spec), phase) == ""
+
+
+@pytest.mark.parametrize(
+    ("owners", "sent"),
+    [
+        pytest.param([{**DAEMON, "controller": True}], False, id="DaemonSet"),
+        pytest.param([{**DAEMON, "controller": True, "apiVersion": "apps.kruise.io/v1"}], False, id="another's"),
+        pytest.param([OWNED, {**DAEMON, "controller": True}], False, id="DaemonSet and another owner"),
+        pytest.param([DAEMON], True, id="a DaemonSet that is no controller"),
+        pytest.param([{**DAEMON, "controller": False}], True, id="a DaemonSet that says it is no controller"),
+        pytest.param([{**DAEMON, "controller": True, "kind": "ReplicaSet"}], True, id="ReplicaSet"),
+        pytest.param([], True, id="nobody"),
+    ],
+)
+def test_pods_of_daemon_sets_are_sent_only_for_their_gpus(server: ControlPlane, owners: list[Raw], sent: bool) -> None:
+    """Agents on GPU nodes are there to stay, and must not depend on an answer."""
+    for pod_spec, matters in ((tolerating(exists(GPU)), sent), (spec(asking(GPU)), True)):
+        body = pod(pod_spec)
+        body["metadata"]["ownerReferences"] = owners
+        answer = create(server, body, "validate")
+        assert CALLED in answer if matters else answer == ""
+
+
+@pytest.mark.parametrize(("group", "kind"), BUILT_IN)
+def test_a_workload_whose_pods_are_after_gpu_nodes_is_sent_but_for_daemon_sets(
+    server: ControlPlane, group: str, kind: str
+) -> None:
+    answer = create(server, named(workload(group, kind, tolerating(exists(GPU))), "new"), "workloads")
+    assert answer == "" if kind == "DaemonSet" else CALLED in answer
+
+
+@pytest.mark.parametrize(
+    ("pod_spec", "sent"),
+    [pytest.param(*one.values, True, id=str(one.id)) for one in AFTER_GPU_NODES]
+    + [pytest.param(*one.values, False, id=str(one.id)) for one in ELSEWHERE],
+)
+def test_a_template_is_sent_for_the_tolerations_that_a_pod_is_sent_for(
+    server: ControlPlane, pod_spec: Raw, sent: bool
+) -> None:
+    answer = create(server, named(workload("batch", "Job", pod_spec), "new"), "workloads")
+    assert CALLED in answer if sent else answer == ""
 
 
 def test_a_gpu_in_requests_only_is_sent_before_validation_refuses_it(server: ControlPlane) -> None:
@@ -261,9 +324,14 @@ IMAGE = {"spec": {"containers": [{"name": "main", "image": "registry.example/app
         pytest.param("gpu", IMAGE, True, id="image of a GPU pod"),
         pytest.param("plain", IMAGE, False, id="image of another pod"),
         pytest.param("plain", {"spec": {"activeDeadlineSeconds": 60}}, False, id="deadline of another pod"),
+        pytest.param("plain", {"spec": {"tolerations": [exists(GPU)]}}, True, id="another pod is after GPU nodes now"),
+        pytest.param("plain", {"spec": {"tolerations": [exists("a")]}}, False, id="another pod tolerates something"),
+        pytest.param("after-nodes", {"spec": {"tolerations": [exists(GPU), exists("sku")]}}, True, id="more"),
+        pytest.param("after-nodes", IMAGE, False, id="image of a pod that is after GPU nodes"),
+        pytest.param("after-nodes", LABEL, False, id="label of a pod that is after GPU nodes"),
     ],
 )
-def test_an_update_is_sent_only_when_the_spec_of_a_gpu_pod_changes(
+def test_an_update_is_sent_only_when_the_spec_of_a_gpu_pod_changes_or_what_others_tolerate(
     server: ControlPlane, name: str, change: Raw, sent: bool
 ) -> None:
     answer = patch(server, path_to(pod({}), "validate", name), change, "strategic-merge")
@@ -275,6 +343,7 @@ def test_an_update_is_sent_only_when_the_spec_of_a_gpu_pod_changes(
     [
         pytest.param("gpu", container("debug"), True, id="into a GPU pod"),
         pytest.param("plain", container("debug"), False, id="into another pod"),
+        pytest.param("after-nodes", container("debug"), False, id="into a pod that is after GPU nodes"),
         pytest.param(
             "plain", container("debug", env=[{"name": VISIBLE, "value": "all"}]), True, id="with the variable"
         ),

@@ -27,9 +27,17 @@ TOO_MANY = "asks for 9 GPUs; the policy allows at most 8 per pod. Ask for 8 or f
 REQUESTS_ONLY = {"requests": {"nvidia.com/gpu": 2}}
 
 
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"app": "a"}},
+}
+
+
 def template(gpus: int, **changes: Any) -> Raw:
-    """A pod template with one container; `changes` are its keys."""
-    made = copy.deepcopy(gpu_pod("a", gpus)["spec"])
+    """A pod template with one container, of pods that are spread over nodes; `changes` are the container's keys."""
+    made = copy.deepcopy(gpu_pod("a", gpus, topologySpreadConstraints=[SPREAD])["spec"])
     made["containers"][0] |= changes
     return {"metadata": {"labels": {"app": "a"}}, "spec": made}
 

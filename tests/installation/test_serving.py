@@ -89,7 +89,7 @@ def test_arguments_that_make_no_sense_are_explained(change: list[str], message: 
     registries = tmp_path / "registries.yaml"
     registries.write_text(yaml.safe_dump(LISTED))
     change = [argument.replace("REGISTRIES", str(registries)) for argument in change]
-    done = subprocess.run(serving(tmp_path, *change), capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(serving(tmp_path, *change), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -97,7 +97,7 @@ def test_arguments_that_make_no_sense_are_explained(change: list[str], message: 
 
 def test_a_kubeconfig_that_leads_nowhere_is_explained(tmp_path: Path) -> None:
     command = serving(tmp_path, kubeconfig="clusters: []")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert "kubeconfig" in done.stderr
     assert "Traceback" not in done.stderr

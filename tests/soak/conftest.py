@@ -1,5 +1,7 @@
 """Fixtures of the storms, and the table of what the storms about availability have found."""
 
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +18,16 @@ from tests.soak.site import Site
 __all__ = ["completing", "installation", "make_namespace", "quotas", "webhook"]
 
 ACCOUNTS = pytest.StashKey[list[Account]]()
+MINUTES = float(os.environ.get("SOAK_MINUTES", "inf"))
+"""After so long no other test begins: whoever has only so much time learns which ones there was none for."""
+BEGAN = time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin nothing more when the time is over."""
+    if time.monotonic() - BEGAN > MINUTES * 60:
+        pytest.skip(f"the {MINUTES:g} minutes of SOAK_MINUTES are over")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The doctor names whatever is broken in an installation, one thing at a time, with its remedy."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,7 @@ from tests.doctor.breaks import (
     serving,
 )
 from tests.doctor.site import TAINTS, Site, said
+from tests.e2e.custom_kinds import CustomKind
 from tests.e2e.installation import HOST
 from webhook.doctor.finding import Status
 
@@ -236,7 +238,7 @@ WARNINGS = [
         merge("ConfigMap", "gpu-policy-policies", [{"op": "add", "path": "/data", "value": {"team-a.yaml": TEAM_A}}]),
         "policies",
         "ConfigMap gpu-policy-policies/_default.yaml: no such file",
-        "add the file to the policies",
+        "correct them, unless it is meant",
         id="no default policy",
     ),
     pytest.param(
@@ -245,6 +247,13 @@ WARNINGS = [
         "the cluster has no RuntimeClass nvidia (_default.yaml: runtimeClass",
         "nothing to do where nvidia is the default runtime",
         id="RuntimeClass missing",
+    ),
+    pytest.param(
+        delete("PriorityClass", "practice-training"),
+        "references",
+        "the cluster has no PriorityClass practice-training (practised.yaml: priorityClass)",
+        "kubectl create priorityclass practice-training --value=VALUE",
+        id="PriorityClass missing",
     ),
     pytest.param(
         every_node({"metadata": {"labels": {"gpupolicy.dev/pool": "inference"}}}),
@@ -296,3 +305,34 @@ def test_a_missing_disruption_budget_is_a_warning(site: Site) -> None:
     site.delete("PodDisruptionBudget", "gpu-policy")
     found = said(site.examined(), "disruption-budget", Status.WARNING)
     assert_says(found, "no PodDisruptionBudget is about the replicas", RESTORE)
+
+
+def test_custom_resources_that_hold_pod_templates_and_are_not_looked_at_are_named(site: Site) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    kinds = [
+        CustomKind("ml.example.com", "v1", "Training", "trainings"),
+        CustomKind("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs"),
+    ]
+    try:
+        for kind in kinds:
+            assert site.plane.raw("POST", path, holding_pods(kind))[0] == 201
+        (finding,) = said(site.examined(), "workloads")
+    finally:
+        for kind in kinds:
+            site.plane.raw("DELETE", f"{path}/{kind.resource}.{kind.group}")
+    assert finding.status is Status.WARNING
+    assert finding.found.startswith("trainings of ml.example.com make pods by their schema")
+    assert "add {group: ml.example.com, resources: [trainings]}" in finding.remedy
+
+
+def holding_pods(kind: CustomKind) -> dict[str, Any]:
+    """A definition whose objects hold a pod template, as its schema says."""
+    texts = {name: {"type": "string"} for name in ("name", "image")}
+    resources = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    container = {"type": "object", "properties": {**texts, "resources": resources}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"containers": {"type": "array", "items": container}}}
+    for name in ("spec", "template", "spec"):
+        schema = {"type": "object", "properties": {name: schema}}
+    definition = kind.definition()
+    definition["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+    return definition

@@ -1,0 +1,97 @@
+"""What rules may ask about a live cluster is read once, and what of it cannot be read is said."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.fake_api_server import (
+    NODES,
+    PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+    FakeApiServer,
+    always,
+    fake_api_server,
+)
+from tests.cluster.samples import node, priority_class, runtime_class
+from tests.cluster.served_kinds import Groups, aggregated
+from webhook.audit.cluster_facts import read_facts
+from webhook.cluster.api_server import ApiServer
+from webhook.cluster.snapshot import Snapshot
+from webhook.model.node import PriorityClass
+
+SERVED: Groups = {
+    "": [("v1", {"Node": "nodes"})],
+    "node.k8s.io": [("v1", {"RuntimeClass": "runtimeclasses"})],
+    "scheduling.k8s.io": [("v1", {"PriorityClass": "priorityclasses"})],
+}
+REFUSED = always(403, {"kind": "Status", "message": "it is not to be"})
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with fake_api_server() as server:
+        server.instead["/api"] = server.instead["/apis"] = aggregated(SERVED)
+        server.objects[NODES] = [node("a", capacity={"cpu": "8"})]
+        server.objects[RUNTIME_CLASSES] = [runtime_class("nvidia")]
+        server.objects[PRIORITY_CLASSES] = [priority_class("low", 10)]
+        yield server
+
+
+def read(server: FakeApiServer, directory: Path) -> tuple[Snapshot, list[str]]:
+    facts, errors = read_facts(ApiServer(server.kubeconfig(directory)))
+    return facts, [error.message for error in errors]
+
+
+def test_nodes_and_classes_are_read(server: FakeApiServer, tmp_path: Path) -> None:
+    facts, errors = read(server, tmp_path)
+    assert errors == []
+    assert (set(facts.nodes), facts.most("cpu")) == ({"a"}, 8000)
+    assert set(facts.runtime_classes) == {"nvidia"}
+    assert facts.priority_classes() == {"low": PriorityClass("low", 10)}
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        pytest.param(
+            RUNTIME_CLASSES,
+            "RuntimeClass: runtimeclasses.node.k8s.io cannot be listed: the API server answered 403: it is not to be; "
+            'grant the verb list on runtimeclasses of apiGroup "node.k8s.io" in a ClusterRole, or name the namespaces '
+            "to audit",
+            id="runtime classes",
+        ),
+        pytest.param(
+            PRIORITY_CLASSES,
+            "PriorityClass: priorityclasses.scheduling.k8s.io cannot be listed: the API server answered 403: it is not "
+            'to be; grant the verb list on priorityclasses of apiGroup "scheduling.k8s.io" in a ClusterRole, or name '
+            "the namespaces to audit",
+            id="priority classes",
+        ),
+    ],
+)
+def test_classes_that_must_not_be_listed_are_an_error_and_all_else_is_read(
+    server: FakeApiServer, tmp_path: Path, path: str, error: str
+) -> None:
+    server.instead[path] = REFUSED
+    facts, errors = read(server, tmp_path)
+    assert errors == [error]
+    assert set(facts.nodes) == {"a"}
+    assert len(facts.runtime_classes) + len(facts.priority_classes()) == 1
+
+
+@pytest.mark.parametrize("group", ["node.k8s.io", "scheduling.k8s.io"])
+def test_a_class_that_the_cluster_does_not_know_is_no_error(server: FakeApiServer, tmp_path: Path, group: str) -> None:
+    known = {name: versions for name, versions in SERVED.items() if name != group}
+    server.instead["/api"] = server.instead["/apis"] = aggregated(known)
+    facts, errors = read(server, tmp_path)
+    assert errors == []
+    assert len(facts.runtime_classes) + len(facts.priority_classes()) == 1
+
+
+def test_that_nobody_can_tell_what_is_served_is_said_once(server: FakeApiServer, tmp_path: Path) -> None:
+    server.instead["/apis"] = REFUSED
+    facts, errors = read(server, tmp_path)
+    assert len(errors) == 1
+    assert errors[0].startswith("what the API server serves is not known: GET /apis: the API server answered 403")
+    assert set(facts.nodes) == {"a"}

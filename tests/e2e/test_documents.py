@@ -1,0 +1,19 @@
+"""What docs/rules.md shows of kubectl is what kubectl prints."""
+
+from pathlib import Path
+
+from tests.e2e.installation import Installation
+from webhook.reference.examples import examples
+from webhook.rules import gpu_limits
+
+
+def test_a_refusal_in_the_documents_is_what_kubectl_prints(
+    webhook: Installation, make_namespace, tmp_path: Path
+) -> None:
+    (first, *_) = gpu_limits.RULE.examples
+    file = tmp_path / "train.yaml"
+    file.write_text(first.manifest)
+    done = webhook.plane.kubectl("apply", "-f", str(file), namespace=make_namespace("judged"), check=False)
+    printed = done.stderr.strip().splitlines()[-1].replace(str(file), file.name)
+    assert printed.startswith("Error from server (Forbidden): ")
+    assert printed in " ".join("".join(examples(gpu_limits.RULE)).split())
