@@ -172,3 +172,21 @@ def test_settings_without_sense_are_refused(values):
 def test_a_list_without_selectors_is_refused_because_it_would_disable_the_rule_without_a_word():
     with pytest.raises(ValidationError, match="selects no pod; write at least one map of labels, or disable the rule"):
         settings_of(RULE, {"selectors": []})
+
+
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ({}, "names no label; write one such as component: singleuser-server"),
+        ({"matchLabels": {"a": "b"}}, "has matchLabels; write the labels themselves, such as component: "),
+        ({"matchExpressions": []}, "has matchExpressions; write the labels themselves, such as component: "),
+    ],
+    ids=["empty", "matchLabels", "matchExpressions"],
+)
+def test_selectors_written_as_kubernetes_has_them_are_told_how_they_are_written_here(selector, told):
+    with pytest.raises(ValidationError, match=told):
+        settings_of(RULE, {"selectors": [selector]})
+
+
+def test_a_label_may_have_the_name_of_a_selector():
+    assert not is_left_alone(RULE, notebook(labels={"matchLabels": "b"}), {"selectors": [{"matchLabels": "b"}]})

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from webhook.model.duration import format_duration, parse_duration
 from webhook.model.edits import SetActiveDeadline
@@ -26,7 +26,19 @@ WHERE = "spec.activeDeadlineSeconds"
 UNABLE = frozenset({"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """Kinds in whose templates Kubernetes refuses a deadline (pkg/apis/apps/validation and pkg/apis/core/validation)."""
 
-Selector = Annotated[Mapping[LabelKey, LabelValueGlob], Field(min_length=1)]
+
+def _are_labels(selector: object) -> object:
+    """Speak of what people write who know the selectors of Kubernetes."""
+    if isinstance(selector, Mapping):
+        if not selector:
+            raise ValueError("names no label; write one such as component: singleuser-server")
+        for key in ("matchLabels", "matchExpressions"):
+            if not isinstance(selector.get(key, ""), str):
+                raise ValueError(f"has {key}; write the labels themselves, such as component: singleuser-server")
+    return selector
+
+
+Selector = Annotated[Mapping[LabelKey, LabelValueGlob], Field(min_length=1), BeforeValidator(_are_labels)]
 
 
 def _are_some(selectors: tuple[Selector, ...]) -> tuple[Selector, ...]:
