@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
+from tests.e2e.kinds import await_absence
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -54,5 +55,4 @@ def defined(plane: ControlPlane, kinds: Sequence[CustomKind]) -> Iterator[None]:
     finally:
         for kind in kinds:
             plane.raw("DELETE", f"{_DEFINITIONS}/{kind.resource}.{kind.group}")
-        for kind in kinds:
-            eventually(lambda kind=kind: plane.raw("GET", kind.path())[0] == 404)
+        await_absence(plane, [kind.path() for kind in kinds])

@@ -1,5 +1,7 @@
 """Kinds of custom resources that make pods, on a real API server: definitions that take everything."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,8 +41,26 @@ DEFINITIONS = list(yaml.safe_load_all(FILE.read_text()))
 KINDS = tuple(CustomKind.of(definition) for definition in DEFINITIONS)
 
 
-def define_kinds(plane: ControlPlane) -> None:
-    """Have the API server know all of them, from now on."""
+@contextmanager
+def defined_kinds(plane: ControlPlane) -> Iterator[None]:
+    """The API server knows all of them while the block runs."""
     plane.kubectl("apply", "-f", str(FILE))
-    for kind in KINDS:
-        eventually(lambda kind=kind: plane.raw("GET", kind.path("default"))[0] == 200)
+    try:
+        for kind in KINDS:
+            eventually(lambda kind=kind: plane.raw("GET", kind.path("default"))[0] == 200)
+        yield
+    finally:
+        plane.kubectl("delete", "-f", str(FILE), "--wait=false")
+        await_absence(plane, [kind.path("default") for kind in KINDS])
+
+
+def await_absence(plane: ControlPlane, paths: Iterable[str]) -> None:
+    """Wait until kinds whose objects had these paths are gone for whoever looks, discovery included."""
+    for path in paths:
+        eventually(lambda path=path: plane.raw("GET", path)[0] == 404)
+        group = path.split("/")[2]
+        eventually(lambda group=group: group not in _groups(plane))
+
+
+def _groups(plane: ControlPlane) -> set[str]:
+    return {group["name"] for group in plane.raw("GET", "/apis")[1]["groups"]}

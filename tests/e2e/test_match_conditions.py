@@ -12,7 +12,7 @@ import pytest
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
-from tests.e2e.kinds import KINDS, define_kinds
+from tests.e2e.kinds import KINDS, defined_kinds
 from tests.e2e.match_condition_cases import (
     AFTER_GPU_NODES,
     DAEMON,
@@ -73,7 +73,11 @@ def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         pytest.skip(f"matchConditions came with Kubernetes 1.28; this is {control_plane.version}")
     runtime = {"metadata": {"name": RUNTIME}, "handler": "any"}
     assert control_plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime)[0] == 201
-    define_kinds(control_plane)
+    with defined_kinds(control_plane):
+        yield from registered(control_plane)
+
+
+def registered(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     for namespace in NAMESPACES.values():
         control_plane.namespace(namespace)
     for phase in OF_PODS:
@@ -103,6 +107,8 @@ def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         for configuration in registrations():
             name = configuration["metadata"]["name"]
             control_plane.raw("DELETE", f"{root}{configuration['kind'].lower()}s/{name}")
+        let_go: Raw = {"metadata": {"finalizers": []}}
+        eventually(lambda: control_plane.raw("PATCH", held, let_go)[0] in (200, 404))
 
 
 def create(server: ControlPlane, body: Raw, phase: str) -> str:

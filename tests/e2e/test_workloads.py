@@ -6,7 +6,7 @@ and newer only.
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import add_node, labels, remove_node
 from tests.e2e.installation import Installation
-from tests.e2e.kinds import KINDS, define_kinds
+from tests.e2e.kinds import KINDS, defined_kinds
 from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
 
 Raw = dict[str, Any]
@@ -124,7 +124,7 @@ in_custom = pytest.mark.parametrize(("make", "whose"), [pytest.param(*case, id=k
 
 
 @pytest.fixture(scope="module")
-def defined(control_plane: ControlPlane) -> ControlPlane:
+def defined(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The API server with custom resources that make pods."""
     if control_plane.version < (1, 28):
         found = ".".join(map(str, control_plane.version))
@@ -132,8 +132,8 @@ def defined(control_plane: ControlPlane) -> ControlPlane:
             f"custom resources are written on Kubernetes 1.28 and newer, this is {found}: a 1.20 built with a Go newer "
             "than 1.17 crashes (modern-go/reflect2) on any write of one"
         )
-    define_kinds(control_plane)
-    return control_plane
+    with defined_kinds(control_plane):
+        yield control_plane
 
 
 @pytest.fixture

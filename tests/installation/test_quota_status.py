@@ -275,5 +275,6 @@ def test_without_the_custom_resource_nothing_fails_and_with_it_all_is_written(
         one.write_some()
     assert "404" in caplog.text
     plane.kubectl("apply", "-f", "-", input=DEFINITIONS)
+    eventually(lambda: plane.raw("GET", f"{GROUP}/gpuquotas")[0] == 200)
     clock.now += 61.0
     published(one, [pot(here, used=1)], lambda: used(plane) == {(here, NAME): "1"})

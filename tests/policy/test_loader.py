@@ -84,15 +84,6 @@ def test_a_rule_whose_settings_do_nothing_is_noted_where_it_is_written(policies)
     assert policies.load().notices == (f"{policies.path}/team-a.yaml:6: spec.rules.priorityClass: {expected}",)
 
 
-def test_an_empty_map_that_must_not_be_is_called_empty(policies) -> None:
-    policies.policy("team-a", "timeLimit: {mode: enforce, selectors: [{}]}")
-    with pytest.raises(PolicyErrors) as caught:
-        policies.load()
-    assert [
-        f"{policies.path}/team-a.yaml:6: spec.rules.timeLimit.selectors[0]: found a map; write a map, not an empty one",
-    ] == str(caught.value).splitlines()
-
-
 def test_other_files_are_ignored(policies) -> None:
     policies.policy("_default")
     policies.write("README.md", "# Policies")

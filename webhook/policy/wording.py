@@ -142,7 +142,7 @@ def _remedy(kind: str, place: Schema, node: Node, context: Mapping[str, object])
         return f"write one that matches {context.get('pattern')}"
     if place.get("type") in ("integer", "number") and _is_number(node.value):
         return "remove the quotes"
-    if node.value == "" or kind == "too_short":
+    if node.value == "":
         return f"write {describe(place)}, not an empty one"
     return f"write {describe(place)}"
 
