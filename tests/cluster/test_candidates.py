@@ -117,6 +117,10 @@ TAINTED = Snapshot.of(
                 {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"},
                 {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},
                 {"key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute"},
+                {"key": "aws-node-termination-handler/spot-itn", "value": "x-1", "effect": "NoSchedule"},
+                {"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"},
+                {"key": "remediator.kubernetes.azure.com/unschedulable", "effect": "NoSchedule"},
+                {"key": "cni.istio.io/not-ready", "effect": "NoSchedule"},
             ],
         ),
     ]

@@ -206,6 +206,26 @@ def test_what_a_node_does_not_list_it_has_not_or_nobody_knows(capacity, resource
 
 
 @pytest.mark.parametrize(
+    ("count", "replicas", "capacity", "expected"),
+    [
+        pytest.param("8", None, {GPU: "0"}, 8, id="as many as its labels say"),
+        pytest.param("8", "4", {GPU: "0"}, 32, id="each shared by several"),
+        pytest.param("8", "0", {GPU: "0"}, 8, id="shared by nobody"),
+        pytest.param("8", None, {GPU: "4"}, 4, id="as it is listed"),
+        pytest.param("8", None, {GPU: "0", SLICE: "7"}, 0, id="a GPU that became slices"),
+        pytest.param("8", None, {}, 0, id="no such resource"),
+        pytest.param("0", None, {GPU: "0"}, None, id="none that is known"),
+        pytest.param("many", None, {GPU: "0"}, None, id="no number"),
+        pytest.param("\u0668", None, {GPU: "0"}, None, id="a digit of another script"),
+        pytest.param("9" * 5000, None, {GPU: "0"}, None, id="no likely number"),
+    ],
+)
+def test_gpus_whose_device_plugin_is_away_are_as_many_as_the_labels_say(count, replicas, capacity, expected):
+    labels = {"nvidia.com/gpu.count": count} | ({"nvidia.com/gpu.replicas": replicas} if replicas else {})
+    assert read(labels=labels, capacity=capacity).amount(GPU) == expected
+
+
+@pytest.mark.parametrize(
     ("capacity", "gpus"),
     [
         pytest.param({"cpu": "96", "nvidia.com/gpu": "8"}, 8, id="whole GPUs"),

@@ -59,7 +59,10 @@ def test_a_pool_has_the_labels_that_its_nodes_will_have(policies) -> None:
         "nvidia.com/cuda.driver.major": "550",
         "nvidia.com/cuda.driver.minor": "54",
         "nvidia.com/cuda.driver.rev": "15",
+        "nvidia.com/gpu.compute.major": "9",
+        "nvidia.com/gpu.compute.minor": "0",
         "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.family": "hopper",
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
     }
@@ -75,7 +78,14 @@ def test_a_pool_has_the_labels_that_its_nodes_will_have(policies) -> None:
         pytest.param("arch: arm64", {**NVIDIA_NODE, "kubernetes.io/arch": "arm64"}, id="architecture"),
         pytest.param(
             "product: NVIDIA-GB200",
-            {**NVIDIA_NODE, "kubernetes.io/arch": "arm64", "nvidia.com/gpu.product": "NVIDIA-GB200"},
+            {
+                **NVIDIA_NODE,
+                "kubernetes.io/arch": "arm64",
+                "nvidia.com/gpu.compute.major": "10",
+                "nvidia.com/gpu.compute.minor": "0",
+                "nvidia.com/gpu.family": "blackwell",
+                "nvidia.com/gpu.product": "NVIDIA-GB200",
+            },
             id="the architecture of a GPU on one board with a CPU",
         ),
         pytest.param("resource: amd.com/gpu, gpus: 8", EVERY_NODE, id="GPUs of others have no labels of NVIDIA"),

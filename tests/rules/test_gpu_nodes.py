@@ -56,7 +56,7 @@ def message(nodes, tolerated, remedy="Remove the toleration"):
         ),
         pytest.param(
             tolerating(NAMED, SKU_NAMED, nodeSelector={"pool": "a"}),
-            message("1 GPU node", "nvidia.com/gpu"),
+            message("1 GPU node", "nvidia.com/gpu", "Remove the toleration, and choose other nodes"),
             id="only those of which it is for",
         ),
         pytest.param(
@@ -165,7 +165,28 @@ def test_a_runtime_class_may_choose_the_nodes():
     chosen = runtime_class("a", scheduling={"nodeSelector": {"pool": "a"}})
     facts = Snapshot.of([BIG, BOTH], [chosen])
     raw = tolerating(NAMED, SKU_NAMED, runtimeClassName="a")
-    assert told(raw, facts=facts) == [message("1 GPU node", "nvidia.com/gpu")]
+    remedy = "Remove the toleration, and choose other nodes"
+    assert told(raw, facts=facts) == [message("1 GPU node", "nvidia.com/gpu", remedy)]
+
+
+def test_only_nodes_that_the_pod_fits_on_count():
+    resources = {"requests": {"cpu": "30", "memory": "100Gi"}}
+    small = node("small", taints=[GPU_TAINT], capacity={"cpu": "16", "memory": "60Gi", "nvidia.com/gpu": "1"})
+    large = node("large", taints=[GPU_TAINT], capacity={"cpu": "96", "memory": "960Gi", "nvidia.com/gpu": "8"})
+    plain = node("plain", capacity={"cpu": "64", "memory": "250Gi"})
+    assert told(tolerating(NAMED, resources=resources), facts=Snapshot.of([small, plain])) == []
+    expected = [message("1 GPU node", "nvidia.com/gpu")]
+    assert told(tolerating(NAMED, resources=resources), facts=Snapshot.of([small, large, plain])) == expected
+
+
+@pytest.mark.parametrize(
+    ("others", "is_told"), [({}, False), ({"rdma/hca": "4"}, True)], ids=["only there", "elsewhere"]
+)
+def test_a_pod_for_devices_that_only_gpu_nodes_have_is_left_alone(others, is_told):
+    gpu_node = node("a", labels={"pool": "a"}, taints=[GPU_TAINT], capacity={**GPUS, "rdma/hca": "4"})
+    facts = Snapshot.of([gpu_node, node("b", capacity={"cpu": "8", **others})])
+    raw = tolerating(NAMED, resources={"limits": {"rdma/hca": 1}}, nodeSelector={"pool": "a"})
+    assert bool(told(raw, facts=facts)) is is_told
 
 
 def test_thousands_of_tolerations_and_zeros_are_answered_in_few_words():

@@ -43,6 +43,7 @@ def test_a_pod_that_some_node_could_run_is_left_alone(raw):
 def test_nothing_is_said_where_no_node_is_known():
     assert told(asking(16), NOTHING_KNOWN) == []
     assert told(asking(16), Snapshot.of([])) == []
+    assert told(asking(16), WithPools(NOTHING_KNOWN, POOLS)) == [], "pools are not all nodes there are"
 
 
 @pytest.mark.parametrize(

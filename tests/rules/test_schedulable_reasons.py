@@ -42,19 +42,19 @@ from webhook.cluster.snapshot import Snapshot
         ),
         pytest.param(
             asking(1, resources={"memory": "2049Gi"}),
-            "spec.containers[trainer].resources: asks for 2049Gi of memory; the largest node has 2Ti. "
-            "Ask for 2Ti or less in one pod, or tell the platform team.",
-            id="more memory than the largest node has",
+            "spec.containers[trainer].resources: asks for 2049Gi of memory; the largest node with nvidia.com/gpu has "
+            "1000Gi. Ask for 1000Gi or less in one pod, or tell the platform team.",
+            id="more memory than the largest node has, and less than the largest of those that have GPUs",
         ),
         pytest.param(
             asking(1, resources={"cpu": "192500m"}),
-            "spec.containers[trainer].resources: asks for 192.5 cpu; the largest node has 192. "
-            "Ask for 192 or less in one pod, or tell the platform team.",
+            "spec.containers[trainer].resources: asks for 192.5 cpu; the largest node with nvidia.com/gpu has 96. "
+            "Ask for 96 or less in one pod, or tell the platform team.",
             id="more cpu than the largest node has",
         ),
         pytest.param(
             asking(1, resources={"rdma/hca": 5}),
-            "spec.containers[trainer].resources: asks for 5 rdma/hca; the largest node has 4. "
+            "spec.containers[trainer].resources: asks for 5 rdma/hca; the largest node with nvidia.com/gpu has 4. "
             "Ask for 4 or fewer in one pod, or tell the platform team.",
             id="more of another extended resource",
         ),
@@ -290,4 +290,68 @@ def test_resources_of_the_pod_as_a_whole_are_told_there():
     raw = asking(1, resources={"memory": "1Gi"})
     raw["spec"]["resources"] = {"limits": {"memory": "3Ti"}, "requests": {"memory": "3Ti"}}
     (message,) = told(raw)
-    assert message.startswith("spec.resources: asks for 3Ti of memory; the largest node has 2Ti. ")
+    assert message.startswith("spec.resources: asks for 3Ti of memory; the largest node with nvidia.com/gpu has 1000Gi")
+
+
+FIVE_PRODUCTS = ("NVIDIA-A10", A100, "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4", T4)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("NVIDIA-H100", "NVIDIA-H100-80GB-HBM3"),
+        ("NVIDIA-A100", A100),
+        ("NVIDIA-A100-80GB-PCIe", A100),
+        ("NVIDIA-T4", T4),
+        ("nvidia-tesla-t4", T4),
+        ("NVIDIA-H200", ""),
+        ("NVIDIA-L40S", ""),
+        ("NVIDIA-A10G", ""),
+        ("Tesla-V100", ""),
+    ],
+)
+def test_of_the_name_of_a_gpu_only_another_name_of_that_gpu_is_suggested(written, meant):
+    facts = Snapshot.of([gpu_node(product, product, {"nvidia.com/gpu": "1"}, "60Gi") for product in FIVE_PRODUCTS])
+    (message,) = told(asking(1, nodeSelector={PRODUCT: written}), facts)
+    assert message.endswith(f"Did you mean {meant}? Correct the value." if meant else "or tell the platform team.")
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "existing"),
+    [
+        ("topology.kubernetes.io/zone", "us-east-1c", "us-east-1b"),
+        ("node.kubernetes.io/instance-type", "p5.48xlarge", "m5.24xlarge"),
+    ],
+)
+def test_another_zone_or_instance_type_is_none_misspelled(key, written, existing):
+    facts = Snapshot.of([gpu_node("a", T4, {"nvidia.com/gpu": "1"}, "60Gi", **{key: existing})])
+    (message,) = told(asking(1, nodeSelector={key: written}), facts)
+    assert "Did you mean" not in message
+
+
+def test_a_node_by_name_is_shown_with_the_rest_of_its_term():
+    by_name = {"key": "metadata.name", "operator": "NotIn", "values": ["small"]}
+    required = {**term((POOL, "In", ["serving"])), "matchFields": [by_name]}
+    (message,) = told(asking(1, affinity=terms(required)))
+    assert message == (
+        "spec.affinity.nodeAffinity: no node meets its required term: example.com/pool In [serving] and metadata.name "
+        "NotIn [small]; some node meets each part of it. Change or remove a part, or tell the platform team."
+    )
+
+
+def test_who_asks_for_gpus_where_there_are_slices_is_told_which():
+    sliced = {"nvidia.com/gpu": "0", MIG: "7", "nvidia.com/mig-3g.40gb": "0"}
+    facts = Snapshot.of(
+        [gpu_node("a", A100, sliced, "500Gi"), gpu_node("b", T4, {"nvidia.com/gpu": "1"}, "60Gi")],
+    )
+    assert told(asking(1, nodeSelector={PRODUCT: A100}), facts) == [
+        f"spec.containers[trainer].resources: asks for 1 nvidia.com/gpu; nodes with {PRODUCT}={A100} offer {MIG}. "
+        "Ask for what they offer, or choose other nodes."
+    ]
+
+
+def test_labels_that_every_node_has_are_unknown_where_none_is_known_to_have_them():
+    assert told(asking(1, nodeSelector={"kubernetes.io/os": "linux"})) == []
+    known = gpu_node("a", T4, {"nvidia.com/gpu": "1"}, "60Gi", **{"kubernetes.io/os": "linux"})
+    (message,) = told(asking(1, nodeSelector={"kubernetes.io/os": "windows"}), Snapshot.of([known]))
+    assert "no node has the value windows; nodes have linux." in message

@@ -25,6 +25,10 @@ TRANSIENT_TAINTS = (
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/unregistered",
     "karpenter.sh/disrupt",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+    "remediator.kubernetes.azure.com/unschedulable",
+    "cni.istio.io/not-ready",
     "node.cilium.io/agent-not-ready",
     "ebs.csi.aws.com/agent-not-ready",
     "efs.csi.aws.com/agent-not-ready",
@@ -130,7 +134,7 @@ def node_from_raw(raw: object) -> Node | None:
         ),
         _places(keys),
         tuple(by_name[key] for key in keys),
-        **_resources(amounts_of(_mapping(status.get("capacity")), _mapping(status.get("allocatable")))),
+        **_resources(amounts_of(_mapping(status.get("capacity")), _mapping(status.get("allocatable")), by_name)),
     )
 
 

@@ -60,8 +60,8 @@ class WithPools:
         return nodes if not self._pools else (*nodes, *self._as_nodes(pod).homes(pod))
 
     def knows_nodes(self) -> bool:
-        """Whether any node, or node pool, is known at all."""
-        return bool(self._pools) or self._facts.knows_nodes()
+        """Whether any node is known at all: pools are declared beside nodes, and say nothing of those."""
+        return self._facts.knows_nodes()
 
     def gpu_resources(self) -> frozenset[str]:
         """The GPU resources that some node or node pool has."""

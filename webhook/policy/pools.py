@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from webhook.cuda.products import model_of
+from webhook.cuda.gpus import generation_of
+from webhook.cuda.products import Model, model_of
 from webhook.model.accelerators import Vendor, accelerator
 from webhook.model.node import NodePool
 from webhook.model.shape import spelled
@@ -82,8 +83,10 @@ class PoolSettings(_Part):
     """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch alone, `"550"`. Becomes the labels
     `nvidia.com/cuda.driver-version.*`, and the older `nvidia.com/cuda.driver.*`. Unset: not known."""
     product: Annotated[LabelValue, Field(min_length=1, examples=["NVIDIA-H100-80GB-HBM3"])] | None = None
-    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`.
-    Unset: not known, and pods that select that label find no node here, which is how cluster autoscalers see it."""
+    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`. Of a GPU that is known
+    it becomes the labels `nvidia.com/gpu.family` and `nvidia.com/gpu.compute.*` as well; write others, such as
+    `nvidia.com/gpu.memory`, in `labels`. Unset: not known, and pods that select that label find no node here, which is
+    how cluster autoscalers see it."""
     gpus: Annotated[int, Field(ge=1, le=1024)] | None = None
     """GPUs on each node. For NVIDIA GPUs becomes the label `nvidia.com/gpu.count`. Unset: not known."""
     resource: Annotated[str, AfterValidator(_gpu_resource), Field(examples=["nvidia.com/gpu"])] = "nvidia.com/gpu"
@@ -116,6 +119,8 @@ class PoolSettings(_Part):
         labels.setdefault(ARCH, self._usual_arch)
         if self._is_nvidia:
             labels.setdefault(PRESENT, "true")
+        for key, value in self._of_the_model.items():
+            labels.setdefault(key, value)
         taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in self.taints)
         return NodePool(self.name, tuple(sorted(labels.items())), taints, frozenset({self.resource}), self.gpus)
 
@@ -126,8 +131,22 @@ class PoolSettings(_Part):
 
     @property
     def _usual_arch(self) -> str:
-        model = model_of(self.product) if self.product is not None else None
-        return (model.arch if model is not None else "") or "amd64"
+        return (self._model.arch if self._model is not None else "") or "amd64"
+
+    @property
+    def _of_the_model(self) -> dict[str, str]:
+        """What is published of every GPU of this model."""
+        compute = self._model.compute if self._model is not None else None
+        if compute is None:
+            return {}
+        major, minor = compute.parts[:2]
+        labels = {"nvidia.com/gpu.compute.major": str(major), "nvidia.com/gpu.compute.minor": str(minor)}
+        generation = generation_of(compute)
+        return labels if generation is None else {**labels, "nvidia.com/gpu.family": generation.family}
+
+    @property
+    def _model(self) -> Model | None:
+        return model_of(self.product) if self.product is not None else None
 
     @property
     def _derived(self) -> dict[str, tuple[str, str]]:

@@ -13,13 +13,14 @@ from pydantic.alias_generators import to_camel
 
 from webhook.model.accelerators import accelerator
 from webhook.model.container import Container
-from webhook.model.demand import demand_of
+from webhook.model.demand import demand_of, is_extended
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.tolerations import Taint, Toleration, distinct
 from webhook.model.wording import cut, few
 from webhook.rules.names import LabelValue, TaintKey
 from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
+from webhook.scheduling.wants import Amount, only
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 """Prefixes of resource names of those who make GPUs. What else they offer, such as network cards, is on GPU nodes."""
@@ -78,15 +79,28 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod):
         return
     opened = _Opened(pod.tolerations, settings)
-    nodes = [node for node in facts.candidates(pod) if node.gpu_resources and opened.by(node.taints)]
-    if nodes:
+    homes = facts.homes(pod)
+    nodes = [node for node in homes if node.gpu_resources and opened.by(node.taints)]
+    if nodes and not _is_for_devices(pod, facts):
         used = sorted({_name(toleration) for node in nodes for toleration in opened.by(node.taints)})
+        elsewhere = ", and choose other nodes" if _chooses(pod) and all(node.gpu_resources for node in homes) else ""
         yield Violation(
             "spec.tolerations",
             f"lets a pod without GPUs onto {_counted(nodes)} by tolerating {few(used)}",
             "their cpu and memory are for GPU pods",
-            f"Remove the {'toleration' if len(used) == 1 else 'tolerations'}{_and_zeros(pod)}",
+            f"Remove the {'toleration' if len(used) == 1 else 'tolerations'}{elsewhere}{_and_zeros(pod)}",
         )
+
+
+def _chooses(pod: Pod) -> bool:
+    """Whether the pod says on which nodes it may run."""
+    return bool(pod.node_selector or pod.required or pod.runtime_class)
+
+
+def _is_for_devices(pod: Pod, facts: Facts) -> bool:
+    """Whether it asks for something that only GPU nodes have, such as network cards beside the GPUs."""
+    devices = [Amount(name, amount, "") for name, amount in demand_of(pod).items() if is_extended(name)]
+    return bool(devices) and all(node.gpu_resources for node in facts.homes(only(pod, devices)))
 
 
 def _belongs_there(pod: Pod) -> bool:

@@ -32,9 +32,9 @@ def _are_labels(selector: object) -> object:
     if isinstance(selector, Mapping):
         if not selector:
             raise ValueError("names no label; write one such as component: singleuser-server")
-        for key in ("matchLabels", "matchExpressions"):
-            if not isinstance(selector.get(key, ""), str):
-                raise ValueError(f"has {key}; write the labels themselves, such as component: singleuser-server")
+        kubernetes = [key for key in ("matchLabels", "matchExpressions") if not isinstance(selector.get(key, ""), str)]
+        if kubernetes:
+            raise ValueError(f"has {kubernetes[0]}; write the labels themselves, such as component: singleuser-server")
     return selector
 
 

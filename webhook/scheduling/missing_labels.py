@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
+from webhook.cuda.products import model_of
 from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Operator, Term
 from webhook.model.wording import cut, few, nearest
@@ -11,6 +12,9 @@ from webhook.scheduling.wants import AFFINITY, Affinity, Labels, Want
 
 _TRIED = 3
 """Values and terms that one message goes into."""
+
+_MOST_VALUES = 256
+"""Values of a label of which it is asked whether they name a GPU."""
 
 _LONGEST_NAME = 63
 """Characters of what follows the prefix of a key."""
@@ -27,8 +31,15 @@ _KNOWN = (
 )
 """Keys that somebody may have misspelled. None of them is another one misspelled."""
 
-_ARCH = "kubernetes.io/arch"
-"""Of its values too none is another one misspelled."""
+_DISTINCT = frozenset(
+    {
+        "kubernetes.io/arch",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    }
+)
+"""Keys of which a value that differs in one character is meant to, such as another zone."""
 
 _EXCLUDING = frozenset({Operator.NOT_IN, Operator.DOES_NOT_EXIST})
 
@@ -53,13 +64,15 @@ def no_node_meets(want: Affinity, nodes: Nodes, is_too_much: Callable[[Sequence[
     found = f"no node meets {terms}: {few([str(one) for one in guilty])}"
     if labels is not None:
         return Reason(want.where, found, *_instead(labels, nodes))
-    return Reason(want.where, found, "a node has to meet one of them whole", f"Change one of them, or {TELL}")
+    if len(want.terms) > 1:
+        return Reason(want.where, found, "a node has to meet one of them whole", f"Change one of them, or {TELL}")
+    return Reason(want.where, found, "some node meets each part of it", f"Change or remove a part, or {TELL}")
 
 
 def _guilty(term: Term, is_too_much: Callable[[Sequence[Want]], bool]) -> Labels | str:
     """The expression of a term that no node satisfies, or all of it."""
     labels = [Labels(expression, AFFINITY) for expression in term.expressions]
-    whole = " and ".join(map(str, labels)) or "nodes by name"
+    whole = " and ".join(str(Labels(expression, AFFINITY)) for expression in (*term.expressions, *term.fields))
     return next((one for one in labels if is_too_much([one])), whole)
 
 
@@ -69,9 +82,9 @@ def _instead(want: Labels, nodes: Nodes) -> tuple[str, str]:
     if values and expression.operator in _EXCLUDING:
         return f"nodes have {few(values)}", f"Remove it, or {TELL}"
     if values:
-        is_text = expression.operator == Operator.IN and expression.key != _ARCH
+        is_text = expression.operator == Operator.IN and expression.key not in _DISTINCT
         wanted = expression.values[:_TRIED] if is_text else ()
-        meant = next((found for value in wanted if (found := nearest(value, values))), None)
+        meant = next((found for value in wanted if (found := _nearest_value(value, values))), None)
         remedy = f"Did you mean {cut(meant)}? Correct the value" if meant else f"Choose what nodes have, or {TELL}"
         return f"nodes have {few(values)}", remedy
     meant = _meant(expression.key, nodes)
@@ -79,6 +92,15 @@ def _instead(want: Labels, nodes: Nodes) -> tuple[str, str]:
         return f"nodes have {meant}", f"Did you mean {meant}? Correct the key"
     needed = "a node needs every label of nodeSelector" if want.is_selector else "no node has that label"
     return needed, f"Remove it, or {TELL}"
+
+
+def _nearest_value(written: str, values: Sequence[str]) -> str | None:
+    """What was probably meant: of the name of a GPU only another name of that GPU, however it is written."""
+    model = model_of(written)
+    if model is None:
+        return nearest(written, values)
+    alike = [value for value in values[:_MOST_VALUES] if model_of(value) == model]
+    return nearest(written, alike) or next(iter(alike), None)
 
 
 def _meant(key: str, nodes: Nodes) -> str | None:

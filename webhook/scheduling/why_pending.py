@@ -28,6 +28,9 @@ from webhook.scheduling.wants import (
     weight_of,
 )
 
+_ON_EVERY_NODE = frozenset({"kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os"})
+"""Labels that the kubelet writes."""
+
 _MOST_PARTS, _MOST_WEIGHT = 1000, 300
 """What is written in a pod, and what there is to compare in it, up to which it is told exactly what no node has."""
 
@@ -56,15 +59,23 @@ class _Hopeless:
         if not found or weight_of(found) > _MOST_WEIGHT:
             yield Reason("spec", "no node has all that it wants", "it wants too much to tell what", "Want less at once")
             return
+        if any(self._is_left_out(want) for want in found):
+            return
         wants = [want for want in found if not self._is_said_twice(want)]
         hopeless = [want for want in wants if self._is_too_much([want])]
-        yield from map(self._alone, hopeless)
+        gpus = [want for want in wants if isinstance(want, Amount) and want.is_gpu]
+        yield from (self._alone(want, gpus) for want in hopeless)
         others = [want for want in wants if want not in hopeless]
         if self._is_too_much(others):
             yield self._together(fewest(others, self._is_too_much))
 
     def _is_too_much(self, wants: Sequence[Want]) -> bool:
         return not self.nodes.homes(only(self.pod, wants))
+
+    def _is_left_out(self, want: Want) -> bool:
+        """Whether it is a label that every node has and none is known to: then nodes were written by hand."""
+        key = want.expression.key if isinstance(want, Labels) else ""
+        return key in _ON_EVERY_NODE and not self.nodes.label_values(key)
 
     def _is_said_twice(self, want: Want) -> bool:
         """Whether it is the nodeSelector of a RuntimeClass, which Kubernetes has added to that of the pod."""
@@ -76,12 +87,15 @@ class _Hopeless:
         found = self.nodes.runtime_class(runtime_class)
         return found.node_selector if found is not None else ()
 
-    def _alone(self, want: Want) -> Reason:
-        """What no node has of one thing."""
+    def _alone(self, want: Want, gpus: Sequence[Want]) -> Reason:
+        """What no node has of one thing; of what goes with GPUs, no node that has those."""
         match want:
-            case Amount():
-                is_unknown = want.is_gpu and want.resource not in self.nodes.gpu_resources()
+            case Amount(is_gpu=True):
+                is_unknown = want.resource not in self.nodes.gpu_resources()
                 return self._unknown_gpu(want) if is_unknown else self._too_large(want, [])
+            case Amount():
+                has_some = not self._is_too_much(gpus) and self.nodes.most(want.resource, only(self.pod, gpus))
+                return self._too_large(want, gpus if has_some else [])
             case Labels():
                 return no_node_has(want, self.nodes)
             case Affinity():
@@ -107,11 +121,22 @@ class _Hopeless:
         found = f"asks for {want}{' in all' if want.where == 'spec' else ''}"
         instead = "choose other nodes" if _labelled(others) else TELL
         if not most:
+            offers = self._offered_instead(want, others)
+            if offers:
+                offer = f"nodes{_with(others)} offer {few(offers)}"
+                return Reason(want.where, found, offer, f"Ask for what they offer, or {instead}")
             return Reason(want.where, found, f"no node{_with(others)} offers any", f"Remove it, or {instead}")
         has = offered(want.resource, most)
         fewer = "less" if want.resource == "cpu" or is_size(want.resource) else "fewer"
         remedy = f"Ask for {has} or {fewer} in one pod, or {instead}"
         return Reason(want.where, found, f"the largest node{_with(others)} has {has}", remedy)
+
+    def _offered_instead(self, want: Amount, others: Sequence[Want]) -> list[str]:
+        """Other GPU resources of the same vendor, for which nobody asks yet, on the nodes that have the others."""
+        own, pod = accelerator(want.resource), only(self.pod, others)
+        known = {name for node in self.nodes.homes(pod) for name in node.gpu_resources}.difference(self.pod.gpus)
+        alike = [name for name in sorted(known) if own and (gpu := accelerator(name)) and gpu.vendor is own.vendor]
+        return [name for name in alike if self.nodes.most(name, pod) != 0]
 
     def _together(self, wants: Sequence[Want]) -> Reason:
         """Things that some node has each, and no node has together."""
