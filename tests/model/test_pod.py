@@ -76,7 +76,7 @@ def test_a_container_may_say_nothing(parts):
     found = container(**parts)
     assert found.path == "spec.containers[a]"
     assert (found.gpu_requests, found.env, found.mounts, found.memory_limit) == ((), (), (), None)
-    assert not found.has_env_from
+    assert found.env_from == ()
     assert not found.is_privileged
     assert not found.has_claims
 

@@ -330,6 +330,12 @@ def test_a_label_that_cannot_be_read_is_unknown_and_named():
     assert told(gpu_pod(CUDA_12), facts) == []
 
 
+def test_a_template_whose_image_somebody_fills_in_is_judged_when_there_are_pods():
+    assert told(gpu_pod(""), cluster(H100), unknown="deny") == []
+    required = [{"name": "NVIDIA_REQUIRE_CUDA", "value": "cuda>=99.0"}]
+    assert len(told(pod(container("c0", gpus=1, image="", env=required)), cluster(H100), unknown="deny")) == 1
+
+
 def test_an_image_that_cannot_be_read_is_unknown_and_named():
     (violation,) = told(gpu_pod("Not An Image"), cluster(H100), unknown="deny")
     assert isinstance(violation, Violation)

@@ -139,6 +139,13 @@ def test_a_container_with_env_from_is_left_alone_with_a_word():
     assert advice(RULE, raw, {"alsoWithEnvFrom": True}) == []
 
 
+@pytest.mark.parametrize(("prefix", "is_ours"), [("DB_", True), ("NVIDIA_", False), ("", False), (None, False)])
+def test_a_prefix_says_which_variables_may_come_from_elsewhere(prefix, is_ours):
+    raw = pod(container(gpus=1, envFrom=[{**FROM_CONFIG[0], "prefix": prefix}]))
+    assert is_left_alone(RULE, raw) is not is_ours
+    assert bool(advice(RULE, raw)) is not is_ours
+
+
 @pytest.mark.parametrize("source", [None, []], ids=["null", "empty"])
 def test_an_env_from_of_nothing_is_none(source):
     assert env_of(pod(container(gpus=1, envFrom=source))) == OURS

@@ -203,6 +203,9 @@ ANY = (
         pytest.param(
             "index.docker.io/nvidia", "is another name of Docker Hub; write docker.io", id="an old name of Docker Hub"
         ),
+        pytest.param("hub.docker.com", "is another name of Docker Hub; write docker.io", id="its pages"),
+        pytest.param("registry-1.docker.io", "is another name of Docker Hub; write docker.io", id="its host"),
+        pytest.param("oci://nvcr.io", "is a URL; write the host without oci://", id="a URL of another scheme"),
         pytest.param("", ANY, id="nothing"),
         pytest.param("/team", ANY, id="no host"),
         pytest.param("nvcr.io/", "ends with a slash; leave it out", id="a slash at the end"),

@@ -149,7 +149,8 @@ def test_amounts_are_compared_exactly(limit, request_, allowed):
 @pytest.mark.parametrize(
     ("whole", "places"),
     [
-        pytest.param({"limits": {"memory": "64Gi"}}, [], id="no request, which is the limit"),
+        pytest.param({"limits": {"memory": "64Gi"}}, ["spec.resources"], id="no request, which is that of containers"),
+        pytest.param({"limits": {"memory": "4Gi"}}, [], id="no request, and containers ask for as much"),
         pytest.param({"limits": {"memory": "64Gi"}, "requests": {"memory": "65536Mi"}}, [], id="equal"),
         pytest.param({"limits": {"memory": "64Gi"}, "requests": {"memory": "1Gi"}}, ["spec.resources"], id="less"),
         pytest.param({"requests": {"memory": "1Gi"}}, ["spec.containers[trainer].resources"], id="no limit"),
@@ -175,3 +176,20 @@ def test_settings_that_ask_for_nothing_say_what_is_to_be_written():
     remedy = "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
     assert remedy == RULE.idle(settings_of(RULE, nothing))
     assert RULE.idle(settings_of(RULE, {})) == RULE.idle(settings_of(RULE, {**nothing, **EQUAL})) == ""
+
+
+def test_a_pod_is_judged_alike_before_and_after_kubernetes_completed_it():
+    """What the whole of a pod requests is what its containers do; its limit, only where they say nothing."""
+    limits = {"memory": "16Gi", "cpu": 4}
+    raw = pod(gpu({"memory": "8Gi"}, {}), container("proxy", resources={"requests": {"memory": "1Gi"}}))
+    written, stored = (
+        {**raw, "spec": {**raw["spec"], "resources": whole}}
+        for whole in ({"limits": limits}, {"limits": limits, "requests": {"memory": "9Gi", "cpu": 4}})
+    )
+    expected = [
+        "spec.resources: asks for 9Gi of memory and may use up to 16Gi; the policy wants both equal, so that memory "
+        "is there when it is used. Write 16Gi in requests.memory."
+    ]
+    assert messages(RULE, written, EQUAL) == messages(RULE, stored, EQUAL) == expected
+    silent = pod(gpu({}, {}), resources={"limits": limits}, overhead={"memory": "1Gi"})
+    assert messages(RULE, silent, EQUAL) == []

@@ -94,6 +94,16 @@ def test_a_container_with_env_from_that_sets_all_of_them_needs_no_warning():
     assert advice(RULE, pod(container(gpus=2, envFrom=FROM_CONFIG, env=OURS)), SETTINGS) == []
 
 
+def test_variables_that_carry_another_prefix_are_no_reason_to_leave_a_container_alone():
+    sources = [{"prefix": "DB_", "secretRef": {"name": "db"}}, {"prefix": "NCCL_I", "configMapRef": {"name": "ib"}}]
+    raw = pod(container(gpus=2, envFrom=sources))
+    assert env_of(raw) == [OURS[0]]
+    assert advice(RULE, raw, SETTINGS) == [
+        "spec.containers[trainer].envFrom: NCCL_IB_HCA not injected, because envFrom may set it. "
+        "Set it in env, or ask the platform team for alsoWithEnvFrom."
+    ]
+
+
 @pytest.mark.parametrize("nothing", [None, []], ids=["null", "empty"])
 def test_an_env_from_of_nothing_is_none(nothing):
     assert env_of(pod(container(gpus=2, envFrom=nothing))) == OURS

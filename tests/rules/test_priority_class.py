@@ -151,6 +151,12 @@ def test_nothing_is_said_of_a_missing_class_where_somebody_chose_another_one():
             "is x; GPU pods of this namespace may have training. Set it to training",
             id="one named twice",
         ),
+        pytest.param(
+            gpu_pod(priorityClassName="x"),
+            {**TRAINING, "allowed": ["normal", "batch"]},
+            "is x; GPU pods of this namespace may have training or batch. Set it to one of them",
+            id="the default of the cluster, which would become the one that is set",
+        ),
     ],
 )
 def test_a_class_that_the_namespace_may_not_use_is_refused(raw, values, expected):

@@ -190,3 +190,12 @@ def test_selectors_written_as_kubernetes_has_them_are_told_how_they_are_written_
 
 def test_a_label_may_have_the_name_of_a_selector():
     assert not is_left_alone(RULE, notebook(labels={"matchLabels": "b"}), {"selectors": [{"matchLabels": "b"}]})
+
+
+@pytest.mark.parametrize(
+    ("owner", "remedy"),
+    [("", "Set it to 43200 or less."), ("StatefulSet", "Leave it out."), ("ReplicaSet", "Leave it out.")],
+)
+def test_nobody_is_told_to_write_a_limit_where_kubernetes_refuses_it(owner, remedy):
+    (message,) = messages(RULE, notebook(owner=owner, activeDeadlineSeconds=TWO_DAYS))
+    assert message.endswith(f"at most. {remedy}")

@@ -18,7 +18,7 @@ def needs(image: str, need: Need) -> str:
     if need.kind is Kind.OTHER:
         return f"{image} is built for {need.platform} ({need.evidence}{notes})"
     if need.cuda is None:
-        return f"{image or 'the image'} says nothing of the CUDA version it needs ({need.evidence}{notes})"
+        return f"{image} says nothing of the CUDA version it needs ({need.evidence}{notes})"
     return f"{image} needs CUDA {need.cuda} ({need.evidence}{notes})"
 
 

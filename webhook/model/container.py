@@ -72,7 +72,8 @@ class Container:
     env: tuple[tuple[str, str | None], ...]
     mounts: tuple[Mount, ...]
     memory_limit: int | None
-    has_env_from: bool = False
+    env_from: tuple[str, ...] = ()
+    """The prefix of each ConfigMap or Secret that it takes variables from; empty where they keep their names."""
     is_sidecar: bool = False
     is_privileged: bool = False
     has_claims: bool = False
@@ -90,6 +91,10 @@ class Container:
             if entry == name:
                 return True
         return False
+
+    def may_take_env(self, name: str) -> bool:
+        """Whether this variable may come from a ConfigMap or Secret as a whole, of which nobody knows what it holds."""
+        return any(name.startswith(prefix) for prefix in self.env_from)
 
     def mounts_at(self, directory: str) -> Mount | None:
         """The mount at exactly this directory, if any."""
@@ -117,7 +122,7 @@ def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int) -> Co
         env=each(raw, "env", _env),
         mounts=each(raw, "volumeMounts", _mount),
         memory_limit=_positive(limits.get("memory")),
-        has_env_from=bool(raw.get("envFrom")),
+        env_from=each(raw, "envFrom", _prefix) if raw.get("envFrom") else (),
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
         has_claims=bool(resources.get("claims")),
@@ -157,6 +162,10 @@ def _env(raw: object) -> tuple[str, str | None]:
         return name, value  # as nearly all are, and pods have many
     value = None if entry.get("valueFrom") else text(value, "value")
     return text(name, "name"), value
+
+
+def _prefix(raw: object) -> str:
+    return text(mapping(raw).get("prefix"), "prefix")
 
 
 def _mount(raw: object) -> Mount:

@@ -194,6 +194,8 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
     if unknown is Unknown.ALLOW:
         return
     for at, (container, need) in enumerate(survey.uses):
+        if not container.image and need.cuda is None:
+            continue  # as templates may be whose image somebody fills in
         found = wording.doubt(container.image, need, at, survey.ground.landings)
         if not found:
             continue

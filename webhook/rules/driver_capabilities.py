@@ -64,8 +64,8 @@ class Settings(RuleSettings):
     """What containers get: `compute` for CUDA and OpenCL, `utility` for nvidia-smi and NVML, `video` for the Video
     Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or `all`."""
     also_with_env_from: bool = False
-    """Whether a container with `envFrom` gets the variable too. The value injected here wins over one that its
-    ConfigMap or Secret sets, which the webhook cannot see; by default such a container is left alone, with a
+    """Whether a container gets the variable although its `envFrom` may set it. The value injected here wins over one
+    that its ConfigMap or Secret sets, which the webhook cannot see; by default such a container is left alone, with a
     warning."""
 
 
@@ -76,7 +76,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
     for container in pod.lasting_containers():
         if not _asks_for_nvidia(container) or container.sets_env(VARIABLE) or _is_said_by_image(container, facts):
             continue
-        if container.has_env_from and not settings.also_with_env_from:
+        if container.may_take_env(VARIABLE) and not settings.also_with_env_from:
             yield Advice(
                 f"{container.path}.envFrom",
                 f"{VARIABLE} not injected, because envFrom may set it",

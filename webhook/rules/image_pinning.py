@@ -22,6 +22,8 @@ from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
 
 _HOST = re.compile(r"([a-z0-9.*?-]+|\[[0-9a-f:.]+\])(:[0-9*?]{1,5})?", re.ASCII)
 _PATH = re.compile(r"[a-z0-9._*?-]+(/[a-z0-9._*?-]+)*", re.ASCII)
+_DOCKER_HUB = frozenset({"hub.docker.com", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"})
+"""Hosts that belong to Docker Hub, of which images are docker.io/library/python and the like all the same."""
 _NAMED = 3
 """Most registries that a message names."""
 
@@ -43,10 +45,10 @@ def _registry(glob: str) -> str:
 def _fault(host: str, slash: str, path: str) -> str:
     """A mistake that people make, and what to write instead; empty where it is none of them."""
     if host.endswith(":") and path.startswith("/"):
-        return "is a URL; write the host without https://"
+        return f"is a URL; write the host without {host}//"
     if ":" in path or "@" in path:
         return "has a tag or a digest; write the registry or repository alone"
-    if host == "index.docker.io":
+    if host in _DOCKER_HUB:
         return "is another name of Docker Hub; write docker.io"
     if host and not (is_glob(host) or set(".:") & set(host) or host == "localhost"):
         return "names no registry; one of Docker Hub starts with docker.io/"

@@ -8,12 +8,13 @@ before this rule sees them, but nothing in workloads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.model.container import Container
+from webhook.model.demand import demand_of
 from webhook.model.pod import Pod
-from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.quantity import QuantityError, format_bytes, parse_quantity
 from webhook.model.shape import spelled
 from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
 
@@ -73,9 +74,21 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         if missing:
             yield _lacks(container, missing)
         if settings.memory_request_equals_limit and not has_limit:
-            yield from _unequal(f"{container.path}.resources", own)
+            yield from _unequal(f"{container.path}.resources", own, ", or leave that out")
     if settings.memory_request_equals_limit:
-        yield from _unequal("spec.resources", whole)
+        yield from _unequal("spec.resources", _completed(pod, whole))
+
+
+def _completed(pod: Pod, whole: _Budget) -> _Budget:
+    """With the memory request that Kubernetes gives a pod that has only a limit: what its containers ask for together.
+
+    Where no container names memory the limit is the request (SetDefaults_Pod in pkg/apis/core/v1/defaults.go).
+    """
+    names_memory = any("memory" in container.requests or "memory" in container.limits for container in pod.containers)
+    if "memory" in whole.requests or "memory" not in whole.limits or not names_memory:
+        return whole
+    together = demand_of(replace(pod, overhead={})).get("memory", 0)
+    return _Budget(whole.limits, {**whole.requests, "memory": format_bytes(together)})
 
 
 def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Violation:
@@ -90,7 +103,7 @@ def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Viola
     )
 
 
-def _unequal(where: str, budget: _Budget) -> Iterator[Violation]:
+def _unequal(where: str, budget: _Budget, alternative: str = "") -> Iterator[Violation]:
     limit, request = budget.limits.get("memory"), budget.request_of("memory")
     try:
         if not parse_quantity(limit) or parse_quantity(limit) == parse_quantity(request):
@@ -101,7 +114,7 @@ def _unequal(where: str, budget: _Budget) -> Iterator[Violation]:
         where,
         f"asks for {_shown(request)} of memory and may use up to {_shown(limit)}",
         "the policy wants both equal, so that memory is there when it is used",
-        f"Write {_shown(limit)} in requests.memory, or leave that out",
+        f"Write {_shown(limit)} in requests.memory{alternative}",
     )
 
 

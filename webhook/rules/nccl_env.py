@@ -32,8 +32,8 @@ class Settings(InjectionSettings):
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
     """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are texts."""
     also_with_env_from: bool = False
-    """Whether a container with `envFrom` gets them too. The value injected here wins over one that its ConfigMap or
-    Secret sets, which the webhook cannot see; by default such a container is left alone, with a warning."""
+    """Whether a container gets those too that its `envFrom` may set. The value injected here wins over one that its
+    ConfigMap or Secret sets, which the webhook cannot see; by default it is left out, with a warning."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:  # noqa: ARG001  # the contract
@@ -42,16 +42,17 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
         if container.gpu_count < settings.min_gpus:
             continue
         missing = [name for name in sorted(settings.env) if not container.sets_env(name)]
-        if missing and container.has_env_from and not settings.also_with_env_from:
-            them = "it" if len(missing) == 1 else "them"
+        unsure = [] if settings.also_with_env_from else [name for name in missing if container.may_take_env(name)]
+        if unsure:
+            them = "it" if len(unsure) == 1 else "them"
             yield Advice(
                 f"{container.path}.envFrom",
-                f"{', '.join(missing)} not injected, because envFrom may set {them}",
+                f"{', '.join(unsure)} not injected, because envFrom may set {them}",
                 f"Set {them} in env, or ask the platform team for alsoWithEnvFrom",
             )
-            continue
         for name in missing:
-            yield AddEnv(container, name, settings.env[name])
+            if name not in unsure:
+                yield AddEnv(container, name, settings.env[name])
 
 
 _WITH_ONE_OF_ITS_OWN = """

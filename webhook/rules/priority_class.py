@@ -80,7 +80,8 @@ def _choices(settings: Settings, classes: Mapping[str, PriorityClass]) -> list[s
     others = [name for name in dict.fromkeys(settings.allowed) if name != settings.name]
     if settings.name is None or (others and classes and settings.name not in classes):
         return others
-    return [settings.name, *others]
+    # the default class is taken for none, so whoever names it gets that of the namespace
+    return [settings.name, *(name for name in others if not _is_default(name, classes))]
 
 
 def _is_fine(pod: Pod, settings: Settings, facts: Facts) -> bool:

@@ -99,14 +99,14 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         return
     most, found = settings.seconds, pod.active_deadline
     if found is None and _must_say_so_itself(pod, settings):
-        yield _too_long("is not set", most)
+        yield _too_long("is not set", most, f"Set it to {most} or less")
     elif found is not None and found > most and settings.longer == "refuse":
-        yield _too_long(f"is {_spelled(found)}", most)
+        is_able = pod.owner_kind not in UNABLE
+        yield _too_long(f"is {_spelled(found)}", most, f"Set it to {most} or less" if is_able else "Leave it out")
 
 
-def _too_long(found: str, most: int) -> Violation:
-    allowed = f"interactive GPU pods may run for {_spelled(most)} at most"
-    return Violation(WHERE, found, allowed, f"Set it to {most} or less")
+def _too_long(found: str, most: int, remedy: str) -> Violation:
+    return Violation(WHERE, found, f"interactive GPU pods may run for {_spelled(most)} at most", remedy)
 
 
 def _must_say_so_itself(pod: Pod, settings: Settings) -> bool:

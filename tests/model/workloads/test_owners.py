@@ -166,3 +166,11 @@ def test_nothing_is_said_of_what_is_filled_in_later() -> None:
     (template,) = made("ml.example.com/v1", "Training", {"template": {"spec": late}})
     assert template.is_unknown("spec.activeDeadlineSeconds")
     assert pod_from_raw(template.pod).active_deadline is None
+
+
+def test_nobody_can_write_a_deadline_into_a_service_of_knative():
+    spec = {"containers": [{"image": "server", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
+    raw = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "spec": {"template": {"spec": spec}}}
+    (template,) = templates_of(raw)
+    assert template.is_unknown("spec.activeDeadlineSeconds")
+    assert not template.is_unknown("spec.containers")

@@ -4,6 +4,7 @@ Fields are those of config/core/300-resources in knative/serving, annotations th
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from webhook.model.workloads.parts import from_template, mapped, part
@@ -11,12 +12,16 @@ from webhook.model.workloads.template import Template
 
 _LEAST = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/minScale")
 _MOST_DIGITS = 9
+_DISALLOWED = frozenset({"spec.activeDeadlineSeconds"})
+"""What nobody can write, since Knative takes it for a mistake (pkg/apis/serving/fieldmask.go); pods get it later."""
 
 
 def service(raw: Mapping[str, Any]) -> Iterator[Template]:
     """Service of Knative."""
     template = part(raw, "spec", "template")
-    yield from from_template(template, "spec.template", pods=_least(mapped(template, "metadata", "annotations")))
+    pods = _least(mapped(template, "metadata", "annotations"))
+    for made in from_template(template, "spec.template", pods=pods):
+        yield replace(made, unknown=_DISALLOWED)
 
 
 def _least(annotations: Mapping[str, Any]) -> int | None:
