@@ -74,26 +74,26 @@ PENDING = (
     Case(
         "too much memory",
         asking(1, also={"memory": "2049Gi"}),
-        "asks for 2049Gi of memory; the largest node has 2Ti",
+        "asks for 2049Gi of memory; the largest node with nvidia.com/gpu has 1000Gi",
         insufficient("memory"),
     ),
     Case(
         "too much cpu",
         asking(1, also={"cpu": "193"}),
-        "asks for 193 cpu; the largest node has 192",
+        "asks for 193 cpu; the largest node with nvidia.com/gpu has 96",
         insufficient("cpu"),
     ),
     Case(
         "too much of the pod as a whole",
         asking(1, resources={"limits": {"memory": "3Ti"}}),
-        "spec.resources: asks for 3Ti of memory; the largest node has 2Ti",
+        "spec.resources: asks for 3Ti of memory; the largest node with nvidia.com/gpu has 1000Gi",
         insufficient("memory"),
         since=(1, 34),
     ),
     Case(
         "too many network cards",
         asking(1, also={"rdma/hca": "5"}),
-        "asks for 5 rdma/hca; the largest node has 4",
+        "asks for 5 rdma/hca; the largest node with nvidia.com/gpu has 4",
         insufficient("rdma/hca"),
     ),
     Case(

@@ -45,6 +45,7 @@ def site(control_plane: ControlPlane, tmp_path: Path) -> Iterator[KeptSite]:
 def test_a_running_replica_shows_everything_that_alerts_and_the_dashboard_ask_for(site: KeptSite) -> None:
     (replica,) = site.replicas
     eventually(lambda: replica.metric("gpu_policy_webhook_configuration_ok") == 2)
+    eventually(lambda: "gpu_policy_request_duration_seconds_count{" in replica.get("/metrics")[1])  # after the answer
     shown = labels_by_name(replica.get("/metrics")[1].encode())
     expected = labels_by_name(counted().page())
     del expected["gpu_policy_injections_total"]  # nothing was injected yet
