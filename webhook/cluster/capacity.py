@@ -14,6 +14,7 @@ _GPU, _COUNT, _REPLICAS = "nvidia.com/gpu", "nvidia.com/gpu.count", "nvidia.com/
 """A resource, and the labels in which GPU Feature Discovery says how many of it there are: GPUs times replicas."""
 
 _PLAUSIBLE = range(1, 1025)
+"""Numbers of GPUs, or of those who share one, that a node may have."""
 
 
 def amounts_of(

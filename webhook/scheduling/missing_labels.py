@@ -1,9 +1,10 @@
 """Labels that a pod wants and no node has: what nodes have instead, and what was probably meant."""
 
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
-from webhook.cuda.products import model_of
+from webhook.cuda.products import base_name, model_of
 from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Operator, Term
 from webhook.model.wording import cut, few, nearest
@@ -15,6 +16,8 @@ _TRIED = 3
 
 _MOST_VALUES = 256
 """Values of a label of which it is asked whether they name a GPU."""
+
+_GIGABYTES = re.compile(r"[0-9]{1,4}gb")
 
 _LONGEST_NAME = 63
 """Characters of what follows the prefix of a key."""
@@ -95,12 +98,19 @@ def _instead(want: Labels, nodes: Nodes) -> tuple[str, str]:
 
 
 def _nearest_value(written: str, values: Sequence[str]) -> str | None:
-    """What was probably meant: of the name of a GPU only another name of that GPU, however it is written."""
-    model = model_of(written)
+    """What was probably meant: of the name of a GPU only another name of that GPU, of as much memory if both say it."""
+    model, size = model_of(written), _memory(written)
     if model is None:
         return nearest(written, values)
-    alike = [value for value in values[:_MOST_VALUES] if model_of(value) == model]
+    known = [value for value in values[:_MOST_VALUES] if model_of(value) == model]
+    alike = [value for value in known if _memory(value) in (size, "") or not size]
     return nearest(written, alike) or next(iter(alike), None)
+
+
+def _memory(product: str) -> str:
+    """The memory that the name of a GPU tells, empty where it tells none; that of a MIG slice is not meant."""
+    found = _GIGABYTES.search(base_name(product).lower())
+    return found[0] if found else ""
 
 
 def _meant(key: str, nodes: Nodes) -> str | None:
