@@ -1,7 +1,8 @@
 """Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPUs then lack.
 
-It is about pods that tolerate the taint of GPU nodes by name. Pods that tolerate everything, as agents of nodes do, and
-pods of DaemonSets are left alone. Nothing is said where no node has such a taint.
+It is about pods that tolerate the taint of GPU nodes by name and would fit on one. Pods that tolerate everything, as
+agents of nodes do, pods of DaemonSets, and those that want a device which only GPU nodes have, such as a network card,
+are left alone. Nothing is said where no node has such a taint.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,9 @@
 """Pods that no node could ever run are told why, instead of staying Pending for ever.
 
 What a pod wants is compared with what nodes are and have, were nothing else on them: what is in use, cordons and other
-pods do not matter. Nodes that come on demand are known where they are declared as `nodePools`, and devices that come
-from a DeviceClass instead of a device plugin (DRAExtendedResource) are not known at all.
+pods do not matter, nor do taints of nodes that start, are ill or about to go. Nodes that come on demand are known where
+they are declared as `nodePools`, beside the nodes that exist; where those are not known, nothing is said. Devices that
+come from a DeviceClass instead of a device plugin (DRAExtendedResource) are not known at all.
 """
 
 from collections.abc import Iterator
