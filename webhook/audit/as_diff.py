@@ -37,10 +37,10 @@ def _item(item: Item) -> Iterator[str]:
 
 
 def _lines(value: object) -> list[str]:
-    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=120).splitlines()
+    return yaml.dump(value, Dumper=WithoutAliases, sort_keys=False, width=120).splitlines()
 
 
-class _Dumper(yaml.SafeDumper):
+class WithoutAliases(yaml.SafeDumper):
     """YAML without anchors, which would hide what is added twice."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # the base class's signature

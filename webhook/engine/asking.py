@@ -22,7 +22,7 @@ def ask_mutators(
     """Write what the enforced rules of a stage inject to `draft`, and return it; the rest goes to `findings`."""
     injections: list[Injection] = []
     for bound in stage:
-        values = list(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # a stage holds rules that mutate
+        values = _answers(bound, pod, facts)
         if not values:
             continue
         wanted = [value for value in values if not isinstance(value, Advice)]
@@ -101,8 +101,12 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
 
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
     """What a rule would inject, whatever its mode."""
-    values = list(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # mutators only hold rules that mutate
+    values = _answers(bound, pod, facts)
     return [value for value in values if not isinstance(value, Advice)] if values else []
+
+
+def _answers(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
+    return list(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # only rules that mutate are asked
 
 
 def listed(edits: Iterable[Edit]) -> str:

@@ -4,20 +4,18 @@ from typing import Any
 
 import yaml
 
+from webhook.audit.as_diff import WithoutAliases
 
-class _Dumper(yaml.SafeDumper):
+
+class _Dumper(WithoutAliases):
     """Double quotes, no anchors, and lists indented below their key."""
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # the base class's signature
-        """Never write an alias."""
-        return True
 
     def choose_scalar_style(self) -> Any:
         """Double quotes where there have to be some."""
         style = super().choose_scalar_style()
         return '"' if style == "'" else style
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT  # as above
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT  # the base class's
         """Indent lists too."""
         super().increase_indent(flow, indentless=False)
 

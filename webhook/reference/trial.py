@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from webhook.audit.documents import Document, DocumentError, read_text
+from webhook.audit.documents import Document, read_text
 from webhook.audit.simulate import Item, Surroundings, injected, look
 from webhook.cluster.inventory import Inventory, read_inventory
 from webhook.cluster.static_pods import StaticPods
@@ -89,9 +89,9 @@ def _ledgers(example: Example) -> Ledgers:
 
 def _document(example: Example) -> Document:
     (document,) = read_text(example.manifest, _SOURCE)
-    if isinstance(document, DocumentError):
-        raise ValueError(str(document))  # noqa: TRY004  # what is in the text, not its type
-    return document
+    if isinstance(document, Document):
+        return document
+    raise ValueError(str(document))
 
 
 def _of_workload(item: Item, surroundings: Surroundings) -> Outcome:

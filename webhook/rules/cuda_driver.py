@@ -24,6 +24,7 @@ from webhook.model.edits import RequireNodes
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring
 from webhook.model.versions import VersionError
+from webhook.rules.manifests import train
 from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings, Stage, Violation
 
 ANNOTATION = "cuda.gpupolicy.dev/"
@@ -227,36 +228,26 @@ def _gate(survey: _Survey) -> Advice:
     return Advice(f"{survey.uses[at][0].path}.image", found, mend)
 
 
-_TOO_NEW = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  nodeSelector: {nvidia.com/gpu.product: Tesla-T4}
-  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
-  containers:
-    - name: trainer
-      image: pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-_ANYWHERE = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
-  containers:
-    - name: trainer
-      image: pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-
 RULE = Rule(
     key="cudaDriver",
     promise="GPU pods run only where driver and GPU can run the CUDA of their images.",
     problem='A pod waits for its GPU, pulls gigabytes and fails with "CUDA driver version is insufficient for CUDA '
     'runtime version", on some nodes and not on others.',
-    examples=(Example(_TOO_NEW), Example(_ANYWHERE)),
+    examples=(
+        Example(
+            train(
+                "nodeSelector: {nvidia.com/gpu.product: Tesla-T4}",
+                "tolerations: [{key: nvidia.com/gpu, operator: Exists}]",
+                image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime",
+            )
+        ),
+        Example(
+            train(
+                "tolerations: [{key: nvidia.com/gpu, operator: Exists}]",
+                image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime",
+            )
+        ),
+    ),
     settings=Settings,
     mutate=mutate,
     validate=validate,

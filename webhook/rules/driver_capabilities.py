@@ -19,6 +19,7 @@ from webhook.model.accelerators import Vendor
 from webhook.model.container import Container
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
+from webhook.rules.manifests import train
 from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings
 
 VARIABLE = "NVIDIA_DRIVER_CAPABILITIES"
@@ -95,23 +96,12 @@ def _is_said_by_image(container: Container, facts: Facts) -> bool:
     return config is not None and VARIABLE in config.env
 
 
-_SAYS_NOTHING = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-
 RULE = Rule(
     key="driverCapabilities",
     promise="GPU containers get the driver libraries that they need.",
     problem="What a container finds of the driver depends on its image and on the container toolkit of its node: "
     "nvidia-smi works and CUDA does not, or graphics libraries come along that nobody asked for.",
-    examples=(Example(_SAYS_NOTHING),),
+    examples=(Example(train()),),
     settings=Settings,
     mutate=mutate,
     is_momentary=True,

@@ -11,6 +11,7 @@ from webhook.model.container import Container, GpuRequest
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
+from webhook.rules.manifests import train
 from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Violation
 
 
@@ -154,33 +155,15 @@ def _too_many(where: str, found: int, allowed: int, what: str) -> Violation:
     )
 
 
-_IN_REQUESTS = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {requests: {nvidia.com/gpu: 4}}
-"""
-_GREEDY = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 8}}
-"""
-
 RULE = Rule(
     key="gpuLimits",
     promise="GPUs are asked for in whole numbers, in limits, and within the maximum.",
     problem='Kubernetes answers GPUs in requests alone with "Limit must be set for non overcommitable resources", '
     "which helps few people, and nothing keeps one pod from taking all GPUs of a node.",
-    examples=(Example(_IN_REQUESTS), Example(_GREEDY, {"maxPerPod": 4})),
+    examples=(
+        Example(train(resources="{requests: {nvidia.com/gpu: 4}}")),
+        Example(train(resources="{limits: {nvidia.com/gpu: 8}}"), {"maxPerPod": 4}),
+    ),
     settings=Settings,
     mutate=mutate,
     validate=validate,

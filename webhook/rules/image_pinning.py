@@ -18,6 +18,7 @@ from webhook.model.globs import is_glob, matcher
 from webhook.model.image import ImageReferenceError, Reference, parse_reference
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
+from webhook.rules.manifests import train
 from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
 
 _HOST = re.compile(r"([a-z0-9.*?-]+|\[[0-9a-f:.]+\])(:[0-9*?]{1,5})?", re.ASCII)
@@ -125,35 +126,14 @@ def _covers(glob: str, reference: Reference) -> bool:
     return not slash or any(matcher(pattern).fullmatch(repository) for pattern in (path, f"{path}/*"))
 
 
-_WITHOUT_TAG = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: pytorch/pytorch
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-_FROM_ELSEWHERE = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: quay.io/somebody/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-
 RULE = Rule(
     key="imagePinning",
     promise="GPU containers say which version of their image they run.",
     problem="A job that ran yesterday fails today, or computes something else, because its image is another one under "
     "the same name.",
     examples=(
-        Example(_WITHOUT_TAG),
-        Example(_FROM_ELSEWHERE, {"registries": ["nvcr.io", "registry.example.com/team"]}),
+        Example(train(image="pytorch/pytorch")),
+        Example(train(image="quay.io/somebody/train:1"), {"registries": ["nvcr.io", "registry.example.com/team"]}),
     ),
     settings=Settings,
     validate=validate,

@@ -16,6 +16,7 @@ from webhook.model.demand import demand_of
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, format_bytes, parse_quantity
 from webhook.model.shape import spelled
+from webhook.rules.manifests import train
 from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
 
 
@@ -136,16 +137,6 @@ def idle(settings: Settings) -> str:
     return "" if asks else "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
 
 
-_GPUS_ALONE = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
 _LESS_THAN_ITS_LIMIT = """
 apiVersion: v1
 kind: Pod
@@ -164,7 +155,7 @@ RULE = Rule(
     promise="GPU containers say how much memory and CPU they need.",
     problem="One job without limits takes the memory or the CPU of a whole GPU node, and the jobs beside it are "
     "killed, or leave their GPUs idle.",
-    examples=(Example(_GPUS_ALONE), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
+    examples=(Example(train()), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
     settings=Settings,
     validate=validate,
     idle=idle,

@@ -15,6 +15,7 @@ from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring, selector_of
 from webhook.model.selectors import Expression, contradicts, implies
+from webhook.rules.manifests import train
 from webhook.rules.names import LabelKey, LabelValue
 from webhook.rules.rule import Example, Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
 
@@ -150,27 +151,6 @@ def references(settings: Settings) -> Iterator[Expression]:
     yield from (entry.expression for entry in (*settings.required, *settings.preferred))
 
 
-_ANYWHERE = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-_ELSEWHERE = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  nodeSelector: {example.com/pool: inference}
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
 _POOL = {"required": [{"key": "example.com/pool", "operator": "In", "values": ["training"]}]}
 
 RULE = Rule(
@@ -178,7 +158,7 @@ RULE = Rule(
     promise="GPU pods run only on the nodes that the platform names.",
     problem="GPU pods land wherever a GPU is free: training on the nodes that were kept for inference, and the other "
     "way round.",
-    examples=(Example(_ANYWHERE, _POOL), Example(_ELSEWHERE, _POOL)),
+    examples=(Example(train(), _POOL), Example(train("nodeSelector: {example.com/pool: inference}"), _POOL)),
     settings=Settings,
     mutate=mutate,
     validate=validate,

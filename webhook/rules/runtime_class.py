@@ -14,6 +14,7 @@ from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
+from webhook.rules.manifests import train
 from webhook.rules.names import ObjectName
 from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, RuntimeClassName
 
@@ -90,23 +91,12 @@ def references(settings: Settings) -> Iterator[RuntimeClassName]:
     yield RuntimeClassName(settings.name)
 
 
-_PLAIN = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-
 RULE = Rule(
     key="runtimeClass",
     promise="NVIDIA pods run under the RuntimeClass of the container toolkit.",
     problem="Where the runtime of NVIDIA is not the default of the nodes, a container starts without the libraries of "
     "the driver, and its program finds no GPU.",
-    examples=(Example(_PLAIN),),
+    examples=(Example(train()),),
     settings=Settings,
     mutate=mutate,
     references=references,

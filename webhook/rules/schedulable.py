@@ -11,6 +11,7 @@ from itertools import islice
 
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
+from webhook.rules.manifests import train
 from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
 from webhook.scheduling.why_pending import why_pending
 
@@ -43,31 +44,16 @@ RULE = Rule(
     examples=(
         Example(
             mode=Mode.WARN,
-            manifest="""\
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM-80GB}
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 16}}
-""",
+            manifest=train(
+                "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM-80GB}",
+                resources="{limits: {nvidia.com/gpu: 16}}",
+            ),
         ),
         Example(
             mode=Mode.WARN,
-            manifest="""\
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  nodeSelector: {nvidia.com/gpu.product: Tesla-T4}
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 4}}
-""",
+            manifest=train(
+                "nodeSelector: {nvidia.com/gpu.product: Tesla-T4}", resources="{limits: {nvidia.com/gpu: 4}}"
+            ),
         ),
     ),
 )

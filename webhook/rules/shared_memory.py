@@ -12,6 +12,7 @@ from webhook.model.container import Container
 from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.pod import Pod
 from webhook.model.quantity import format_bytes
+from webhook.rules.manifests import train
 from webhook.rules.rule import Advice, ByteSize, Example, Facts, InjectionSettings, Rule
 
 DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
@@ -90,23 +91,12 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
     return smallest, [Advice(where, found, f"Raise resources.limits.memory to {format_bytes(settings.size)} or more")]
 
 
-_TWO_GPUS = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 2, memory: 64Gi}}
-"""
-
 RULE = Rule(
     key="sharedMemory",
     promise="Containers with several GPUs get a memory-backed /dev/shm.",
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
     "data in /dev/shm, and that of a container has 64 MiB.",
-    examples=(Example(_TWO_GPUS),),
+    examples=(Example(train(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),),
     settings=Settings,
     mutate=mutate,
 )

@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
 from webhook.model.tolerations import Toleration
+from webhook.rules.manifests import train
 from webhook.rules.names import LabelValue, TaintKey
 from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Stage
 
@@ -94,22 +95,11 @@ def references(settings: Settings) -> Iterator[Toleration]:
     yield from (entry.toleration for entry in settings.add)
 
 
-_FORGOTTEN = """
-apiVersion: v1
-kind: Pod
-metadata: {name: train}
-spec:
-  containers:
-    - name: trainer
-      image: registry.example.com/train:1
-      resources: {limits: {nvidia.com/gpu: 1}}
-"""
-
 RULE = Rule(
     key="tolerations",
     promise="GPU pods tolerate the taints of GPU nodes.",
     problem="GPU nodes are tainted to keep other pods away; most people do not know it, and their pods stay Pending.",
-    examples=(Example(_FORGOTTEN),),
+    examples=(Example(train()),),
     settings=Settings,
     mutate=mutate,
     stage=Stage.PLACEMENT,
