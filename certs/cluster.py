@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+from urllib.parse import quote
 
 Json = dict[str, Any]
 
@@ -46,12 +47,12 @@ class SecretPlace:
     @property
     def collection(self) -> str:
         """The API path of the namespace's Secrets."""
-        return f"/api/v1/namespaces/{self.namespace}/secrets"
+        return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/secrets"
 
     @property
     def path(self) -> str:
         """The API path of the Secret."""
-        return f"{self.collection}/{self.name}"
+        return f"{self.collection}/{quote(self.name, safe='')}"
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

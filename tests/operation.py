@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -35,6 +36,7 @@ class Operated:
         self._flags = flags
         self._opened = contextlib.ExitStack()
         self.daemon: Daemon | None = None
+        self._kept_until = 0.0
 
     def start(self) -> None:
         """Start the process and return when it listens."""
@@ -59,12 +61,12 @@ class Operated:
         if self.daemon is not None:
             self.daemon.stop(grace=30)
 
-    def connect(self, *certificate: Path) -> Client:
-        """A new connection, perhaps with a certificate and its key; it ends with the test."""
+    def connect(self, *certificate: Path, port: int = 0) -> Client:
+        """A new connection, perhaps with a certificate and its key, perhaps to another port; it ends with the test."""
         trust = ssl.create_default_context(cafile=str(self.files.ca_file))
         if certificate:
             trust.load_cert_chain(*certificate)
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        sock = socket.create_connection(("127.0.0.1", port or self.port), timeout=PATIENCE)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as Go does
         return Client(self._opened.enter_context(trust.wrap_socket(sock, server_hostname="127.0.0.1")))
 
@@ -72,17 +74,26 @@ class Operated:
         """Status, headers and body of the answer to a review, on a new connection."""
         return ask(self.connect(), path, review)
 
-    def page(self, path: str) -> tuple[int, str]:
-        """Status and text of a page that is read with GET."""
-        client = self.connect().send(f"GET {path} HTTP/1.1\r\nHost: replica\r\n\r\n".encode())
+    def page(self, path: str, port: int = 0) -> tuple[int, str]:
+        """Status and text of a page that is read with GET, perhaps on another port."""
+        client = self.connect(port=port).send(f"GET {path} HTTP/1.1\r\nHost: replica\r\n\r\n".encode())
         status, _, text = client.answer()
         return status, text.decode()
 
     def metric(self, name: str, **labels: str) -> float:
-        """The value of one series, 0 where it does not exist."""
+        """The value of one series now, 0 where it does not exist; the page is made at most once a second."""
+        time.sleep(max(0.0, self._kept_until - time.monotonic()))
         families = text_string_to_metric_families(self.page("/metrics")[1])
+        self._kept_until = time.monotonic() + 1.1
         samples = [sample for family in families for sample in family.samples if sample.name == name]
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
+    def peak_memory(self) -> int:
+        """The most bytes that the process which answers ever had in memory."""
+        assert self.daemon is not None
+        (worker,) = Path(f"/proc/{self.daemon.pid}/task/{self.daemon.pid}/children").read_text().split()
+        lines = Path(f"/proc/{worker}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
     def paused(self) -> AbstractContextManager[None]:
         """The process that answers stands still, as one that gets no CPU; the kernel goes on receiving for it."""

@@ -200,7 +200,12 @@ def request(*args: Any, **kwargs: Any) -> Request:
 def patched(obj: Mapping[str, Any], decision: Decision) -> Any:
     """The object as the API server makes it from an answer."""
     assert decision.answer.is_allowed, decision.answer.message
-    return jsonpatch.apply_patch(obj, [dict(operation) for operation in decision.answer.patch])
+    return patched_by(obj, [dict(operation) for operation in decision.answer.patch])
+
+
+def patched_by(obj: Mapping[str, Any], patch: Any) -> Any:
+    """The object after a JSON Patch."""
+    return jsonpatch.apply_patch(obj, patch)
 
 
 def patch_of(response: Mapping[str, Any]) -> Any:

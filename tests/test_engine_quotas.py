@@ -13,7 +13,7 @@ from webhook.cluster.seen import stored_from_raw
 from webhook.engine import check_workload
 from webhook.engine.quotas import NO_CLAIMS, claims_of, reserved
 from webhook.ledger.store import SeenPod
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
+from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
 from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.outcome import Finding, Kind, Outcome
@@ -401,3 +401,14 @@ def test_a_pod_with_more_kinds_of_gpus_than_any_node_has_fills_no_ledger(mode: s
     assert [(bool(outcome.refusals), finding.message) for finding in outcome.findings] == [
         (mode == "enforce", "asks for 17 different GPU resources; at most 16 are counted")
     ]
+
+
+def test_A46_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_in_use() -> None:
+    bound = own(gpus=8)
+    verdict = InTreeExceeded("ResourceQuota secret leaves 2 of 8")
+    raw = pod(4)
+    outcome = reserved(Outcome(policy({}), raw), TEAM, [bound], lambda _claims: [verdict], None)
+    assert outcome.refusal == (
+        "gpuQuota: spec: does not fit beside what its namespace holds; a quota of it is used up. "
+        "Free some or ask for less."
+    )

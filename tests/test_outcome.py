@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.outcome import LONGEST_WARNING, MOST_VIOLATIONS, MOST_WARNED, Finding, Kind, Outcome
+from webhook.outcome import (
+    LONGEST_LINE,
+    LONGEST_WARNING,
+    MOST_REFUSED,
+    MOST_VIOLATIONS,
+    MOST_WARNED,
+    Finding,
+    Kind,
+    Outcome,
+)
 from webhook.policy.policy_set import NO_POLICY
 from webhook.rules.rule import Mode
 
@@ -103,3 +112,19 @@ def test_of_more_warnings_than_the_api_server_passes_on_it_is_said_how_many_ther
     assert MOST_WARNED - LONGEST_WARNING < sum(map(len, warnings)) <= MOST_WARNED
     assert warnings[-1] == f"and {5001 - len(warnings)} more; gpu-policy review shows all of them"
     assert warnings[0] == finding("0; d").warning
+
+
+def test_A48_a_refusal_is_cut_before_its_remedy() -> None:
+    text = outcome(finding("x" * 1_000_000, refuses=True)).refusal
+    assert len(text) == LONGEST_LINE
+    assert text.endswith("xxx.... Do this.")
+    assert finding("x" * 100, refuses=True).violation == str(finding("x" * 100))
+
+
+def test_A48_a_refusal_of_many_violations_says_how_many_there_is_no_room_for() -> None:
+    text = outcome(*[finding("x" * 5_000, "y" * 5_000, refuses=True) for _ in range(90)]).refusal
+    lines = text.split("\n")
+    assert lines[0] == "90 violations:"
+    assert lines[-1] == f"- and {90 - (len(lines) - 2)} more"
+    assert 2 < len(lines) < 20
+    assert len(text) <= MOST_REFUSED + 100

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webhook.audit.sources import Source
     from webhook.cluster.api_server import ApiServer
     from webhook.installation.settings import ConfigMapPlace
+    from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
 
 _FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "policyreport", "openreports")
@@ -122,7 +123,7 @@ def audit(
     ask = registries_of(resolve, registries, registry_credentials, None, None)
     sets = [(str(directory), load_policies(directory)) for directory in (policies, against) if directory is not None]
     with _progress(is_shown=cluster) as tell:
-        report = _report(request.source(tell), sets, ask)
+        report = _report(request.source(tell, sets[0][1].accelerators), sets, ask)
     _write(report, form, output)
     status = report.exit_status(FailOn(fail_on))
     if (publish or place) and not _publish(report, request, publish, place):
@@ -176,29 +177,29 @@ class _Request:
         except UnavailableError as error:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
-    def source(self, tell: Callable[["Progress"], None]) -> "Source":
-        """The objects, and what is known of the cluster that they are in or meant for."""
+    def source(self, tell: Callable[["Progress"], None], accelerators: "Accelerators") -> "Source":
+        """The objects, and what is known of the cluster that they are in or meant for, whose GPUs these names tell."""
         from webhook.audit import sources
 
         if self.is_cluster:
-            facts = None if self.inventory is None else inventory_of(self.inventory).snapshot
-            return sources.of_cluster(self.server(), self.scope, tell, facts)
+            facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).snapshot
+            return sources.of_cluster(self.server(), self.scope, tell, facts, accelerators)
         from webhook.audit.documents import read_all
 
         documents = list(read_all(self.paths, sys.stdin.buffer))
-        return sources.of_files(documents, next(iter(self.namespaces), "default"), self._background())
+        return sources.of_files(documents, next(iter(self.namespaces), "default"), self._background(accelerators))
 
-    def _background(self) -> "Background":
+    def _background(self, accelerators: "Accelerators") -> "Background":
         """The cluster that files are meant for, as far as it is known."""
         from webhook.audit.auditing import Background
         from webhook.audit.sources import read_background
 
         if self.inventory is not None:
-            found = inventory_of(self.inventory)
+            found = inventory_of(self.inventory, accelerators)
             return Background(found.snapshot, found.pods, tuple(found.pods.seen()))
         if not self.asks_a_server:
             return Background()
-        background, errors = read_background(self.server())
+        background, errors = read_background(self.server(), accelerators)
         if errors:
             fail("\n".join(map(str, errors)))
         return background

@@ -13,7 +13,7 @@ import click
 
 from webhook.audit_command import audit
 from webhook.cuda_command import cuda
-from webhook.inputs import facts_of, fail, ledgers_of, load_policies
+from webhook.inputs import facts_of, fail, ledgers_of, load_policies, namespaces_of
 from webhook.options import INVENTORY, KUBECONFIG, POLICIES
 from webhook.quota_command import quota
 from webhook.serving import serve
@@ -61,11 +61,11 @@ def review(
     from webhook.audit.documents import read_all
 
     policy_set = load_policies(policies)
-    source = facts_of(inventory, kubeconfig)
+    source = facts_of(inventory, kubeconfig, policy_set.accelerators)
     facts = source.facts
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
-    surroundings = simulate.Surroundings(policy_set, facts, ledgers_of(inventory, kubeconfig))
+    surroundings = simulate.Surroundings(policy_set, facts, ledgers_of(inventory, kubeconfig, policy_set.accelerators))
     reviewed = simulate.review(list(read_all(paths, sys.stdin.buffer)), namespace, surroundings)
     source.close()
     if output == "json":
@@ -138,12 +138,23 @@ def policy() -> None:
 
 @policy.command()
 @POLICIES
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="Also say which namespaces of looser policies this cluster has not got: whoever creates one gets its policy.",
+)
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
-def check(policies: Path, directory: Path | None) -> None:
+def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> None:
     """Check the policy files of a directory and print every mistake in them; exit status 2 if there is one."""
     policy_set = load_policies(directory or policies)
     for notice in policy_set.notices:
         click.echo(f"note: {notice}", err=True)
+    if kubeconfig is not None:
+        from webhook.policy.absent import loosened_for_nobody
+
+        for loosened, patterns in loosened_for_nobody(policy_set, namespaces_of(kubeconfig)):
+            absent = f"{', '.join(patterns)}: not in the cluster"
+            click.echo(f"note: {loosened.files[-1]}: {absent}; whoever creates such a namespace gets it", err=True)
     count, pots = len(policy_set.policies), len(policy_set.pots)
     counted = f"{count} {'policy' if count == 1 else 'policies'}"
     if pots:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.inputs import facts_of, fail, load_policies, registries_of
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.options import INVENTORY, KUBECONFIG, OUTPUT, policy_of, registry_options
 
 if TYPE_CHECKING:
@@ -93,14 +94,14 @@ def check(
     if is_one_node and has_cluster and (inventory is not None or image_results is None):
         fail("--inventory and --kubeconfig say what the nodes are; leave out --batch, --driver and the like")
     ask = registries_of(resolve, registries, registry_credentials, image_results, kubeconfig)
-    mapping, pools = _of_policy(policies, namespace)
+    mapping, pools, accelerators = _of_policy(policies, namespace)
     if batch is not None:
         sys.exit(_answer_batch(batch, mapping, ask))
     variables = tuple(map(_variable, env))
     question = Question(image or "", variables, driver, product, compute_capability, arch, cuda_compat)
     knowledge = Knowledge(mapping, ask([question.image]) if ask is not None else {})
     if has_cluster and not is_one_node:
-        sys.exit(_answer_by_kind(question, knowledge, _kinds(inventory, kubeconfig, pools), output))
+        sys.exit(_answer_by_kind(question, knowledge, _kinds(inventory, kubeconfig, pools, accelerators), output))
     sys.exit(_answer(question, knowledge, output))
 
 
@@ -124,8 +125,8 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     """
     if inventory is None and kubeconfig is None:
         fail("no source of facts about the cluster; name --inventory or --kubeconfig")
-    _, pools = _of_policy(policies, namespace)
-    kinds = _kinds(inventory, kubeconfig, pools)
+    _, pools, accelerators = _of_policy(policies, namespace)
+    kinds = _kinds(inventory, kubeconfig, pools, accelerators)
     if output == "json":
         click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
         return
@@ -204,24 +205,28 @@ def _opened(batch: str) -> "AbstractContextManager[BinaryIO]":
         fail(f"{batch}: cannot be read: {error.strerror}")
 
 
-def _of_policy(policies: Path | None, namespace: str) -> tuple[tuple[tuple[str, str], ...], tuple["NodePool", ...]]:
-    """What the policy of a namespace knows of images, and its node pools."""
+def _of_policy(
+    policies: Path | None, namespace: str
+) -> tuple[tuple[tuple[str, str], ...], tuple["NodePool", ...], Accelerators]:
+    """What the policy of a namespace knows of images, its node pools, and its names of GPUs."""
     if policies is None:
-        return (), ()
+        return (), (), BUILT_IN
     from webhook.rules.cuda_driver import Settings
 
     policy = load_policies(policies).for_namespace(namespace)
     mappings = [bound.settings.mapping for bound in policy.rules if isinstance(bound.settings, Settings)]
-    return (mappings[0] if mappings else ()), policy.node_pools
+    return (mappings[0] if mappings else ()), policy.node_pools, policy.accelerators
 
 
-def _kinds(inventory: Path | None, kubeconfig: Path | None, pools: tuple["NodePool", ...]) -> "list[NodeKind]":
+def _kinds(
+    inventory: Path | None, kubeconfig: Path | None, pools: tuple["NodePool", ...], accelerators: Accelerators
+) -> "list[NodeKind]":
     """The kinds of GPU nodes of a cluster, and of declared pools."""
     from webhook.audit.node_kinds import node_kinds
 
-    source = facts_of(inventory, kubeconfig)
+    source = facts_of(inventory, kubeconfig, accelerators)
     facts = source.facts
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     source.close()
-    return node_kinds(facts.nodes.values(), pools)
+    return node_kinds(facts.nodes.values(), pools, accelerators)

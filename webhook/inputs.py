@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from webhook.model.accelerators import BUILT_IN, Accelerators
+
 if TYPE_CHECKING:
     from webhook.cluster.inventory import Inventory
     from webhook.cluster.source import FactsSource
@@ -71,30 +73,30 @@ def load_policies(directory: Path) -> "PolicySet":
         fail(str(error))
 
 
-def load_inventory(path: Path) -> "FactsSource":
+def load_inventory(path: Path, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
     """Facts from an inventory file, or what is wrong with it and exit status 2."""
     from webhook.cluster.source import StaticFacts
 
-    return StaticFacts(inventory_of(path).snapshot)
+    return StaticFacts(inventory_of(path, accelerators).snapshot)
 
 
-def inventory_pods(path: Path) -> "StaticPods":
+def inventory_pods(path: Path, accelerators: Accelerators = BUILT_IN) -> "StaticPods":
     """The pods of an inventory file that count against quotas, or what is wrong with it and exit status 2."""
-    return inventory_of(path).pods
+    return inventory_of(path, accelerators).pods
 
 
 @lru_cache(maxsize=1)
-def inventory_of(path: Path) -> "Inventory":
+def inventory_of(path: Path, accelerators: Accelerators = BUILT_IN) -> "Inventory":
     """An inventory file, read once however often it is asked for, or what is wrong with it and exit status 2."""
     from webhook.cluster import inventory
 
     try:
-        return inventory.read_inventory(path)
+        return inventory.read_inventory(path, accelerators)
     except inventory.InventoryError as error:
         fail(str(error))
 
 
-def ledgers_of(inventory: Path | None, kubeconfig: Path | None) -> "Ledgers":
+def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "Ledgers":
     """Ledgers in memory, for one command, begun with the pods of a file, of a cluster, or with none."""
     from webhook.cluster.static_pods import StaticPods
     from webhook.ledger.ledgers import Ledgers
@@ -102,11 +104,24 @@ def ledgers_of(inventory: Path | None, kubeconfig: Path | None) -> "Ledgers":
     from webhook.ledger.memory import MemoryStore
 
     if kubeconfig is None:
-        return Ledgers(Means(MemoryStore(), StaticPods() if inventory is None else inventory_pods(inventory)))
+        pods = StaticPods() if inventory is None else inventory_pods(inventory, accelerators)
+        return Ledgers(Means(MemoryStore(), pods))
     from webhook.cluster.api_server import ApiServer
     from webhook.cluster.pods import LivePods
 
-    return Ledgers(Means(MemoryStore(), LivePods(ApiServer(kubeconfig))))
+    return Ledgers(Means(MemoryStore(), LivePods(ApiServer(kubeconfig), accelerators=accelerators)))
+
+
+def namespaces_of(kubeconfig: Path) -> frozenset[str]:
+    """The names of a cluster's namespaces, or why they cannot be listed and exit status 2."""
+    from webhook.doctor.cluster import UnavailableError
+    from webhook.doctor.connect import connect
+
+    try:
+        cluster = connect(str(kubeconfig), None)
+        return frozenset(one["metadata"]["name"] for one in cluster.items("/api/v1/namespaces"))
+    except UnavailableError as error:
+        fail(f"namespaces of the cluster: {error}")
 
 
 def check_registration(path: Path) -> None:
@@ -167,7 +182,7 @@ def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> No
         fail("no source of facts about the cluster; outside of one name --inventory or --kubeconfig")
 
 
-def facts_of(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
+def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
     """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
     from webhook.cluster.snapshot import EMPTY
     from webhook.cluster.source import StaticFacts
@@ -175,14 +190,14 @@ def facts_of(inventory: Path | None, kubeconfig: Path | None) -> "FactsSource":
     if inventory is not None and kubeconfig is not None:
         fail(_TWO_SOURCES)
     if inventory is not None:
-        return load_inventory(inventory)
+        return load_inventory(inventory, accelerators)
     if kubeconfig is None:
         return StaticFacts(EMPTY, "no source of facts")
     from webhook.cluster.api_server import ClusterConfigError
     from webhook.cluster.live import LiveFacts
 
     try:
-        source = LiveFacts(kubeconfig=kubeconfig)
+        source = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
     except ClusterConfigError as error:
         fail(str(error))
     source.start()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from webhook.model.edits import Edit
+from webhook.model.shape import shortened
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Mode
 
@@ -16,11 +17,17 @@ LONGEST_WARNING = 256
 MOST_WARNED = 4096
 """Characters of all warnings together; the API server silently drops those beyond."""
 
+MOST_REFUSED = 20_000
+"""Characters of a whole refusal, of which what people write into a pod can be most."""
+
 LONGEST_FIELD = 500
 """Characters of a place that a finding shows."""
 _SHORT_FIELD = 50
 _SHORT_REMEDY = 96
 """Characters of both where a warning also has to say which of the pods of a workload are meant."""
+
+LONGEST_LINE = 2_000
+"""Characters of one violation in a refusal; what a rule says of a real pod is a tenth of it."""
 
 MOST_VIOLATIONS = 100
 """Violations that one refusal spells out; a pod can be made to have thousands."""
@@ -59,6 +66,8 @@ class Finding:
     origin: str = attribute(default="", compare=False)
     line: int = attribute(default=0, compare=False)
     about: str = attribute(default="", compare=False)
+    number: int = attribute(default=1, compare=False)
+    """Findings that this one stands for, where there are too many to keep them all."""
 
     def __str__(self) -> str:
         return printable(f"{self._head(self.where)}{self._tail}")
@@ -66,7 +75,7 @@ class Finding:
     @property
     def where(self) -> str:
         """The field, as far as people read it: custom resources may give megabytes of name to what stands in them."""
-        return self.field if len(self.field) <= LONGEST_FIELD else f"{self.field[: LONGEST_FIELD - 3]}..."
+        return shortened(self.field, LONGEST_FIELD)
 
     def _head(self, where: str) -> str:
         about = f"{self.about}: " if self.about else ""
@@ -80,6 +89,15 @@ class Finding:
     def _where_in_a_pod(self) -> str:
         inside = self.where.rpartition(".spec.")[2]
         return inside if len(inside) <= _SHORT_FIELD else f"...{inside[3 - _SHORT_FIELD :]}"
+
+    @property
+    def violation(self) -> str:
+        """The finding as a refusal has it: as long as it is, up to 2,000 characters, and cut before the remedy."""
+        text = str(self)
+        if len(text) <= LONGEST_LINE:
+            return text
+        tail = shortened(self._tail, LONGEST_LINE // 2)
+        return printable(shortened(self._head(self.where), LONGEST_LINE - len(tail)) + tail)
 
     @property
     def warns(self) -> bool:
@@ -97,9 +115,8 @@ class Finding:
         if self.about and len(text) + len(tail) > LONGEST_WARNING:
             text, room = self._head(self._where_in_a_pod), _SHORT_REMEDY
         if len(text) + len(tail) > LONGEST_WARNING and len(tail) > room:
-            tail = tail[: room - 3] + "..."
-        if len(text) + len(tail) > LONGEST_WARNING:
-            text = text[: LONGEST_WARNING - len(tail) - 3] + "..."
+            tail = shortened(tail, room)
+        text = shortened(text, LONGEST_WARNING - len(tail))
         return "".join(c if " " <= c <= "~" else "?" for c in text + tail)
 
 
@@ -139,13 +156,25 @@ class Outcome:
 
     @property
     def refusal(self) -> str:
-        """Everything that refuses the pod in one message, up to 100 violations; empty where it is allowed."""
+        """Everything that refuses the pod in one message, up to 100 violations and 20,000 characters.
+
+        Empty where it is allowed.
+        """
         refusals = self.refusals
         if len(refusals) < 2:
-            return "".join(map(str, refusals))
-        lines = [f"{len(refusals)} violations:", *(f"- {finding}" for finding in refusals[:MOST_VIOLATIONS])]
-        if len(refusals) > MOST_VIOLATIONS:
-            lines.append(f"- and {len(refusals) - MOST_VIOLATIONS} more")
+            return "".join(finding.violation for finding in refusals)
+        count = sum(finding.number for finding in refusals)
+        lines = [f"{count} violations:"]
+        room = MOST_REFUSED
+        for finding in refusals[:MOST_VIOLATIONS]:
+            line = f"- {finding.violation}"
+            room -= len(line)
+            if room < 0:
+                break
+            lines.append(line)
+        shown = len(lines) - 1
+        if shown < len(refusals) or count > MOST_VIOLATIONS:
+            lines.append(f"- and {count - shown} more")
         return "\n".join(lines)
 
     @property
@@ -153,14 +182,16 @@ class Outcome:
         """One text for each finding that warns, none of them twice; the last says how many there is no room for."""
         findings = [finding for finding in self.findings if finding.warns]
         told: dict[str, None] = {}
-        room = MOST_WARNED - len(_more(len(findings)))
-        for index, finding in enumerate(findings):
+        left = sum(finding.number for finding in findings)
+        room = MOST_WARNED - len(_more(left))
+        for finding in findings:
             warning = finding.warning
             if warning not in told:
                 room -= len(warning)
                 if room < 0:
-                    return (*told, _more(len(findings) - index))
+                    return (*told, _more(left))
                 told[warning] = None
+            left -= finding.number
         return tuple(told)
 
 

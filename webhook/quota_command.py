@@ -64,10 +64,11 @@ def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Re
     """What the pods of a file use of the quotas of policy files."""
     from webhook.audit.quotas import counted
 
-    pods = inventory_pods(inventory)
+    policy_set = load_policies(policies)
+    pods = inventory_pods(inventory, policy_set.accelerators)
     if pods.unreadable:
         click.echo(f"note: pods of {inventory} that cannot be read, and do not count: {pods.unreadable}", err=True)
-    return counted(load_policies(policies), pods.seen(), namespace)
+    return counted(policy_set, pods.seen(), namespace)
 
 
 def _told(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":

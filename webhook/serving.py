@@ -84,6 +84,14 @@ from webhook.starting import check, prepare, replica
     "For so long a quota is held by a pod that never comes.",
 )
 @click.option(
+    "--quota-names",
+    type=click.Choice(["own", "none"]),
+    default="own",
+    show_default=True,
+    help="What a refusal says of a quota that is used up. own: how much is in use, and the largest pods of the "
+    "namespace that asks. none: the limit alone, since whoever reaches the port can ask in the name of any namespace.",
+)
+@click.option(
     "--audit-status",
     metavar="NAMESPACE/NAME",
     help="Show in the metrics what the last audit of the cluster found, as it stands in this ConfigMap.",
@@ -94,6 +102,18 @@ from webhook.starting import check, prepare, replica
 )
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
+@click.option(
+    "--decision-seconds",
+    type=click.FloatRange(0.1, 30),
+    default=2.0,
+    show_default=True,
+    help="CPU time that one decision may take. One that takes more gets no answer, and failurePolicy decides.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    help="Port for /metrics, which is then on no other; nothing else is on this one. By default it is on --port.",
+)
 @click.option("--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer.")
 @click.option(
     "--drain-seconds",
@@ -139,11 +159,14 @@ def serve(
     image_results: str | None,
     quota_ledgers: str | None,
     quota_in_flight_seconds: float,
+    quota_names: str,
     audit_status: str | None,
     client_ca: Path | None,
     client_names: tuple[str, ...],
     host: str,
     port: int,
+    decision_seconds: float,
+    metrics_port: int | None,
     threads: int,
     drain_seconds: float,
     idle_seconds: float,
@@ -159,8 +182,7 @@ def serve(
     from webhook.admission.server import serve as run_server
 
     logs.configure(log_level)
-    if client_names and client_ca is None:
-        fail("--client-name needs --client-ca, the authority whose certificates are believed")
+    _check_callers(client_ca, client_names, port, metrics_port)
     certificates = _kept(certificate_secret, certificate_dir, certificate_names, certificate_settle_seconds)
     cert, key = _presented(certificates, cert, key)
     installation = None
@@ -187,6 +209,7 @@ def serve(
     settings = ServerSettings(
         host=host,
         port=port,
+        metrics_port=metrics_port,
         cert_file=cert,
         key_file=key,
         client_ca_file=client_ca,
@@ -195,8 +218,26 @@ def serve(
         drain_seconds=drain_seconds,
         keepalive_seconds=idle_seconds,
     )
-    sources = partial(replica, policies, inventory, kubeconfig, namespace_series, installation, images, quotas, audits)
+    companions = (installation, images, quotas, audits)
+    tells_usage = quota_names == "own"
+    sources = partial(
+        replica,
+        policies,
+        inventory,
+        kubeconfig,
+        namespace_series,
+        *companions,
+        decision_seconds=decision_seconds,
+        tells_usage=tells_usage,
+    )
     run_server(settings, sources)
+
+
+def _check_callers(client_ca: Path | None, client_names: tuple[str, ...], port: int, metrics_port: int | None) -> None:
+    if client_names and client_ca is None:
+        fail("--client-name needs --client-ca, the authority whose certificates are believed")
+    if metrics_port == port:
+        fail(f"--metrics-port is {port}, which is --port; choose another one, or leave it out")
 
 
 def _kept(secret: str | None, directory: Path | None, names: tuple[str, ...], settle: float) -> KeptCertificates | None:

@@ -16,6 +16,7 @@ from webhook.inputs import (
     load_policies,
 )
 from webhook.installation.settings import AuditSettings, ImageSettings, InstallationSettings, QuotaSettings
+from webhook.model.accelerators import Accelerators
 
 if TYPE_CHECKING:
     from webhook.admission.quota_desk import QuotaParts
@@ -62,6 +63,9 @@ def replica(
     images: ImageSettings | None,
     quotas: QuotaSettings | None,
     audits: AuditSettings | None,
+    *,
+    decision_seconds: float,
+    tells_usage: bool,
 ) -> "Replica":
     """The replica, made in the worker process: only there is the weight of what it imports."""
     from webhook.admission.replica import Companion, Replica, Sources
@@ -85,18 +89,21 @@ def replica(
         sources,
         namespace_series=namespace_series,
         images=look_ups,
-        quotas=_quota_parts(quotas, inventory),
+        quotas=_quota_parts(quotas, inventory, load_policies(policies).accelerators, tells_usage=tells_usage),
         companions=companions,
+        decision_seconds=decision_seconds,
     )
 
 
-def _quota_parts(settings: QuotaSettings | None, inventory: Path | None) -> "QuotaParts | None":
+def _quota_parts(
+    settings: QuotaSettings | None, inventory: Path | None, accelerators: Accelerators, *, tells_usage: bool
+) -> "QuotaParts | None":
     if settings is not None:
         from webhook.installation.quotas import quota_parts_of
 
-        return quota_parts_of(settings)
+        return quota_parts_of(settings, accelerators, tells_usage=tells_usage)
     if inventory is None:
         return None
     from webhook.installation.quotas import quota_parts_from
 
-    return quota_parts_from(inventory_pods(inventory))
+    return quota_parts_from(inventory_pods(inventory, accelerators), tells_usage=tells_usage)

@@ -3,6 +3,7 @@
 Usage: python served.py '{"port": 8443, "cert_file": ..., ...}'; the keys are those of ServerSettings.
 """
 
+import itertools
 import json
 import logging
 import sys
@@ -20,6 +21,7 @@ class Echo:
         self.readiness = b"ready"
         self.working = 0
         self.most = 0
+        self.numbers = itertools.count(1)
         self.lock = threading.Lock()
 
     def __call__(self, environ, start_response):
@@ -44,6 +46,14 @@ class Echo:
 
     def waited(self, environ):
         return str(environ["webhook.waited"]()).encode()
+
+    def number(self, _environ):
+        """How many have asked for their number so far."""
+        return b"%d" % next(self.numbers)
+
+    def nap(self, _environ):
+        time.sleep(0.1)
+        return b"rested"
 
     def objection(self, environ):
         return environ["webhook.objection"].encode()

@@ -37,14 +37,36 @@ def test_the_conditions_are_named_for_what_they_let_through() -> None:
 def test_only_the_resource_names_asked_for_are_in_the_text(of: Conditions) -> None:
     text = expressions(of, gpu_patterns=[r"amd\.com/gpu", r"gpu\.intel\.com/(i915|xe)"])[LAST[of]]
     assert r"name.matches(r'^(amd\.com/gpu|gpu\.intel\.com/(i915|xe))$')" in text
-    assert "nvidia" not in text.replace("NVIDIA_VISIBLE_DEVICES", "").replace("'/nvidia'", "")
+    assert "nvidia" not in text.replace("'/nvidia'", "")
 
 
 @both
-@pytest.mark.parametrize("signal", ["NVIDIA_VISIBLE_DEVICES", "hostPath", "privileged"])
+@pytest.mark.parametrize(
+    "signal",
+    [
+        "NVIDIA_VISIBLE_DEVICES",
+        "CUDA_VERSION",
+        "hostPath",
+        "privileged",
+        "mountPath",
+        "envFrom",
+        "annotations",
+        "runtimeClassName",
+    ],
+)
 def test_ways_around_asking_are_looked_for_only_on_demand(of: Conditions, signal: str) -> None:
     assert signal in expressions(of, watches_devices=True)[LAST[of]]
     assert signal not in expressions(of, watches_devices=False)[LAST[of]]
+
+
+@both
+def test_a_runtime_class_is_not_asked_for_where_the_default_runtime_is_that_of_nvidia(of: Conditions) -> None:
+    elsewhere, here = (expressions(of, nvidia_is_default_runtime=value)[LAST[of]] for value in (False, True))
+    privileged = "(has(c.securityContext) && has(c.securityContext.privileged) && c.securityContext.privileged)"
+    legacy = "(has(c.env) && c.env.exists(e, e.name == 'CUDA_VERSION'))"
+    flat = " ".join(elsewhere.split()), " ".join(here.split())
+    assert [f"(has(spec.runtimeClassName) && ( {privileged} || {legacy})) ||" in one for one in flat] == [True, False]
+    assert [f"({privileged} || {legacy}) ||" in one for one in flat] == [False, True]
 
 
 @both

@@ -6,6 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,6 +90,14 @@ def test_a_pod_cannot_make_a_line_of_any_length_it_likes(lines: Any) -> None:
     log(phases.validate(request(pod(spec={"containers": many})), policies({"visibleDevices": {}}), FACTS))
     (line,) = lines()
     assert len(json.dumps(line)) < 50_000
+
+
+def test_A48_what_a_caller_writes_is_cut(lines: Any) -> None:
+    long = "x" * 1_000_000
+    asked = replace(request(pod(1)), uid=long, operation=long, kind=long, namespace=long, name=long)
+    logs.log_decision("mutate", asked, UNCONCERNED, 0.001)
+    (line,) = lines()
+    assert {len(line[key]) for key in ("uid", "operation", "kind", "namespace", "name")} == {logs.MOST_CHARACTERS}
 
 
 def test_below_its_level_nothing_is_written(lines: Any) -> None:

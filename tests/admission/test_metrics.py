@@ -47,6 +47,9 @@ LABELS = {
     "gpu_policy_quota_used": {"quota", "limit"},
     "gpu_policy_quota_hard": {"quota", "limit"},
     "gpu_policy_quota_entries": {"quota"},
+    "gpu_policy_quota_unconfirmed": {"quota"},
+    "gpu_policy_quota_blocking_total": {"namespace", "quota"},
+    "gpu_policy_quota_withheld_total": {"namespace", "quota"},
     "gpu_policy_quota_refused_total": {"quota"},
     "gpu_policy_quota_ledger_duration_seconds_bucket": {"operation", "le"},
     "gpu_policy_quota_ledger_duration_seconds_count": {"operation"},
@@ -83,7 +86,8 @@ def test_names_and_labels_are_those_that_dashboards_are_built_on() -> None:
 def decide(metrics: Metrics, namespace: str, operation: str = "CREATE") -> None:
     """Count the refusal and the acceptance of a pod in both phases."""
     for phase in ("mutate", "validate"):
-        asked = request(pod(1, name=f"pod-of-{namespace}"), operation, namespace=namespace, name=f"pod-of-{namespace}")
+        asked = request(pod(1, name=f"pod-of-{namespace}"), operation, name="trainer")
+        asked = replace(asked, namespace=namespace)  # also what no review may hold
         metrics.count(phase, asked, UNCONCERNED, 0.001)
         metrics.count(phase, asked, replace(UNCONCERNED, answer=replace(UNCONCERNED.answer, is_allowed=False)), 9.0)
 
@@ -160,6 +164,34 @@ def test_namespaces_beyond_the_bound_are_counted_together() -> None:
         for namespace in ("one", "two", "three", "four", "_other")
     ]
     assert found == [4, 2, None, None, 4]
+
+
+def test_A48_made_up_namespaces_use_up_no_series() -> None:
+    """A namespace that is there takes the room of one that somebody made up, also where these came first."""
+    metrics = Metrics(namespace_series=10)
+    metrics.know_namespaces(lambda namespace: namespace.startswith("team-"))
+    for number in range(10_000):
+        decide(metrics, f"made-up-{number}")
+    for number in range(12):
+        decide(metrics, f"team-{number}")
+    for number in range(100):
+        decide(metrics, f"later-{number}")
+    named = {s.labels["namespace"] for s in samples(metrics.page()) if "namespace" in s.labels}
+    assert named == {*(f"team-{number}" for number in range(10)), "_other"}
+    value = metrics.registry.get_sample_value
+    for result, count in (("refused", 2), ("allowed", 2)):
+        labels = {"namespace": "team-3", "result": result}
+        assert value("gpu_policy_namespace_decisions_total", labels) == count
+
+
+def test_A48_a_review_costs_the_same_however_many_namespaces_there_are() -> None:
+    """Also where more namespaces are there than there is room for."""
+    asked: list[str] = []
+    metrics = Metrics(namespace_series=10)
+    metrics.know_namespaces(lambda namespace: not asked.append(namespace))
+    for number in range(1000):
+        metrics.count("validate", request(pod(1), namespace=f"team-{number}"), UNCONCERNED, 0.001)
+    assert asked == [f"team-{number}" for number in range(1000)]
 
 
 def test_a_bound_of_zero_shows_no_namespace() -> None:

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,8 +23,11 @@ from webhook.admission.quotas import Patience
 from webhook.admission.service import Service
 from webhook.cluster.static_pods import StaticPods
 from webhook.engine.standings import Standing
+from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.store import LedgerError
+from webhook.ledger.verdicts import AlreadyStored, Crowded, InTreeExceeded, Verdict, Withheld
 from webhook.policy.store import PolicyStore
+from webhook.quota.quota import Limit, Measure
 
 KEY = f"namespace.{NAMESPACE}"
 FULL = (
@@ -86,7 +90,7 @@ class Shown:
 class Site:
     """One replica with a namespace that may use 4 GPUs, two of which are in use."""
 
-    def __init__(self, directory: Path, *, has_ledgers: bool = True, **quota: Any) -> None:
+    def __init__(self, directory: Path, *, has_ledgers: bool = True, tells_usage: bool = True, **quota: Any) -> None:
         self.directory = directory
         policy_file(directory, "_default", gpuLimits={"mode": "enforce", "maxPerPod": 8})
         policy_file(directory, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 4, **quota})
@@ -94,8 +98,9 @@ class Site:
         self.policies = PolicyStore(directory)
         self.metrics = Metrics()
         self.shown = Shown()
-        pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
-        self.desk = QuotaDesk(QuotaParts(self.store, pods, self.shown), self.policies, self.metrics)
+        self.pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
+        parts = QuotaParts(self.store, self.pods, self.shown, tells_usage=tells_usage)
+        self.desk = QuotaDesk(parts, self.policies, self.metrics)
         ledgers = self.desk if has_ledgers else None
         self.service = Service(self.policies, FactsInAnyState(), self.metrics, ledgers=ledgers)
         self.client = create_app(self.service).test_client()
@@ -145,6 +150,24 @@ def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> No
         "gpuQuota: spec: exceeded GPU quota 'all': asks 2, used 66 of 67 (1 free); largest: running 2; free some or "
         "ask for 1."
     )
+
+
+def test_A46_a_refusal_that_names_nobody_says_what_was_asked_and_what_the_limit_is(tmp_path: Path) -> None:
+    site = Site(tmp_path, tells_usage=False)
+    pots_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 67})
+    site.policies.check()
+    said = site.validate(3)
+    assert said.split("\n") == [
+        "2 violations:",
+        f"- gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': asks 3, more than is free of 4; free some or ask for "
+        "less.",
+        "- gpuQuota: spec: exceeded GPU quota 'all': asks 3, more than is free of 67; free some or ask for less.",
+    ]
+    assert not [word for word in ("running", "foreign", "other", "used", "66", "(") if word in said]
+
+
+def test_A48_a_namespace_with_a_stored_pod_is_known(site: Site) -> None:
+    assert [site.desk.has_pods_in(name) for name in (NAMESPACE, "other", "made-up")] == [True, True, False]
 
 
 def test_a_call_that_is_repeated_counts_once(site: Site) -> None:
@@ -416,3 +439,44 @@ def test_ledgers_of_a_cluster_and_an_inventory_exclude_each_other(tmp_path: Path
     with pytest.raises(RuntimeError, match="with --inventory the ledgers are kept in memory"):  # noqa: SIM117  # it never answers
         with operated(tmp_path, f"--inventory={inventory}", "--quota-ledgers=gpu-policy"):
             pass
+
+
+def _answered(site: Site, monkeypatch: pytest.MonkeyPatch, verdict: Verdict) -> dict[str, Any]:
+    """The status of a refusal for this verdict of the ledger."""
+    monkeypatch.setattr(Ledgers, "reserve", lambda *_, **__: (verdict,))
+    status: dict[str, Any] = site.ask("/validate", pod(1))["status"]
+    return status
+
+
+def test_A43_a_name_that_exists_is_refused_as_the_api_server_does(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = _answered(site, monkeypatch, AlreadyStored("trainer"))
+    assert status == {"code": 409, "reason": "AlreadyExists", "message": 'pods "trainer" already exists'}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        pytest.param(
+            Withheld(Limit(Measure.GPUS, "", Fraction(4)), Fraction(1), Fraction(2), Fraction(2)),
+            f"exceeded GPU quota '{NAMESPACE}': asks 1, while pods of this namespace that were admitted and are not "
+            "stored yet hold 2; such pods may hold 2, half of what is free for the namespace.",
+            id="A43 what is not stored",
+        ),
+        pytest.param(
+            InTreeExceeded("ResourceQuota team leaves 0 of pods"),
+            "ResourceQuota team leaves 0 of pods; the API server stores no pod beyond it. Free some or ask for less.",
+            id="A43 in-tree quota",
+        ),
+        pytest.param(
+            Crowded(700_000, 614_400),
+            "with this pod, those of the namespace would take 700000 bytes of the ledger of GPU quota "
+            f"'{NAMESPACE}'; their share is 614400 bytes.",
+            id="A44 bytes of a ledger",
+        ),
+    ],
+)
+def test_what_keeps_a_pod_out_is_said_with_found_bound_and_remedy(
+    site: Site, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, said: str
+) -> None:
+    status = _answered(site, monkeypatch, verdict)
+    assert (status["code"], f"gpuQuota: spec: {said}" in status["message"]) == (403, True), status

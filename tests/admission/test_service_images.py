@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.reviews import FACTS, pod, request
+from tests.reviews import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
 from webhook.admission.quotas import Patience
 from webhook.admission.replica import Replica, Sources
@@ -22,10 +22,15 @@ class Remembering:
 
     def __init__(self) -> None:
         self.asked: set[tuple[str, str]] = set()
+        self.recalled: set[str] = set()
         self.life: list[str] = []
 
     def sight(self, text: str, asker: str = "") -> ImageSight:
         self.asked.add((text, asker))
+        return NOT_LOOKED_UP
+
+    def recall(self, text: str) -> ImageSight:
+        self.recalled.add(text)
         return NOT_LOOKED_UP
 
     def start(self, metrics: Metrics) -> None:
@@ -43,6 +48,16 @@ def test_both_phases_ask_about_the_images_of_a_gpu_pod_for_its_namespace(phase: 
     asked: Any = getattr(service, phase)
     asked(request(pod(1), namespace="team-a"), FACTS, Patience())
     assert images.asked == {("registry.example.com/train:1", "team-a")}
+
+
+@pytest.mark.parametrize("phase", ["mutate", "validate", "workloads"])
+def test_A48_a_dry_run_goes_by_what_is_known_of_images_and_has_none_looked_up(phase: str) -> None:
+    images = Remembering()
+    service = Service(PolicyStore(ROOT / "policies"), StaticFacts(FACTS), Metrics(), images)
+    asked: Any = getattr(service, phase)
+    raw = workload("Deployment", pod(1)) if phase == "workloads" else pod(1)
+    asked(request(raw, namespace="team-a", dryRun=True), FACTS, Patience())
+    assert (images.asked, images.recalled) == (set(), {"registry.example.com/train:1"})
 
 
 def test_look_ups_begin_and_end_with_the_replica(tmp_path: Path) -> None:

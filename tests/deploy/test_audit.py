@@ -83,7 +83,8 @@ def test_it_reads_the_policies_of_the_replicas() -> None:
     assert {one["name"] for one in container["volumeMounts"]} == set(of_audits)
 
 
-EXCLUDED = ["kube-system", "gpu-policy", "gpu-operator"]
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+EXCLUDED = ["kube-system", "gpu-policy", *VALUES["webhook"]["namespaceSelector"]["exclude"]]
 
 
 @needs_helm

@@ -13,11 +13,13 @@ import pytest
 import yaml
 
 from deploy.generate import (
+    ADMISSION_POLICIES,
     CHART,
     DEFAULT_POLICIES,
     FLOW_CONTROL,
     INSTALL,
     POLICIES,
+    admission_policies_manifest,
     chart_files,
     flow_control_manifest,
     helm,
@@ -51,6 +53,7 @@ def test_the_chart_and_the_project_are_of_one_version() -> None:
 def test_the_plain_manifests_are_what_the_chart_makes() -> None:
     assert install_manifest() == INSTALL.read_text(), "run `python -m deploy.generate`"
     assert flow_control_manifest() == FLOW_CONTROL.read_text(), "run `python -m deploy.generate`"
+    assert admission_policies_manifest() == ADMISSION_POLICIES.read_text(), "run `python -m deploy.generate`"
 
 
 @pytest.mark.parametrize("file", chart_files(), ids=lambda file: file.name)

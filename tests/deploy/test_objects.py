@@ -16,6 +16,8 @@ CLUSTER_WIDE = {
     "MutatingWebhookConfiguration",
     "Namespace",
     "PriorityLevelConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
 }
 
@@ -102,6 +104,7 @@ READING = {
 } | {("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")}
 COUNTING = (
     {("ClusterRole", "pods", "*", verb) for verb in ("get", "list", "watch")}
+    | {("ClusterRole", "namespaces", "*", "get"), ("ClusterRole", "resourcequotas", "*", "list")}
     | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
     | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
 )

@@ -1,6 +1,7 @@
 """The webhook configurations that the chart makes: whom they ask about, when, and where."""
 
 import base64
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from deploy.generate import CHART, INSTALL_VALUES
 from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, value_sets
 from webhook.admission.conditions import pod_conditions, workload_conditions
-from webhook.model.accelerators import GPU_PATTERNS
+from webhook.model.accelerators import GPU_PATTERNS, Declared
 from webhook.model.workloads import WORKLOADS
 
 ROOT = CHART.parents[1]
@@ -82,13 +83,32 @@ def test_A19_the_webhooks_own_namespace_and_kube_system_are_always_excluded(valu
         assert {"platform", "kube-system"} <= set(excluded["values"])
 
 
+AGENTS = [
+    "gpu-operator",
+    "nvidia-gpu-operator",
+    "nvidia-device-plugin",
+    "gpu-feature-discovery",
+    "nvidia-dra-driver-gpu",
+    "nvidia-network-operator",
+    "kube-amd-gpu",
+    "inteldeviceplugins-system",
+]
+
+
 @needs_helm
-def test_the_namespace_of_gpu_operator_is_excluded_until_other_ones_are_named() -> None:
+def test_A52_where_agents_of_gpu_nodes_usually_are_is_excluded_until_other_namespaces_are_named() -> None:
+    """So that a new node gets its device plugin while nobody answers."""
     named = {"webhook": {"namespaceSelector": {"exclude": ["team-infra", "gpu-policy"]}}}
-    for values, expected in (({}, ["gpu-operator"]), (named, ["team-infra"])):
+    for values, expected in (({}, AGENTS), (named, ["team-infra"])):
         for entry in rendered(values).entries:
             excluded = entry["namespaceSelector"]["matchExpressions"][0]["values"]
             assert excluded == ["kube-system", "gpu-policy", *expected]
+
+
+def test_A52_agents_that_are_not_excluded_after_all_are_not_refused_by_the_policies_that_come_along() -> None:
+    policy = yaml.safe_load((ROOT / "policies" / "gpu-operator.yaml").read_text())
+    assert set(AGENTS) <= set(policy["spec"]["namespaces"])
+    assert policy["spec"]["rules"]["visibleDevices"] == {"mode": "disabled"}
 
 
 @needs_helm
@@ -168,14 +188,15 @@ def test_the_replicas_compare_with_exactly_what_is_installed(values: dict[str, A
 @pytest.mark.parametrize("port", [8443, 10250, 1024])
 def test_A30_the_port_reaches_everything_that_has_to_know_it(port: int) -> None:
     objects = rendered({"port": port})
-    (container_port,) = objects.container["ports"]
+    container_port, metrics_port = objects.container["ports"]
     assert ("--port", str(port)) in objects.options
     assert (container_port["name"], container_port["containerPort"]) == ("https", port)
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert objects.container[probe]["httpGet"]["port"] == "https"
-    (service_port,) = objects.one("Service")["spec"]["ports"]
+    assert (metrics_port["name"], metrics_port["containerPort"]) == ("metrics", 8444)
+    service_port, _ = objects.one("Service")["spec"]["ports"]
     assert (service_port["targetPort"], service_port["port"]) == ("https", 443)
-    (allowed,) = objects.one("NetworkPolicy")["spec"]["ingress"]
+    (allowed,) = objects.one("NetworkPolicy", "gpu-policy")["spec"]["ingress"]
     assert allowed["ports"] == [{"port": port, "protocol": "TCP"}]
     for phase, entry in zip(PHASES, objects.entries, strict=True):
         service = objects.one("Service")["metadata"]
@@ -191,7 +212,7 @@ def test_the_service_selects_the_pods_and_nothing_of_other_releases() -> None:
         objects.one("Service")["spec"]["selector"],
         objects.one("Deployment")["spec"]["selector"]["matchLabels"],
         objects.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
-        objects.one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+        objects.one("NetworkPolicy", "gpu-policy")["spec"]["podSelector"]["matchLabels"],
     ]
     for selector in selectors:
         assert selector.items() <= template.items()
@@ -240,5 +261,49 @@ def test_conditions_are_read_from_the_generated_file() -> None:
 
 
 @needs_helm
+def test_A41_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> None:
+    generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())["nvidiaIsDefaultRuntime"]
+    found = [entry["matchConditions"] for entry in rendered({"webhook": {"nvidiaIsDefaultRuntime": True}}).entries]
+    assert found == [generated[phase] for phase in PHASES]
+    assert found != [entry["matchConditions"] for entry in rendered().entries]
+
+
+@needs_helm
 def test_the_value_for_the_version_weighs_more_than_the_version_that_helm_sees() -> None:
     assert rendered(INSTALL_VALUES, version="1.20.0") == rendered(INSTALL_VALUES, version=NEWEST) == shipped()
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("name", "sent", "kept"),
+    [
+        pytest.param("example.com/gpu", ["example.com/gpu"], ["example.com/gpus", "exampleXcom/gpu"], id="a name"),
+        pytest.param(
+            {"name": "example.com/v?-*", "vendor": "nvidia"}, ["example.com/v1-a"], ["example.com/v-a"], id="a glob"
+        ),
+    ],
+)
+def test_A42_names_that_only_the_platform_knows_are_sent(name: object, sent: list[str], kept: list[str]) -> None:
+    """In every list of names, as the policy would have them, and beside those that everybody knows."""
+    listed = re.compile(r"\.matches\(r'(.*?)'\)")
+    plain, objects = rendered(), rendered({"accelerators": {"extra": [name]}})
+    for before, entry in zip(plain.entries, objects.entries, strict=True):
+        expressions = [one["expression"] for one in entry["matchConditions"]]
+        patterns = [pattern for expression in expressions for pattern in listed.findall(expression)]
+        known = [p for one in before["matchConditions"] for p in listed.findall(one["expression"])]
+        own = Declared(name["name"] if isinstance(name, dict) else str(name)).pattern
+        assert patterns == [pattern.replace("^(", f"^({own}|", 1) for pattern in known]
+        assert all(re.search(pattern, one) for pattern in patterns for one in (*sent, "nvidia.com/gpu"))
+        assert not any(re.search(pattern, one) for pattern in patterns for one in kept)
+
+
+@needs_helm
+def test_replicas_start_again_when_the_names_of_gpus_change() -> None:
+    """They read them when they start."""
+    found = [
+        rendered({"accelerators": {"extra": extra}})
+        .one("Deployment")["spec"]["template"]["metadata"]
+        .get("annotations", {})
+        for extra in ([], ["example.com/a"], ["example.com/b"])
+    ]
+    assert len({one.get("gpupolicy.dev/accelerators") for one in found}) == 3

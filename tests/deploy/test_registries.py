@@ -29,7 +29,7 @@ def admits(allowed: AllowList, *images: str) -> list[bool]:
 
 
 def egress(objects: Objects) -> list[Any]:
-    rules: list[Any] = objects.one("NetworkPolicy")["spec"]["egress"]
+    rules: list[Any] = objects.one("NetworkPolicy", "gpu-policy")["spec"]["egress"]
     return rules
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.generate import CHART
+from deploy.generate import CHART, HelmError
 from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VALUE_SETS
 
@@ -18,7 +18,7 @@ DASHBOARD = CHART / "files" / "dashboard.json"
 
 
 def test_a_replica_reaches_the_api_server_and_dns_and_nothing_else() -> None:
-    policy = shipped().one("NetworkPolicy")["spec"]
+    policy = shipped().one("NetworkPolicy", "gpu-policy")["spec"]
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     ports = [[(port["port"], port["protocol"]) for port in rule["ports"]] for rule in policy["egress"]]
     assert ports == [[(443, "TCP"), (6443, "TCP")], [(53, "UDP"), (53, "TCP")]]
@@ -26,7 +26,7 @@ def test_a_replica_reaches_the_api_server_and_dns_and_nothing_else() -> None:
 
 @needs_helm
 def test_addresses_narrow_the_network_policy_down() -> None:
-    policy = rendered(VALUE_SETS["everything closed"]).one("NetworkPolicy")["spec"]
+    policy = rendered(VALUE_SETS["everything closed"]).one("NetworkPolicy", "gpu-policy")["spec"]
     (ingress,) = policy["ingress"]
     assert [peer.get("ipBlock", {}).get("cidr") for peer in ingress["from"]] == ["192.0.2.0/28", "2001:db8::/64", None]
     api_server, dns, extra = policy["egress"]
@@ -44,6 +44,112 @@ def test_the_disruption_budget_is_as_the_cluster_knows_it(version: str, expected
         assert budget["apiVersion"] == "policy/v1"
         assert budget["spec"]["maxUnavailable"] == 1
         assert {budget["spec"].get("unhealthyPodEvictionPolicy")} - {None} == set(expected or ())
+
+
+@needs_helm
+def test_A46_metrics_have_a_network_policy_of_their_own() -> None:
+    open_to_all, narrow = (
+        rendered(VALUE_SETS[name]).one("NetworkPolicy", "gpu-policy-metrics")["spec"]
+        for name in ("defaults", "everything closed")
+    )
+    assert open_to_all["ingress"] == [{"ports": [{"port": 8444, "protocol": "TCP"}]}]
+    peers = VALUE_SETS["everything closed"]["networkPolicy"]["metrics"]
+    blocks = [{"ipBlock": {"cidr": cidr}} for cidr in peers["cidrs"]]
+    assert narrow["ingress"] == [{"ports": [{"port": 9443, "protocol": "TCP"}], "from": [*blocks, *peers["from"]]}]
+    assert narrow["policyTypes"] == ["Ingress"]
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("kind", "services"),
+    [
+        pytest.param("ClusterIP", [("gpu-policy", ["https", "metrics"])], id="inside"),
+        pytest.param("LoadBalancer", [("gpu-policy", ["https"]), ("gpu-policy-metrics", ["metrics"])], id="outside"),
+        pytest.param("NodePort", [("gpu-policy", ["https"]), ("gpu-policy-metrics", ["metrics"])], id="nodes"),
+    ],
+)
+def test_A46_metrics_never_leave_the_cluster(kind: str, services: list[tuple[str, list[str]]]) -> None:
+    objects = rendered({"service": {"type": kind}, "metrics": {"port": 9100}})
+    found = objects.of("Service")
+    assert [(one["metadata"]["name"], [port["name"] for port in one["spec"]["ports"]]) for one in found] == services
+    assert found[-1]["spec"]["type"] == "ClusterIP"
+    assert ("--metrics-port", "9100") in objects.options
+    assert ("metrics", 9100) in [(port["name"], port["containerPort"]) for port in objects.container["ports"]]
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        pytest.param({}, "none", id="whoever reaches the port can ask"),
+        pytest.param({"certificates": {"clientCA": {"secret": "ca"}}}, "own", id="callers are authenticated"),
+        pytest.param({"certificates": {"clientCA": {"configMap": "ca"}}}, "own", id="by a ConfigMap"),
+        pytest.param({"quota": {"names": "own"}}, "own", id="because somebody says so"),
+        pytest.param(VALUE_SETS["everything closed"], "none", id="also with an authority"),
+    ],
+)
+def test_A46_refusals_say_more_where_callers_are_authenticated(values: Raw, names: str) -> None:
+    assert dict(rendered(values).options)["--quota-names"] == names
+
+
+# What the API server lets nobody do
+
+
+POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("version", "enabled", "expected"),
+    [
+        pytest.param("1.29.9", "auto", False, id="not known yet"),
+        pytest.param("1.30.0", "auto", True, id="known"),
+        pytest.param("1.36.0", False, False, id="not wanted"),
+        pytest.param("1.29.9", True, True, id="wanted all the same"),
+    ],
+)
+def test_A49_admission_policies_are_there_where_the_cluster_knows_them(
+    version: str, enabled: Any, *, expected: bool
+) -> None:
+    objects = rendered({"admissionPolicies": {"enabled": enabled}}, version=version)
+    names = ["gpu-policy-replicas-webhooks", "gpu-policy-replicas-objects"]
+    for kind in POLICIES:
+        assert [one["metadata"]["name"] for one in objects.of(kind)] == (names if expected else [])
+
+
+@needs_helm
+def test_A49_nobody_is_kept_away_until_an_administrator_is_named() -> None:
+    assert not [one for one in rendered() if one["metadata"]["name"].endswith("-guard")]
+    guard = rendered(VALUE_SETS["everything closed"]).one("ValidatingAdmissionPolicy", "gpu-policy-guard")["spec"]
+    (condition,) = guard["matchConditions"]
+    for name in (
+        "platform-team",
+        "oidc:admins",
+        "system:masters",
+        "system:serviceaccount:argocd:argocd-application-controller",
+        "system:serviceaccount:gpu-policy:gpu-policy",
+        "system:serviceaccount:kube-system:namespace-controller",
+    ):
+        assert f"'{name}'" in condition["expression"]
+
+
+@needs_helm
+def test_A49_the_secrets_that_replicas_trust_and_log_in_with_are_guarded() -> None:
+    """Whoever writes the authority of callers decides who is taken for the API server."""
+    values = {
+        "admissionPolicies": {"administrators": {"groups": ["platform"]}},
+        "certificates": {"clientCA": {"secret": "callers"}},
+        "registries": {"enabled": True, "credentialsSecret": "logins"},
+    }
+    (validation,) = rendered(values).one("ValidatingAdmissionPolicy", "gpu-policy-guard")["spec"]["validations"]
+    assert "!(variables.name in ['gpu-policy-tls', 'callers', 'logins'])" in validation["expression"]
+
+
+@needs_helm
+@pytest.mark.parametrize("name", ["it's me", "a\\b", ""], ids=["a quote", "a backslash", "nothing"])
+def test_A49_no_name_of_an_administrator_is_an_expression(name: str) -> None:
+    with pytest.raises(HelmError, match="administrators"):
+        rendered({"admissionPolicies": {"administrators": {"users": [name]}}})
 
 
 # Monitoring
@@ -79,7 +185,7 @@ TRUSTED = {"certificates": {"source": "existing", "existing": {"secretName": "mi
 def test_prometheus_verifies_whom_it_asks(values: Raw, authority: Raw) -> None:
     objects = rendered(values, OPERATOR)
     (endpoint,) = objects.one("ServiceMonitor")["spec"]["endpoints"]
-    assert (endpoint["port"], endpoint["scheme"], endpoint["path"]) == ("https", "https", "/metrics")
+    assert (endpoint["port"], endpoint["scheme"], endpoint["path"]) == ("metrics", "https", "/metrics")
     assert endpoint["tlsConfig"] == {"serverName": "gpu-policy.gpu-policy.svc", "ca": authority}
     if "configMap" in authority:
         assert objects.one("ConfigMap", "gpu-policy-ca")["data"] == {"ca.crt": AUTHORITY}

@@ -170,7 +170,12 @@ def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: s
         ),
         pytest.param({"certificates": {"clientNames": ["api"]}}, "without certificates.clientCA", id="names alone"),
         pytest.param({"policies": {"defaults": False}}, "there are no policies", id="no policies"),
-        pytest.param({"hostNetwork": True, "port": 10250}, "the kubelet has", id="the kubelet's port"),
+        pytest.param({"hostNetwork": True, "port": 10250}, "and port is 10250", id="the kubelet's port"),
+        pytest.param(
+            {"hostNetwork": True, "metrics": {"port": 10250}},
+            "and metrics.port is 10250, which the kubelet",
+            id="the kubelet's port for metrics",
+        ),
         pytest.param(
             {"registries": {"enabled": True, "presets": []}}, "no registry may be asked", id="look-ups of nothing"
         ),

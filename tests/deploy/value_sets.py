@@ -33,7 +33,11 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     "plain manifests": dict(INSTALL_VALUES),
     "a laptop": {
         "replicas": 1,
-        "webhook": {"mutate": {"failurePolicy": "Ignore"}, "validate": {"failurePolicy": "Ignore"}},
+        "webhook": {
+            "mutate": {"failurePolicy": "Ignore"},
+            "validate": {"failurePolicy": "Ignore"},
+            "nvidiaIsDefaultRuntime": True,
+        },
         "podDisruptionBudget": {"enabled": False},
         "priorityClassName": "",
         "networkPolicy": {"enabled": False},
@@ -53,6 +57,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         },
         "priorityClassName": "system-node-critical",
         "priorityClassQuota": {"enabled": True},
+        "accelerators": {"extra": [{"name": "example.com/vgpu-*", "vendor": "nvidia"}, "example.com/a30"]},
         "podDisruptionBudget": {"maxUnavailable": "40%"},
         "nodeSelector": {"cloud.google.com/gke-nodepool": "system"},
         "tolerations": [{"key": "components.gke.io/gke-managed-components", "operator": "Exists"}],
@@ -75,6 +80,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     "policies from several places": {
         "policies": {"defaults": False, "inline": {"team-vision.yaml": TEAM}, "configMaps": ["base-policies", "teams"]},
         "namespaceSeries": 10_000,
+        "decisionSeconds": 0.5,
         "serviceMonitor": {"enabled": False},
         "prometheusRule": {"enabled": False},
         "grafanaDashboard": {"enabled": False},
@@ -121,9 +127,22 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     },
     "everything closed": {
         "certificates": {"clientCA": {"secret": "apiserver-client-ca"}},
+        "quota": {"names": "none"},
+        "metrics": {"port": 9443},
+        "admissionPolicies": {
+            "enabled": True,
+            "administrators": {
+                "groups": ["platform-team", "oidc:admins"],
+                "users": ["system:serviceaccount:argocd:argocd-application-controller"],
+            },
+        },
         "networkPolicy": {
             "ingress": {
                 "cidrs": ["192.0.2.0/28", "2001:db8::/64"],
+                "from": [{"podSelector": {"matchLabels": {"app": "proxy"}}}],
+            },
+            "metrics": {
+                "cidrs": ["192.0.2.128/28"],
                 "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
             },
             "egress": {

@@ -16,6 +16,7 @@ from deploy.generate import FLOW_CONTROL
 from tests.deploy.manifests import Objects, shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, SERVICE, Installation
+from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
 from webhook.doctor.checks import CHECKS, Report, examine
 from webhook.doctor.cluster import Cluster
@@ -43,6 +44,7 @@ COLLECTIONS = {
     "Endpoints": f"/api/v1/namespaces/{NAMESPACE}/endpoints",
     "FlowSchema": "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas",
     "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    "NetworkPolicy": f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies",
     "Node": "/api/v1/nodes",
     "Pod": f"/api/v1/namespaces/{NAMESPACE}/pods",
     "PodDisruptionBudget": f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets",
@@ -76,6 +78,7 @@ class Site:
             self.webhook.write_policy(name, re.sub(r"(namespaces: .*)-\*", r"\1-probe", text))
         self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.glob("*.yaml"))}
         self.completes = plane.version >= (1, 28)
+        (self.metrics_port,) = free_ports(1)
         self.place = Place(tried_in=TRIED_IN[self.completes])
         if plane.version < (1, 21):
             for namespace in ("kube-node-lease", "kube-public"):
@@ -88,7 +91,7 @@ class Site:
         """Start the replica, where the API server can proxy to it."""
         file = self.webhook.directory / "webhooks.yaml"
         file.write_text(self.registration())
-        self.webhook.start("--host=0.0.0.0", f"--registration={file}", *extra)
+        self.webhook.start("--host=0.0.0.0", f"--registration={file}", f"--metrics-port={self.metrics_port}", *extra)
 
     def stop(self) -> None:
         """End it."""
@@ -225,9 +228,15 @@ class Site:
             manifest["data"] = {"webhooks.yaml": self.registration()}
         elif name == "gpu-policy-policies":
             manifest["data"] = self.policies
+        elif kind == "NetworkPolicy":
+            for rule in manifest["spec"]["ingress"]:
+                if rule["ports"][0]["port"] == 8443:
+                    rule["ports"][0]["port"] = self.webhook.port
         elif kind == "Deployment":
             arguments = manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+            manifest["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] = self.webhook.port
             arguments[arguments.index("--port=8443")] = f"--port={self.webhook.port}"
+            arguments[arguments.index("--metrics-port=8444")] = f"--metrics-port={self.metrics_port}"
         return manifest
 
 

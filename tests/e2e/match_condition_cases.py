@@ -8,6 +8,7 @@ Raw = dict[str, Any]
 
 GPU = "nvidia.com/gpu"
 RUNTIME = "conditions-runtime"
+NVIDIA_RUNTIME = "conditions-nvidia"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 PRIVILEGED = {"privileged": True}
 
@@ -37,6 +38,28 @@ def claiming(*, in_container: bool) -> Raw:
 LEGS = [container(f"c{number}", env=[{"name": f"E{n}", "value": "x" * 40} for n in range(50)]) for number in range(99)]
 MANY = {f"example.com/device-number-{number}": "1" for number in range(10)}
 HUNGRY = [container(f"c{number}", resources={"limits": MANY}) for number in range(100)]
+
+
+def taking(*prefixes: str) -> Raw:
+    """A container that takes variables from ConfigMaps."""
+    return container(
+        envFrom=[{"configMapRef": {"name": "any"}, **({"prefix": one} if one else {})} for one in prefixes or ("",)]
+    )
+
+
+def mounted(path: str, name: str = "main") -> Raw:
+    return container(name, volumeMounts=[{"name": "v", "mountPath": path}])
+
+
+def mounting(path: str) -> Raw:
+    return spec(mounted(path), volumes=EMPTY)
+
+
+EMPTY = [{"name": "v", "emptyDir": {}}]
+MOUNTS = [
+    container(f"c{n}", volumeMounts=[{"name": "v", "mountPath": f"/data/{number}"} for number in range(100)])
+    for n in range(50)
+]
 REQUESTS_ONLY = container(resources={"requests": {GPU: "1"}})
 
 MATCHED = [
@@ -53,6 +76,15 @@ MATCHED = [
     pytest.param(spec(asking("amd.com/cpx_nps4")), id="AMD partition"),
     pytest.param(spec(asking("gpu.intel.com/i915")), id="Intel i915"),
     pytest.param(spec(asking("gpu.intel.com/xe")), id="Intel xe"),
+    pytest.param(spec(asking("gpu.intel.com/i915_monitoring")), id="all Intel GPUs of a node"),
+    pytest.param(spec(asking("gpu.intel.com/xe_monitoring")), id="all Intel GPUs of a node by xe"),
+    pytest.param(spec(asking("intel.com/gpu")), id="Intel by DRA"),
+    pytest.param(spec(asking("deviceclass.resource.kubernetes.io/gpu.nvidia.com")), id="device class of GPUs"),
+    pytest.param(spec(asking("deviceclass.resource.kubernetes.io/any")), id="device class that nobody knows"),
+    pytest.param(
+        spec(container(resources={"requests": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "64"}})),
+        id="device class in requests alone",
+    ),
     pytest.param(spec(asking(GPU, "0")), id="none of a GPU"),
     pytest.param(claiming(in_container=False), id="claim of the pod"),
     pytest.param(claiming(in_container=True), id="claim of a container"),
@@ -76,6 +108,22 @@ MATCHED = [
         spec(initContainers=[container("i", securityContext=PRIVILEGED)], runtimeClassName=RUNTIME),
         id="privileged init container under a runtime class",
     ),
+    pytest.param(host_path("/dev/char/195:0"), id="device file by its number"),
+    pytest.param(host_path("//dev/./char//226:128"), id="device file by its number and a detour"),
+    pytest.param(host_path("/run/nvidia/driver"), id="root of a driver"),
+    pytest.param(host_path("/var/run/nvidia"), id="folder of the root of a driver"),
+    pytest.param(spec(runtimeClassName=NVIDIA_RUNTIME), id="runtime class of NVIDIA, and nothing else"),
+    pytest.param(
+        spec(container(env=[{"name": "CUDA_VERSION", "value": "1"}]), runtimeClassName=RUNTIME), id="old CUDA"
+    ),
+    pytest.param(spec(taking(), runtimeClassName=RUNTIME), id="variables from elsewhere under a runtime class"),
+    pytest.param(spec(taking("NVIDIA_"), runtimeClassName=RUNTIME), id="the same with the prefix of the variable"),
+    pytest.param(spec(taking("APP_", "C"), runtimeClassName=RUNTIME), id="the same with the prefix of old CUDA"),
+    pytest.param(mounting("/var/run/nvidia-container-devices/all"), id="device list of the toolkit"),
+    pytest.param(mounting("//run/x/../nvidia-container-devices/0"), id="device list of the toolkit by a detour"),
+    pytest.param(
+        spec(*MOUNTS, mounted("/run/nvidia-container-devicesall"), volumes=EMPTY), id="device list after 5,000 mounts"
+    ),
     pytest.param(spec(*LEGS, asking(GPU, name="last")), id="GPU in the last of 100 containers with 50 variables each"),
 ]
 
@@ -91,7 +139,12 @@ KEPT_AWAY = [
     pytest.param(spec(asking("example.com/amd.com-gpu")), id="GPU name inside another"),
     pytest.param(spec(container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "all"}])), id="another variable"),
     pytest.param(spec(container(envFrom=[{"configMapRef": {"name": "any"}}])), id="variables from elsewhere"),
+    pytest.param(spec(container(env=[{"name": "CUDA_VERSION", "value": "1"}])), id="CUDA without a runtime class"),
+    pytest.param(spec(taking("APP_"), runtimeClassName=RUNTIME), id="variables with a prefix under a runtime class"),
+    pytest.param(mounting("/var/run/nvidia"), id="another mount"),
+    pytest.param(spec(*MOUNTS, volumes=EMPTY), id="5,000 other mounts"),
     pytest.param(host_path("/var/log"), id="another host path"),
+    pytest.param(host_path("/dev/char"), id="the folder of all links to devices"),
     pytest.param(host_path("/dev"), id="the folder of all devices"),
     pytest.param(spec(volumes=[{"name": "v", "emptyDir": {}}]), id="another volume"),
     pytest.param(spec(container(securityContext=PRIVILEGED)), id="privileged without a runtime class"),
@@ -112,6 +165,8 @@ INVALID = [
     pytest.param({"containers": [None]}, id="a container is null"),
     pytest.param({"containers": [{"name": "a", "resources": None, "env": None}]}, id="fields are null"),
     pytest.param(spec(container(env=[{}])), id="a variable without a name"),
+    pytest.param(spec(container(volumeMounts=[{}])), id="a mount without a path"),
+    pytest.param(spec(container(envFrom=[{"prefix": "A"}]), runtimeClassName=RUNTIME), id="variables from nowhere"),
     pytest.param(spec(volumes=[{"name": "v", "hostPath": {}}]), id="a host path without a path"),
     pytest.param(spec(tolerations=[{}]), id="an empty toleration"),
     pytest.param(spec(tolerations=[None]), id="a toleration is null"),
@@ -197,3 +252,23 @@ def workload(group: str, kind: str, pod_spec: Raw) -> Raw:
 
 def named(body: Raw, name: str) -> Raw:
     return {**body, "metadata": {"name": name}}
+
+
+ANNOTATED = [
+    pytest.param("cdi.k8s.io/gpus", True, id="CDI"),
+    pytest.param("nvidia.cdi.k8s.io", True, id="CDI by the NRI plugin of NVIDIA"),
+    pytest.param("nvidia.cdi.k8s.io/container.main", True, id="the same of one container"),
+    pytest.param("cdi-devices.noderesource.dev/pod", True, id="CDI by another NRI plugin"),
+    pytest.param("devices.nri.io", True, id="devices by number"),
+    pytest.param("mounts.nri.io/pod", True, id="mounts"),
+    pytest.param("io.kubernetes.cri-o.Devices", True, id="devices of CRI-O"),
+    pytest.param("devices.crio.io/main", True, id="devices of CRI-O, of one container"),
+    pytest.param("network-devices.nri.io/pod", False, id="network devices"),
+    pytest.param("example.com/cdi.k8s.io", False, id="another key"),
+    pytest.param("cdi.k8s.iox/gpus", False, id="a longer key"),
+]
+"""Keys of annotations, and whether pods with them are sent."""
+
+
+def annotated(body: Raw, **annotations: str) -> Raw:
+    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}

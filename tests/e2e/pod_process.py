@@ -1,7 +1,6 @@
 """A process that runs as a pod of install.yaml would: with its arguments, its files and its rights."""
 
 import http.client
-import socket
 import ssl
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.daemon import Daemon
 from tests.e2e.installation import COMMAND, NAMESPACE
+from tests.e2e.load_balancer import free_ports
 
 
 class PodProcess:
@@ -20,8 +20,7 @@ class PodProcess:
     def __init__(self, plane: ControlPlane, directory: Path) -> None:
         self._plane = plane
         self._root = directory
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self._port: int = probe.getsockname()[1]
+        self._port, self._metrics_port = free_ports(2)
         self._daemon: Daemon | None = None
 
     def start(self) -> None:
@@ -29,7 +28,8 @@ class PodProcess:
         self._mount()
         container = shipped().container
         arguments = [argument.replace("=/", f"={self._root}/") for argument in container["args"]]
-        here = [f"--kubeconfig={self._kubeconfig()}", "--host=127.0.0.1", f"--port={self._port}", "--drain-seconds=0"]
+        ports = [f"--port={self._port}", f"--metrics-port={self._metrics_port}"]
+        here = [f"--kubeconfig={self._kubeconfig()}", "--host=127.0.0.1", *ports, "--drain-seconds=0"]
         self._daemon = Daemon([*COMMAND, *arguments, *here], log=self._root / "replica.log")
         self._daemon.wait_until(lambda: self.get("/readyz")[0] == 200)
 
@@ -38,10 +38,10 @@ class PodProcess:
         if self._daemon is not None:
             self._daemon.stop(grace=20)
 
-    def get(self, path: str) -> tuple[int, str]:
-        """Status and text of one page; status 0 where nobody answers."""
+    def get(self, path: str, port: int = 0) -> tuple[int, str]:
+        """Status and text of one page, perhaps on another port; status 0 where nobody answers."""
         unverified = ssl._create_unverified_context()  # noqa: S323  # what is trusted is for the test to find out
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=5, context=unverified)
+        connection = http.client.HTTPSConnection("127.0.0.1", port or self._port, timeout=5, context=unverified)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -53,7 +53,7 @@ class PodProcess:
 
     def metrics(self) -> dict[str, float]:
         """Every sample: name with labels -> value."""
-        lines = self.get("/metrics")[1].splitlines()
+        lines = self.get("/metrics", self._metrics_port)[1].splitlines()
         samples = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
         return {name: float(value) for name, value in samples}
 

@@ -73,12 +73,17 @@ class Replica:
         if daemon is not None:
             daemon.kill()
 
-    def kill_worker(self) -> None:
-        """SIGKILL to the process that answers; its parent, which holds the port, replaces it."""
+    @property
+    def worker(self) -> int:
+        """The pid of the process that answers; its parent, which holds the port, replaces it where it ends."""
         assert self._daemon is not None
         pid = self._daemon.pid
         (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        os.kill(int(worker), signal.SIGKILL)
+        return int(worker)
+
+    def kill_worker(self) -> None:
+        """SIGKILL to the process that answers."""
+        os.kill(self.worker, signal.SIGKILL)
 
     def is_ready(self) -> bool:
         """Whether /readyz answers 200."""

@@ -15,16 +15,19 @@ from tests.e2e.eventually import eventually
 from tests.e2e.kinds import KINDS, defined_kinds
 from tests.e2e.match_condition_cases import (
     AFTER_GPU_NODES,
+    ANNOTATED,
     DAEMON,
     ELSEWHERE,
     GPU,
     INVALID,
     KEPT_AWAY,
     MATCHED,
+    NVIDIA_RUNTIME,
     REQUESTS_ONLY,
     RUNTIME,
     VISIBLE,
     Raw,
+    annotated,
     asking,
     container,
     exists,
@@ -71,8 +74,9 @@ def server(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The API server with objects to update in both namespaces, and then both webhooks."""
     if control_plane.version < (1, 28):
         pytest.skip(f"matchConditions came with Kubernetes 1.28; this is {control_plane.version}")
-    runtime = {"metadata": {"name": RUNTIME}, "handler": "any"}
-    assert control_plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime)[0] == 201
+    for name in (RUNTIME, NVIDIA_RUNTIME):
+        runtime = {"metadata": {"name": name}, "handler": "any"}
+        assert control_plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime)[0] == 201
     with defined_kinds(control_plane):
         yield from registered(control_plane)
 
@@ -103,7 +107,8 @@ def registered(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         eventually(lambda: CALLED in create(control_plane, training("probe"), "workloads"))
         yield control_plane
     finally:
-        control_plane.raw("DELETE", f"/apis/node.k8s.io/v1/runtimeclasses/{RUNTIME}")
+        for name in (RUNTIME, NVIDIA_RUNTIME):
+            control_plane.raw("DELETE", f"/apis/node.k8s.io/v1/runtimeclasses/{name}")
         for configuration in registrations():
             name = configuration["metadata"]["name"]
             control_plane.raw("DELETE", f"{root}{configuration['kind'].lower()}s/{name}")
@@ -128,6 +133,46 @@ def patch(server: ControlPlane, target: str, change: Any, kind: str = "merge") -
 @pytest.mark.parametrize("pod_spec", MATCHED)
 def test_a_pod_that_may_concern_a_rule_is_sent(server: ControlPlane, pod_spec: Raw, phase: str) -> None:
     assert CALLED in create(server, pod(pod_spec), phase)
+
+
+@pytest.mark.parametrize(("key", "sent"), ANNOTATED)
+def test_A41_annotations_for_container_runtimes_are_sent_on_pods_and_in_templates(
+    server: ControlPlane, key: str, sent: bool
+) -> None:
+    found = [create(server, annotated(pod(spec()), **{key: "all"}), phase) for phase in OF_PODS]
+    for kind in BUILT_IN:
+        body = named(workload(*kind.values, spec()), "new")
+        if kind.id == "PodTemplate":
+            template = body["template"]
+        elif kind.id == "CronJob":
+            template = body["spec"]["jobTemplate"]["spec"]["template"]
+        else:
+            template = body["spec"]["template"]
+        template["metadata"]["annotations"] = {"team": "a", key: "all"}
+        found.append(create(server, body, "workloads"))
+        assert (
+            create(server, annotated(named(workload(*kind.values, spec()), "new"), **{key: "all"}), "workloads") == ""
+        )
+    assert [CALLED in answer for answer in found] == [sent] * len(found)
+    assert sent or not any(found)
+
+
+@pytest.mark.parametrize("phase", ["validate"])
+@pytest.mark.parametrize(("key", "sent"), ANNOTATED)
+def test_A41_a_pod_is_not_annotated_afterwards_without_an_answer(
+    server: ControlPlane, key: str, sent: bool, phase: str
+) -> None:
+    """A pod that waits behind a scheduling gate could be annotated before it is started."""
+    target = path_to(pod(spec()), phase, "plain")
+    answer = patch(server, target, {"metadata": {"annotations": {key: "all"}}})
+    assert CALLED in answer if sent else answer == ""
+    assert patch(server, target, {"metadata": {"annotations": {"other": "all"}, "labels": {"a": "b"}}}) == ""
+
+
+@pytest.mark.parametrize("phase", OF_PODS)
+def test_2000_annotations_cost_no_pod_its_answer(server: ControlPlane, phase: str) -> None:
+    many = {f"example.com/annotation-number-{number}": "x" * 80 for number in range(2000)}
+    assert create(server, annotated(pod(spec()), **many), phase) == ""
 
 
 @pytest.mark.parametrize("phase", OF_PODS)

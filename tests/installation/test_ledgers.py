@@ -175,3 +175,23 @@ def test_what_others_have_labelled_like_a_ledger_is_none(store, server):
     ApiServer(store._server._kubeconfig).send("POST", PATH, named, SECONDS)
     assert list(store.read_all(SECONDS)) == [KEY]
     assert store.read_all(SECONDS)[KEY].metadata["name"] == f"{PREFIX}{KEY}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(always(403, {"message": "no"}), "the API server answered 403", id="no right"),
+        pytest.param(always(404, NOT_FOUND), "the API server answered 404", id="no namespace"),
+        pytest.param(always(200, []), "does not answer", id="no object"),
+        pytest.param(always(200, {}), "something else", id="no ledger"),
+        pytest.param(always(200, {"data": {DATA: "[]"}, "metadata": VERSIONED}), "it is broken", id="a broken one"),
+    ],
+)
+def test_A48_the_author_of_a_pod_hears_neither_paths_nor_commands_of_the_platform(store, server, answer, told):
+    server.instead[ONE] = answer
+    with pytest.raises(LedgerError) as fault:
+        store.read(KEY, SECONDS)
+    assert told in fault.value.told
+    assert PATH in str(fault.value)
+    for secret in (PATH, "/api", "kubectl", "configmap", "RBAC", "--quota-ledgers", PREFIX):
+        assert secret not in fault.value.told

@@ -104,6 +104,12 @@ class Told:
     def refused(self, key: str) -> None:
         self.counts[f"refused {key}"] += 1
 
+    def withheld(self, key: str, namespace: str) -> None:
+        self.counts[f"withheld {key} {namespace}"] += 1
+
+    def blocked(self, key: str, namespace: str) -> None:
+        self.counts[f"blocked {key} {namespace}"] += 1
+
 
 class Watched(MemoryStore):
     """A store that notes its calls. `before` is called first; the LedgerErrors in `faults` then end one call each."""
@@ -180,15 +186,17 @@ class Replica:
     store: Watched = field(default_factory=Watched)
     clock: Clock = field(default_factory=Clock)
     timing: Timing = field(default_factory=lambda: Timing(in_flight=IN_FLIGHT, longest_pause=0.0))
+    is_bounded: bool = False
 
     def __post_init__(self) -> None:
         self.view = View(self.truth)
         self.told = Told()
-        self.ledgers = Ledgers(Means(self.store, self.view, self.timing, self.told, self.clock))
+        means = Means(self.store, self.view, self.timing, self.told, self.clock, is_bounded=self.is_bounded)
+        self.ledgers = Ledgers(means)
 
     def another(self) -> "Replica":
         """One more replica of the same cluster."""
-        return Replica(self.truth, self.store, self.clock, self.timing)
+        return Replica(self.truth, self.store, self.clock, self.timing, self.is_bounded)
 
     def ask(self, pod: int, *claims: Claim, is_dry_run: bool = False) -> tuple[Verdict, ...]:
         """Have a pod entered."""

@@ -29,6 +29,10 @@ class Truth:
         self.live: dict[bytes, SeenPod] = {}
         self.stored: set[bytes] = set()
         self.events: list[tuple[str, SeenPod]] = []
+        self.no_namespaces: set[str] = set()
+        """Names that no namespace has."""
+        self.full_quotas: dict[str, str] = {}
+        """ResourceQuotas that leave nothing, by namespace."""
 
     def store(self, pod: SeenPod) -> None:
         self.live[pod.uid] = pod
@@ -77,6 +81,20 @@ class LateView:
 
     def seen(self, namespace: str | None = None) -> list[SeenPod]:
         return [pod for pod in self._live.values() if namespace in (None, pod.namespace)]
+
+    def named(self, namespace: str, name: str) -> bytes | None:
+        return next((one.uid for one in self._live.values() if (one.namespace, one.name) == (namespace, name)), None)
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:  # noqa: ARG002  # takes no time
+        self._before_read()
+        live = self._truth.live.values()
+        return next((one.uid for one in live if (one.namespace, one.name) == (namespace, name)), None)
+
+    def full_quota(self, namespace: str, gpus, seconds: float) -> str:  # noqa: ARG002  # as above
+        return self._truth.full_quotas.get(namespace, "")
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:  # noqa: ARG002  # as above
+        return namespace not in self._truth.no_namespaces
 
     def live_now(self, namespaces, seconds) -> frozenset[bytes]:  # noqa: ARG002  # takes no time
         self._before_read()

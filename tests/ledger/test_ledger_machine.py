@@ -20,7 +20,7 @@ from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.means import Means, Timing
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import SeenPod
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, Verdict
+from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
 from webhook.quota.demand import demand_of
 from webhook.quota.quota import Limit, Measure, Quota, Scope
 
@@ -83,9 +83,9 @@ class Replica:
 
     def __init__(self, machine: "LedgerMachine", store: MemoryStore) -> None:
         self.view = LateView(machine.truth, machine.happen)
-        timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0)
+        timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0, confirm_every=0.0, waits=(0.0,))
         disturbed = Disturbed(store, machine.happen)
-        self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now))
+        self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
         self.in_force = InForce(machine)
         self.keeper = Keeper(self.ledgers, self.in_force, rhythm=Rhythm(idle=300.0))
 
@@ -149,7 +149,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.acting, self.disturbances = replica, iter(disturbances)
         pod = self._pod(namespace, gpus)
         verdicts = self._admit(replica, pod)
-        if pod.uid not in self.begun and not any(isinstance(verdict, Exceeded) for verdict in verdicts):
+        if pod.uid not in self.begun and not any(isinstance(verdict, Exceeded | Withheld) for verdict in verdicts):
             self.truth.store(pod)
         self.disturbances = iter(())
 
@@ -157,8 +157,10 @@ class LedgerMachine(RuleBasedStateMachine):
     def create_undisturbed(self, replica, namespace, gpus):
         """Nobody is refused for what nothing justifies."""
         pod = self._pod(namespace, gpus)
-        self._admit(replica, pod)
-        if pod.uid not in self.begun:
+        verdicts = self._admit(replica, pod)
+        if any(isinstance(verdict, Withheld) for verdict in verdicts):
+            self._is_withheld_justly(self.replicas[replica], pod)
+        elif pod.uid not in self.begun:
             self._is_justified(self.replicas[replica], pod)
 
     @precondition(lambda self: self.begun)
@@ -189,6 +191,18 @@ class LedgerMachine(RuleBasedStateMachine):
         """A ResourceQuota or another webhook refuses what was admitted here."""
         _, pod = self._picked(self.begun, pick)
         del self.begun[pod.uid]
+
+    @precondition(lambda self: self.truth.live)
+    @rule(replica=REPLICA, pick=PICK, gpus=GPUS)
+    def create_under_a_name_that_exists(self, replica, pick, gpus):
+        """The API server refuses it after us; nothing is entered for it where the replica has heard of the name."""
+        other = self._picked(self.truth.live, pick)
+        pod = replace(self._pod(other.namespace, gpus), name=other.name)
+        verdicts = self._admit(replica, pod)
+        self.begun.pop(pod.uid, None)
+        if self.replicas[replica].view.is_live(other.uid) and verdicts:
+            assert set(verdicts) == {AlreadyStored(other.name)}
+            assert not any(pod.uid in held.book.entries for held in self.store.read_all(1).values())
 
     @precondition(lambda self: self.truth.live)
     @rule(pick=PICK)
@@ -286,20 +300,32 @@ class LedgerMachine(RuleBasedStateMachine):
         since = self.now if begun is None else begun
         asked = self.now
         claims = self._claims(self.replicas[replica], pod)
-        verdicts = self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + WEBHOOK_TIMEOUT)
+        verdicts = self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + WEBHOOK_TIMEOUT, name=pod.name)
         in_time = self.now - asked <= WEBHOOK_TIMEOUT and self.now - since <= REQUEST_TIMEOUT
         if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.stored:
             self.begun[pod.uid] = (since, pod)
             self.admitted_by[pod.uid] = {claim.quota.key: claim.quota for claim in claims}
-        elif any(isinstance(verdict, Exceeded) for verdict in verdicts):
+        elif any(isinstance(verdict, Exceeded | Withheld) for verdict in verdicts):
             self.begun.pop(pod.uid, None)
         return verdicts
+
+    def _is_withheld_justly(self, replica: Replica, pod: SeenPod) -> None:
+        """Its namespace has entries without pods, or had some again and again that nobody stored."""
+        for key in (SHARED.key,):
+            held = self.store.read(key, 1)
+            open_entries = [
+                uid
+                for uid, demand in (held.book.entries if held else {}).items()
+                if demand.namespace == pod.namespace and uid not in self.truth.live and not replica.view.is_gone(uid)
+            ]
+            unconfirmed = replica.ledgers.of(key).unconfirmed
+            assert open_entries or unconfirmed.is_resting(pod.namespace, self.now)
 
     def _is_justified(self, replica: Replica, pod: SeenPod) -> None:
         for claim in self._claims(replica, pod):
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)
-            if ledger._look_up_from > self.now:
+            if ledger.vanished.look_up_from > self.now:
                 return  # a list has taken long a moment ago
             blockers = [
                 demand

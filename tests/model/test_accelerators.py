@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.model.accelerators import GPU_ATTRIBUTES, Share, Vendor, accelerator
+from webhook.model.accelerators import BUILT_IN, GPU_ATTRIBUTES, Share, Vendor, accelerator
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,16 @@ from webhook.model.accelerators import GPU_ATTRIBUTES, Share, Vendor, accelerato
         ("amd.com/cpx_nps4", Vendor.AMD, Share.SLICE),
         ("gpu.intel.com/i915", Vendor.INTEL, Share.WHOLE),
         ("gpu.intel.com/xe", Vendor.INTEL, Share.WHOLE),
+        ("gpu.intel.com/i915_monitoring", Vendor.INTEL, Share.NODE),
+        ("gpu.intel.com/xe_monitoring", Vendor.INTEL, Share.NODE),
+        ("intel.com/gpu", Vendor.INTEL, Share.WHOLE),
+        ("deviceclass.resource.kubernetes.io/gpu.nvidia.com", Vendor.NVIDIA, Share.WHOLE),
+        ("deviceclass.resource.kubernetes.io/mig.nvidia.com", Vendor.NVIDIA, Share.SLICE),
+        ("deviceclass.resource.kubernetes.io/vfio.gpu.nvidia.com", Vendor.NVIDIA, Share.PASSTHROUGH),
+        ("deviceclass.resource.kubernetes.io/gpu.amd.com", Vendor.AMD, Share.WHOLE),
+        ("deviceclass.resource.kubernetes.io/vfio.gpu.amd.com", Vendor.AMD, Share.PASSTHROUGH),
+        ("deviceclass.resource.kubernetes.io/gpu.intel.com", Vendor.INTEL, Share.WHOLE),
+        ("deviceclass.resource.kubernetes.io/gpu-vfio.intel.com", Vendor.INTEL, Share.PASSTHROUGH),
     ],
     ids=str,
 )
@@ -55,9 +65,11 @@ def test_a_gpu_is_known_by_its_resource_name(resource, vendor, share):
         "requests.nvidia.com/gpu",
         "x-nvidia.com/gpu",
         "amd.com/vcpu",
-        "gpu.intel.com/i915_monitoring",
-        "gpu.intel.com/xe_monitoring",
         "gpu.intel.com/millicores",
+        "deviceclass.resource.kubernetes.io/h100",
+        "deviceclass.resource.kubernetes.io/gpuXnvidia.com",
+        "deviceclass.resource.kubernetes.io/gpu.nvidia.com.x",
+        "xdeviceclass.resource.kubernetes.io/gpu.nvidia.com",
         "gpu.intel.com/tiles",
         "habana.ai/gaudi",
         "google.com/tpu",
@@ -109,3 +121,20 @@ def test_what_the_device_plugin_shares_is_known_by_the_end_of_its_name(resource,
 )
 def test_attributes_of_a_share_are_told_from_the_gpus_they_describe(resource, attribute):
     assert (resource in GPU_ATTRIBUTES) is attribute
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [
+        pytest.param("deviceclass.resource.kubernetes.io/h100", True, id="a class of somebody's own"),
+        pytest.param("deviceclass.resource.kubernetes.io/dranet-ib", True, id="a network card of somebody's own"),
+        pytest.param("deviceclass.resource.kubernetes.io/gpu.nvidia.com", False, id="known GPUs"),
+        pytest.param("deviceclass.resource.kubernetes.io/mrdma.google.com", False, id="known network cards"),
+        pytest.param(
+            "deviceclass.resource.kubernetes.io/compute-domain-default-channel.nvidia.com", False, id="known channels"
+        ),
+        pytest.param("nvidia.com/rdma-vf", False, id="no class"),
+    ],
+)
+def test_device_classes_of_which_nobody_has_spoken_may_be_gpus(resource, expected):
+    assert BUILT_IN.may_be_gpus(resource) is expected

@@ -241,3 +241,17 @@ def test_an_error_can_be_told_with_another_name_for_its_place():
     assert str(refused.value.at(lambda place: f"spec.template.{place}")) == (
         "spec.template.metadata: found a text, expected a map"
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param(None, False, id="none"),
+        pytest.param({}, False, id="empty, as of every new pod"),
+        pytest.param({"phase": "Pending", "startTime": None}, False, id="not started"),
+        pytest.param({"startTime": "2026-01-01T00:00:00Z"}, True, id="started"),
+        pytest.param("text", False, id="nonsense"),
+    ],
+)
+def test_a_pod_has_started_when_a_kubelet_says_so(status: object, expected: bool) -> None:
+    assert pod_from_raw({"spec": {}, "status": status}).has_started is expected

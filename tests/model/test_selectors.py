@@ -20,7 +20,7 @@ EXPRESSIONS = st.one_of(
         st.sampled_from(["In", "NotIn"]),
         st.lists(st.sampled_from(VALUES), max_size=3).map(tuple),
     ),
-    st.builds(Expression, st.just("k"), st.sampled_from(["Exists", "DoesNotExist"])),
+    st.builds(Expression, st.just("k"), st.sampled_from(["Exists", "DoesNotExist"]), st.just(())),
     st.builds(
         Expression,
         st.just("k"),

@@ -21,7 +21,7 @@ RESEARCH = """
   byModel: {H100: 4, T4: 16}
   byResource: {"nvidia.com/mig-1g.10gb": 14}
 """
-KNOWN = "byModel, byResource, gpus, mode, models, name, namespaces, onLedgerFailure, unspecifiedModel, weights"
+KNOWN = "byModel, byResource, claims, gpus, mode, models, name, namespaces, onLedgerFailure, unspecifiedModel, weights"
 SHARED = "nvidia.com/gpu.shared"
 
 

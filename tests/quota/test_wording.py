@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from webhook.quota.catalogue import CATALOGUE
 from webhook.quota.quota import Counting, Excess, Limit, Measure, Quota, Scope
-from webhook.quota.wording import exceeded, number
+from webhook.quota.wording import crowded, exceeded, number, withheld
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
 H100 = Limit(Measure.MODEL, "H100", Fraction(4))
@@ -151,3 +151,21 @@ def test_what_a_pod_is_told_to_ask_for_is_less_than_it_asked_and_would_fit(asks,
         amount = sum(Fraction(part) for part in advised.split(" "))
         assert 0 < amount < asks
         assert used + amount <= hard
+
+
+def test_a_pod_is_told_what_its_namespace_holds_without_stored_pods():
+    pot = Quota(Scope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
+    held = Excess(pot.limits[0], Fraction(8), Fraction(8))
+    assert "; ".join(withheld(pot, held, Fraction(8))) == (
+        "exceeded GPU quota 'research': asks 8, while pods of this namespace that were admitted and are not stored yet "
+        "hold 8; such pods may hold 8, half of what is free for the namespace; Try again in a moment; where that does "
+        "not help, find out what refuses those pods"
+    )
+
+
+def test_a_pod_is_told_how_many_bytes_its_namespace_would_take():
+    pot = Quota(Scope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
+    assert "; ".join(crowded(pot, 700_000, 614_400)) == (
+        "with this pod, those of the namespace would take 700000 bytes of the ledger of GPU quota 'research'; their "
+        "share is 614400 bytes; Have pods ask for GPUs and nodes in fewer different ways, or end some"
+    )

@@ -23,6 +23,16 @@ def test_the_first_sight_is_pending_and_a_later_one_knows_the_image(images: Imag
     assert (images.known, images.pending) == (1, 0)
 
 
+def test_A48_what_is_recalled_is_never_looked_up(images: Images, client: Registries, clock: Clock) -> None:
+    assert [images.recall(f"docker.io/team/app:{number}") for number in range(64)] == [PENDING] * 64
+    assert (images.pending, client.asked) == (0, [])
+    assert seen(images).config == config(APP)
+    clock.advance(10 * max(EXPIRY_SECONDS, LASTING_SECONDS))
+    assert images.recall(APP).config == config(APP)
+    assert "is not an image reference" in images.recall("a b").problem
+    assert (images.pending, client.asked) == (0, [APP])
+
+
 @pytest.mark.parametrize(
     "texts",
     [

@@ -1,12 +1,12 @@
-"""Nobody gets a GPU without asking for one: NVIDIA_VISIBLE_DEVICES, device files and privileges are watched."""
+"""Nobody gets a GPU without asking for one, and nobody more than that: what a pod does to get at others is refused."""
 
 import pytest
 
 from tests.rules.samples import container, is_left_alone, messages, mutated, pod
+from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device
 from webhook.rules.visible_devices import RULE
 
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
-VOID = {"name": VARIABLE, "value": "void"}
 FROM_FIELD = {"name": VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['gpus']"}}}
 
 
@@ -120,10 +120,6 @@ def test_a_container_with_gpus_of_another_vendor_must_not_either():
     assert 'is "all" in a container without NVIDIA GPUs' in message
 
 
-def device(path):
-    return {"name": "dev", "hostPath": {"path": path}}
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -140,13 +136,23 @@ def device(path):
         "dev/nvidia0",
         "/dev/x/../nvidia0",
         "/proc/1/root/dev/nvidia0",
+        "/dev/char/195:*",
+        "/dev/char/195:0",
+        "/dev/char/226:128",
+        "//dev/char//195:255",
+        "/run/nvidia/driver",
+        "/run/nvidia/driver/dev",
+        "/var/run/nvidia/driver/",
+        "/run/nvidia",
+        "/proc/driver/nvidia/capabilities/gpu0/mig",
     ],
 )
 def test_a_pod_without_gpus_must_not_mount_device_files(path):
     raw = pod(container(), volumes=[device(path)])
     assert messages(RULE, raw) == [
         f"spec.volumes[dev].hostPath: mounts {path} in a pod that asks for no GPU; "
-        "GPU device files come with a GPU in resources.limits. Ask for a GPU, or remove the volume."
+        "GPU device files come with a GPU in resources.limits. "
+        "Remove the volume, and ask for a GPU where the pod needs one."
     ]
 
 
@@ -174,14 +180,14 @@ def test_a32_what_only_looks_like_a_gpu_opens_no_device(resources):
         pytest.param(pod(container(), volumes=[device("/dev/driver")]), id="a name that starts alike"),
         pytest.param(pod(container(), volumes=[device("/opt/nvidia0")]), id="another folder"),
         pytest.param(pod(container(), volumes=[{"name": "dev", "hostPath": None}]), id="null"),
-        pytest.param(pod(container(gpus=1), volumes=[device("/dev/nvidia0")]), id="a pod with GPUs"),
+        pytest.param(pod(container(), volumes=[device("/run/nvidia/toolkit")]), id="another folder of the operator"),
+        pytest.param(pod(container(), volumes=[device("/dev/char")]), id="the folder of links to devices"),
+        pytest.param(pod(container(), volumes=[device("/data/dev/nvidia-models")]), id="somebody's own folder"),
+        pytest.param(pod(container(gpus=1), volumes=[device("/usr/local/nvidia")]), id="libraries in a pod with GPUs"),
     ],
 )
 def test_other_volumes_are_nobodys_business(raw):
     assert messages(RULE, raw) == []
-
-
-PRIVILEGED = {"securityContext": {"privileged": True}}
 
 
 @pytest.mark.parametrize("name", ["nvidia", "nvidia-cdi", "nvidia-legacy"])
@@ -189,8 +195,7 @@ def test_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
     raw = pod(container(**PRIVILEGED), container("b"), runtimeClassName=name)
     assert messages(RULE, raw) == [
         f"spec.containers[trainer].securityContext.privileged: is privileged under runtimeClassName {name} and asks "
-        "for no GPU; such a container sees every GPU of its node. "
-        "Ask for a GPU, or drop privileged or runtimeClassName."
+        "for no GPU; such a container sees every GPU of its node. Drop privileged or runtimeClassName."
     ]
 
 
@@ -201,7 +206,6 @@ def test_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
         pytest.param(pod(container(**PRIVILEGED), runtimeClassName=""), id="an empty runtime class"),
         pytest.param(pod(container(**PRIVILEGED), runtimeClassName="kata"), id="another runtime class"),
         pytest.param(pod(container(), runtimeClassName="nvidia"), id="not privileged"),
-        pytest.param(pod(container(gpus=1, **PRIVILEGED), runtimeClassName="nvidia"), id="a GPU of its own"),
         pytest.param(
             pod(container(securityContext={"privileged": False}), runtimeClassName="nvidia"), id="privileged: false"
         ),
@@ -236,5 +240,6 @@ def test_a_gpu_of_another_vendor_opens_no_nvidia_device():
     raw["spec"]["runtimeClassName"] = "nvidia"
     assert [message.partition(":")[0] for message in messages(RULE, raw)] == [
         "spec.volumes[dev].hostPath",
+        "spec.volumes[dri].hostPath",
         "spec.containers[trainer].securityContext.privileged",
     ]

@@ -4,7 +4,9 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from webhook.admission.endpoint import ReviewEndpoint
+from webhook.admission.kept_page import KeptPage
 from webhook.admission.metrics import CONTENT_TYPE
+from webhook.admission.metrics_port import METRICS, MetricsApart
 from webhook.admission.service import Service
 
 _SERVED = "POST /mutate, POST /validate, GET /livez, GET /readyz and GET /metrics are served"
@@ -14,6 +16,9 @@ def create_app(service: Service) -> Flask:
     """The application of one replica."""
     app = Flask("gpu-policy", static_folder=None)
     app.wsgi_app = ReviewEndpoint(service, app.wsgi_app)  # type: ignore[method-assign]  # how Flask takes middleware
+    app.wsgi_app = MetricsApart(app.wsgi_app, service.metrics)  # type: ignore[method-assign]
+
+    pages = {is_draining: KeptPage(service.metrics.page) for is_draining in (False, True)}
 
     @app.get("/livez")
     def livez() -> Response:
@@ -23,9 +28,9 @@ def create_app(service: Service) -> Flask:
     def readyz() -> Response:
         return _text(*service.readiness())
 
-    @app.get("/metrics")
+    @app.get(METRICS)
     def metrics() -> Response:
-        return Response(service.metrics.page(), content_type=CONTENT_TYPE)
+        return Response(pages[service.is_draining].get(), content_type=CONTENT_TYPE)
 
     @app.errorhandler(HTTPException)
     def refused(error: HTTPException) -> Response:

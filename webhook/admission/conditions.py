@@ -6,9 +6,13 @@ only those come through that are after GPU nodes by name, since whoever comes th
 over a list of one is the only way that Kubernetes 1.28 knows to give a name to a value.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
+
+from webhook.admission.device_conditions import ANNOTATES_NEW_DEVICES, POD_SIGNALS, container_signals
+from webhook.model.accelerators import DEVICE_CLASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +28,39 @@ class MatchCondition:
 
 
 def pod_conditions(
-    gpu_patterns: Sequence[str], *, watches_devices: bool, watches_nodes: bool
+    gpu_patterns: Sequence[str],
+    *,
+    watches_devices: bool,
+    watches_nodes: bool,
+    nvidia_is_default_runtime: bool = False,
 ) -> tuple[MatchCondition, ...]:
     """The conditions of an entry that is registered for CREATE and UPDATE of pods and nothing else.
 
-    `gpu_patterns` are regular expressions for whole resource names, in the syntax that Python and RE2 share.
-    `watches_devices` lets pods through that may reach for a GPU without asking for one. `watches_nodes` lets pods
-    through that ask for none and tolerate a taint that names a GPU, when they are created and when their tolerations
-    change; those of DaemonSets never. Raises ValueError for a pattern that cannot be quoted in CEL.
+    `gpu_patterns` are regular expressions for whole resource names, in the syntax that Python and RE2 share, of which
+    the domain holds nothing but escaped dots.
+    `watches_devices` lets pods through that may reach for a GPU without asking for one; where NVIDIA's is the default
+    runtime, they need no RuntimeClass for it. `watches_nodes` lets pods through that ask for none and tolerate a taint
+    that names a GPU, when they are created and when their tolerations change; those of DaemonSets never. Raises
+    ValueError for a pattern that cannot be quoted in CEL.
     """
     who_else = f"{_IS_OF_NO_DAEMON_SET} &&\n{_HAS_NEW_TOLERATIONS}" if watches_nodes else None
-    is_about_gpus = _is_about_gpus("[object.spec]", gpu_patterns, watches_devices=watches_devices, who_else=who_else)
+    devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime) if watches_devices else ()
+    is_about_gpus = _is_about_gpus("[object.spec]", gpu_patterns, devices=devices, who_else=who_else)
+    changes = "request.operation != 'UPDATE' || object.spec != oldObject.spec"
+    if watches_devices:
+        changes = f"{changes} ||\n({ANNOTATES_NEW_DEVICES})"
     return (
-        MatchCondition("only-changed-specs", "request.operation != 'UPDATE' || object.spec != oldObject.spec"),
+        MatchCondition("only-changed-specs", changes),
         MatchCondition("only-gpu-pods-and-nodes" if watches_nodes else "only-gpu-pods", is_about_gpus),
     )
 
 
 def workload_conditions(
-    gpu_patterns: Sequence[str], *, watches_devices: bool, watches_nodes: bool
+    gpu_patterns: Sequence[str],
+    *,
+    watches_devices: bool,
+    watches_nodes: bool,
+    nvidia_is_default_runtime: bool = False,
 ) -> tuple[MatchCondition, ...]:
     """The same for an entry that is registered for objects of any other kind.
 
@@ -51,7 +69,8 @@ def workload_conditions(
     known to CEL, so objects of all others get through whether or not their pods ask for GPUs.
     """
     who_else = _IS_NO_DAEMON_SET if watches_nodes else None
-    is_about_gpus = _is_about_gpus(_BUILT_IN_SPECS, gpu_patterns, watches_devices=watches_devices, who_else=who_else)
+    devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime) if watches_devices else ()
+    is_about_gpus = _is_about_gpus(_BUILT_IN_SPECS, gpu_patterns, devices=devices, who_else=who_else)
     name = "only-gpu-templates-and-nodes" if watches_nodes else "only-gpu-templates"
     return (
         MatchCondition("only-uncontrolled", _IS_UNCONTROLLED),
@@ -85,23 +104,14 @@ _ANY_CONTAINER = """\
   field in spec && spec[field] != null && spec[field].exists(c,
 %s))"""
 
-_MOUNTS_DEVICES = """\
-has(spec.volumes) && spec.volumes.exists(v,
-  has(v.hostPath) && has(v.hostPath.path) && ['/nvidia', '/dri', '/kfd'].exists(d, v.hostPath.path.contains(d)))"""
-"""However the way to /dev/nvidia*, /dev/dri and /dev/kfd is spelled: //dev//dri and /dev/./dri have it too."""
-
 _ASKS_FOR_A_GPU = """\
 has(c.resources) && ['limits', 'requests'].exists(part,
   part in c.resources && c.resources[part].exists(name,
     %s))"""
 """Limits or requests name one of the resources, whatever the amount."""
 
-_SETS_VISIBLE_DEVICES = "has(c.env) && c.env.exists(e, e.name == 'NVIDIA_VISIBLE_DEVICES')"
-
-_IS_PRIVILEGED_UNDER_A_RUNTIME = """\
-has(spec.runtimeClassName) &&
-  has(c.securityContext) && has(c.securityContext.privileged) && c.securityContext.privileged"""
-
+_IS_A_DEVICE_CLASS = f"name.startsWith('{DEVICE_CLASSES}')"
+"""Whether or not it is known to be GPUs: the policy says so, and what is not known does not count for free."""
 
 _TOLERATES_GPU_NODES = """\
 has(spec.tolerations) && spec.tolerations.exists(t, has(t.key) && (
@@ -124,29 +134,35 @@ _HAS_NEW_TOLERATIONS = """\
 """Nothing else that changes in a pod opens other nodes to it."""
 
 
-def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, watches_devices: bool, who_else: str | None) -> str:
+def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, devices: Sequence[str], who_else: str | None) -> str:
     """Whether one of a list of pod specs may concern a rule.
 
+    `devices` are the signals of containers that reach for devices; without any of them none is looked for.
     `who_else` says which of those that ask for no GPUs and tolerate GPU nodes come through; None: none of them.
     """
     signals = ["has(spec.resourceClaims)"]
-    container_signals = [_ASKS_FOR_A_GPU % _names_a_gpu("name", gpu_patterns)]
-    container_signals.append("has(c.resources) && has(c.resources.claims)")
-    if watches_devices:
-        signals.append(_MOUNTS_DEVICES)
-        container_signals += [_SETS_VISIBLE_DEVICES, _IS_PRIVILEGED_UNDER_A_RUNTIME]
+    in_containers = [_ASKS_FOR_A_GPU % f"{_IS_A_DEVICE_CLASS} || ({_names_a_gpu('name', gpu_patterns)})"]
+    in_containers += ["has(c.resources) && has(c.resources.claims)", *devices]
+    if devices:
+        signals += POD_SIGNALS
     if who_else is not None:
         signals.append(f"{_TOLERATES_GPU_NODES % _names_a_gpu('t.key', gpu_patterns)} &&\n{who_else}")
-    signals.append(_ANY_CONTAINER % indent(_any(container_signals), "    "))
+    signals.append(_ANY_CONTAINER % indent(_any(in_containers), "    "))
     return f"{pod_specs}.exists(spec,\n{indent(_any(signals), '  ')})"
 
 
 def _names_a_gpu(name: str, patterns: Sequence[str]) -> str:
-    """Whether a value is one of the resource names. The slash spares cpu and memory the regex."""
+    """Whether a value is one of the resource names. Its domain spares all others the regex, which costs a lot, and the
+    slash spares cpu and memory both. Device classes are not among the names: they are told by their domain alone.
+    """
     for pattern in patterns:
         if "'" in pattern or not pattern.isprintable():
             raise ValueError(f"{pattern!r} cannot be quoted in CEL; leave out quotes and control characters")
-    return f"{name}.contains('/') && {name}.matches(r'^({'|'.join(patterns)})$')"
+    patterns = [pattern for pattern in patterns if not pattern.startswith(re.escape(DEVICE_CLASSES))]
+    domains = dict.fromkeys(pattern.partition("/")[0].replace("\\.", ".") for pattern in patterns)
+    listed = ", ".join(f"'{domain}/'" for domain in domains)
+    is_one = f"{name}.matches(r'^({'|'.join(patterns)})$')"
+    return f"{name}.contains('/') && [{listed}].exists(d, {name}.startsWith(d)) && {is_one}"
 
 
 def _any(signals: Sequence[str]) -> str:

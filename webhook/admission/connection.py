@@ -22,6 +22,9 @@ _RECORD = 16_384
 _READS_PER_TURN = 16
 """Records read from one connection before the others get their turn."""
 
+_MOST_DRAINED = 16 * 2**20
+"""Bytes that are thrown away so that an answer can still be taken; whoever sends more does not look for one."""
+
 _LAST_DATA_RECEIVED = slice(52, 56)
 """Where Linux's `struct tcp_info` has the milliseconds since something arrived."""
 
@@ -48,12 +51,17 @@ class Connection:
     __slots__ = (
         "busy",
         "closing",
+        "counted",
+        "drained",
         "draining",
         "fd",
+        "held",
         "interest",
         "objection",
         "patience",
         "peer",
+        "port",
+        "queued",
         "reader",
         "receiving",
         "secured",
@@ -68,6 +76,8 @@ class Connection:
         self.sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         self.fd = self.sock.fileno()
         self.peer = peer
+        self.port: int = self.sock.getsockname()[1]
+        """Which of ours the client has reached."""
         self.reader = reader
         self.since = 0.0
         """When the client's turn began, on the monotonic clock: to shake hands, to ask, to take the answer, to go."""
@@ -82,11 +92,19 @@ class Connection:
         """A request has begun to arrive; its deadline stands."""
         self.busy = False
         """The application is at work on a request of this connection."""
+        self.queued = False
+        """It waits for its turn."""
         self.closing = False
         """No request follows: what is unsent is sent, then the connection ends."""
         self.draining = False
         """All is said; what the client still sends is thrown away until it ends the connection too."""
-        self.unsent = b""
+        self.drained = 0
+        """Bytes of it so far."""
+        self.held = 0
+        """Bytes that are set aside for the answer that is being sent."""
+        self.unsent = memoryview(b"")
+        self.counted = 0
+        """Bytes that the poller has counted of what the client has sent."""
 
     @property
     def idle(self) -> bool:
@@ -132,7 +150,8 @@ class Connection:
         """Get ready to send the answer of the application."""
         self.busy = self.receiving = False
         self.closing = answer.last
-        self.unsent += answer.data
+        self.unsent = memoryview(answer.data)
+        self.reader.release()
 
     def send(self) -> None:
         """Send what is unsent."""
@@ -155,7 +174,9 @@ class Connection:
         self.draining = True
 
     def drain(self) -> None:
-        """Throw away what the client still sends; raise `Closed` when it has ended."""
+        """Throw away what the client still sends; raise `Closed` when it has ended, or sent more than is borne with."""
         for _ in range(_READS_PER_TURN):
-            if not socket.socket.recv(self.sock, _RECORD):  # undecrypted: nobody reads it
+            data = socket.socket.recv(self.sock, _RECORD)  # undecrypted: nobody reads it
+            self.drained += len(data)
+            if not data or self.drained > _MOST_DRAINED:
                 raise Closed

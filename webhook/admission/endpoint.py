@@ -8,13 +8,16 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from webhook.admission import logs, phases
+from webhook.admission import callers, logs, phases
+from webhook.admission.deadline import DecisionDeadline, TookTooLongError
+from webhook.admission.memory import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
 from webhook.admission.phases import Decision
 from webhook.admission.quotas import Patience
-from webhook.admission.review import BadRequestError, Request, parse, render
+from webhook.admission.review import Answer, BadRequestError, Request, check_length, parse, render, uid_of
 from webhook.admission.service import Service
 from webhook.model.shape import ShapeError
 from webhook.rules.rule import Facts
@@ -58,6 +61,7 @@ class ReviewEndpoint:
     def __init__(self, service: Service, otherwise: Wsgi) -> None:
         self._service = service
         self._otherwise = otherwise
+        self._room = Room()
         self._phases: dict[str, tuple[str, Phase]] = {
             "/mutate": ("mutate", service.mutate),
             "/validate": ("validate", service.validate),
@@ -82,32 +86,70 @@ class ReviewEndpoint:
 
     def _answer(self, environ: Environ, name: str, decide: Phase) -> bytes:
         started = time.perf_counter()
-        if objection := environ.get("webhook.objection"):
+        if objection := callers.objection(environ):
             raise UnansweredError(HTTPStatus.FORBIDDEN, objection, "forbidden")
-        patience = _patience(environ)
+        patience = _patience(environ, self._service.decision_seconds)
         facts = self._service.facts.facts
         if facts is None:
             reason = self._service.not_ready() or "facts: not loaded yet"
             raise _unavailable(reason, "not_ready")
+        body = _body(environ)
+        needed = memory_of(body)
+        if needed > MOST_OF_A_REVIEW:
+            return self._refused_unread(body, needed)
         try:
-            review = parse(_body(environ))
+            with self._room.taken(needed, patience.seconds, patience.may_block):
+                return self._decided(body, _Asked(name, decide, facts, patience, started))
+        except TooLittleMemoryError:
+            raise _unavailable("overloaded: other large reviews take up the memory, try again", "overloaded") from None
+
+    def _refused_unread(self, body: bytes, needed: int) -> bytes:
+        """Refuse what would take too much memory to read, in a review where the API server has said which it is."""
+        text = (
+            f"request: found maps, lists and texts that take {needed} bytes of memory, expected at most "
+            f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
+        )
+        uid = uid_of(body)
+        if not uid:
+            raise UnansweredError(HTTPStatus.UNPROCESSABLE_ENTITY, text)
+        self._service.metrics.error("bad_request")
+        return render(uid, Answer(is_allowed=False, message=text, code=HTTPStatus.UNPROCESSABLE_ENTITY))
+
+    def _decided(self, body: bytes, asked: "_Asked") -> bytes:
+        try:
+            review = parse(body)
         except BadRequestError as error:
             raise UnansweredError(HTTPStatus.BAD_REQUEST, str(error)) from None
         try:
-            decision = _decision(decide, review, facts, patience)
-            body = render(review.uid, decision.answer)
+            decision, answer = asked.patience.deadline.within(lambda: _answered(asked, review))
+        except TookTooLongError as error:
+            message = f"{error}: no decision for request {review.uid}, failurePolicy decides"
+            fields = {"phase": asked.name, "kind": review.kind, "namespace": review.namespace}
+            _LOG.warning(message, extra={"fields": fields | logs.whereabouts(error.__cause__ or error)})
+            raise UnansweredError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error), "took_too_long") from None
         except Exception as error:  # noqa: BLE001  # logged, and answered so that failurePolicy decides
-            message = f"a bug: no decision for request {review.uid}, failurePolicy decides"
+            message = f"a bug: no decision for request {logs.short(review.uid)}, failurePolicy decides"
             _LOG.error(message, extra={"fields": logs.whereabouts(error)})
             text = "no decision because of a bug in gpu-policy; its log says more"
             raise UnansweredError(HTTPStatus.INTERNAL_SERVER_ERROR, text, "bug") from None
-        seconds = time.perf_counter() - started
-        self._service.metrics.count(name, review, decision, seconds)
-        logs.log_decision(name, review, decision, seconds)
-        return body
+        seconds = time.perf_counter() - asked.started
+        self._service.metrics.count(asked.name, review, decision, seconds)
+        logs.log_decision(asked.name, review, decision, seconds)
+        return answer
 
 
-def _patience(environ: Environ) -> Patience:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A phase, what it decides with, and when the request came to us."""
+
+    name: str
+    decide: Phase
+    facts: Facts
+    patience: Patience
+    started: float
+
+
+def _patience(environ: Environ, decision_seconds: float) -> Patience:
     """How long the answer may take; raises UnansweredError for a request that has waited for too long already.
 
     The API server says in the query for how long it waits in all, `timeout=5s`. When half of that is over, a second
@@ -118,7 +160,9 @@ def _patience(environ: Environ) -> Patience:
     if waited > timeout * _PATIENCE:
         text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
         raise _unavailable(text, "overloaded")
-    return Patience((timeout - waited) * _SPENDABLE, environ.get("webhook.may_block", _nothing))
+    left = timeout - waited
+    deadline = DecisionDeadline(decision_seconds, time.monotonic() + left)
+    return Patience(left * _SPENDABLE, environ.get("webhook.may_block", _nothing), deadline)
 
 
 def _not_at_all() -> float:
@@ -147,7 +191,7 @@ def _body(environ: Environ) -> bytes:
         raise UnansweredError(HTTPStatus.METHOD_NOT_ALLOWED, text, Allow="POST")
     content_type = environ.get("CONTENT_TYPE", "")
     if content_type.partition(";")[0].strip().lower() != "application/json":
-        text = f"Content-Type: found {content_type or 'none'}, expected application/json"
+        text = f"Content-Type: found {logs.short(content_type) or 'none'}, expected application/json"
         raise UnansweredError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text)
     length = environ.get("CONTENT_LENGTH") or ""
     if length.isdecimal() and int(length) > LARGEST_BODY:
@@ -164,8 +208,15 @@ def _too_large() -> UnansweredError:
     return UnansweredError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
 
 
-def _decision(decide: Phase, review: Request, facts: Facts, patience: Patience) -> Decision:
+def _answered(asked: _Asked, review: Request) -> tuple[Decision, bytes]:
+    decision = _decision(asked, review)
+    return decision, render(review.uid, decision.answer)
+
+
+def _decision(asked: _Asked, review: Request) -> Decision:
     try:
-        return decide(review, facts, patience)
+        decision = asked.decide(review, asked.facts, asked.patience)
+        check_length(decision.answer)
     except ShapeError as error:
         return phases.malformed(error)
+    return decision

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import orjson
 
+from webhook.model.shape import shortened
+
 if TYPE_CHECKING:  # the process that only watches over the server imports this file, and nothing heavy with it
     from webhook.admission.phases import Decision
     from webhook.admission.review import Request
@@ -19,8 +21,10 @@ FLUSH_SECONDS = 0.1
 """How long a line may wait to be written together with others."""
 MOST_FINDINGS = 50
 """Findings that one line names; a pod can be made to have thousands."""
-MOST_CHARACTERS = 200
-"""Of the place that a finding names, which holds container names."""
+MOST_CHARACTERS = 253
+"""Of what a caller writes, such as a name, which is never longer in Kubernetes; and of the place that a finding names,
+which holds names of containers."""
+_OF_THE_CALLER = ("uid", "operation", "kind", "namespace", "name")
 
 
 class JsonFormatter(logging.Formatter):
@@ -96,6 +100,11 @@ def whereabouts(error: BaseException) -> dict[str, Any]:
     }
 
 
+def short(text: str) -> str:
+    """What a caller writes, as far as a line has room for it."""
+    return shortened(text, MOST_CHARACTERS)
+
+
 def log_decision(phase: str, request: "Request", decision: "Decision", seconds: float) -> None:
     """One line for one decision: who asked for what and which rules spoke, but nothing of what the pod says."""
     if not DECISIONS.isEnabledFor(logging.INFO):
@@ -103,11 +112,7 @@ def log_decision(phase: str, request: "Request", decision: "Decision", seconds: 
     outcome = decision.outcome
     fields: dict[str, Any] = {
         "phase": phase,
-        "uid": request.uid,
-        "operation": request.operation,
-        "kind": request.kind,
-        "namespace": request.namespace,
-        "name": request.name,
+        **{key: short(getattr(request, key)) for key in _OF_THE_CALLER},
         "dryRun": request.is_dry_run,
         "allowed": decision.answer.is_allowed,
         "milliseconds": round(seconds * 1000, 3),
@@ -117,7 +122,7 @@ def log_decision(phase: str, request: "Request", decision: "Decision", seconds: 
         fields["hash"] = outcome.policy.hash
         fields["injected"] = outcome.injected
         fields["findings"] = [
-            {"rule": f.rule, "mode": f.mode, "kind": f.kind, "field": f.field[:MOST_CHARACTERS], "refuses": f.refuses}
+            {"rule": f.rule, "mode": f.mode, "kind": f.kind, "field": short(f.field), "refuses": f.refuses}
             for f in outcome.findings[:MOST_FINDINGS]
         ]
     message = "allowed" if decision.answer.is_allowed else "refused"

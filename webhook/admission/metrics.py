@@ -28,7 +28,7 @@ LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.5, 2.0, 10.0)
 """Upper bounds in seconds; with +Inf ten buckets. The last is over a quarter of the longest possible timeout, 30 s."""
 NAMESPACE_SERIES = 200
 """Namespaces with series of their own unless said otherwise."""
-REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded")
+REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded", "took_too_long")
 """Why a request got no decision."""
 LOOKUP_RESULTS = ("found", "unchanged", "refused", "failed", "bug")
 """What becomes of a look-up of an image."""
@@ -98,6 +98,10 @@ class Metrics:
         )
         ProcessCollector(registry=self.registry)
         self._begin_at_zero()
+
+    def know_namespaces(self, is_known: Callable[[str], bool]) -> None:
+        """Take who says whether a namespace is certainly there; those come first where not all are counted by name."""
+        self._namespace_of.is_known = is_known
 
     def watch_readiness(self, ready: Callable[[], bool]) -> None:
         """Show whether this replica is ready, as /readyz says it."""

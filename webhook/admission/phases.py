@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from webhook import engine
 from webhook.admission.review import Answer, Request
-from webhook.model.shape import ShapeError
+from webhook.model.shape import ShapeError, shortened
 from webhook.model.workloads import controller_of, is_pod
-from webhook.outcome import Outcome
+from webhook.outcome import LONGEST_LINE, Outcome, printable
 from webhook.policy.policy_set import Policy, PolicySet
 from webhook.rules.rule import Facts
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 NODES = "system:nodes"
 EPHEMERAL_SUBRESOURCE = "ephemeralcontainers"
+_MOST_AUDITED = 200
+_LONGEST_ANNOTATION = 4096
+"""Characters of an audit annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,8 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
 
 def malformed(error: ShapeError) -> Decision:
     """Refuse an object that no API server would have accepted either."""
-    return Decision(Answer(is_allowed=False, message=f"{error}; correct the manifest", code=422))
+    message = f"{shortened(printable(str(error)), LONGEST_LINE)}; {error.remedy}"
+    return Decision(Answer(is_allowed=False, message=message, code=422))
 
 
 def _others(policy: Policy, request: Request, earlier: Sequence[PolicySet]) -> list[Policy]:
@@ -126,9 +131,9 @@ def decide(outcome: Outcome) -> Decision:
     annotations["rules"] = ",".join(concerned)
     if not outcome.findings:
         return Decision(Answer(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
-    audited = [f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns]
-    if audited:
-        annotations["audited"] = "; ".join(audited)[:4096]
+    audited = (f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns)
+    if text := "; ".join(islice(audited, _MOST_AUDITED)):
+        annotations["audited"] = text[:_LONGEST_ANNOTATION]
     is_allowed = not outcome.refusals
     answer = Answer(
         is_allowed=is_allowed,

@@ -24,11 +24,19 @@ log = logging.getLogger("gpu_policy.server")
 _TURN_SECONDS = 1.0
 _EVENTS_PER_TURN = 64
 _COMPLAINT_SECONDS = 10.0
+_SMALL_ANSWER = 65_536
+_LARGE_ANSWERS = 16 * 2**20
+"""Bytes of the larger answers that may wait together for clients to take them: whoever asks need not read."""
+_HALF_SENT = 32 * 2**20
+"""Bytes of requests that may be half sent, or wait for their turn, on all connections together."""
 _MUTED = select.EPOLLONESHOT  # errors are reported whatever is asked for, but then only once
 
 
 class Poller:
     """Drives every connection as far as it goes without waiting.
+
+    Connections take turns, in the order in which something came of them, and answer one request in each turn. One that
+    has sent more than that goes to the end of the queue: what it sent is in our hands, where no epoll sees it.
 
     Everything here happens under the baton, except `deliver` and `finish`, which any thread may call.
     """
@@ -38,6 +46,10 @@ class Poller:
         self._host = host
         self._connections: dict[int, Connection] = {}
         self._late: deque[tuple[Connection, Answer]] = deque()
+        self._queue: deque[Connection] = deque()
+        self._room_for_answers = _LARGE_ANSWERS
+        self._half_sent = 0
+        self._senders: dict[Connection, None] = {}  # of which something is counted, those first that began first
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake_fd, select.EPOLLIN)
@@ -57,24 +69,22 @@ class Poller:
 
         Return whether the thread still has the baton.
         """
-        while self._late:
-            connection, answer = self._late.popleft()
-            connection.take(answer)
-            connection.wait(self._limits.answer)
-            if not self._advance(connection):
-                return False
+        for _ in range(len(self._late)):
+            self._hand_over(*self._late.popleft())
         now = time.monotonic()
         if now >= self._next_sweep or self._finish_asked:
             self._sweep(now)
-        for fd, _ in self._epoll.poll(_TURN_SECONDS, _EVENTS_PER_TURN):
+        for fd, _ in self._epoll.poll(0 if self._queue or self._late else _TURN_SECONDS, _EVENTS_PER_TURN):
             if fd in self._connections:
-                if not self._advance(self._connections[fd]):
-                    return False
+                self._queue_up(self._connections[fd])
             elif fd in self._listeners:
                 self._listeners.accept(fd, self._room(), self._admit)
             elif fd == self._wake_fd:
                 os.eventfd_read(fd)
-        return True
+        goes_on = self._take_turns()
+        if goes_on and self._half_sent > _HALF_SENT:
+            self._end_the_longest()
+        return goes_on
 
     def deliver(self, connection: Connection, answer: Answer) -> None:
         """Have the thread with the baton send an answer that took longer than the baton was kept."""
@@ -86,7 +96,46 @@ class Poller:
         self._finish_asked = True
         os.eventfd_write(self._wake_fd, 1)
 
+    def _queue_up(self, connection: Connection) -> None:
+        if not connection.queued:
+            connection.queued = True
+            self._queue.append(connection)
+
+    def _take_turns(self) -> bool:
+        """Give all that wait now one turn each; return whether the thread still has the baton.
+
+        Whoever takes it over goes on with the next connection, after those that it hears of have joined the queue.
+        """
+        for _ in range(len(self._queue)):
+            connection = self._queue.popleft()
+            connection.queued = False
+            if self._connections.get(connection.fd) is connection and not self._advance(connection):
+                return False
+        return True
+
     # One connection
+
+    def _hand_over(self, connection: Connection, answer: Answer) -> None:
+        """Get ready to send an answer that was delivered, when the connection's turn comes."""
+        self._take(connection, answer)
+        connection.wait(self._limits.answer)
+        self._queue_up(connection)
+
+    def _take(self, connection: Connection, answer: Answer) -> None:
+        """Let it have the answer, or one that says that there is no room for so large a one."""
+        size = len(answer.data)
+        if size > _SMALL_ANSWER:
+            if size > self._room_for_answers:
+                answer = self._host.refuse(connection.peer, unavailable("too many large answers are not being taken"))
+            else:
+                connection.held = size
+                self._room_for_answers -= size
+        connection.take(answer)
+
+    def _let_go(self, connection: Connection) -> None:
+        """Give back what was set aside for an answer that is sent, or never will be."""
+        self._room_for_answers += connection.held
+        connection.held = 0
 
     def _advance(self, connection: Connection) -> bool:
         """Drive it, and arrange for what it has to wait for; return whether the thread still has the baton."""
@@ -94,7 +143,8 @@ class Poller:
             self._watch(connection, _MUTED)
             return True
         try:
-            return self._drive(connection)
+            if not self._drive(connection):
+                return False
         except (ssl.SSLWantReadError, BlockingIOError):
             self._watch(connection, select.EPOLLIN)
         except ssl.SSLWantWriteError:
@@ -107,26 +157,43 @@ class Poller:
         except Exception:  # a bug met by one connection must not end the others
             log.exception("dropping the connection of %s", connection.peer)
             self._drop(connection)
+        if self._connections.get(connection.fd) is connection:
+            self._count(connection, connection.reader.held)
         return True
+
+    def _count(self, connection: Connection, size: int) -> None:
+        """Keep account of what the client has sent and has no answer to."""
+        if size == connection.counted:
+            return
+        self._half_sent += size - connection.counted
+        connection.counted = size
+        if size:
+            self._senders.setdefault(connection)
+        else:
+            self._senders.pop(connection, None)
+
+    def _end_the_longest(self) -> None:
+        """End those who have been sending for the longest time: a request of the API server is there in one piece."""
+        for connection in list(self._senders):
+            if self._half_sent <= _HALF_SENT:
+                return
+            if not connection.busy:
+                self._expire(connection, is_slow=False, reason="too many requests are half sent")
 
     def _drive(self, connection: Connection) -> bool:
         if not connection.secured and connection.complete_handshake():
             connection.wait(self._idle_seconds())
             self._host.secured(connection)
         if connection.unsent:
-            connection.send()
-            connection.wait(self._idle_seconds())
-        while not connection.closing:
-            request = self._next_request(connection)
-            if request is None:
-                break
+            self._send(connection)
+        if not connection.closing and (request := self._next_request(connection)) is not None:
             connection.busy = True
             answer = self._host.answer(connection, request)
             if answer is None:
                 return False
             self._say(connection, answer)
-            if not connection.reader.pending:
-                break
+            if connection.reader.pending:
+                self._queue_up(connection)
         if connection.draining:
             connection.drain()
         elif connection.closing:
@@ -136,7 +203,7 @@ class Poller:
         return True
 
     def _next_request(self, connection: Connection) -> Any | None:
-        """Return a request, or None when there is none before other connections had their turn, or none ever."""
+        """Return a request, or None when there is none yet, or none ever."""
         reader = connection.reader
         try:
             if (reader.pending and reader.feed(b"")) or connection.receive():
@@ -146,13 +213,17 @@ class Poller:
         return None
 
     def _turn_away(self, connection: Connection, error: Exception) -> None:
-        connection.reader.unread = True
+        connection.reader.give_up()
         self._say(connection, self._host.refuse(connection.peer, error))
 
     def _say(self, connection: Connection, answer: Answer) -> None:
-        connection.take(answer)
+        self._take(connection, answer)
         connection.wait(self._limits.answer)
+        self._send(connection)
+
+    def _send(self, connection: Connection) -> None:
         connection.send()
+        self._let_go(connection)
         connection.wait(self._idle_seconds())
 
     def _idle_seconds(self) -> float:
@@ -168,7 +239,9 @@ class Poller:
 
     def _drop(self, connection: Connection) -> None:
         del self._connections[connection.fd]
+        self._count(connection, 0)
         connection.reader.release()
+        self._let_go(connection)
         connection.sock.close()
 
     def _complain(self, connection: Connection, error: OSError) -> None:
@@ -210,24 +283,24 @@ class Poller:
     def _room(self) -> int:
         return self._limits.connections - len(self._connections)
 
-    def _expire(self, connection: Connection, *, is_slow: bool) -> None:
+    def _expire(self, connection: Connection, *, is_slow: bool, reason: str = "there are too many connections") -> None:
         """End a connection whose client's turn has lasted long enough; a request that may be on its way is answered."""
         if not connection.secured or connection.unsent or connection.draining:
             self._drop(connection)
             return
-        connection.reader.unread = True
+        connection.reader.give_up()
         if connection.receiving:
-            answer = self._host.refuse(connection.peer, self._reason(is_slow=is_slow))
+            answer = self._host.refuse(connection.peer, self._reason(reason, is_slow=is_slow))
         else:
             answer = Answer(FAREWELL, last=True)
         connection.take(answer)
         connection.wait(self._limits.answer)
         self._advance(connection)
 
-    def _reason(self, *, is_slow: bool) -> Refusal:
+    def _reason(self, reason: str, *, is_slow: bool) -> Refusal:
         if is_slow:
             return too_slow(self._limits.request)
-        return unavailable("this server is stopping" if self.finishing else "there are too many connections")
+        return unavailable("this server is stopping" if self.finishing else reason)
 
     def _begin_to_finish(self, now: float) -> None:
         self._finish_asked = False

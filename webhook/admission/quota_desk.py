@@ -28,6 +28,10 @@ class FollowedPods(Pods, Protocol):
         """Have somebody told, once for each pod that counted and does not any more."""
         ...
 
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether a pod was heard of that is in a namespace, which is there then."""
+        ...
+
     def start(self) -> None:
         """Begin to follow."""
         ...
@@ -61,6 +65,10 @@ class QuotaParts:
     pods: FollowedPods
     publisher: Publisher | None = None
     timing: Timing | None = None
+    is_bounded: bool = False
+    """Whether pods that are admitted are stored somewhere, so that what is held without that is bounded."""
+    tells_usage: bool = True
+    """Whether refusals say how much is in use, and by which pods of the namespace that asks."""
 
 
 class QuotaDesk:
@@ -71,7 +79,15 @@ class QuotaDesk:
         self._policies = policies
         observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
         timing = parts.timing or Timing()
-        self.ledgers = Ledgers(Means(parts.store, parts.pods, timing, observer))
+        means = Means(
+            parts.store,
+            parts.pods,
+            timing,
+            observer,
+            is_bounded=parts.is_bounded,
+            tells_usage=parts.tells_usage,
+        )
+        self.ledgers = Ledgers(means)
         rhythm = Rhythm(
             round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
         )
@@ -79,6 +95,8 @@ class QuotaDesk:
             self.ledgers, _InForce(policies), rhythm=rhythm, begin=parts.pods.start, listener=self._show
         )
         parts.pods.listen(self._keeper.wake)
+        self.has_pods_in = parts.pods.has_any_in
+        """Whether a pod was heard of that is in a namespace."""
 
     def start(self) -> None:
         """Begin, in threads of its own."""

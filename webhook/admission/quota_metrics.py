@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from webhook.admission.series import OTHER, Series, Watched
+from webhook.admission.series import OTHER, NamespaceSeries, Series, Watched
 from webhook.ledger.keeper import Usage
 from webhook.quota.quota import Limit, Measure
 
 MOST_QUOTAS = 200
 """Quotas with series of their own; names of pots and namespaces come from the platform, but there may be many."""
+_MOST_NAMESPACES = 100
+"""Namespaces that are shown by name among those whose pods are not stored."""
 _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
 
 
@@ -52,12 +54,32 @@ class QuotaMetrics:
                 registry=registry,
             )
         )
+        self._withheld = NamespaceSeries(
+            Counter(
+                "gpu_policy_quota_withheld",
+                "Pods of a namespace that were refused for what its own entries without stored pods hold of a pot.",
+                ["namespace", "quota"],
+                registry=registry,
+            ),
+            _MOST_NAMESPACES,
+        )
+        self._blocking = NamespaceSeries(
+            Counter(
+                "gpu_policy_quota_blocking",
+                "Pods of others that were refused for what a namespace holds of a pot without stored pods.",
+                ["namespace", "quota"],
+                registry=registry,
+            ),
+            _MOST_NAMESPACES,
+        )
         text = "In use of a quota, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
         Watched("gpu_policy_quota_used", text, ("quota", "limit"), self._used, registry=registry)
         text = "What a quota allows, by limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
         Watched("gpu_policy_quota_hard", text, ("quota", "limit"), self._hard, registry=registry)
         text = "Pods entered in the ledger of a quota."
         Watched("gpu_policy_quota_entries", text, ("quota",), self._entries, registry=registry)
+        text = "Entries of a quota whose pods are not stored, as far as this replica knows."
+        Watched("gpu_policy_quota_unconfirmed", text, ("quota",), self._unconfirmed, registry=registry)
         Watched(
             "gpu_policy_quota_reconcile_age_seconds",
             "Seconds since this replica last compared every ledger with the pods that there are.",
@@ -91,6 +113,14 @@ class QuotaMetrics:
         """A claim passed a limit."""
         self._refused[(self._name(key),)].inc()
 
+    def withheld(self, key: str, namespace: str) -> None:
+        """A claim was refused for what its own namespace holds without stored pods."""
+        self._withheld[namespace, self._name(key)].inc()
+
+    def blocked(self, key: str, namespace: str) -> None:
+        """A claim was refused for what this namespace holds without stored pods."""
+        self._blocking[namespace, self._name(key)].inc()
+
     def _name(self, key: str) -> str:
         if key not in self._keys and len(self._keys) < MOST_QUOTAS:
             self._keys.add(key)
@@ -109,6 +139,9 @@ class QuotaMetrics:
 
     def _entries(self) -> Mapping[tuple[str, ...], float]:
         return {(key,): float(usage.entries) for key, usage in self._shown()}
+
+    def _unconfirmed(self) -> Mapping[tuple[str, ...], float]:
+        return {(key,): float(usage.unconfirmed) for key, usage in self._shown()}
 
 
 def _label(limit: Limit) -> str:

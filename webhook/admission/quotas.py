@@ -1,32 +1,42 @@
 """The last step of the validating phase: a pod that nothing refuses is entered in the ledgers of its quotas."""
 
 import hashlib
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Protocol
 from uuid import UUID
 
+from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline
 from webhook.admission.phases import Decision, decide
-from webhook.admission.review import Request
+from webhook.admission.review import Answer, Request
+from webhook.admission.review_fields import objection_to
 from webhook.engine import quotas
 from webhook.ledger.book import UID_BYTES
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.verdicts import Claim, Unanswered, Verdict
+from webhook.ledger.store import SeenPod
+from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.policy.policy_set import PolicySet
 
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace that the ledgers are in")
+
+
+class _NameTakenError(Exception):
+    """There is another pod with the name of the request's, so the API server will not store it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long the sender of a request waits, and how to wait without holding up others.
 
-    `seconds` are what may be spent on waiting; `may_block` is called before it.
+    `seconds` are what may be spent on waiting; `may_block` is called before it. `deadline` bounds the rest.
     """
 
     seconds: float = 1.0
     may_block: Callable[[], None] = lambda: None
+    deadline: DecisionDeadline = field(default_factory=lambda: DecisionDeadline(DECISION_SECONDS, math.inf))
 
 
 class HasLedgers(Protocol):
@@ -51,22 +61,47 @@ def reserve(
     bound = policies.quotas_for(request.namespace)
     if not bound:
         return decision
-    judged = quotas.reserved(
-        outcome,
-        request.namespace,
-        bound,
-        lambda claims: _ask(claims, request, desk, patience),
-        lambda namespace: () if desk is None else desk.ledgers.means.pods.seen(namespace),
-    )
+    tells_usage = desk is not None and desk.ledgers.means.tells_usage
+    try:
+        judged = quotas.reserved(
+            outcome,
+            request.namespace,
+            bound,
+            lambda claims: _ask(claims, request, desk, patience),
+            (lambda namespace: _seen(namespace, desk, patience)) if desk is not None and tells_usage else None,
+        )
+    except _NameTakenError as taken:  # in the words of the API server, which would say it after us
+        annotations = decision.answer.audit_annotations
+        return Decision(Answer(False, str(taken), HTTPStatus.CONFLICT, audit_annotations=annotations), outcome)
     return decision if judged is outcome else decide(judged)
 
 
 def _ask(claims: Sequence[Claim], request: Request, desk: HasLedgers | None, patience: Patience) -> Sequence[Verdict]:
     if desk is None:
         return [_NO_LEDGERS] * len(claims)
-    patience.may_block()
-    deadline = time.monotonic() + patience.seconds
-    return desk.ledgers.reserve(_uid(request), claims, deadline, is_dry_run=request.is_dry_run)
+    ledgers, uid, name = desk.ledgers, _uid(request), _name(request)
+
+    def reserved() -> Sequence[Verdict]:
+        patience.may_block()
+        deadline = time.monotonic() + patience.seconds
+        return ledgers.reserve(uid, claims, deadline, is_dry_run=request.is_dry_run, name=name)
+
+    verdicts = patience.deadline.outside(reserved)
+    for verdict in verdicts:
+        if isinstance(verdict, AlreadyStored):
+            raise _NameTakenError(f'pods "{verdict.name}" already exists')
+    return verdicts
+
+
+def _seen(namespace: str, desk: HasLedgers, patience: Patience) -> Iterable[SeenPod]:
+    return patience.deadline.outside(lambda: desk.ledgers.means.pods.seen(namespace))
+
+
+def _name(request: Request) -> str:
+    """The name of the pod, which one with a generated name has by now, too."""
+    metadata = (request.object or {}).get("metadata")
+    name = request.name or (metadata.get("name") if isinstance(metadata, dict) else None)
+    return name if isinstance(name, str) and not objection_to("name", name) else ""
 
 
 def _uid(request: Request) -> bytes:

@@ -63,9 +63,18 @@ def too_slow(seconds: float) -> Refusal:
     return Refusal("408 Request Timeout", f"the request took longer than {seconds:g} s to arrive")
 
 
-def too_large(limit: int) -> Refusal:
-    """A body that would not fit."""
-    return Refusal("413 Content Too Large", f"the body is over the limit of {limit} bytes")
+def length_required() -> Refusal:
+    """A body whose length is found out only by reading it."""
+    text = (
+        "Transfer-Encoding: found chunked, expected a body whose length is said beforehand; the API server sends "
+        "Content-Length: leave Transfer-Encoding out and send it too"
+    )
+    return Refusal("411 Length Required", text)
+
+
+def forbidden(objection: str) -> Refusal:
+    """A body of a client that gets no review answered; nothing else has one."""
+    return Refusal("403 Forbidden", objection)
 
 
 def head_too_large(limit: int) -> Refusal:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from webhook.admission.app import create_app
+from webhook.admission.deadline import DECISION_SECONDS
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.quota_desk import QuotaDesk, QuotaParts
 from webhook.admission.service import Service
 from webhook.cluster.inventory import load_inventory
 from webhook.cluster.source import FactsSource, StaticFacts
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.policy.store import PolicyStore, ReloadStatus
-from webhook.registry.sight import Sights
+from webhook.registry.sight import Memory
 
 _LOG = logging.getLogger("gpu_policy")
 
@@ -26,13 +28,13 @@ class Sources:
     inventory: Path | None = None
     kubeconfig: Path | None = None
 
-    def facts(self) -> FactsSource:
+    def facts(self, accelerators: Accelerators = BUILT_IN) -> FactsSource:
         """The source of facts, not yet started."""
         if self.inventory is not None:
-            return StaticFacts(load_inventory(self.inventory))
+            return StaticFacts(load_inventory(self.inventory, accelerators))
         from webhook.cluster.live import LiveFacts  # noqa: PLC0415  # the client weighs 30 MiB, paid only when used
 
-        return LiveFacts(kubeconfig=self.kubeconfig)
+        return LiveFacts(kubeconfig=self.kubeconfig, accelerators=accelerators)
 
 
 class Companion(Protocol):
@@ -45,7 +47,7 @@ class Companion(Protocol):
         """End, within 2 seconds."""
 
 
-class LookUps(Companion, Sights, Protocol):
+class LookUps(Companion, Memory, Protocol):
     """A companion that looks images up, and is asked about them."""
 
 
@@ -55,7 +57,7 @@ class Replica:
     Without `images` nothing is looked up in registries; without `quotas` no pod can be entered in a quota.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all but one by name
         self,
         sources: Sources,
         *,
@@ -63,12 +65,15 @@ class Replica:
         images: LookUps | None = None,
         quotas: QuotaParts | None = None,
         companions: Sequence[Companion] = (),
+        decision_seconds: float = DECISION_SECONDS,
     ) -> None:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
-        self._facts = sources.facts()
+        self._facts = sources.facts(self._policies.current.accelerators)
         self._desk = None if quotas is None else QuotaDesk(quotas, self._policies, self._metrics)
         self._service = Service(self._policies, self._facts, self._metrics, images, self._desk)
+        self._service.decision_seconds = decision_seconds
+        self._metrics.know_namespaces(self._is_known)
         self._wsgi = create_app(self._service).wsgi_app
         self._reloaded(self._policies.status)
         self._policies.watch()
@@ -104,3 +109,9 @@ class Replica:
 
     def _reloaded(self, status: ReloadStatus) -> None:
         self._metrics.policies(status.hash, is_current=status.last_ok, failures=status.failures)
+
+    def _is_known(self, namespace: str) -> bool:
+        """Whether a namespace is there for all that reviews say: a policy names it, or a pod was stored in it."""
+        if namespace in self._policies.current.claims:
+            return True
+        return self._desk is not None and self._desk.has_pods_in(namespace)

@@ -18,15 +18,17 @@ class Responder:
 
     - `webhook.may_block`: a function to call before waiting for something, so that others are served meanwhile,
     - `webhook.waited`: a function that returns the seconds for which this request waited to be read,
+    - `webhook.is_metrics_port`: whether the client has reached the port for metrics; None where there is no such port,
     - `webhook.objection`: why this client gets no review answered; empty where it does.
 
     An answer with status 503 ends its connection: whoever asks again may get another replica.
     """
 
-    def __init__(self, application: Any, cfg: Any, server_address: Any) -> None:
+    def __init__(self, application: Any, cfg: Any, server_address: Any, metrics_port: int | None = None) -> None:
         self._application = application
         self._cfg = cfg
         self._server_address = server_address
+        self._metrics_port = metrics_port
         self.leaving = False
         """Every answer ends its connection."""
 
@@ -38,6 +40,7 @@ class Responder:
             environ["wsgi.multithread"] = True
             environ["webhook.may_block"] = may_block
             environ["webhook.waited"] = connection.unread_seconds
+            environ["webhook.is_metrics_port"] = self._metrics_port and connection.port == self._metrics_port
             environ["webhook.objection"] = connection.objection
             body = self._application(environ, response.start_response)
             if self.leaving or response.status_code == 503:

@@ -1,17 +1,33 @@
 """AdmissionReview v1 on the wire: bytes to a request, an answer to bytes. No decisions are made here."""
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from webhook.model.shape import spelled
+from webhook.admission.review_fields import MOST_GROUPS, objection_to
+from webhook.model.bounds import LONGEST_PATCH
+from webhook.model.shape import CountError, spelled
 
 API_VERSION = "admission.k8s.io/v1"
+_FEW_OPERATIONS = 50
+"""Of a patch that needs not be measured: each is a value of the policy or the pod."""
+
+_REASONS: Mapping[int, str] = {403: "Forbidden", 409: "AlreadyExists"}
+"""What refusals are called by their code, as clients compare it; every other one is Invalid."""
 
 _EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a text"}
+
+
+_LONGEST_BEGINNING = 512
+_BEGINNING = re.compile(
+    rb'\s*\{(?:\s*"(?:kind|apiVersion)"\s*:\s*"[a-zA-Z0-9./]+"\s*,){2}'
+    rb'\s*"request"\s*:\s*\{\s*"uid"\s*:\s*"([a-zA-Z0-9-]{1,64})"'
+)
+"""Up to the uid, which is the first field of a request."""
 
 
 class BadRequestError(ValueError):
@@ -63,23 +79,32 @@ def parse(body: bytes) -> Request:
         raise BadRequestError("request: missing; an AdmissionReview without a request cannot be answered")
     kind = _part(request, "kind", dict)
     user = _part(request, "userInfo", dict)
-    group, version = _part(kind, "group", str, "request.kind."), _part(kind, "version", str, "request.kind.")
-    uid = _part(request, "uid", str)
+    group, version = _text(kind, "group", "kind."), _text(kind, "version", "kind.")
+    uid = _text(request, "uid")
     if not uid:
         raise BadRequestError("request.uid: missing or empty; the answer must repeat it")
+    groups = _part(user, "groups", list, "request.userInfo.")
+    if len(groups) > MOST_GROUPS:
+        raise BadRequestError(f"request.userInfo.groups: found {len(groups)} groups, expected {MOST_GROUPS} at most")
     return Request(
         uid=uid,
-        operation=_part(request, "operation", str),
-        namespace=_part(request, "namespace", str),
-        name=_part(request, "name", str),
+        operation=_text(request, "operation"),
+        namespace=_text(request, "namespace"),
+        name=_text(request, "name"),
         api_version=f"{group}/{version}" if group else version,
-        kind=_part(kind, "kind", str, "request.kind."),
-        subresource=_part(request, "subResource", str),
-        user_groups=_part(user, "groups", list, "request.userInfo."),
+        kind=_text(kind, "kind", "kind."),
+        subresource=_text(request, "subResource"),
+        user_groups=groups,
         is_dry_run=request.get("dryRun") is True,
         object=_part(request, "object", dict) or None,
         old_object=_part(request, "oldObject", dict) or None,
     )
+
+
+def uid_of(body: bytes) -> str:
+    """The uid of a review that is not to be read, where it stands as the API server writes it; empty elsewhere."""
+    found = _BEGINNING.match(body[:_LONGEST_BEGINNING])
+    return found.group(1).decode("ascii") if found is not None else ""
 
 
 def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.") -> Any:
@@ -91,11 +116,26 @@ def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.
     raise BadRequestError(f"{path}{key}: found {spelled(value)}, expected {_EXPECTED[kind]}")
 
 
+def check_length(answer: Answer) -> None:
+    """Raises CountError for a patch that is longer than what the API server takes."""
+    if len(answer.patch) > _FEW_OPERATIONS and (length := len(orjson.dumps(answer.patch))) > LONGEST_PATCH:
+        most = f"{LONGEST_PATCH}, since the API server takes no longer patch"
+        raise CountError(f"so much to add that the patch has {length} bytes", most, "spec")
+
+
+def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
+    """A text that is as Kubernetes defines it."""
+    text: str = _part(parent, key, str, f"request.{path}")
+    if text and (objection := objection_to(f"{path}{key}", text)):
+        raise BadRequestError(objection)
+    return text
+
+
 def render(uid: str, answer: Answer) -> bytes:
     """The AdmissionReview that answers request `uid`."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.is_allowed}
     if not answer.is_allowed:
-        reason = "Forbidden" if answer.code == 403 else "Invalid"
+        reason = _REASONS.get(answer.code, "Invalid")
         response["status"] = {"code": answer.code, "message": answer.message, "reason": reason}
     if answer.patch:
         response["patchType"] = "JSONPatch"

@@ -32,28 +32,53 @@ class Series(dict[Labels, Any]):
 
 
 class NamespaceSeries(Series):
-    """The same where the first label is a namespace: the first `most` have series of their own, others share OTHER's.
+    """The same where the first label is a namespace: `most` of them have series of their own, others share OTHER's.
 
-    What is no name of a namespace has none: whoever reaches the port can write anything into a review.
+    Whoever reaches the port can write anything into a review. So what is no name of a namespace has no series, and a
+    namespace that is known to be there takes the room of one that is not.
     """
 
     def __init__(self, metric: Any, most: int) -> None:
         super().__init__(metric)
         self._most = most
         self._named: set[str] = set()
+        self._unknown: dict[str, None] = {}
+        """Those of them of which nobody knew, in the order in which they came."""
         self._naming = Lock()
+        self.is_known: Callable[[str], bool] = lambda _namespace: False
+        """Whether a namespace is certainly there; quick, and without an error."""
 
     def __missing__(self, labels: Labels) -> Any:
         namespace, *others = labels
-        if self._has_its_own(namespace):
-            return super().__missing__(labels)
+        with self._naming:
+            if namespace in self._named or self._names(namespace):
+                return super().__missing__(labels)
         return self._metric.labels(OTHER, *others)
 
-    def _has_its_own(self, namespace: str) -> bool:
-        with self._naming:
-            if namespace not in self._named and len(self._named) < self._most and _NAMESPACE.fullmatch(namespace):
-                self._named.add(namespace)
-            return namespace in self._named
+    def _names(self, namespace: str) -> bool:
+        """Give a namespace series of its own, where it is one and there is room."""
+        if not _NAMESPACE.fullmatch(namespace):
+            return False
+        is_known = self.is_known(namespace)
+        if len(self._named) >= self._most and not (is_known and self._makes_room()):
+            return False
+        self._named.add(namespace)
+        if not is_known:
+            self._unknown[namespace] = None
+        return True
+
+    def _makes_room(self) -> bool:
+        """Take the series of the first namespace of which nobody knows by now either."""
+        while self._unknown:
+            first = next(iter(self._unknown))
+            del self._unknown[first]
+            if not self.is_known(first):
+                self._named.discard(first)
+                for labels in [labels for labels in self if labels[0] == first]:
+                    del self[labels]
+                    self._metric.remove(*labels)
+                return True
+        return False
 
 
 class Watched(Collector):

@@ -41,6 +41,8 @@ class ServerSettings:
 
     host: str
     port: int
+    metrics_port: int | None = None
+    """A second port, of which the application is told; it is served alike."""
     cert_file: Path
     key_file: Path
     client_ca_file: Path | None = None
@@ -58,7 +60,8 @@ class ServerSettings:
     graceful_seconds: float = 10.0
     """For the requests in flight after that; then those that have not arrived whole are told to come again."""
     max_body_bytes: int = 7 * 2**20
-    """Larger bodies are not received: the application sees the Content-Length, no body; chunked ones get 413."""
+    """Larger bodies are not received: the application sees the Content-Length and no body. One without a
+    Content-Length is answered 411 at its head."""
     keepalive_seconds: float = 120.0
     """Longer than the 90 s after which the API server closes an idle connection."""
     handshake_seconds: float = 5.0
@@ -99,7 +102,7 @@ def _gunicorn_settings(settings: ServerSettings) -> dict[str, Any]:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     shared_memory = Path("/dev/shm")  # noqa: S108  only for files that are unlinked at once, with unguessable names
     return {
-        "bind": [f"{host}:{settings.port}"],
+        "bind": [f"{host}:{port}" for port in (settings.port, settings.metrics_port) if port is not None],
         "worker_class": AdmissionWorker,
         "workers": 1,
         "threads": settings.threads,

@@ -3,14 +3,28 @@
 import time
 
 from webhook.admission import phases
+from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.quotas import HasLedgers, Patience, reserve
 from webhook.admission.review import Request
 from webhook.cluster.source import FactsSource
+from webhook.model.image import ImageSight
 from webhook.policy.store import PolicyStore
-from webhook.registry.sight import Sights, WithImages
+from webhook.registry.sight import Memory, Recalled, Sights, WithImages
 from webhook.rules.rule import Facts
+
+
+class _Unended:
+    """Asks about images outside of the deadline: a question that is ended halfway could stay open for ever."""
+
+    def __init__(self, images: Sights, deadline: DecisionDeadline) -> None:
+        self._images = images
+        self._deadline = deadline
+
+    def sight(self, text: str, asker: str = "") -> ImageSight:
+        """What is known of the image at this moment."""
+        return self._deadline.outside(lambda: self._images.sight(text, asker))
 
 
 class Service:
@@ -24,7 +38,7 @@ class Service:
         policies: PolicyStore,
         facts: FactsSource,
         metrics: Metrics,
-        images: Sights | None = None,
+        images: Memory | None = None,
         ledgers: HasLedgers | None = None,
     ) -> None:
         self.policies = policies
@@ -32,6 +46,8 @@ class Service:
         self.metrics = metrics
         self._images = images
         self._ledgers = ledgers
+        self.decision_seconds = DECISION_SECONDS
+        """CPU time that one decision may take."""
         self.is_draining = False
         metrics.watch_readiness(lambda: not self.not_ready())
         metrics.watch_facts(
@@ -55,24 +71,29 @@ class Service:
 
     def refused(self, status: int) -> None:
         """Count a request that the server answered itself, with this status."""
-        self.metrics.error({500: "bug", 503: "overloaded"}.get(status, "bad_request"))
+        self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
-    def mutate(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # nothing waits here
+    def mutate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
         """Answer the mutating phase."""
-        return phases.mutate(review, self.policies.current, self._with_images(facts, review), self.policies.recent())
+        facts = self._with_images(facts, review, patience)
+        return phases.mutate(review, self.policies.current, facts, self.policies.recent())
 
     def validate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
         policies = self.policies.current
-        decision = phases.validate(review, policies, self._with_images(facts, review), self.policies.recent())
+        facts = self._with_images(facts, review, patience)
+        decision = phases.validate(review, policies, facts, self.policies.recent())
         return reserve(decision, review, policies, self._ledgers, patience)
 
-    def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # nothing waits here
+    def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:
         """Answer for objects that make pods."""
-        return phases.workloads(review, self.policies.current, self._with_images(facts, review))
+        return phases.workloads(review, self.policies.current, self._with_images(facts, review, patience))
 
-    def _with_images(self, facts: Facts, review: Request) -> Facts:
-        return facts if self._images is None else WithImages(facts, self._images, review.namespace)
+    def _with_images(self, facts: Facts, review: Request, patience: Patience) -> Facts:
+        if self._images is None:
+            return facts
+        sights = Recalled(self._images) if review.is_dry_run else self._images
+        return WithImages(facts, _Unended(sights, patience.deadline), review.namespace)
 
     def readiness(self) -> tuple[str, int]:
         """The text and status code of /readyz: every check on a line of its own."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from gunicorn.workers.base import Worker
 
+from webhook.admission.allocator import give_back_freed_memory
 from webhook.admission.baton import Baton, Call
 from webhook.admission.connection import Answer, Connection
 from webhook.admission.framing import Budget, RequestReader
@@ -32,8 +33,8 @@ _PATIENCE_SECONDS = 0.005
 _QUIET_TICKS = 20
 """So often nothing is being answered before the watch goes to sleep."""
 
-_LARGE_BODIES_AT_ONCE = 8
-"""Bodies of the largest size that may be half received at the same time, which bounds the memory they take."""
+_LARGE_BODIES_AT_ONCE = 4
+"""Bodies of the largest size that may be half received, or not answered yet, which bounds the memory they take."""
 
 _OTHER_DESCRIPTORS = 100
 
@@ -63,8 +64,9 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     def run(self) -> None:
         """Serve; the application exists by now."""
         settings = self._settings
+        give_back_freed_memory()
         self._budget = Budget(settings.max_body_bytes * _LARGE_BODIES_AT_ONCE)
-        self._responder = Responder(self.wsgi, self.cfg, self.sockets[0].getsockname())
+        self._responder = Responder(self.wsgi, self.cfg, self.sockets[0].getsockname(), settings.metrics_port)
         for listener in self.sockets:
             listener.setblocking(False)
         limits = Limits(
@@ -157,7 +159,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def secured(self, connection: Connection) -> None:
         """Look at the client's certificate, once for all requests of the connection."""
-        connection.objection = self._certificates.objection(connection.sock)
+        connection.objection = connection.reader.objection = self._certificates.objection(connection.sock)
 
     def answer(self, connection: Connection, request: Any) -> Answer | None:
         """Call the application; return None when that took so long that the answer was delivered in another way."""

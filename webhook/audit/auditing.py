@@ -88,7 +88,7 @@ class Audit:
             counts=collected.counts,
             findings=collected.gathered.findings,
             errors=collected.errors,
-            capacity=capacity_of(background.facts.nodes.values()),
+            capacity=capacity_of(background.facts.nodes.values(), self._proposed.surroundings.policies.accelerators),
             quotas=tuple(told(collected.quotas) if pods is None else counted(policies, pods, None)),
             comparison=self._comparison(collected),
         )

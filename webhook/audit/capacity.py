@@ -7,7 +7,7 @@ from webhook.audit.node_kinds import newest_cuda
 from webhook.audit.report import Capacity
 from webhook.cluster.objects import Node
 from webhook.cuda.offer import offer_of
-from webhook.model.accelerators import Vendor, accelerator
+from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT
 
 _PRODUCTS = {Vendor.AMD: AMD_PRODUCT, Vendor.INTEL: INTEL_PRODUCT}
@@ -17,7 +17,7 @@ _Kind = tuple[str, str, str, str]
 """Model, resource, driver, newest CUDA."""
 
 
-def capacity_of(nodes: Iterable[Node]) -> tuple[Capacity, ...]:
+def capacity_of(nodes: Iterable[Node], accelerators: Accelerators = BUILT_IN) -> tuple[Capacity, ...]:
     """The GPU nodes, those of one model, resource and driver in one row, sorted by these.
 
     A node with several resources, such as slices of different sizes, is in the row of each.
@@ -25,7 +25,7 @@ def capacity_of(nodes: Iterable[Node]) -> tuple[Capacity, ...]:
     counts: Counter[_Kind] = Counter()
     gpus: Counter[_Kind] = Counter()
     for node in nodes:
-        for kind, count in _kinds(node):
+        for kind, count in _kinds(node, accelerators):
             counts[kind] += 1
             gpus[kind] += count
     return tuple(
@@ -34,11 +34,11 @@ def capacity_of(nodes: Iterable[Node]) -> tuple[Capacity, ...]:
     )
 
 
-def _kinds(node: Node) -> Iterator[tuple[_Kind, int]]:
+def _kinds(node: Node, accelerators: Accelerators) -> Iterator[tuple[_Kind, int]]:
     offer = offer_of(node.kind.labels)
     driver, cuda = (str(version or "") for version in (offer.driver, newest_cuda(offer)))
     for resource, count in node.capacity:
-        gpu = accelerator(resource)
+        gpu = accelerators.of(resource)
         vendor = gpu.vendor if gpu is not None else None
         if vendor is Vendor.NVIDIA:
             yield (offer.product, resource, driver, cuda), count

@@ -9,11 +9,12 @@ from webhook.cluster.api_server import ApiServer
 from webhook.cluster.discovery import Discovery, DiscoveryError, Resource
 from webhook.cluster.reading import Reader
 from webhook.cluster.snapshot import EMPTY, Snapshot
+from webhook.model.accelerators import BUILT_IN, Accelerators
 
 _NODES = Resource("", "v1", "Node", "nodes", is_namespaced=False)
 
 
-def read_facts(server: ApiServer) -> tuple[Snapshot, tuple[DocumentError, ...]]:
+def read_facts(server: ApiServer, accelerators: Accelerators = BUILT_IN) -> tuple[Snapshot, tuple[DocumentError, ...]]:
     """What rules may ask about the cluster, and errors for what of it could not be read."""
     reader = Reader(server)
     discovery = Discovery(reader)
@@ -22,7 +23,7 @@ def read_facts(server: ApiServer) -> tuple[Snapshot, tuple[DocumentError, ...]]:
     def read(resource: Resource | None) -> Iterator[dict[str, Any]]:
         return iter(()) if resource is None else _read(reader, resource, errors)
 
-    facts = EMPTY.with_nodes(read(_NODES))
+    facts = EMPTY.telling(accelerators).with_nodes(read(_NODES))
     facts = facts.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
     facts = facts.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
     return facts, tuple(errors)

@@ -7,7 +7,6 @@ cost etcd nothing, but the API server answers it as a whole, whatever the limit:
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.listing import SECONDS, Listing, Scope
@@ -15,6 +14,7 @@ from webhook.audit.owners import Owners
 from webhook.audit.report import Reference
 from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
 from webhook.cluster.discovery import PODS, Discovery, DiscoveryError, Resource
+from webhook.cluster.paths import CORE, path_of
 from webhook.cluster.reading import Reader
 from webhook.cluster.seen import COUNTING
 from webhook.model.workloads import WORKLOADS, controller_of
@@ -75,7 +75,7 @@ class ClusterObjects:
         """Namespaces that are not there, whose lists the API server would answer with nothing."""
         for namespace in dict.fromkeys(self._scope.namespaces):
             try:
-                self._reader.get(f"/api/v1/namespaces/{quote(namespace, safe='')}", {}, SECONDS, METADATA)
+                self._reader.get(path_of(CORE, "namespaces", name=namespace), {}, SECONDS, METADATA)
             except RefusedError as refusal:
                 if refusal.status == 404:
                     yield DocumentError("", 0, None, f"there is no namespace {namespace}; name one that exists")

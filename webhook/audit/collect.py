@@ -110,7 +110,7 @@ class Collector:
 
     def _count_in_quotas(self, document: Document) -> None:
         if self._place.is_cluster and is_pod(document.api_version, document.kind):
-            stored = stored_from_raw(document.object)
+            stored = stored_from_raw(document.object, self._surroundings.policies.accelerators)
             if stored.seen is not None and stored.ends >= self._now:
                 self._pods.append(stored.seen)
 

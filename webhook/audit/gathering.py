@@ -14,12 +14,13 @@ _Key = tuple[str, ...]
 @dataclass(frozen=True, slots=True)
 class Found:
     """A finding as one object has it. `place` is its field as a pod has it, `edits` what is injected, as people read
-    it.
+    it, and `number` the findings that it stands for.
     """
 
     finding: AuditFinding
     place: str
     edits: tuple[str, ...] = ()
+    number: int = 1
 
 
 @dataclass(frozen=True, slots=True)

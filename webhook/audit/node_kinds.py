@@ -8,7 +8,7 @@ from webhook.cluster.pools import WithPools
 from webhook.cluster.snapshot import EMPTY
 from webhook.cuda.drivers import reported_by
 from webhook.cuda.offer import Offer, offer_of
-from webhook.model.accelerators import Vendor, accelerator
+from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import pod_from_raw
 from webhook.model.selectors import as_integer
@@ -56,21 +56,23 @@ def newest_cuda(offer: Offer) -> Version | None:
     return offer.cuda or (reported_by(offer.driver) if offer.driver is not None else None)
 
 
-def node_kinds(nodes: Iterable[Node], pools: tuple[NodePool, ...] = ()) -> list[NodeKind]:
+def node_kinds(
+    nodes: Iterable[Node], pools: tuple[NodePool, ...] = (), accelerators: Accelerators = BUILT_IN
+) -> list[NodeKind]:
     """The kinds of the nodes with NVIDIA GPUs and of the pools, by product and driver."""
     found: dict[Offer, list[Node]] = {}
     for node in nodes:
-        if _has_nvidia_gpus(node.kind):
+        if _has_nvidia_gpus(node.kind, accelerators):
             found.setdefault(offer_of(node.kind.labels), []).append(node)
-    for pool in WithPools(EMPTY, pools).candidates(_FITS_EVERYWHERE):
-        if _has_nvidia_gpus(pool):
+    for pool in WithPools(EMPTY, pools, accelerators).candidates(_FITS_EVERYWHERE):
+        if _has_nvidia_gpus(pool, accelerators):
             found.setdefault(offer_of(pool.labels), [])
     kinds = [NodeKind(offer, len(alike), sum(map(_gpus, alike))) for offer, alike in found.items()]
     return sorted(kinds, key=lambda kind: (kind.offer.product, kind.offer.driver.parts if kind.offer.driver else ()))
 
 
-def _has_nvidia_gpus(nodes: NodeClass) -> bool:
-    known = (accelerator(resource) for resource in nodes.gpu_resources)
+def _has_nvidia_gpus(nodes: NodeClass, accelerators: Accelerators) -> bool:
+    known = (accelerators.of(resource) for resource in nodes.gpu_resources)
     return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
 
 

@@ -13,6 +13,7 @@ from webhook.audit.owners import Owners
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.pods import LivePods
 from webhook.cluster.snapshot import Snapshot
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.workloads import is_pod, templates_of
 
 
@@ -37,7 +38,11 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
 
 
 def of_cluster(
-    server: ApiServer, scope: Scope, tell: Callable[[Progress], None], facts: Snapshot | None = None
+    server: ApiServer,
+    scope: Scope,
+    tell: Callable[[Progress], None],
+    facts: Snapshot | None = None,
+    accelerators: Accelerators = BUILT_IN,
 ) -> Source:
     """What an API server holds. It is read while it is gone through; `tell` hears how far that is.
 
@@ -45,13 +50,15 @@ def of_cluster(
     """
     errors: tuple[DocumentError, ...] = ()
     if facts is None:
-        facts, errors = read_facts(server)
+        facts, errors = read_facts(server, accelerators)
     objects = ClusterObjects(server, scope, tell)
     place = Place(True, scope=scope)
     return Source(chain(errors, objects), objects.owners, place, Background(facts))
 
 
-def read_background(server: ApiServer) -> tuple[Background, tuple[DocumentError, ...]]:
+def read_background(
+    server: ApiServer, accelerators: Accelerators = BUILT_IN
+) -> tuple[Background, tuple[DocumentError, ...]]:
     """The cluster that files are meant for, and errors for what of it could not be read."""
-    facts, errors = read_facts(server)
-    return Background(facts, LivePods(server)), errors
+    facts, errors = read_facts(server, accelerators)
+    return Background(facts, LivePods(server, accelerators=accelerators)), errors

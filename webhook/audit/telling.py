@@ -37,7 +37,7 @@ def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[Found]:
     beyond: dict[tuple[str, Level], Found] = {}
     for found in _found_in(item, _about(item, owners, nth)):
         kind = found.finding.rule, found.finding.level
-        counts[kind] += 1
+        counts[kind] += found.number
         if counts[kind] <= MOST_FINDINGS:
             yield found
         else:
@@ -51,7 +51,7 @@ def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[Found]:
 def _found_in(item: Item, say: _Say) -> Iterator[Found]:
     if item.outcome is not None:
         for finding in item.outcome.findings:
-            yield Found(_judged(finding, say), finding.field)
+            yield Found(_judged(finding, say), finding.field, number=finding.number)
         if item.is_allowed:
             yield from (_completed(injection, say, _SPEC) for injection in item.outcome.injections)
     for foreseen in item.pods:
@@ -82,7 +82,8 @@ def _of_template(foreseen: Foreseen, say: _Say) -> Iterator[Found]:
     say = partial(say, sort=Sort(template.group, template.pods, foreseen.gpus))
     places = _places_in_a_pod(template)
     for finding in foreseen.findings:
-        yield Found(_judged(finding, say), _shown(_in_a_pod(finding.field, places)))
+        place = _shown(_in_a_pod(finding.field, places))
+        yield Found(_judged(finding, say), place, number=finding.number)
     yield from (_completed(injection, say, template.place(_SPEC)) for injection in injected(foreseen))
 
 

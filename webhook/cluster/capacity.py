@@ -55,4 +55,4 @@ def _has_none(resource: str, amounts: Mapping[str, int]) -> bool:
     if gpu is None:
         return True
     others = (other for name, amount in amounts.items() if amount and (other := accelerator(name)) is not None)
-    return any(other.vendor is gpu.vendor for other in others)
+    return any(other.vendor is gpu.vendor and other.is_listed for other in others)

@@ -5,10 +5,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 from webhook.cluster.api_server import JSON, RefusedError, TooLongError, UnreachableError
 from webhook.cluster.pages import Gets
+from webhook.cluster.paths import path_of, segment
 
 _SECONDS = 30.0
 _AGGREGATED = ",".join(
@@ -38,9 +38,7 @@ class Resource:
 
     def path(self, namespace: str = "") -> str:
         """Where it is listed, in one namespace or, without a name, in the whole cluster."""
-        place = ("namespaces", namespace) if namespace else ()
-        parts = (*_root(self.group), *((self.group,) if self.group else ()), self.version, *place, self.name)
-        return "".join(f"/{quote(part, safe='')}" for part in parts)
+        return path_of(_api(self.group, self.version), self.name, namespace=namespace or None)
 
     def __str__(self) -> str:
         return f"{self.name}.{self.group}" if self.group else self.name
@@ -93,7 +91,7 @@ class Discovery:
         return None
 
     def _groups(self, group: str) -> _Groups:
-        root = "/" + _root(group)[0]
+        root = _root(group)
         if root not in self._roots:
             self._roots[root] = self._ask_for_groups(root)
         return self._roots[root]
@@ -114,8 +112,7 @@ class Discovery:
     def _kinds(self, version: _Version) -> Mapping[str, Resource]:
         """The kinds of one version by name; none, and a fault, where they cannot be learned."""
         if version.kinds is None:
-            parts = (*_root(version.group), *((version.group,) if version.group else ()), version.name)
-            path = "".join(f"/{quote(part, safe='')}" for part in parts)
+            path = _api(version.group, version.name)
             try:
                 answer = self._server.get(path, _NO_QUERY, _SECONDS)
             except (RefusedError, UnreachableError, ValueError) as error:
@@ -125,8 +122,13 @@ class Discovery:
         return version.kinds
 
 
-def _root(group: str) -> tuple[str]:
-    return ("apis" if group else "api",)
+def _root(group: str) -> str:
+    return "/apis" if group else "/api"
+
+
+def _api(group: str, version: str) -> str:
+    """Where the kinds of a version are."""
+    return "/".join([_root(group), *map(segment, filter(None, (group, version)))])
 
 
 def _remedy(error: Exception) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from webhook.cluster.pod_table import Gone, PodTable
 from webhook.cluster.seen import Stored, stored_from_raw, uid_of
 from webhook.ledger.store import SeenPod
+from webhook.model.accelerators import BUILT_IN, Accelerators
 
 _log = logging.getLogger("gpu_policy.quota")
 
@@ -18,8 +19,11 @@ class HeardPods:
     `now` is the API server's clock in seconds since 1970, `clock` a monotonic one.
     """
 
-    def __init__(self, now: Callable[[], float], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, now: Callable[[], float], clock: Callable[[], float], accelerators: Accelerators = BUILT_IN
+    ) -> None:
         self._now = now
+        self._accelerators = accelerators
         self._clock = clock
         self._lock = Lock()
         self._table = PodTable()
@@ -35,6 +39,15 @@ class HeardPods:
         """Those of the pods that were heard of and count no more."""
         with self._lock:
             return self._gone.among(uids) | self._table.ended(uids, self._now())
+
+    def named(self, namespace: str, name: str) -> bytes | None:
+        """The uid of the pod of this name that is there."""
+        with self._lock:
+            return self._table.named(namespace, name)
+
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether a pod was heard of that is in a namespace."""
+        return self._table.has_any_in(namespace)
 
     def seen(self, namespace: str | None = None) -> list[SeenPod]:
         """The pods that count, of one namespace or of all."""
@@ -94,7 +107,7 @@ class HeardPods:
     def _read(self, raw: object) -> Stored | None:
         """A pod, where nothing has changed the one that is known; also where it can no longer be read."""
         try:
-            stored = stored_from_raw(raw)
+            stored = stored_from_raw(raw, self._accelerators)
         except ValueError as error:
             self._pass_over(error)
             return self._known(raw)

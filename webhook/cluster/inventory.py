@@ -15,6 +15,7 @@ import yaml
 
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.static_pods import StaticPods
+from webhook.model.accelerators import BUILT_IN, Accelerators
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -37,21 +38,26 @@ class Inventory:
     pods: StaticPods
 
 
-def read_inventory(path: Path | str) -> Inventory:
-    """The cluster described by the file at `path`; one without nodes is fine. Raises InventoryError."""
+def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Inventory:
+    """The cluster described by the file at `path`; one without nodes is fine. Raises InventoryError.
+
+    `accelerators` tells the GPUs of nodes and pods.
+    """
     path = Path(path)
     objects: dict[str, list[Any]] = {kind: [] for kind in ("Node", "RuntimeClass", "PriorityClass", "Pod")}
     for line, document in _documents(path):
         for kind, item in _items(path, line, document):
             if kind in objects:
                 objects[kind].append(item)
-    snapshot = Snapshot.of(objects["Node"], objects["RuntimeClass"], objects["PriorityClass"])
-    return Inventory(snapshot, StaticPods(objects["Pod"]))
+    snapshot = Snapshot.of(
+        objects["Node"], objects["RuntimeClass"], objects["PriorityClass"], accelerators=accelerators
+    )
+    return Inventory(snapshot, StaticPods(objects["Pod"], accelerators=accelerators))
 
 
-def load_inventory(path: Path | str) -> Snapshot:
+def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Snapshot:
     """What rules may ask about the cluster of an inventory. Raises InventoryError."""
-    return read_inventory(path).snapshot
+    return read_inventory(path, accelerators).snapshot
 
 
 def _documents(path: Path) -> list[tuple[int | None, Any]]:

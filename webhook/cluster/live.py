@@ -13,6 +13,7 @@ from webhook.cluster.api_server import ApiServer
 from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.cluster.source import FactsStatus
 from webhook.cluster.watch import Resource, Timing, Watch
+from webhook.model.accelerators import BUILT_IN, Accelerators
 
 STALE_AFTER_SECONDS = 60.0
 """For how long an API server that answers may leave a watch unserved before the facts count as stale."""
@@ -41,18 +42,19 @@ class LiveFacts:
     Nothing is sent before `start`. Raises ClusterConfigError where it is not known how to reach the cluster.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # how to reach the cluster, and what tests replace
         self,
         kubeconfig: Path | str | None = None,
         context: str | None = None,
         *,
+        accelerators: Accelerators = BUILT_IN,
         stale_after: float = STALE_AFTER_SECONDS,
         timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         server = ApiServer(kubeconfig, context)
         self._stale_after = stale_after
-        self._snapshot = EMPTY
+        self._snapshot = EMPTY.telling(accelerators)
         self._lock = Lock()
         resources = (
             Resource(

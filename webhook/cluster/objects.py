@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.cluster.capacity import EVERYWHERE, amounts_of
-from webhook.model.accelerators import accelerator
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.demand import is_extended
 from webhook.model.node import GPU_LABELS, NodeClass, PriorityClass, RuntimeClass
 from webhook.model.selectors import Expression, Operator
@@ -80,8 +80,10 @@ class Node:
         found = self.listed(resource)
         if found is not None:
             return found
-        if accelerator(resource) is not None:
-            return None if resource in self.kind.gpu_resources else 0
+        if resource in self.kind.gpu_resources:
+            return None
+        if BUILT_IN.of(resource) is not None:
+            return 0
         return 0 if self.amounts and resource not in EVERYWHERE else None
 
     def label(self, key: str) -> str | None:
@@ -112,7 +114,7 @@ class Node:
         return node
 
 
-def node_from_raw(raw: object) -> Node | None:
+def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | None:
     """Read a node object of any shape: parts that make no sense are left out. None where it has no name."""
     node = _mapping(raw)
     metadata = _mapping(node.get("metadata"))
@@ -129,7 +131,7 @@ def node_from_raw(raw: object) -> Node | None:
         _kind(
             tuple((key, by_name[key]) for key in GPU_LABELS if key in by_name),
             _taints(_mapping(node.get("spec")).get("taints")),
-            _gpu_resources(_mapping(status.get("capacity"))) | _gpu_resources(_mapping(status.get("allocatable"))),
+            _gpu_resources({**_mapping(status.get("capacity")), **_mapping(status.get("allocatable"))}, accelerators),
             _runtime_handlers(status.get("runtimeHandlers")),
         ),
         _places(keys),
@@ -187,9 +189,12 @@ def _taints(raw: object) -> tuple[Taint, ...]:
     return tuple(taints[place] for place in sorted(taints))
 
 
-def _gpu_resources(amounts: Mapping[Any, Any]) -> frozenset[str]:
-    """The GPU resource names, also those that read 0, as they do while a device plugin restarts."""
-    return frozenset(name for name in amounts if isinstance(name, str) and accelerator(name) is not None)
+def _gpu_resources(amounts: Mapping[Any, Any], accelerators: Accelerators) -> frozenset[str]:
+    """The GPU resource names, also those that read 0, as they do while a device plugin restarts. One that opens all
+    GPUs of the node is no further GPU.
+    """
+    names = [name for name in amounts if isinstance(name, str)]
+    return frozenset(name for name in names if (gpu := accelerators.of(name)) is not None and gpu.is_listed)
 
 
 def _resources(amounts: Mapping[str, int]) -> dict[str, Any]:

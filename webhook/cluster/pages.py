@@ -136,3 +136,10 @@ def _place(item: Any) -> str:
     metadata = item.get("metadata") if isinstance(item, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
     return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+
+
+def told(error: Exception, what: str) -> str:
+    """What the author of a pod hears of a request that failed: nothing of its path, nor what an operator could do."""
+    if isinstance(error, RefusedError):
+        return f"{what} (the API server answered {error.status})"
+    return f"{what} (the API server does not answer)"

@@ -31,8 +31,9 @@ def candidates(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -
 
 def _candidates(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
     mask = table.everything
-    for resource in pod.gpus:
-        mask &= table.with_gpu(resource)
+    for gpu in pod.accelerators:
+        if gpu.is_listed:
+            mask &= table.with_gpu(gpu.resource)
     for key, value in pod.node_selector.items():
         if not mask:
             return mask
@@ -54,11 +55,17 @@ def homes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mas
     mask = candidates(table, pod, runtime_class)
     if mask:
         for resource, amount in demand_of(pod).items():
-            if is_compared(resource):
+            if is_compared(resource) and not ("/" in resource and _is_by_dra(pod, resource)):
                 mask &= table.amounts(resource).at_least(amount)
                 if not mask:
                     return mask
     return mask
+
+
+def _is_by_dra(pod: Pod, resource: str) -> bool:
+    """Whether no node lists a resource, since a DRA driver gives it."""
+    gpu = pod.known.of(resource)
+    return gpu is not None and gpu.by_dra
 
 
 def _any_of(table: NodeTable, terms: Iterable[Term]) -> Mask:

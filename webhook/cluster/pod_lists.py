@@ -1,24 +1,29 @@
 """Pods as they are now: consistent lists, which the API server answers from its storage however old its caches are."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
 
-from webhook.cluster.api_server import METADATA_LIST, ApiServer, RefusedError, UnreachableError
-from webhook.cluster.pages import Deadline, Listed, PagedList
+from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
+from webhook.cluster.pages import Deadline, Listed, PagedList, told
+from webhook.cluster.paths import CORE, path_of
 from webhook.cluster.pod_table import is_covered
-from webhook.cluster.seen import COUNTING, counting_uid, stored_from_raw
+from webhook.cluster.resource_quotas import too_full
+from webhook.cluster.seen import COUNTING, counting_uid, stored_from_raw, uid_of
 from webhook.ledger.store import LedgerError, SeenPod
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob
 
-PODS = "/api/v1/pods"
+PODS = path_of(CORE, "pods")
 PAGE = 250
 """Whole pods in one answer: one or two MiB. Parsing takes twice the time where a page has twice as many."""
 _METADATA_PAGE = 1000
+_FORBIDDEN = 403
 _EXPIRED = 410
 """What the API server says when the rest of a list, which it keeps for some minutes, is no longer to be had."""
 _ATTEMPTS = 3
+_UNLISTED = "pods cannot be listed"
+_UNREAD = "what a pod depends on cannot be read"
 
 _log = logging.getLogger("gpu_policy.quota")
 
@@ -26,8 +31,9 @@ _log = logging.getLogger("gpu_policy.quota")
 class PodLists:
     """Consistent lists of the pods that count. Threads may share it. `now` is the API server's clock."""
 
-    def __init__(self, server: ApiServer, now: Callable[[], float]) -> None:
+    def __init__(self, server: ApiServer, now: Callable[[], float], accelerators: Accelerators = BUILT_IN) -> None:
         self._server = server
+        self._accelerators = accelerators
         self._now = now
 
     def live(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
@@ -40,6 +46,44 @@ class PodLists:
                 if uid is not None:
                     uids.add(uid)
         return frozenset(uids)
+
+    def stored(self, namespace: str, name: str, seconds: float) -> bytes | None:
+        """The uid of one pod, finished or not, as it is now; None where there is none. Raises LedgerError."""
+        path = path_of(CORE, "pods", namespace=namespace, name=name)
+        found = self._found(path, name, seconds)
+        try:
+            return None if found is None else uid_of(found)
+        except ValueError as error:
+            raise _explained(path, error, _UNREAD) from error
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
+        """Which ResourceQuota leaves too little for one more pod now; empty for none. Raises LedgerError."""
+        path = path_of(CORE, "resourcequotas", namespace=namespace)
+        try:
+            for raw in self._listed(Listed(path, PAGE), Deadline(seconds), _UNREAD):
+                if found := too_full(raw, gpus):
+                    return found
+        except LedgerError as error:
+            if isinstance(error.__cause__, RefusedError) and error.__cause__.status == _FORBIDDEN:
+                _log.debug("%s", error)  # the right is one that the replicas can do without
+                return ""
+            raise
+        return ""
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:
+        """Whether there is a namespace now. Raises LedgerError."""
+        return self._found(path_of(CORE, "namespaces", name=namespace), namespace, seconds) is not None
+
+    def _found(self, path: str, name: str, seconds: float) -> dict[str, Any] | None:
+        """The metadata of one object; None where the API server says that there is no object of this name."""
+        try:
+            return self._server.get(path, {}, seconds, METADATA)
+        except RefusedError as refusal:
+            if refusal.status == 404 and refusal.about == name:
+                return None
+            raise _explained(path, refusal, _UNREAD) from refusal
+        except (UnreachableError, ValueError) as error:
+            raise _explained(path, error, _UNREAD) from error
 
     def gpu_pods(self, patterns: Collection[str], seconds: float) -> Iterator[SeenPod]:
         """The GPU pods that count in the namespaces with these names and globs, while they are being read.
@@ -55,30 +99,30 @@ class PodLists:
 
     def _counting(self, raw: object) -> SeenPod | None:
         try:
-            stored = stored_from_raw(raw)
+            stored = stored_from_raw(raw, self._accelerators)
         except ValueError as error:
             _log.debug("passed over: %s", error)
             return None
         return stored.seen if self._now() <= stored.ends else None
 
-    def _listed(self, listed: Listed, deadline: Deadline) -> Iterator[Any]:
+    def _listed(self, listed: Listed, deadline: Deadline, fault: str = _UNLISTED) -> Iterator[Any]:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 yield from PagedList(self._server, listed, deadline.left)
             except RefusedError as refusal:
                 if refusal.status != _EXPIRED or attempt == _ATTEMPTS:
-                    raise _explained(listed.path, refusal) from refusal
+                    raise _explained(listed.path, refusal, fault) from refusal
             except (UnreachableError, ValueError) as error:
-                raise _explained(listed.path, error) from error
+                raise _explained(listed.path, error, fault) from error
             else:
                 return
 
 
 def _path(namespace: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    return path_of(CORE, "pods", namespace=namespace)
 
 
-def _explained(path: str, error: Exception) -> LedgerError:
+def _explained(path: str, error: Exception, fault: str) -> LedgerError:
     status = error.status if isinstance(error, RefusedError) else 0
     remedy = "; install the RBAC objects of the chart again" if status == 403 else ""
-    return LedgerError(f"pods cannot be listed: GET {path}: {error}{remedy}")
+    return LedgerError(f"{fault}: GET {path}: {error}{remedy}", told(error, fault))

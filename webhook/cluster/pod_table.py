@@ -13,6 +13,7 @@ class PodTable:
     def __init__(self) -> None:
         self._pods: dict[bytes, SeenPod] = {}
         self._in: dict[str, set[bytes]] = {}
+        self._named: dict[str, dict[str, bytes]] = {}
         self._ends: dict[bytes, float] = {}  # of those few that have an end
 
     def __len__(self) -> int:
@@ -28,6 +29,7 @@ class PodTable:
         """Add a pod, or what has changed of it."""
         self._pods[pod.uid] = pod
         self._in.setdefault(pod.namespace, set()).add(pod.uid)
+        self._named.setdefault(pod.namespace, {})[pod.name] = pod.uid
         if ends < math.inf:
             self._ends[pod.uid] = ends
         else:
@@ -46,9 +48,16 @@ class PodTable:
         self._ends.pop(uid, None)
         others = self._in[pod.namespace]
         others.discard(uid)
+        named = self._named[pod.namespace]
+        if named.get(pod.name) == uid:
+            del named[pod.name]
         if not others:
-            del self._in[pod.namespace]
+            del self._in[pod.namespace], self._named[pod.namespace]
         return True
+
+    def named(self, namespace: str, name: str) -> bytes | None:
+        """The uid of the pod that was last put under a name, whether it still counts or not."""
+        return self._named.get(namespace, {}).get(name)
 
     def counting(self, uids: Set[bytes], now: float) -> Set[bytes]:
         """Those that are here and count."""
@@ -57,6 +66,10 @@ class PodTable:
     def ended(self, uids: Set[bytes], now: float) -> Set[bytes]:
         """Those that are here and do not count any more."""
         return {uid for uid, ends in self._ends.items() if now > ends and uid in uids}
+
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether some of the pods are in a namespace."""
+        return namespace in self._in
 
     def seen(self, namespace: str | None, now: float) -> list[SeenPod]:
         """The pods that count, of one namespace or of all."""

@@ -17,6 +17,7 @@ from webhook.cluster.seen import COUNTING
 from webhook.cluster.source import FactsStatus
 from webhook.cluster.watch import Resource, Timing, Watch
 from webhook.ledger.store import SeenPod
+from webhook.model.accelerators import BUILT_IN, Accelerators
 
 _CLOSE_SECONDS = 1.5
 _UNCERTAIN_SECONDS = 2.0
@@ -37,14 +38,15 @@ class LivePods:
         self,
         server: ApiServer,
         *,
+        accelerators: Accelerators = BUILT_IN,
         timing: Timing | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._server = server
         self._tell = _nothing
         self._lock = Lock()
-        self._heard = HeardPods(self._now, clock)
-        self._lists = PodLists(server, self._now)
+        self._heard = HeardPods(self._now, clock, accelerators)
+        self._lists = PodLists(server, self._now, accelerators)
         self._started = self._closed = False
         resource = Resource("pods", PODS, self._replace, self._change, page=PAGE, selector=COUNTING)
         self._watch = Watch(resource, server, clock, timing)
@@ -88,9 +90,29 @@ class LivePods:
         """Those of the pods that were stored and count no more, as far as that is remembered."""
         return self._heard.gone_among(uids)
 
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether a pod was heard of that is in a namespace, which is there then."""
+        return self._heard.has_any_in(namespace)
+
     def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
         """The pods last heard of that count."""
         return self._heard.seen(namespace)
+
+    def named(self, namespace: str, name: str) -> bytes | None:
+        """The uid of the GPU pod of this name that was last heard of, None for none."""
+        return self._heard.named(namespace, name)
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
+        """The uid of the pod of this name, read after the call began; None where there is none. Raises LedgerError."""
+        return self._lists.stored(namespace, name, seconds)
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
+        """Which ResourceQuota leaves too little for one more pod, read after the call began. Raises LedgerError."""
+        return self._lists.full_quota(namespace, gpus, seconds)
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:
+        """Whether there is this namespace, read after the call began. Raises LedgerError."""
+        return self._lists.has_namespace(namespace, seconds)
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
         """The uids of the pods that count in these namespaces, read after the call began. Raises LedgerError."""

@@ -12,7 +12,7 @@ from webhook.cluster.masks import Mask
 from webhook.cluster.objects import Node, node_from_raw
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.table import NodeTable
-from webhook.model.accelerators import accelerator
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.image import ImageSight
 from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
@@ -29,9 +29,10 @@ class WithPools:
     What they cost does not depend on the number of nodes.
     """
 
-    __slots__ = ("_facts", "_pools")
+    __slots__ = ("_accelerators", "_facts", "_pools")
 
-    def __init__(self, facts: Facts, pools: tuple[NodePool, ...]) -> None:
+    def __init__(self, facts: Facts, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> None:
+        self._accelerators = accelerators
         self._facts = facts
         self._pools = pools
 
@@ -83,7 +84,7 @@ class WithPools:
     def _as_nodes(self, pod: Pod | None = None) -> Snapshot:
         """The pools as if each were a node, in a cluster with the RuntimeClass of the pod."""
         found = self._facts.runtime_class(pod.runtime_class) if pod is not None and pod.runtime_class else None
-        return Snapshot(_table(self._pools), {} if found is None else {found.name: found}, {})
+        return Snapshot(_table(self._pools, self._accelerators), {} if found is None else {found.name: found}, {})
 
 
 class _PoolTable(NodeTable):
@@ -98,7 +99,9 @@ class _PoolTable(NodeTable):
         return self._uncounted(mask)
 
     def _amount(self, node: Node, resource: str) -> int | None:
-        return node.amount(resource) if accelerator(resource) is not None else None
+        return (
+            node.amount(resource) if resource in node.kind.gpu_resources or BUILT_IN.of(resource) is not None else None
+        )
 
     def _without_counts(self, mask: Mask) -> tuple[NodeClass, ...]:
         kinds = super().classes(mask)
@@ -106,8 +109,8 @@ class _PoolTable(NodeTable):
 
 
 @lru_cache(maxsize=_MAX_TABLES)
-def _table(pools: tuple[NodePool, ...]) -> NodeTable:
-    nodes = [node for pool in pools if (node := node_from_raw(_as_node(pool))) is not None]
+def _table(pools: tuple[NodePool, ...], accelerators: Accelerators) -> NodeTable:
+    nodes = [node for pool in pools if (node := node_from_raw(_as_node(pool), accelerators)) is not None]
     return _PoolTable({node.name: node for node in nodes})
 
 

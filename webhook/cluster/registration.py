@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import yaml
+
+from webhook.cluster.paths import path_of
 
 Document = Mapping[str, Any]
 """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration, as JSON has it."""
@@ -86,7 +87,7 @@ def read_registration(text: str, where: str) -> Registration:
 
 def api_path(document: Document) -> str:
     """The path of a configuration on the API server."""
-    return f"/apis/{API}/{document['kind'].lower()}s/{quote(document['metadata']['name'], safe='')}"
+    return path_of(f"/apis/{API}", f"{document['kind'].lower()}s", name=document["metadata"]["name"])
 
 
 def webhooks_of(document: Document) -> dict[str, dict[str, Any]]:

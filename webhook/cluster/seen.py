@@ -16,7 +16,7 @@ import orjson
 
 from webhook.ledger.book import uid_bytes
 from webhook.ledger.store import SeenPod
-from webhook.model.accelerators import accelerator
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import APP, INIT
 from webhook.model.pod import Pod, pod_from_raw
 
@@ -43,26 +43,26 @@ class Stored:
     ends: float = math.inf
 
 
-def stored_from_raw(raw: object) -> Stored:
+def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Stored:
     """Read a pod. Raises ValueError (a ShapeError where a part has a wrong type), which says what is wrong with it."""
     pod, metadata = _parts(raw)
     uid = _uid(metadata)
     seen = None
-    decisive = _decisive(pod.get("spec"))
-    if decisive is not None and (read := _read(decisive)).gpus:
+    decisive = _decisive(pod.get("spec"), accelerators)
+    if decisive is not None and (read := _read(decisive, accelerators)).gpus:
         seen = SeenPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
     status = pod.get("status")
     finished = isinstance(status, dict) and status.get("phase") in _FINISHED
     return Stored(uid, seen, -math.inf if finished else _end(metadata))
 
 
-def counted_pod(raw: object) -> Pod | None:
+def counted_pod(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod | None:
     """A pod with nothing but what quotas count, as it will be read once it is stored; None where it has no GPUs.
 
     Raises ValueError.
     """
-    decisive = _decisive(_parts(raw)[0].get("spec"))
-    read = None if decisive is None else _read(decisive)
+    decisive = _decisive(_parts(raw)[0].get("spec"), accelerators)
+    read = None if decisive is None else _read(decisive, accelerators)
     return read if read is not None and read.gpus else None
 
 
@@ -112,11 +112,11 @@ def _end(metadata: Mapping[str, Any]) -> float:
         return math.inf
 
 
-def _decisive(spec: object) -> dict[str, Any] | None:
+def _decisive(spec: object, accelerators: Accelerators) -> dict[str, Any] | None:
     """What of a spec decides on the demand: GPUs, and demands on nodes. None without GPUs, as most pods are."""
     if not isinstance(spec, dict):
         return None
-    containers = {name: found for name in (INIT, APP) if (found := _gpu_containers(spec.get(name)))}
+    containers = {name: found for name in (INIT, APP) if (found := _gpu_containers(spec.get(name), accelerators))}
     if not containers:
         return None
     placement = {"nodeSelector": spec.get("nodeSelector"), "affinity": _required(spec.get("affinity"))}
@@ -126,22 +126,22 @@ def _decisive(spec: object) -> dict[str, Any] | None:
     return containers | placement
 
 
-def _gpu_containers(containers: object) -> list[dict[str, Any]]:
+def _gpu_containers(containers: object, accelerators: Accelerators) -> list[dict[str, Any]]:
     """The containers that have GPUs in their resources, in order, with nothing else."""
     found = []
     for container in containers if isinstance(containers, list) else ():
         resources = container.get("resources") if isinstance(container, dict) else None
         if isinstance(resources, dict):
-            amounts = {part: _gpus(resources.get(part)) for part in ("limits", "requests")}
+            amounts = {part: _gpus(resources.get(part), accelerators) for part in ("limits", "requests")}
             if any(amounts.values()):
                 found.append({"restartPolicy": container.get("restartPolicy"), "resources": amounts})
     return found
 
 
-def _gpus(amounts: object) -> dict[str, Any]:
+def _gpus(amounts: object, accelerators: Accelerators) -> dict[str, Any]:
     if not isinstance(amounts, dict):
         return {}
-    return {name: amount for name, amount in amounts.items() if accelerator(name) is not None}
+    return {name: amount for name, amount in amounts.items() if accelerators.of(name) is not None}
 
 
 def _required(affinity: object) -> object:
@@ -150,9 +150,9 @@ def _required(affinity: object) -> object:
     return {"nodeAffinity": {_REQUIRED: nodes.get(_REQUIRED)} if isinstance(nodes, dict) else nodes}
 
 
-def _read(decisive: Mapping[str, Any]) -> Pod:
+def _read(decisive: Mapping[str, Any], accelerators: Accelerators) -> Pod:
     """The pod with nothing but its GPUs and what it demands of its nodes."""
-    return _reduced(_json(decisive))
+    return _reduced(_json(decisive), accelerators)
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
@@ -163,6 +163,6 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _reduced(decisive: bytes) -> Pod:
+def _reduced(decisive: bytes, accelerators: Accelerators) -> Pod:
     """The same from its JSON, which is shorter to remember and quicker to compare."""
-    return replace(pod_from_raw({"spec": orjson.loads(decisive)}), containers=())
+    return replace(pod_from_raw({"spec": orjson.loads(decisive)}, accelerators), containers=())

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from webhook.cluster import placement
 from webhook.cluster.objects import Node, node_from_raw, priority_class_from_raw, runtime_class_from_raw
 from webhook.cluster.table import NodeTable
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.demand import is_compared
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
@@ -22,7 +23,7 @@ class Snapshot:
     counts the nodes that were left out because they have no name.
     """
 
-    __slots__ = ("_priority_classes", "_runtime_classes", "_table", "unreadable")
+    __slots__ = ("_accelerators", "_priority_classes", "_runtime_classes", "_table", "unreadable")
 
     def __init__(
         self,
@@ -30,7 +31,9 @@ class Snapshot:
         runtime_classes: Mapping[str, RuntimeClass],
         priority_classes: Mapping[str, PriorityClass],
         unreadable: int = 0,
+        accelerators: Accelerators = BUILT_IN,
     ) -> None:
+        self._accelerators = accelerators
         self._table = table
         self._runtime_classes = runtime_classes
         self._priority_classes = priority_classes
@@ -42,10 +45,16 @@ class Snapshot:
         nodes: Iterable[object] = (),
         runtime_classes: Iterable[object] = (),
         priority_classes: Iterable[object] = (),
+        *,
+        accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
-        """The snapshot of these objects, as the API server gives them."""
-        snapshot = EMPTY.with_nodes(nodes).with_runtime_classes(runtime_classes)
+        """The snapshot of these objects, as the API server gives them; `accelerators` tells their GPUs."""
+        snapshot = EMPTY.telling(accelerators).with_nodes(nodes).with_runtime_classes(runtime_classes)
         return snapshot.with_priority_classes(priority_classes)
+
+    def telling(self, accelerators: Accelerators) -> "Snapshot":
+        """The snapshot that tells the GPUs of nodes by these names from now on."""
+        return Snapshot(self._table, self._runtime_classes, self._priority_classes, self.unreadable, accelerators)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -108,7 +117,7 @@ class Snapshot:
         nodes: dict[str, Node] = {}
         unreadable = 0
         for raw in raws:
-            node = node_from_raw(raw)
+            node = node_from_raw(raw, self._accelerators)
             if node is None:
                 unreadable += 1
             else:
@@ -117,7 +126,7 @@ class Snapshot:
 
     def with_node(self, raw: object) -> "Snapshot":
         """The snapshot with a node added or changed; itself where that changes nothing that rules can see."""
-        node = node_from_raw(raw)
+        node = node_from_raw(raw, self._accelerators)
         if node is None:
             return self
         earlier = self.nodes.get(node.name)
@@ -138,7 +147,7 @@ class Snapshot:
     def _with_table(self, table: NodeTable, unreadable: int) -> "Snapshot":
         if table is self._table and unreadable == self.unreadable:
             return self
-        return Snapshot(table, self._runtime_classes, self._priority_classes, unreadable)
+        return Snapshot(table, self._runtime_classes, self._priority_classes, unreadable, self._accelerators)
 
     def with_runtime_classes(self, raws: Iterable[object]) -> "Snapshot":
         """These runtime classes instead of the present ones."""
@@ -157,7 +166,7 @@ class Snapshot:
     def _with_runtime_classes(self, runtime_classes: Mapping[str, RuntimeClass]) -> "Snapshot":
         if runtime_classes == self._runtime_classes:
             return self
-        return Snapshot(self._table, runtime_classes, self._priority_classes, self.unreadable)
+        return Snapshot(self._table, runtime_classes, self._priority_classes, self.unreadable, self._accelerators)
 
     def with_priority_classes(self, raws: Iterable[object]) -> "Snapshot":
         """These priority classes instead of the present ones."""
@@ -176,7 +185,7 @@ class Snapshot:
     def _with_priority_classes(self, priority_classes: Mapping[str, PriorityClass]) -> "Snapshot":
         if priority_classes == self._priority_classes:
             return self
-        return Snapshot(self._table, self._runtime_classes, priority_classes, self.unreadable)
+        return Snapshot(self._table, self._runtime_classes, priority_classes, self.unreadable, self._accelerators)
 
 
 EMPTY = Snapshot(NodeTable({}), {}, {})

@@ -1,12 +1,13 @@
 """The GPU pods of an inventory, which never change."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from uuid import NAMESPACE_URL, uuid5
 
 from webhook.cluster.pod_table import PodTable, is_covered
 from webhook.cluster.seen import stored_from_raw
 from webhook.ledger.store import SeenPod
+from webhook.model.accelerators import BUILT_IN, Accelerators
 
 
 class StaticPods:
@@ -16,13 +17,19 @@ class StaticPods:
     those that were left out because the API server would refuse them.
     """
 
-    def __init__(self, raws: Iterable[object] = (), now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        raws: Iterable[object] = (),
+        now: Callable[[], float] = time.time,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+    ) -> None:
         self._table = PodTable()
         self._now = now
         self.unreadable = 0
         for raw in raws:
             try:
-                stored = stored_from_raw(_with_uid(raw))
+                stored = stored_from_raw(_with_uid(raw), accelerators)
             except ValueError:
                 self.unreadable += 1
                 continue
@@ -50,9 +57,29 @@ class StaticPods:
         """Those that the file has, and that do not count."""
         return self._table.ended(uids, self._now())
 
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether the file has a pod in a namespace."""
+        return self._table.has_any_in(namespace)
+
     def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
         """The pods that count."""
         return self._table.seen(namespace, self._now())
+
+    def named(self, namespace: str, name: str) -> bytes | None:  # noqa: ARG002  # a file is judged again and again
+        """None: the pods of a file stand in nobody's way."""
+        return None
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:  # noqa: ARG002  # as above
+        """None, as above."""
+        return None
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:  # noqa: ARG002  # as above
+        """None, as above."""
+        return ""
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:  # noqa: ARG002  # a file need not say them all
+        """Always."""
+        return True
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:  # noqa: ARG002  # takes no time
         """The uids of the GPU pods that count in these namespaces."""

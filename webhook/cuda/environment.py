@@ -55,9 +55,10 @@ class Found:
 _NOTHING = Found()
 
 
-def is_read(name: str) -> bool:
-    """Whether a variable says something about CUDA."""
-    return name in _READ or (name.startswith(REQUIRE) and not name.startswith(_NOT_EVALUATED))
+def about_cuda(env: Pairs) -> Pairs:
+    """The variables that say something about CUDA."""
+    read = [pair for pair in env if pair[0] in _READ or pair[0].startswith(REQUIRE)]
+    return tuple([pair for pair in read if not pair[0].startswith(_NOT_EVALUATED)])
 
 
 def cuda_version(text: str) -> Version:

@@ -77,7 +77,7 @@ def need_of(image: str, claims: Claims) -> Need:
     >>> str(need.cuda), need.evidence
     ('12.4.1', 'tag 12.4.1-base-ubuntu22.04 of mirror/nvidia/cuda')
     """
-    env = tuple([pair for pair in claims.env if environment.is_read(pair[0])]) if claims.env else ()
+    env = environment.about_cuda(claims.env)
     sight = claims.sight
     found = sight.config
     config = None if found is None else _Config(tuple(found.env.items()), found.architectures)

@@ -13,7 +13,7 @@ from webhook.cluster.api_server import RefusedError
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.finding import Finding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
-from webhook.doctor.served import pages
+from webhook.doctor.served import METRICS, pages
 
 SOON = timedelta(days=30)
 """How long before an end people should know of it."""
@@ -126,7 +126,7 @@ def _remedy(installation: Installation) -> str:
 
 def _as_replicas_tell(installation: Installation) -> Iterator[Finding]:
     """What the replicas' own metrics say about the trust in what they serve."""
-    for name, page in pages(installation, "metrics"):
+    for name, page in pages(installation, METRICS):
         if isinstance(page, RefusedError):
             yield skipped(f"replica {name} does not tell: {page}")
         elif (told := _TRUST.search(page)) is None:

@@ -4,13 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.doctor import (
+    absent,
+    accelerators,
     certificates,
     configurations,
     crds,
+    daemonsets,
     images,
     namespaces,
     platform,
     quotas,
+    reachable,
     rights,
     running,
     served,
@@ -29,15 +33,19 @@ CHECKS: tuple[Check, ...] = (
     # The way from the API server to the webhook.
     Check("configurations", configurations.look),
     Check("workloads", crds.look),
+    Check("daemonsets", daemonsets.look),
     Check("certificates", certificates.look),
     Check("deployment", running.deployment),
     Check("endpoints", running.endpoints),
     Check("spread", running.spread),
     Check("disruption-budget", running.disruption_budget),
     Check("rights", rights.look),
+    Check("port", reachable.look),
     # What they decide by.
     Check("policies", platform.policies),
     Check("references", platform.references),
+    Check("absent-namespaces", absent.look),
+    Check("accelerators", accelerators.look),
     Check("images", images.look),
     Check("quotas", quotas.look),
     Check("replicas", served.look),

@@ -86,7 +86,7 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
 
 def _flaws(webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
     """Field, what was found and what is expected."""
-    selected = _left_out(webhook["namespaceSelector"])
+    selected = left_out(webhook["namespaceSelector"])
     for namespace in sorted({"kube-system", installation.place.namespace} - selected):
         yield (
             "namespaceSelector",
@@ -115,11 +115,11 @@ def _flaws_of_workloads(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, 
         yield "failurePolicy", f"is {webhook['failurePolicy']}", expected
 
 
-def _left_out(selector: Mapping[str, Any]) -> set[str]:
+def left_out(selector: Mapping[str, Any]) -> set[str]:
     """The namespaces that a selector leaves out by name."""
     return {
         name
-        for one in selector["matchExpressions"]
+        for one in selector.get("matchExpressions", ())
         if one["key"] == "kubernetes.io/metadata.name" and one["operator"] == "NotIn"
         for name in one["values"]
     }

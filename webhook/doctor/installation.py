@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import quote
 
+from webhook.cluster.paths import CORE, path_of
 from webhook.cluster.registration import (
     PHASES,
     Registration,
@@ -61,9 +61,9 @@ class Installation:
         helm = f"helm upgrade RELEASE ... --namespace {self.place.namespace}"
         return f"apply the release again: {helm}, or kubectl apply -f install.yaml"
 
-    def path(self, kind: str, name: str = "", api: str = "/api/v1") -> str:
+    def path(self, kind: str, name: str = "", api: str = CORE) -> str:
         """The API path of objects in its namespace, or of one of them."""
-        return f"{api}/namespaces/{quote(self.place.namespace, safe='')}/{kind}{name and '/' + quote(name, safe='')}"
+        return path_of(api, kind, namespace=self.place.namespace, name=name)
 
     @cached_property
     def deployment(self) -> Workload | None:

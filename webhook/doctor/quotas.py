@@ -1,8 +1,8 @@
 """Quotas of GPUs: the ledgers can be read, and people are shown what is in use and no quota that is gone."""
 
 from collections.abc import Iterator
-from urllib.parse import quote
 
+from webhook.cluster.paths import CORE, path_of
 from webhook.doctor.cluster import Cluster, Object, UnavailableError
 from webhook.doctor.finding import Finding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
@@ -33,7 +33,7 @@ def look(installation: Installation) -> Iterator[Finding]:
 
 def quota_objects(cluster: Cluster, namespace: str | None = None) -> Iterator[Object]:
     """The objects of kind GPUQuota, of one namespace or of all; UnavailableError says what helps."""
-    path = f"{_API}/gpuquotas" if namespace is None else f"{_API}/namespaces/{quote(namespace, safe='')}/gpuquotas"
+    path = path_of(_API, "gpuquotas", namespace=namespace)
     if cluster.find(_API) is None:
         raise UnavailableError(
             "the cluster has no objects of kind GPUQuota",
@@ -64,7 +64,7 @@ def _kept(namespace: str, installation: Installation, *, has_quotas: bool) -> It
 def _ledgers(namespace: str, installation: Installation) -> Iterator[Finding]:
     """Every ledger can be read."""
     ledgers = pods = broken = 0
-    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+    path = path_of(CORE, "configmaps", namespace=namespace)
     for raw in installation.cluster.items(path, {"labelSelector": f"{LABEL}=true"}):
         try:
             pods += len(book_in(raw).entries)

@@ -77,6 +77,8 @@ def _of_quotas(ledgers: str) -> Iterator[Right]:
     """What it takes to keep the ledgers of quotas in a namespace."""
     for verb in ("get", "list", "watch"):
         yield Right(verb, "", "pods", "what counts against quotas is asked there")
+    yield Right("get", "", "namespaces", "no ledger is begun for a namespace that is not there")
+    yield Right("list", "", "resourcequotas", "pods that one would refuse are not entered in quotas")
     for verb in ("get", "list", "create", "update", "delete"):
         yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
     for verb in ("get", "list", "watch", "create", "update", "delete"):

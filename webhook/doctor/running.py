@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from webhook.cluster.paths import CORE, path_of
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.finding import Finding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
@@ -83,7 +84,7 @@ def _service(entry: Object) -> tuple[str, str, int] | None:
 
 
 def _reached(namespace: str, name: str, port: int, installation: Installation) -> Finding:
-    service = installation.cluster.find(f"/api/v1/namespaces/{namespace}/services/{name}")
+    service = installation.cluster.find(path_of(CORE, "services", namespace=namespace, name=name))
     if service is None:
         found = f"there is no Service {namespace}/{name}, which the configurations name"
         return problem(found, "the Service of the webhook", installation.restore)
@@ -107,11 +108,11 @@ def _reached(namespace: str, name: str, port: int, installation: Installation) -
 
 def _ready_addresses(namespace: str, name: str, installation: Installation) -> set[str]:
     """The addresses of ready endpoints: of EndpointSlices, before 1.21 of Endpoints."""
-    path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    path = path_of("/apis/discovery.k8s.io/v1", "endpointslices", namespace=namespace)
     try:
         slices = list(installation.cluster.items(path, {"labelSelector": f"kubernetes.io/service-name={name}"}))
     except UnavailableError:
-        found = installation.cluster.find(f"/api/v1/namespaces/{namespace}/endpoints/{name}") or {}
+        found = installation.cluster.find(path_of(CORE, "endpoints", namespace=namespace, name=name)) or {}
         subsets = found.get("subsets") or ()
         return {address["ip"] for subset in subsets for address in subset.get("addresses") or ()}
     return {

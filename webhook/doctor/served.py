@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from urllib.parse import quote
 
 from webhook.cluster.api_server import RefusedError
 from webhook.doctor.cluster import UnavailableError
@@ -20,15 +19,19 @@ _UNREADY = re.compile(r"ready: no, (.*?)(?= policies: |$)")
 _REFUSED = re.compile(r"policy reload: REFUSED, last good set kept: (.*?)(?= facts: |$)")
 
 
+METRICS = "metrics"
+"""The page that may have a port of its own."""
+
+
 def pages(installation: Installation, page: str) -> Iterator[tuple[str, str | RefusedError]]:
     """A page of every replica, as one line, with the pod's name; a refusal where it answers with another status."""
-    port = installation.workload.port
+    port = installation.workload.metrics_port if page == METRICS else installation.workload.port
     pods = installation.pods
     if not pods:
         raise UnavailableError("no pod of the Deployment runs, so there is nobody to ask")
     for pod in pods:
         name = pod["metadata"]["name"]
-        path = installation.path(f"pods/{quote(f'https:{name}:{port}', safe=':')}/proxy/{page}")
+        path = f"{installation.path('pods', f'https:{name}:{port}')}/proxy/{page}"
         try:
             yield name, installation.cluster.page(path)
         except RefusedError as refusal:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from webhook import engine
 from webhook.cluster.api_server import RefusedError
+from webhook.cluster.paths import CORE, path_of
 from webhook.doctor.call_faults import explained
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.finding import Finding, ok, problem, skipped, warning
@@ -99,7 +99,7 @@ def look(installation: Installation) -> Iterator[Finding]:
 def _tried(trial: Trial, installation: Installation) -> Verdict:
     """What becomes of the pod in a dry run; UnavailableError where somebody else decides about it."""
     namespace = installation.place.tried_in
-    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    path = path_of(CORE, "pods", namespace=namespace)
     try:
         stored = installation.cluster.create(path, trial.pod, {"dryRun": "All"})
     except RefusedError as refusal:

@@ -50,6 +50,28 @@ class Workload:
         return int(port) if port.isdecimal() else DEFAULT_PORT
 
     @property
+    def metrics_port(self) -> int:
+        """The port that /metrics is on."""
+        port = self.arguments.get("metrics-port", "")
+        return int(port) if port.isdecimal() else self.port
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        """What that port is called."""
+        ports = self._container.get("ports") or ()
+        return tuple(str(one["name"]) for one in ports if one.get("containerPort") == self.port and "name" in one)
+
+    @property
+    def pod_labels(self) -> Mapping[str, str]:
+        """The labels of its pods."""
+        return dict(self.raw["spec"]["template"].get("metadata", {}).get("labels") or {})
+
+    @property
+    def is_on_host_network(self) -> bool:
+        """Whether the replicas listen on the addresses of their nodes."""
+        return bool(self._pod.get("hostNetwork"))
+
+    @property
     def service_account(self) -> str:
         """The name of the service account that the replicas run as."""
         return str(self._pod.get("serviceAccountName") or "default")

@@ -1,25 +1,40 @@
 """Asking one rule, and what its answers are called: the one place where modes are applied."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, islice
 
 from webhook.cluster.pools import WithPools
+from webhook.model import bounds
 from webhook.model.draft import Draft
 from webhook.model.edits import AddGpuLimit, Edit
 from webhook.model.pod import Pod
+from webhook.model.shape import CountError
 from webhook.outcome import Finding, Injection, Kind
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules.rule import Advice, Facts, Mode, Violation
 
+MOST_OF_A_RULE = 1_000
+"""Findings of one rule about one pod that are kept; a refusal shows the first hundred."""
+_MOST_LISTED = 20
+"""Edits that a message spells out."""
+_MOST_EDITS = bounds.MOST_OPERATIONS + 1
+_FEW_OPERATIONS = 200
+"""Of a patch, that nobody need measure."""
+
 
 def facts_under(policy: Policy, facts: Facts) -> Facts:
     """The facts with the node pools that the policy declares."""
-    return WithPools(facts, policy.node_pools) if policy.node_pools else facts
+    return WithPools(facts, policy.node_pools, policy.accelerators) if policy.node_pools else facts
 
 
 def ask_mutators(
     stage: Iterable[BoundRule], pod: Pod, facts: Facts, draft: Draft, findings: list[Finding]
 ) -> list[Injection]:
-    """Write what the enforced rules of a stage inject to `draft`, and return it; the rest goes to `findings`."""
+    """Write what the enforced rules of a stage inject to `draft`, and return it; the rest goes to `findings`.
+
+    Raises CountError for a pod whose patch would be longer than what the API server takes.
+    """
     injections: list[Injection] = []
     for bound in stage:
         values = _answers(bound, pod, facts)
@@ -33,9 +48,25 @@ def ask_mutators(
         elif wanted:
             findings.append(_would_add(bound, wanted))
     for injection in injections:
-        for edit in injection.edits:
-            edit.write(draft)
+        _write(injection.edits, draft)
     return injections
+
+
+def _write(edits: Sequence[Edit], draft: Draft) -> None:
+    size = 0
+    for edit in edits:
+        edit.write(draft)
+        if len(draft.patch) > _FEW_OPERATIONS:
+            size += len(str(edit))
+            if len(draft.patch) > bounds.MOST_OPERATIONS:
+                raise _too_much_to_add("changes", bounds.MOST_OPERATIONS)
+            if size > bounds.LONGEST_PATCH:
+                raise _too_much_to_add("bytes", bounds.LONGEST_PATCH)
+
+
+def _too_much_to_add(what: str, most: int) -> CountError:
+    found = f"so many containers that the policy adds more than {most} {what}"
+    return CountError(found, f"{most}, since the API server takes no longer patch", "spec")
 
 
 def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
@@ -59,6 +90,20 @@ def violations(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> Itera
     for bound in validators:
         for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # validators only hold rules that validate
             yield _finding(bound, value)
+
+
+def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, of which those of one rule stand together; of very many one says how many more there are."""
+    for _, of_a_rule in groupby(findings, key=lambda finding: finding.rule):
+        more, refuses = 0, False
+        for number, finding in enumerate(of_a_rule):
+            if number < MOST_OF_A_RULE:
+                yield finding
+            else:
+                more, refuses, last = more + 1, refuses or finding.refuses, finding
+        if more:
+            text = f"{more} more of these"
+            yield replace(last, field="spec", message=text, remedy="", refuses=refuses, number=more)
 
 
 def told(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
@@ -100,15 +145,17 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
 
 
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
-    """What a rule would inject, whatever its mode."""
-    values = _answers(bound, pod, facts)
+    """What a rule would inject, whatever its mode; no more than would be refused for their number."""
+    values = list(islice(bound.rule.mutate(pod, bound.settings, facts), _MOST_EDITS))  # type: ignore[misc]  # only rules that mutate are asked
     return [value for value in values if not isinstance(value, Advice)] if values else []
 
 
 def _answers(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
-    return list(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # only rules that mutate are asked
+    return list(islice(bound.rule.mutate(pod, bound.settings, facts), _MOST_EDITS))  # type: ignore[misc]  # only rules that mutate are asked
 
 
-def listed(edits: Iterable[Edit]) -> str:
-    """The edits in one text."""
-    return ", ".join(str(edit) for edit in edits)
+def listed(edits: Sequence[Edit]) -> str:
+    """The edits in one text; of many, the first and how many more there are."""
+    text = ", ".join(map(str, edits[:_MOST_LISTED]))
+    more = len(edits) - _MOST_LISTED
+    return f"{text} and {more} more" if more > 0 else text

@@ -1,9 +1,10 @@
 """The mutating phase."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-from webhook.engine.asking import ask_mutators, facts_under, violations
+from webhook.engine.asking import ask_mutators, bounded, facts_under, violations
 from webhook.engine.stamps import STAMP, due_stamp
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
@@ -22,9 +23,10 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: S
 
     A pod that `policy` leaves alone is stamped all the same where one of the `earlier` policies would complete it. One
     that the API server will refuse on its own never reaches the validating phase, so it is judged here too; any other
-    is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod.
+    is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod, or one whose
+    patch would be longer than what the API server takes.
     """
-    pod = original = pod_from_raw(raw)
+    pod = original = pod_from_raw(raw, policy.accelerators)
     draft = Draft(raw)
     findings: list[Finding] = []
     facts = facts_under(policy, facts)
@@ -36,8 +38,8 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: S
         injected = ask_mutators(stage, pod, facts, draft, findings)
         unseen += [edit for injection in injected for edit in injection.edits]
         injections += injected
-    if any(finding.fails_validation for finding in (*findings, *violations(pod, policy.anticipators, facts))):
-        findings.extend(violations(pod, policy.validators, facts))
+    if any(finding.fails_validation for finding in chain(findings, violations(pod, policy.anticipators, facts))):
+        findings.extend(bounded(violations(pod, policy.validators, facts)))
     if any(finding.refuses for finding in findings):
         return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
     if injections and ANNOTATION not in pod.annotations:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.engine.asking import edits_of, facts_under, listed, violations
+from webhook.engine.asking import bounded, edits_of, facts_under, listed, violations
 from webhook.engine.stamps import STAMP, stamp_of
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.outcome import Finding, Kind, Outcome
@@ -24,18 +24,39 @@ def judge(
 
     On CREATE (`old` is None) also report enforced injections that the final pod lacks under `policy` and under every
     one of the `earlier` policies. What one of those injected is not held against the pod, and neither is what comes of
-    a policy that is not known here. On UPDATE report only what the new pod violates and the old one did not. Raises
-    ShapeError for a malformed pod.
+    a policy that is not known here. On UPDATE report only what the new pod violates and the old one did not; unless an
+    image changed, what follows from the nodes that are left to the pod is a warning. Raises ShapeError for a malformed
+    pod.
     """
-    pod = pod_from_raw(raw)
+    pod = pod_from_raw(raw, policy.accelerators)
     own = facts_under(policy, facts)
-    findings = list(violations(pod, policy.validators, own))
+    found = violations(pod, policy.validators, own)
     if old is None:
-        findings = list(_of_a_new_pod(pod, findings, policy, facts, earlier))
-    elif findings:
-        known = set(violations(pod_from_raw(old), policy.validators, own))
-        findings = [finding for finding in findings if finding not in known]
+        findings = _of_a_new_pod(pod, bounded(found), policy, facts, earlier)
+    else:
+        findings = bounded(_new(found, pod, old, policy, own))
     return Outcome(policy, raw, tuple(findings))
+
+
+def _new(found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Policy, facts: Facts) -> Iterator[Finding]:
+    """What was found that does not hold of the old pod; of that only hashes are kept, since it can be much.
+
+    A scheduler or a queue may have narrowed down where an admitted pod can run. It changes no image.
+    """
+    known: set[int] | None = None
+    softened: set[str] = set()
+    for finding in found:
+        if known is None:
+            before = pod_from_raw(old, policy.accelerators)
+            known = set(map(hash, violations(before, policy.validators, facts)))
+            if _images(pod) == _images(before):
+                softened = {bound.rule.key for bound in policy.validators if bound.rule.follows_nodes}
+        if hash(finding) not in known:
+            yield replace(finding, refuses=False) if finding.rule in softened else finding
+
+
+def _images(pod: Pod) -> list[tuple[str, str]]:
+    return [(container.path, container.image) for container in pod.containers]
 
 
 def _of_a_new_pod(

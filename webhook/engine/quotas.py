@@ -3,7 +3,7 @@
 The ledger itself is asked by whoever admits the pod, because that waits and writes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import nsmallest
@@ -12,15 +12,27 @@ from typing import Any
 from webhook.cluster.seen import counted_pod
 from webhook.ledger.book import MOST_RESOURCES
 from webhook.ledger.store import SeenPod
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
+from webhook.ledger.verdicts import (
+    AlreadyStored,
+    Claim,
+    Crowded,
+    Exceeded,
+    Granted,
+    InTreeExceeded,
+    Unanswered,
+    Verdict,
+    Withheld,
+)
 from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.shape import shortened
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.quotas import BoundQuota
 from webhook.quota import wording
 from webhook.quota.amounts import amounts
+from webhook.quota.claims import uncounted
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import Objection, is_unspecified, objections
-from webhook.quota.quota import Limit, OnLedgerFailure, Quota, Scope
+from webhook.quota.quota import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, Scope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
 
@@ -30,6 +42,10 @@ _MOST_NAMES = 3
 """Pods that a refusal names."""
 _LONGEST_NAME = 40
 """Characters of such a name that are shown; a warning has room for 256 in all."""
+
+
+_KeptOut = Withheld | Crowded | AlreadyStored | InTreeExceeded
+"""Verdicts on a pod that is kept out by what its own namespace holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +71,14 @@ def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuot
     """What a pod claims. Raises ShapeError for a malformed pod."""
     if not quotas:
         return NO_CLAIMS
-    pod, counted = pod_from_raw(raw), counted_pod({**raw, "metadata": {}})
+    accelerators = quotas[0].quota.counting.accelerators
+    pod, counted = pod_from_raw(raw, accelerators), counted_pod({**raw, "metadata": {}}, accelerators)
+    findings = list(uncounted_of_pots(pod, quotas))
     if counted is None:
-        return NO_CLAIMS
+        return Claims(findings=tuple(findings)) if findings else NO_CLAIMS
     if len(counted.gpus) > MOST_RESOURCES:
         return Claims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
     claims: list[BoundClaim] = []
-    findings: list[Finding] = []
     for bound in quotas:
         demand = demand_of(counted, namespace, bound.quota.counting)
         if demand is None:
@@ -73,9 +90,12 @@ def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuot
 
 
 def _with_verdicts(
-    outcome: Outcome, claims: Sequence[BoundClaim], verdicts: Sequence[Verdict], pods: Iterable[SeenPod]
+    outcome: Outcome, claims: Sequence[BoundClaim], verdicts: Sequence[Verdict], pods: Iterable[SeenPod] | None
 ) -> Outcome:
-    """The outcome, and what the ledgers said. `pods` are those of the pod's own namespace, to name the largest."""
+    """The outcome, and what the ledgers said.
+
+    `pods` are those of the pod's own namespace, to name the largest; with None nothing is said of what is in use.
+    """
     findings = [
         _found(one, verdict, pods)
         for one, verdict in zip(claims, verdicts, strict=True)
@@ -89,12 +109,12 @@ def reserved(
     namespace: str,
     bound: Sequence[BoundQuota],
     ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
-    seen: Callable[[str], Iterable[SeenPod]],
+    seen: Callable[[str], Iterable[SeenPod]] | None,
 ) -> Outcome:
     """The outcome of a pod that is about to be admitted, once its quotas have had their say.
 
     `ask` enters it in their ledgers, which is done only for a pod that nothing refuses; `seen` gives the pods of its
-    namespace. Raises ShapeError for a malformed pod.
+    namespace; with None a refusal says nothing of what is in use. Raises ShapeError for a malformed pod.
     """
     if outcome.refusals or not bound:
         return outcome
@@ -105,13 +125,16 @@ def reserved(
         return outcome
     verdicts = ask([one.claim for one in claims.claims])
     is_over = any(isinstance(verdict, Exceeded) for verdict in verdicts)
-    return _with_verdicts(outcome, claims.claims, verdicts, seen(namespace) if is_over else ())
+    pods = None if seen is None else seen(namespace) if is_over else ()
+    return _with_verdicts(outcome, claims.claims, verdicts, pods)
 
 
-def _found(one: BoundClaim, verdict: Exceeded | Unanswered, pods: Iterable[SeenPod]) -> Finding:
+def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[SeenPod] | None) -> Finding:
     bound = one.bound
+    if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
+        return finding_of(bound, _UNTOLD if pods is None else _objection(verdict, bound.quota))
     if isinstance(verdict, Exceeded):
-        largest = _largest(pods, verdict.excesses[0].limit, bound.quota)
+        largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, bound.quota)
         is_open = is_unspecified(one.claim.demand, bound.quota)
         message = wording.exceeded(bound.quota, verdict.excesses, largest, is_unspecified=is_open)
         return Finding(
@@ -138,6 +161,24 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered, pods: Iterable[SeenP
     )
 
 
+def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
+    """What a pod hears that is kept out by what its own namespace holds."""
+    if isinstance(verdict, AlreadyStored):
+        found = f"there is a pod {verdict.name} already"
+        return Objection("metadata.name", found, "no other may have its name", "Choose another")
+    if isinstance(verdict, InTreeExceeded):
+        return Objection("spec", verdict.found, "the API server stores no pod beyond it", "Free some or ask for less")
+    if isinstance(verdict, Crowded):
+        return Objection("spec", *wording.crowded(quota, verdict.bytes, verdict.most))
+    return Objection("spec", *wording.withheld(quota, Excess(verdict.limit, verdict.asks, verdict.held), verdict.most))
+
+
+_UNTOLD = Objection(
+    "spec", "does not fit beside what its namespace holds", "a quota of it is used up", "Free some or ask for less"
+)
+"""What a pod hears instead of that where a refusal says nothing of what is in use."""
+
+
 def _too_many_kinds(pod: Pod) -> Objection:
     """What a pod hears whose entry would take up the ledger, which the whole quota shares."""
     found = f"asks for {len(pod.gpus)} different GPU resources"
@@ -159,6 +200,16 @@ def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
     )
 
 
+def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
+    """What of a pod the pots cannot count; of the namespace's own quota the rule says it."""
+    for bound in quotas:
+        if bound.quota.scope is Scope.POT:
+            is_denied = bound.quota.counting.claims is ClaimsMode.DENY
+            for objection in uncounted(pod, bound.quota):
+                found = finding_of(bound, objection)
+                yield found if is_denied else replace(found, kind=Kind.ADVICE, refuses=False)
+
+
 def _largest(pods: Iterable[SeenPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
     """The pods that count most against a limit, by name where they count alike."""
     known: dict[int, Fraction] = {}
@@ -171,11 +222,7 @@ def _largest(pods: Iterable[SeenPod], limit: Limit, quota: Quota) -> list[tuple[
 
     counting = ((counted(seen), seen.name) for seen in pods)
     first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
-    return [(_shown(name), -amount) for amount, name in first]
-
-
-def _shown(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+    return [(shortened(name, _LONGEST_NAME), -amount) for amount, name in first]
 
 
 def _amount(pod: Pod, namespace: str, limit: Limit, quota: Quota) -> Fraction:

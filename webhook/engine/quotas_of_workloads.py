@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.engine.quotas import KEY, finding_of
+from webhook.engine.quotas import KEY, finding_of, uncounted_of_pots
 from webhook.model.pod import Pod
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, Kind
@@ -41,6 +41,7 @@ class Total:
 
 def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
     """Why a pod never fits into a pot; what the namespace's own quota says of it is left to the rule."""
+    yield from uncounted_of_pots(pod, quotas)
     for bound in quotas:
         demand = demand_of(pod, namespace, bound.quota.counting)
         if demand is not None and bound.quota.scope is Scope.POT:

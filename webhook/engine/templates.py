@@ -83,7 +83,7 @@ def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
     """
     completing = where.completing if template.is_per_node else None
     outcome = foresee(template.made, where.policy, where.facts, completing=completing)
-    pod = pod_from_raw(outcome.object)
+    pod = pod_from_raw(outcome.object, where.policy.accelerators)
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]
     if not any(finding.refuses for finding in findings):

@@ -6,8 +6,10 @@ from typing import Any
 
 from webhook.engine.quotas_of_workloads import Total, totals
 from webhook.engine.templates import Foreseen, JudgedTemplate, Surroundings, about, judge_template
+from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.shape import ShapeError
-from webhook.model.workloads import Template, templates_of
+from webhook.model.workloads import Template, number_of_templates, templates_of
+from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.policy.quotas import BoundQuota
@@ -20,6 +22,8 @@ KEY = "workloads"
 MOST_TEMPLATES = 100
 """Templates of one object that are judged at admission, where somebody waits: an object of the size that the API server
 takes can hold tens of thousands."""
+MOST_FINDINGS = 2_000
+"""Findings about one object, after which no further template is judged at admission; of old objects as of new ones."""
 
 
 def foresee_pods(
@@ -82,21 +86,24 @@ class _Told:
 
 def _told(raw: Mapping[str, Any], where: Surroundings) -> Iterator[_Told]:
     """What is to be said of an object, as far as its templates are judged at admission."""
-    templates = templates_of(raw)
     judged: list[JudgedTemplate] = []
-    for template in templates[:MOST_TEMPLATES]:
+    told, stored = 0, 0
+    for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
+        stored += least_stored(mapped(template.pod, "spec"))
+        if number == MOST_TEMPLATES or told > MOST_FINDINGS or (judged and stored > STORABLE):
+            yield _unjudged(template, number, number_of_templates(raw))
+            break
         try:
             one = judge_template(template, where)
         except ShapeError as error:
             yield _malformed(template, error)
             continue
         judged.append(one)
+        told += len(one.findings)
         for finding, placed in zip(one.findings, one.foreseen.findings, strict=True):
             yield _Told((_name(template), finding), placed)
     for total in _totals(judged, where):
         yield _Told(total.key, _placed(total))
-    if len(templates) > MOST_TEMPLATES:
-        yield _unjudged(templates)
 
 
 def _judged(template: Template, where: Surroundings) -> JudgedTemplate:
@@ -137,18 +144,17 @@ def _malformed(template: Template, error: ShapeError) -> _Told:
         Kind.VIOLATION,
         error.place,
         error.fault,
-        "Correct the manifest",
+        error.remedy.capitalize(),
         refuses=True,
         about=about(template),
     )
     return _Told(key, finding, error)
 
 
-def _unjudged(templates: Sequence[Template]) -> _Told:
-    first = templates[MOST_TEMPLATES]
+def _unjudged(first: Template, judged: int, count: int) -> _Told:
     message = (
-        f"this and what follows was not looked at: the object has {len(templates)} pod templates, and {MOST_TEMPLATES} "
-        "are judged here; all pods are judged when they are created"
+        f"this and what follows was not looked at: the object has {count} pod templates, and {judged} are judged here; "
+        "all pods are judged when they are created"
     )
     return _Told(KEY, Finding(KEY, Mode.WARN, Kind.ADVICE, first.path, message))
 

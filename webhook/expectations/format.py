@@ -11,7 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
 from webhook.policy.globs import fault_in
-from webhook.policy.schema import Part, Schema, for_editors
+from webhook.policy.part import Part
+from webhook.policy.schema import Schema, for_editors
 from webhook.rules import RULES
 
 KIND = "GPUPolicyTest"

@@ -53,17 +53,15 @@ def _run_file(file: Path, sources: Sources, is_wanted: Callable[[str], bool]) ->
 
 def _surroundings(suite: Suite, sources: Sources) -> tuple[PolicySet, Inventory]:
     """What a test is run against. Raises PolicyErrors with what is wrong in both."""
-    errors: list[PolicyError] = []
-    found: list[PolicySet | Inventory] = []
-    for read in (sources.policies_of, sources.inventory_of):
+    try:
+        policies = sources.policies_of(suite)
+    except PolicyErrors as errors:
         try:
-            found.append(read(suite))
-        except PolicyErrors as error:
-            errors += error.errors
-    match found:
-        case [PolicySet() as policies, Inventory() as inventory]:
-            return policies, inventory
-    raise PolicyErrors(errors)
+            sources.inventory_of(suite)
+        except PolicyErrors as others:
+            raise PolicyErrors([*errors.errors, *others.errors]) from None
+        raise
+    return policies, sources.inventory_of(suite, policies.accelerators)
 
 
 def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResult:

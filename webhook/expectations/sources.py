@@ -11,6 +11,7 @@ from webhook.cluster.static_pods import StaticPods
 from webhook.expectations.inline import load_inline
 from webhook.expectations.reading import beside
 from webhook.expectations.suite import Suite
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.policy.errors import PolicyError, PolicyErrors
@@ -46,11 +47,11 @@ class Sources:
         directory = self._policies or _nearest(suite.file)
         return _or_raise(self._load(directory))
 
-    def inventory_of(self, suite: Suite) -> Inventory:
-        """The cluster of a test. Raises PolicyErrors."""
+    def inventory_of(self, suite: Suite, accelerators: Accelerators = BUILT_IN) -> Inventory:
+        """The cluster of a test, whose GPUs these names tell. Raises PolicyErrors."""
         written = suite.inventory
         if written is not None and isinstance(written.value, list):
-            return _inline(written.value)
+            return _inline(written.value, accelerators)
         if written is not None:
             path = beside(suite.file, str(written.value))
             place = written
@@ -58,7 +59,7 @@ class Sources:
             path, place = self._inventory, Node(None, suite.file, 0)
         else:
             return _NOTHING
-        found = self._read(path)
+        found = self._read(path, accelerators)
         if isinstance(found, str):
             raise _error(place, "spec.inventory" if written is not None else "", found)
         return found
@@ -87,16 +88,16 @@ def _or_raise(found: PolicySet | PolicyErrors) -> PolicySet:
     return found
 
 
-def _read(path: Path) -> Inventory | str:
+def _read(path: Path, accelerators: Accelerators) -> Inventory | str:
     try:
-        inventory = read_inventory(path)
+        inventory = read_inventory(path, accelerators)
     except InventoryError as error:
         return str(error)
     unreadable = inventory.pods.unreadable
     return f"{path}: holds {unreadable} pods that Kubernetes would refuse; mend them" if unreadable else inventory
 
 
-def _inline(objects: list[Node]) -> Inventory:
+def _inline(objects: list[Node], accelerators: Accelerators) -> Inventory:
     """The cluster that a test writes down itself."""
     kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
     errors = []
@@ -109,7 +110,10 @@ def _inline(objects: list[Node]) -> Inventory:
             kinds[raw["kind"]].append(raw)
     if errors:
         raise PolicyErrors(errors)
-    return Inventory(Snapshot.of(kinds["Node"], kinds["RuntimeClass"]), StaticPods(kinds["Pod"]))
+    return Inventory(
+        Snapshot.of(kinds["Node"], kinds["RuntimeClass"], accelerators=accelerators),
+        StaticPods(kinds["Pod"], accelerators=accelerators),
+    )
 
 
 def _fault_in(raw: Mapping[str, Any]) -> str:

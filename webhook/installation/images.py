@@ -101,6 +101,10 @@ class ImageLookUps:
         """What is known of the image at this moment; never waits."""
         return self._images.sight(text, asker)
 
+    def recall(self, text: str) -> ImageSight:
+        """What is known of the image at this moment; no look-up follows."""
+        return self._images.recall(text)
+
     def start(self, metrics: Metrics) -> None:
         """Begin, and show in the metrics how it goes."""
         images = self._images

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cluster.api_server import METADATA, ApiServer, RefusedError, UnreachableError
-from webhook.cluster.pages import Deadline, Listed, PagedList
+from webhook.cluster.pages import Deadline, Listed, PagedList, told
+from webhook.cluster.paths import CORE, path_of
 from webhook.ledger.book import Book
 from webhook.ledger.content import LABEL, PREFIX, book_in, content
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
@@ -36,12 +37,12 @@ class ApiStore:
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self._server = server
         self._namespace = namespace
-        self._path = f"/api/v1/namespaces/{namespace}/configmaps"
+        self._path = path_of(CORE, "configmaps", namespace=namespace)
         self._known: dict[str, Held] = {}  # as last read or written, so that no book is decoded twice
 
     def read(self, key: str, seconds: float) -> Held | None:
         """The book as it is in the API server's storage now; None where there is none."""
-        path = f"{self._path}/{PREFIX}{key}"
+        path = self._path_of(key)
         try:
             return self._held(key, self._server.get(path, {}, seconds))
         except RefusedError as error:
@@ -80,6 +81,9 @@ class ApiStore:
         self._known = dict(books)
         return books
 
+    def _path_of(self, key: str) -> str:
+        return path_of(CORE, "configmaps", namespace=self._namespace, name=PREFIX + key)
+
     def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
         try:
             yield from PagedList(self._server, listed, Deadline(seconds).left)
@@ -106,7 +110,7 @@ class ApiStore:
             book = book_in(found)
         except ValueError as error:  # a BookError among them
             remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
-            raise LedgerError(f"{self._path}/{PREFIX}{key}: {error}; {remedy}") from error
+            raise LedgerError(f"{self._path_of(key)}: {error}; {remedy}", "it is broken") from error
         return self._remembered(key, _HeldObject(version, book, metadata))
 
     def _written(self, key: str, book: Book, found: object) -> Held:
@@ -123,12 +127,12 @@ class ApiStore:
         metadata = found.get("metadata") if isinstance(found, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
-            name = f"{self._path}/{PREFIX}{key}"
-            raise LedgerError(f"{name}: the answer is no ledger; see what stands before the API server")
+            text = f"{self._path_of(key)}: the answer is no ledger; see what stands before the API server"
+            raise LedgerError(text, "something else was found in its place")
         return version, {name: part for name, part in metadata.items() if name != "managedFields"}
 
     def _send(self, method: str, key: str, body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        path = self._path if method == "POST" else f"{self._path}/{PREFIX}{key}"
+        path = self._path if method == "POST" else self._path_of(key)
         try:
             return self._server.send(method, path, body, seconds, accept=METADATA)
         except RefusedError as error:
@@ -146,7 +150,8 @@ def _name(raw: object) -> str:
 
 
 def _explained(method: str, path: str, error: Exception) -> LedgerError:
-    return LedgerError(f"{method} {path}: {error}{_remedy(error) if isinstance(error, RefusedError) else ''}")
+    remedy = _remedy(error) if isinstance(error, RefusedError) else ""
+    return LedgerError(f"{method} {path}: {error}{remedy}", told(error, "it cannot be read or written"))
 
 
 def _remedy(refusal: RefusedError) -> str:

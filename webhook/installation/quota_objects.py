@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
+from webhook.cluster.paths import path_of
 from webhook.engine.standings import Place, Status
 
 API = "gpupolicy.dev/v1alpha1"
 KIND = "GPUQuota"
-EVERYWHERE = f"/apis/{API}/gpuquotas"
+EVERYWHERE = path_of(f"/apis/{API}", "gpuquotas")
 """The path of all of them."""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -70,8 +70,7 @@ def removal(found: Seen) -> dict[str, Any]:
 
 def path_in(namespace: str, name: str = "") -> str:
     """The path of the objects of a namespace, or of one of them."""
-    path = f"/apis/{API}/namespaces/{quote(namespace, safe='')}/gpuquotas"
-    return f"{path}/{quote(name, safe='')}" if name else path
+    return path_of(f"/apis/{API}", "gpuquotas", namespace=namespace, name=name)
 
 
 def _compared(status: Status) -> dict[str, Any]:

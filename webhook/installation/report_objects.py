@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
-from urllib.parse import quote
 
 import orjson
 
@@ -13,6 +12,7 @@ from webhook.audit.reports import as_open_reports, as_policy_reports
 from webhook.audit.reports.policy_results import Format
 from webhook.cluster.api_server import METADATA_LIST, ApiServer, RefusedError
 from webhook.cluster.pages import Listed, PagedList
+from webhook.cluster.paths import path_of
 
 CONTENT = "gpupolicy.dev/content"
 """The annotation by which an object is compared with what it should be: a hash of all but its times."""
@@ -108,6 +108,5 @@ def removal(found: Found) -> dict[str, Any]:
 
 def path(form: Format, namespace: str | None, name: str = "") -> str:
     """The path of the objects of a namespace, of none (empty) or of all (None), or of one of them."""
-    place = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
     plural = form.cluster_plural if namespace == "" else form.plural
-    return f"/apis/{form.api}{place}/{plural}" + (f"/{quote(name, safe='')}" if name else "")
+    return path_of(f"/apis/{form.api}", plural, namespace=namespace or None, name=name)

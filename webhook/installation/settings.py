@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from certs.cluster import SecretPlace
+from webhook.cluster.paths import CORE, path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class ConfigMapPlace:
     @property
     def path(self) -> str:
         """Its API path."""
-        return f"/api/v1/namespaces/{self.namespace}/configmaps/{self.name}"
+        return path_of(CORE, "configmaps", namespace=self.namespace, name=self.name)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

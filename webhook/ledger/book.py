@@ -83,9 +83,14 @@ class Book:
         return {
             "namespaces": sorted(self.patterns),
             "pods": len(self.entries),
-            "kinds": [_kind(*kind) for kind in kinds],
+            "kinds": [kind_to_raw(*kind) for kind in kinds],
             "entries": entries,
         }
+
+
+def kind_to_raw(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | None) -> dict[str, Any]:
+    """What pods ask for, as it stands in a book."""
+    return {"gpus": dict(gpus)} | ({} if models is None else {"models": list(models)})
 
 
 def uid_bytes(text: str) -> bytes:
@@ -137,10 +142,6 @@ def _by_demand(entries: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[b
 def _order(kind: _Kind) -> tuple[object, ...]:
     gpus, models = kind
     return gpus, models is not None, models or ()
-
-
-def _kind(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | None) -> dict[str, Any]:
-    return {"gpus": dict(gpus)} | ({} if models is None else {"models": list(models)})
 
 
 def _read_kind(raw: object, where: str) -> _Kind:

@@ -61,13 +61,17 @@ class Quotas(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use of one quota. `namespaces` are those that have pods entered, `version` is that of the ledger."""
+    """What is in use of one quota. `namespaces` are those that have pods entered, `version` is that of the ledger.
+
+    `unconfirmed` are the entries whose pods are not stored as far as this replica knows.
+    """
 
     quota: Quota
     used: Mapping[Limit, Fraction]
     entries: int
     namespaces: frozenset[str] = frozenset()
     version: str = ""
+    unconfirmed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +205,13 @@ class Keeper:
         return quotas
 
     def _usage(self, quota: Quota) -> Usage:
-        held = self._ledgers.of(quota.key).held
+        ledger = self._ledgers.of(quota.key)
+        held = ledger.held
         book = Book() if held is None else held.book
         covered = frozenset(name for name in book.namespaces if quota.covers(name))
         version = "" if held is None else held.version
-        return Usage(quota, used(book.counts, quota), len(book.entries), covered, version)
+        unconfirmed = ledger.unconfirmed.among(book)
+        return Usage(quota, used(book.counts, quota), len(book.entries), covered, version, unconfirmed)
 
     # One ledger
 
@@ -245,7 +251,7 @@ class Keeper:
         now, uids = self._clock(), book.entries.keys()
         suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.outlasted(uid, now)]
         namespaces = frozenset(book.entries[uid].namespace for uid in suspects)
-        return ledger.vanished(book, namespaces, self._deadline()) if suspects else frozenset()
+        return ledger.vanished.among(book, namespaces, self._deadline()) if suspects else frozenset()
 
     def _missing(self, key: str, book: Book, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
         """Pods without an entry, in this round and the last, that a consistent list shows: the watch may be late."""
@@ -280,6 +286,7 @@ class Keeper:
             is_orphaned = key not in quotas and self._quotas.are_settled  # or of a quota that only others know of yet
             if (is_idle or is_orphaned) and now - since > self._rhythm.idle:
                 self._remove(key, held)
+        self._ledgers.forget_idle(self._rhythm.idle)
 
     def _remove(self, key: str, held: Held) -> None:
         try:

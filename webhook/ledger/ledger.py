@@ -17,17 +17,16 @@ from webhook.ledger.means import Means
 from webhook.ledger.own_copy import LATE, OwnCopy
 from webhook.ledger.plan import Correction, Plan, Reservation, corrected
 from webhook.ledger.queue import SharedWrites
+from webhook.ledger.settling import Settling
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
-from webhook.ledger.verdicts import Claim, Exceeded, Unanswered, Verdict
+from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
+from webhook.ledger.vanished import Vanished
+from webhook.ledger.verdicts import Claim, Granted, Unanswered, Verdict
+from webhook.ledger.window import is_shared, withheld
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quota import Demand, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
-
-_REST = 4
-"""So many times as long as a list took that was made for a refusal, none is made for the next ones."""
-_MOST_LISTED = 32
-"""Namespaces that are listed for a refusal, each with a request of its own."""
 
 
 class Ledger:
@@ -35,18 +34,31 @@ class Ledger:
 
     def __init__(self, key: str, means: Means) -> None:
         self.key = key
-        self._pods, self._timing = means.pods, means.timing
+        self._pods, self._timing, self._is_bounded = means.pods, means.timing, means.is_bounded
         self._observer, self._clock = means.observer, means.clock
         self._copy = OwnCopy(key, means)
+        self._settling = Settling(key, means, self._copy.unconfirmed)
         self._preparing = Lock()
         self._expects_company = False
-        self._look_up_from = self._failed_at = -float("inf")
+        self._failed_at = -float("inf")
+        self.vanished = Vanished(key, means, self._copy)
+        """The entries that are there in vain."""
+        self._asked_at = self._clock()
         self._writes = SharedWrites[Reservation | Correction](self._settle)
 
     @property
     def held(self) -> Held | None:
         """The book as last read or written here; None where it was never, or there was none."""
         return self._copy.held
+
+    def is_idle(self, seconds: float) -> bool:
+        """Whether there is no book, and nobody has asked for as long."""
+        return self.held is None and self._clock() - self._asked_at > seconds
+
+    @property
+    def unconfirmed(self) -> Unconfirmed:
+        """Which entries have no stored pod, as far as this replica knows."""
+        return self._copy.unconfirmed
 
     @property
     def is_in_want(self) -> bool:
@@ -55,20 +67,25 @@ class Ledger:
 
     def reserve(self, reservation: Reservation) -> Verdict:
         """Enter a pod, and say whether it may be admitted."""
-        begun = self._clock()
+        begun = self._asked_at = self._clock()
         if begun - self._failed_at < self._timing.after_fault:
             reservation.deadline = min(reservation.deadline, begun + self._timing.hurry)
-        self._writes.pass_through(reservation, max(0.0, reservation.deadline - begun))
-        verdict = reservation.verdict or Unanswered(LATE)
+        verdict = self._settling.settled(reservation, lambda: self._asked(reservation))
         self._observer.reserved(self.key, self._clock() - begun)
         if isinstance(verdict, Unanswered):
             self._failed_at = self._clock()
             self._observer.failed(self.key)
             return verdict
         self._failed_at = -float("inf")
-        if isinstance(verdict, Exceeded) and reservation.claim.enforced:
+        if reservation.claim.enforced and not isinstance(verdict, Granted):
             self._observer.refused(self.key)
+            self._settling.tell(reservation.claim, verdict)
         return verdict
+
+    def _asked(self, reservation: Reservation) -> Verdict:
+        reservation.verdict = None
+        self._writes.pass_through(reservation, max(0.0, reservation.deadline - self._clock()))
+        return reservation.verdict or Unanswered(LATE)
 
     def correct(self, correction: Correction) -> bool:
         """Write what a reconciliation found, with the next write; False where that was not possible."""
@@ -76,9 +93,19 @@ class Ledger:
         return correction.is_done
 
     def would_exceed(self, claim: Claim) -> bool:
-        """Whether the claim passes a limit by the book as it was last seen, which may be old."""
+        """Whether the claim would be refused by the book as it was last seen, which may be old."""
         held = self.held
-        return held is not None and bool(excesses(claim.demand, used(held.book.counts, claim.quota), claim.quota))
+        if held is None:
+            return False
+        in_use = used(held.book.counts, claim.quota)
+        if excesses(claim.demand, in_use, claim.quota):
+            return True
+        if not self._is_bounded or not is_shared(claim.quota):
+            return False
+        return withheld(claim, in_use, self._open(claim.demand.namespace, held.book), is_cleared=True) is not None
+
+    def _open(self, namespace: str, book: Book) -> OpenEntries:
+        return self._copy.unconfirmed.of(namespace, book, self._clock())
 
     def show(self, held: Held | None, before: Held | None) -> None:
         """Take note of the book as it was read elsewhere, so that the time of its entries begins to count.
@@ -115,12 +142,14 @@ class Ledger:
                 state.is_read_due = self._expects_company = True
                 self._pause(state)
             except LedgerError as error:
-                state.fault = str(error)
+                state.fault, state.details = error.told, str(error)
                 state.faults += 1
                 state.is_read_due = True
                 if state.faults >= self._timing.attempts_at_faults:
                     break
                 self._pause(state)
+        if state.details != state.fault and any(one.verdict is None for one in reservations):
+            _log.error("quota %s: %s", self.key, state.details)  # of which the authors of pods hear less
         for reservation in reservations:
             if reservation.verdict is None:
                 reservation.verdict = Unanswered(
@@ -142,14 +171,10 @@ class Ledger:
         book = held.book.changed({}, state.ghosts)
         for correction in corrections:
             book = corrected(book, correction)
-        plan = Plan(book)
+        plan = Plan(book, (lambda namespace: self._open(namespace, book)) if self._is_bounded else None)
         for reservation in reservations:
             plan.consider(reservation)
-        if plan.has_unmet and not state.is_verified:
-            state.is_verified = True
-            self._copy.read(deadline)
-            if (known := self.held) is not None:
-                state.ghosts |= self._ghosts(known.book, reservations, deadline)
+        if self._learns_more(plan, reservations, state):
             return False
         if writes:
             self._copy.replace(plan.book(), held, deadline)
@@ -158,6 +183,20 @@ class Ledger:
         for reservation in reservations:
             reservation.verdict = plan.verdicts[id(reservation)]
         return True
+
+    def _learns_more(self, plan: Plan, reservations: Sequence[Reservation], state: "_Attempts") -> bool:
+        """Read the book anew before somebody is refused, and for a quota that is full list the pods."""
+        if plan.has_unmet and not state.is_verified:
+            state.is_verified = True
+            self._copy.read(state.until)
+            if (known := self.held) is not None:
+                asking = {one.claim.demand.namespace for one in reservations}
+                state.ghosts |= self.vanished.before_refusal(known.book, asking, state.until)
+            return True
+        if plan.has_withheld and not state.is_up_to_date:
+            state.is_up_to_date = state.is_read_due = True
+            return True
+        return False
 
     def _basis(self, reservations: Sequence[Reservation], deadline: float) -> Held | None:
         """The book that a change is made to; there is one where somebody is to be entered."""
@@ -188,6 +227,7 @@ class Ledger:
         covered = frozenset[str]() if self.held is None else self.held.book.patterns
         missing = frozenset(quota.patterns) - covered
         found = self._listed(missing, quota, deadline)
+        self._copy.listed(found.keys())
         state = _Attempts(deadline)
         while True:
             held = self.held
@@ -218,43 +258,6 @@ class Ledger:
                 found[seen.uid] = same.setdefault(demand, demand)
         return found
 
-    # What is no longer there
-
-    def _ghosts(self, book: Book, reservations: Sequence[Reservation], deadline: float) -> Set[bytes]:
-        """The entries whose pods a consistent list does not show; none where one was made a moment ago, or fails.
-
-        Half of the time is left for the answer, which is a refusal all the same where the list takes too long.
-        """
-        now = self._clock()
-        known = self._pods.gone_among(book.entries.keys())
-        if now < self._look_up_from:
-            return known
-        namespaces = _some(book.namespaces, {one.claim.demand.namespace for one in reservations})
-        try:
-            return known | self.vanished(book, namespaces, now + min((deadline - now) / 2, self._timing.one_call))
-        except LedgerError as error:
-            _log.warning("quota %s: pods could not be listed before a refusal: %s", self.key, error)
-            return known
-        finally:
-            took = self._clock() - now
-            self._look_up_from = now + max(self._timing.look_up_every, took * (1 + _REST))
-
-    def vanished(self, book: Book, namespaces: frozenset[str], deadline: float) -> Set[bytes]:
-        """The entries of these namespaces that are there in vain, by a list that begins now. Raises LedgerError.
-
-        Their pods count no more or never came: those that were stored once are gone for good, those that were not had
-        longer than any admission is in flight.
-        """
-        since = self._clock()
-        uids = {uid for uid, demand in book.entries.items() if demand.namespace in namespaces}
-        stored = self._pods.live_among(uids) | self._pods.gone_among(uids)
-        suspects = {uid for uid in uids if uid in stored or self.outlasted(uid, since)}
-        if not suspects:
-            return frozenset()
-        live = self._pods.live_now(namespaces, self._copy.left(deadline))
-        self._observer.looked_up(self._clock() - since)
-        return suspects - live
-
 
 @dataclass(slots=True)
 class _Attempts:
@@ -263,16 +266,10 @@ class _Attempts:
     until: float
     is_read_due: bool = False
     is_verified: bool = False
+    is_up_to_date: bool = False
     ghosts: Set[bytes] = frozenset()
     pauses: int = 0
     faults: int = 0
     fault: str = ""
-
-
-def _some(namespaces: frozenset[str], first: Set[str]) -> frozenset[str]:
-    """As many of the namespaces as may be listed, others each time: those of `first`, and what luck brings."""
-    if len(namespaces) <= _MOST_LISTED:
-        return namespaces
-    asking = sorted(namespaces & first)[:_MOST_LISTED]
-    others = sorted(namespaces - first)
-    return frozenset([*asking, *random.sample(others, min(len(others), _MOST_LISTED - len(asking)))])
+    details: str = ""
+    """The fault in the words for administrators."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from webhook.ledger.seats import Seats
 from webhook.ledger.store import Pods, Store
 from webhook.ledger.verdicts import Observer, Unobserved
 
@@ -21,6 +22,12 @@ class Timing:
     """Pods are listed for refusals at most this often, and less often where that takes long."""
     one_call: float = 5.0
     """The longest that one call may take where nobody waits for the answer."""
+    settling: float = 3.0
+    """How long a pod may take from its entry until it is stored and heard of, before its entry is overdue."""
+    waits: tuple[float, ...] = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64, 0.64)
+    """The pauses after which a pod asks again that waits until others of its namespace are stored."""
+    confirm_every: float = 0.2
+    """The pods of a namespace are listed at most this often to learn which of them are stored."""
     longest_pause: float = 0.004
     """The longest wait before another attempt: about as long as a write takes. It does not grow, for whoever has waited
     longest would then be the last to write."""
@@ -34,10 +41,19 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What ledgers work with, the same for all. `clock` is monotonic, in seconds."""
+    """What ledgers work with, the same for all. `clock` is monotonic, in seconds.
+
+    `is_bounded` says that what a namespace may hold is bounded, as of entries whose pods are not stored: not so for
+    files that are judged, which nobody stores.
+    """
 
     store: Store
     pods: Pods
     timing: Timing = field(default_factory=Timing)
     observer: Observer = field(default_factory=Unobserved)
     clock: Clock = time.monotonic
+    is_bounded: bool = False
+    seats: Seats = field(default_factory=Seats)
+    """For pods that wait until others of their namespace are stored."""
+    tells_usage: bool = True
+    """Whether refusals say how much is in use, and by which pods of the namespace that asks."""

@@ -1,11 +1,12 @@
 """The book as this replica knows it: read and written last, and since when each entry has been seen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from threading import Lock
 
 from webhook.ledger.book import Book
 from webhook.ledger.means import Means
 from webhook.ledger.store import Held, LedgerError
+from webhook.ledger.unconfirmed import Unconfirmed
 from webhook.quota.quota import Demand
 
 LATE = "the ledger did not answer in time"
@@ -18,7 +19,10 @@ class OwnCopy:
         self.key = key
         self._store, self._timing, self._clock = means.store, means.timing, means.clock
         self._first_seen: dict[bytes, float] = {}
+        self._listed: frozenset[bytes] = frozenset()
         self._seen_lock = Lock()
+        self.unconfirmed = Unconfirmed(means.pods, means.timing.settling, means.timing.in_flight)
+        """Which of the entries have no stored pod, as far as is known."""
         self.held: Held | None = None
         """The book as last read or written; None where it was never, or there was none."""
 
@@ -56,10 +60,20 @@ class OwnCopy:
         entries: Mapping[bytes, Demand] = {} if held is None else held.book.entries
         now = self._clock()
         with self._seen_lock:
-            for uid in entries.keys() - self._first_seen.keys():
+            new, left = entries.keys() - self._first_seen.keys(), self._first_seen.keys() - entries.keys()
+            for uid in new:
                 self._first_seen[uid] = now
-            for uid in self._first_seen.keys() - entries.keys():
+            for uid in left:
                 del self._first_seen[uid]
+            self.unconfirmed.entered({uid: entries[uid] for uid in new}, now)
+            self.unconfirmed.left(left, now)
+            self.unconfirmed.confirm(self._listed)
+            self._listed -= entries.keys()
+
+    def listed(self, uids: Set[bytes]) -> None:
+        """Take note of pods that are stored, and about to be entered."""
+        with self._seen_lock:
+            self._listed |= uids
 
     def outlasted(self, uid: bytes, since: float) -> bool:
         """Whether an entry had been seen for longer than any admission is in flight, at `since`."""

@@ -1,23 +1,32 @@
 """What is wanted of a book, and what becomes of it: nothing here reads or writes."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from webhook.ledger.book import Book
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, Verdict
+from webhook.ledger.space import ENTRY_BYTES, crowded, demand_bytes, taken_of
+from webhook.ledger.unconfirmed import OpenEntries
+from webhook.ledger.verdicts import Claim, Crowded, Exceeded, Granted, Verdict, Withheld
+from webhook.ledger.window import is_shared, withheld
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quota import Demand, Limit, Quota
 
 
 @dataclass(slots=True)
 class Reservation:
-    """A pod that wants to be entered. `deadline` is of the monotonic clock; a dry run is judged and not entered."""
+    """A pod that wants to be entered. `deadline` is of the monotonic clock; a dry run is judged and not entered.
+
+    `name` is the pod's, empty where nobody knows it. `is_cleared` says that it may hold more of a pot than other pods
+    before it is stored.
+    """
 
     uid: bytes
     claim: Claim
     deadline: float
     is_dry_run: bool = False
+    name: str = ""
+    is_cleared: bool = False
     verdict: Verdict | None = None
 
 
@@ -38,13 +47,21 @@ class Correction:
 class Plan:
     """What becomes of a book when the reservations of one batch are considered one after the other."""
 
-    def __init__(self, book: Book) -> None:
-        """Begin with the book as it is; `verdicts` are by the id of their reservation."""
+    def __init__(self, book: Book, open_of: Callable[[str], OpenEntries] | None = None) -> None:
+        """Begin with the book as it is; `verdicts` are by the id of their reservation.
+
+        `open_of` gives the entries of a namespace in this book that have no stored pod. Without it nothing is bounded
+        but the quotas.
+        """
         self._book = book
+        self._open_of = open_of
+        self._open: dict[str, OpenEntries] = {}
+        self._taken: dict[str, int] | None = None
         self._entered: dict[bytes, Demand] = {}
         self._used: list[tuple[Quota, dict[Limit, Fraction]]] = []
         self.verdicts: dict[int, Verdict] = {}
         self.has_unmet = False
+        self.has_withheld = False
 
     def consider(self, reservation: Reservation) -> None:
         """Enter the pod if it fits, or where it is to be entered anyway."""
@@ -52,14 +69,52 @@ class Plan:
         if reservation.uid in self._book.entries or reservation.uid in self._entered:
             self.verdicts[id(reservation)] = Granted()
             return
-        over = excesses(claim.demand, self._used_of(claim.quota), claim.quota)
-        self.verdicts[id(reservation)] = Exceeded(over) if over else Granted()
-        self.has_unmet = self.has_unmet or bool(over)
-        if not reservation.is_dry_run and (not over or not claim.enforced):
-            self._entered[reservation.uid] = claim.demand
-            for quota, sums in self._used:
-                for limit, amount in used({claim.demand: 1}, quota).items():
-                    sums[limit] += amount
+        in_use = self._used_of(claim.quota)
+        over = excesses(claim.demand, in_use, claim.quota)
+        verdict = Exceeded(over) if over else self._withheld(reservation, in_use)
+        if isinstance(verdict, Granted) or (over and not claim.enforced):
+            verdict = self._crowded(claim) or verdict
+        self.verdicts[id(reservation)] = verdict
+        self.has_unmet = self.has_unmet or isinstance(verdict, Exceeded)
+        self.has_withheld = self.has_withheld or isinstance(verdict, Withheld)
+        is_let_in = isinstance(verdict, Granted) or (isinstance(verdict, Exceeded) and not claim.enforced)
+        if is_let_in and not reservation.is_dry_run:
+            self._enter(reservation)
+
+    def _enter(self, reservation: Reservation) -> None:
+        demand = reservation.claim.demand
+        if self._taken is not None:
+            added = ENTRY_BYTES + (demand_bytes(demand) if self._is_new(demand) else 0)
+            self._taken[demand.namespace] = self._taken.get(demand.namespace, 0) + added
+        self._entered[reservation.uid] = demand
+        for quota, sums in self._used:
+            for limit, amount in used({demand: 1}, quota).items():
+                sums[limit] += amount
+        if (mine := self._open.get(demand.namespace)) is not None:
+            mine.all[demand] = mine.all.get(demand, 0) + 1
+
+    def _withheld(self, reservation: Reservation, in_use: dict[Limit, Fraction]) -> Verdict:
+        """Dry runs hold nothing, and nobody is kept out by a quota that is not enforced."""
+        claim = reservation.claim
+        if self._open_of is None or reservation.is_dry_run or not claim.enforced or not is_shared(claim.quota):
+            return Granted()
+        mine = self._open.get(claim.demand.namespace)
+        if mine is None:
+            mine = self._open[claim.demand.namespace] = self._open_of(claim.demand.namespace)
+            for demand in self._entered.values():
+                if demand.namespace == claim.demand.namespace:
+                    mine.all[demand] = mine.all.get(demand, 0) + 1
+        return withheld(claim, in_use, mine, is_cleared=reservation.is_cleared) or Granted()
+
+    def _crowded(self, claim: Claim) -> Crowded | None:
+        if self._open_of is None:
+            return None
+        if self._taken is None:
+            self._taken = taken_of(self.book().counts)
+        return crowded(claim.demand, self._taken, claim.quota, is_new=self._is_new(claim.demand))
+
+    def _is_new(self, demand: Demand) -> bool:
+        return demand not in self._book.counts and demand not in self._entered.values()
 
     def _used_of(self, quota: Quota) -> dict[Limit, Fraction]:
         """What is in use of a quota; during a change of policies there may be two of one name."""

@@ -9,7 +9,14 @@ from webhook.model.pod import Pod
 
 
 class LedgerError(Exception):
-    """A ledger cannot be read or written at the moment; the text says why. Nobody knows whether a write was done."""
+    """A ledger cannot be read or written at the moment; the text says why. Nobody knows whether a write was done.
+
+    `told` is what the author of a pod hears of it: not the text where that has paths and commands of the platform.
+    """
+
+    def __init__(self, text: str, told: str = "") -> None:
+        super().__init__(text)
+        self.told = told or text
 
 
 class LedgerChangedError(Exception):
@@ -67,7 +74,7 @@ class SeenPod:
 class Pods(Protocol):
     """What is known of the pods of the cluster that count: neither Succeeded nor Failed nor past their deletion.
 
-    All but the last two answer at once, from what was heard last, which may be old. Those are consistent reads.
+    Those with `seconds` are consistent reads; all others answer at once, from what was heard last, which may be old.
     """
 
     def is_known(self) -> bool:
@@ -84,6 +91,28 @@ class Pods(Protocol):
 
     def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
         """The pods last heard of that count, of one namespace or of all."""
+        ...
+
+    def named(self, namespace: str, name: str) -> bytes | None:
+        """The uid of the GPU pod of this name that was last heard of as one that counts, None for none."""
+        ...
+
+    def stored_now(self, namespace: str, name: str, seconds: float) -> bytes | None:
+        """The uid of the pod of this name, finished or not, with or without GPUs; None where there is none.
+
+        It is read after the call began. Raises LedgerError.
+        """
+        ...
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
+        """Which ResourceQuota leaves too little for one more pod with these GPUs, and what it leaves; empty for none.
+
+        It is read after the call began. Whoever may not read them gets an empty answer. Raises LedgerError.
+        """
+        ...
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:
+        """Whether there is a namespace of this name, read after the call began. Raises LedgerError."""
         ...
 
     def live_now(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from webhook.model.accelerators import GPU_ATTRIBUTES, Accelerator, accelerator
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU_ATTRIBUTES, Accelerator, Accelerators
 from webhook.model.quantity import Number, QuantityError, parse_quantity
-from webhook.model.shape import each, mapping, text
+from webhook.model.shape import each, entries, mapping, text
 
 INIT, APP, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"
 """The lists of a pod's spec that hold containers."""
@@ -22,13 +22,15 @@ class GpuRequest:
     """What one container says about one GPU resource, zero included.
 
     `request` and `limit` are exact amounts, None where the key is missing; `fault` is the error where either cannot be
-    parsed, and then both may be None. `written` holds both as the user wrote them, for messages.
+    parsed, and then both may be None. `written` holds both as the user wrote them, for messages. `count` is how many
+    GPUs, or slices, they come to; nonsense and negative amounts are 0.
     """
 
     accelerator: Accelerator
     request: Number | None
     limit: Number | None
     written: tuple[object, object]
+    count: int
     fault: str = ""
 
     @property
@@ -36,17 +38,8 @@ class GpuRequest:
         """The resource name, such as nvidia.com/gpu."""
         return self.accelerator.resource
 
-    @property
-    def count(self) -> int:
-        """GPUs (or slices) this asks for: the limit, else the request; nonsense and negative amounts are 0."""
-        amount = self.limit if self.limit is not None else self.request
-        if amount.__class__ is int:
-            return max(amount, 0)
-        return max(ceil(amount), 0) if amount is not None else 0
 
-
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """A volume mounted in a container."""
 
     volume: str
@@ -77,6 +70,9 @@ class Container:
     is_sidecar: bool = False
     is_privileged: bool = False
     has_claims: bool = False
+    """Whether it uses a resource claim, or a device class of which nobody has said whether it is GPUs."""
+    unknown_classes: tuple[tuple[str, int], ...] = ()
+    """These device classes, as resources are called, and how many devices of each."""
     asks_gpu_attributes: bool = False
     image: str = ""
     gpu_count: int = 0
@@ -84,13 +80,12 @@ class Container:
     requests: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     """Resource name -> amount, as it is written. A container whose limits are written only requests as much."""
     limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    env_names: frozenset[str] = frozenset()
+    """The names in `env`."""
 
     def sets_env(self, name: str) -> bool:
         """Whether the container sets this variable itself, in whatever form."""
-        for entry, _ in self.env:  # noqa: SIM110  # asked for every variable of every pod, and twice as fast as any()
-            if entry == name:
-                return True
-        return False
+        return name in self.env_names
 
     def may_take_env(self, name: str) -> bool:
         """Whether this variable may come from a ConfigMap or Secret as a whole, of which nobody knows what it holds."""
@@ -101,37 +96,56 @@ class Container:
         return next((mount for mount in self.mounts if mount.is_at(directory)), None)
 
 
-def container_from_raw(raw: Mapping[str, Any], list_name: str, index: int) -> Container:
+def container_from_raw(
+    raw: Mapping[str, Any], list_name: str, index: int, accelerators: Accelerators = BUILT_IN
+) -> Container:
     """Read one container; raises ShapeError where a part has a type that the API server refuses."""
     raw = mapping(raw)
     name = text(raw.get("name"), "name")
     resources = mapping(raw.get("resources"), "resources")
-    requests = mapping(resources.get("requests"), "resources", "requests")
-    limits = mapping(resources.get("limits"), "resources", "limits")
+    requests = entries(resources.get("requests"), "resources", "requests")
+    limits = entries(resources.get("limits"), "resources", "limits")
     security = mapping(raw.get("securityContext"), "securityContext")
     resource_names = {**limits, **requests} if requests else limits
+    gpu_of = accelerators.of
+    unknown: tuple[tuple[str, int], ...] = ()
     asked = tuple(
-        _gpu_request(gpu, requests, limits) for resource in resource_names if (gpu := accelerator(resource)) is not None
+        [
+            _gpu_request(gpu, requests, limits)
+            for resource in resource_names
+            if "/" in resource and (gpu := gpu_of(resource)) is not None  # no name of a GPU is without a slash
+        ]
     )
+    if DEVICE_CLASSES in "\n".join(resource_names):  # of hardly any container
+        unknown = tuple(
+            [
+                (name, amount)
+                for name in resource_names
+                if accelerators.may_be_gpus(name) and (amount := _positive(resource_names[name])) is not None
+            ]
+        )
+    env = each(raw, "env", _env)
     return Container(
         name=name,
         list_name=list_name,
         index=index,
         path=f"spec.{list_name}[{name or index}]",
         gpu_requests=asked,
-        env=each(raw, "env", _env),
+        env=env,
         mounts=each(raw, "volumeMounts", _mount),
         memory_limit=_positive(limits.get("memory")),
         env_from=each(raw, "envFrom", _prefix) if raw.get("envFrom") else (),
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
-        has_claims=bool(resources.get("claims")),
+        has_claims=bool(unknown or resources.get("claims")),
+        unknown_classes=unknown,
         asks_gpu_attributes=not GPU_ATTRIBUTES.isdisjoint(resource_names)
         and any(_positive(resource_names[name]) for name in GPU_ATTRIBUTES if name in resource_names),
         image=text(raw.get("image"), "image"),
         gpu_count=sum([request.count for request in asked]),
         requests=requests,
         limits=limits,
+        env_names=frozenset(dict(env)),
     )
 
 
@@ -142,7 +156,18 @@ def _gpu_request(gpu: Accelerator, requests: Mapping[str, Any], limits: Mapping[
     limit, fault_in_limits = _amount(name, limits)
     if fault or fault_in_limits:
         fault = f"in requests: {fault}" if fault else f"in limits: {fault_in_limits}"
-    return GpuRequest(gpu, request, limit, written, fault)
+    return GpuRequest(gpu, request, limit, written, _count(gpu, request, limit), fault)
+
+
+def _count(gpu: Accelerator, request: Number | None, limit: Number | None) -> int:
+    """What counts is the limit, else the request.
+
+    Of a device class the request comes first, since the limit may be larger, and the scheduler reads requests.
+    """
+    amount = limit if limit is not None else request
+    if amount != request is not None and gpu.is_of_a_class:
+        amount = request
+    return max(ceil(amount), 0) if amount is not None else 0
 
 
 def _amount(resource: str, amounts: Mapping[str, Any]) -> tuple[Number | None, str]:
@@ -156,12 +181,13 @@ def _amount(resource: str, amounts: Mapping[str, Any]) -> tuple[Number | None, s
 
 
 def _env(raw: object) -> tuple[str, str | None]:
-    entry = mapping(raw)
+    entry = raw if raw.__class__ is dict else mapping(raw)  # pods have many, and a call takes longer
     name, value = entry.get("name"), entry.get("value")
-    if name.__class__ is str and value.__class__ is str and "valueFrom" not in entry:
-        return name, value  # as nearly all are, and pods have many
-    value = None if entry.get("valueFrom") else text(value, "value")
-    return text(name, "name"), value
+    if entry.get("valueFrom"):
+        value = None
+    elif value.__class__ is not str:
+        value = text(value, "value")
+    return name if name.__class__ is str else text(name, "name"), value
 
 
 def _prefix(raw: object) -> str:
@@ -169,7 +195,7 @@ def _prefix(raw: object) -> str:
 
 
 def _mount(raw: object) -> Mount:
-    mount = mapping(raw)
+    mount = raw if raw.__class__ is dict else mapping(raw)
     name, path = mount.get("name"), mount.get("mountPath")
     sub_path = mount.get("subPath") or mount.get("subPathExpr")
     if name.__class__ is str and path.__class__ is str and sub_path is None:

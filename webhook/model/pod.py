@@ -5,21 +5,21 @@ from dataclasses import dataclass, field, fields
 from itertools import count
 from math import ceil
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from webhook.model.accelerators import Accelerator, Share, Vendor, accelerator
+from webhook.model import bounds
+from webhook.model.accelerators import BUILT_IN, Accelerator, Accelerators, Share, Vendor
 from webhook.model.affinity import has_anti_affinity, node_terms
 from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Term
-from webhook.model.shape import ShapeError, each, mapping, text
+from webhook.model.shape import CountError, ShapeError, each, entries, mapping, text, too_many
 from webhook.model.tolerations import Toleration, toleration_from_raw
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(NamedTuple):
     """A volume of the pod. `host_path` is the path on the node, or empty."""
 
     name: str
@@ -49,6 +49,8 @@ class Pod:
     """GPUs that the scheduler reserves for the pod, by resource name; names that come to 0 are left out."""
     accelerators: tuple[Accelerator, ...]
     """The GPU resources that the pod asks for."""
+    known: Accelerators = BUILT_IN
+    """By which names the pod's GPUs were told."""
     labels: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     owner_kind: str = ""
     """Kind of the controller that made the pod, such as ReplicaSet; empty where nothing did."""
@@ -62,6 +64,8 @@ class Pod:
     """Whether the pod has pod anti-affinity or topology spread constraints of any kind."""
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     """Requests and limits of the pod as a whole (spec.resources, Kubernetes 1.34), as they are written."""
+    has_started: bool = False
+    """Whether a kubelet has taken the pod. The API server empties the status of a pod that is created."""
     overhead: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     """What the scheduler adds for the RuntimeClass, as the RuntimeClass says it."""
 
@@ -71,9 +75,9 @@ class Pod:
         return sum(self.gpus.values())
 
     def asks_for(self, vendor: Vendor) -> bool:
-        """Whether the pod asks for a GPU of this vendor that its containers use themselves (no passthrough)."""
-        for gpu in self.accelerators:  # noqa: SIM110  # asked by many rules of every pod, and twice as fast as any()
-            if gpu.vendor is vendor and gpu.share is not Share.PASSTHROUGH:
+        """Whether a device plugin gives the pod's containers a GPU of this vendor; DRA and passthrough do not count."""
+        for gpu in self.accelerators:  # asked by many rules of every pod, and twice as fast as any()
+            if gpu.vendor is vendor and gpu.share is not Share.PASSTHROUGH and not gpu.by_dra:
                 return True
         return False
 
@@ -81,6 +85,19 @@ class Pod:
     def has_passthrough(self) -> bool:
         """Whether a GPU of the pod goes to a virtual machine, whose runtime class must not be touched."""
         return any(gpu.share is Share.PASSTHROUGH for gpu in self.accelerators)
+
+    @property
+    def may_be_more(self) -> bool:
+        """Whether the pod may get more GPUs than it asks for by number: by claims, or by what opens a whole node."""
+        if self.has_claims:
+            return True
+        for gpu in self.accelerators:  # twice as fast as any()
+            if gpu.share is Share.NODE:
+                return True
+        for container in self.containers:  # noqa: SIM110  # as above
+            if container.has_claims:
+                return True
+        return False
 
     def lasting_containers(self) -> Sequence[Container]:
         """Init and app containers: all but the ephemeral ones, which nobody can change or give resources."""
@@ -118,35 +135,36 @@ def reserved(
     return running
 
 
-def pod_from_raw(raw: object) -> Pod:
-    """Read a pod.
+def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod:
+    """Read a pod, whose GPUs are those that `accelerators` knows.
 
-    Raises ShapeError, which names the place, where a part has a type that the API server would refuse.
+    Raises ShapeError, which names the place, where a part has a type that the API server would refuse, or more entries
+    than it stores.
     """
     pod = mapping(raw, "object")
     metadata = mapping(pod.get("metadata"), "metadata")
-    annotations = mapping(metadata.get("annotations"), "metadata", "annotations")
-    labels = mapping(metadata.get("labels"), "metadata", "labels")
+    annotations = entries(metadata.get("annotations"), "metadata", "annotations")
+    labels = entries(metadata.get("labels"), "metadata", "labels")
     try:
-        return _read(mapping(pod.get("spec")), annotations, labels, _owner_kind(metadata))
+        return _read(
+            mapping(pod.get("spec")), accelerators, annotations, labels, _owner_kind(metadata), _has_started(pod)
+        )
     except ShapeError as error:
         raise error.inside("spec") from None
 
 
-def _read(spec: Mapping[str, Any], annotations: Mapping[str, Any], labels: Mapping[str, Any], owner_kind: str) -> Pod:
+def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
+    spec: Mapping[str, Any],
+    known: Accelerators,
+    annotations: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    owner_kind: str,
+    has_started: bool,
+) -> Pod:
     runtime_class = spec.get("runtimeClassName")
     affinity = mapping(spec.get("affinity"), "affinity")
-    containers: list[Container] = []
-    for list_name in (INIT, APP, EPHEMERAL):
-        if spec.get(list_name) is None:
-            continue
-        position = count()
-        containers += each(
-            spec,
-            list_name,
-            lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at)),  # type: ignore[misc]  # defaults bind early
-            by_name=True,
-        )
+    _check_counts(spec)
+    containers = _containers(spec, known)
     gpus = effective_gpus(containers)
     return Pod(
         containers=tuple(containers),
@@ -159,7 +177,8 @@ def _read(spec: Mapping[str, Any], annotations: Mapping[str, Any], labels: Mappi
         memory_limit=_pod_memory_limit(spec),
         annotations=annotations,
         gpus=gpus,
-        accelerators=tuple([gpu for name in gpus if (gpu := accelerator(name)) is not None]),
+        accelerators=tuple([gpu for name in gpus if (gpu := known.of(name)) is not None]),
+        known=known,
         labels=labels,
         owner_kind=owner_kind,
         priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
@@ -167,8 +186,42 @@ def _read(spec: Mapping[str, Any], annotations: Mapping[str, Any], labels: Mappi
         has_claims=bool(spec.get("resourceClaims")),
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
         resources=_resources(spec),
-        overhead=mapping(spec.get("overhead"), "overhead"),
+        overhead=entries(spec.get("overhead"), "overhead"),
+        has_started=has_started,
     )
+
+
+def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]:
+    """Those of all three lists."""
+    containers: list[Container] = []
+    for list_name in (INIT, APP, EPHEMERAL):
+        if spec.get(list_name) is None:
+            continue
+        position = count()
+        containers += each(
+            spec,
+            list_name,
+            lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at), known),  # type: ignore[misc]  # defaults bind early
+            by_name=True,
+        )
+    return containers
+
+
+def _check_counts(spec: Mapping[str, Any]) -> None:
+    """Refuse lists that cannot be stored, or not all of them together, before anything is made of them."""
+    least = bounds.least_stored(spec)
+    if least <= bounds.STORABLE:
+        return
+    where, found, most = bounds.too_long(spec)
+    if found > most:
+        raise too_many(found, most, where)
+    most_bytes = f"{bounds.STORABLE}, since no API server stores more"
+    raise CountError(f"lists that take at least {least} bytes where pods are stored", most_bytes)
+
+
+def _has_started(pod: Mapping[str, Any]) -> bool:
+    status = pod.get("status")
+    return isinstance(status, dict) and status.get("startTime") is not None
 
 
 def _owner_kind(metadata: Mapping[str, Any]) -> str:
@@ -207,7 +260,7 @@ def _placement(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
-    selector = mapping(spec.get("nodeSelector"), "nodeSelector")
+    selector = entries(spec.get("nodeSelector"), "nodeSelector")
     return {key: text(value, f"nodeSelector[{key}]") for key, value in selector.items()} if selector else {}
 
 
@@ -228,7 +281,7 @@ def _check_part(part: str, value: object) -> None:
 
 
 def _volume(raw: object) -> Volume:
-    volume = mapping(raw)
+    volume = raw if raw.__class__ is dict else mapping(raw)
     name = volume.get("name")
     if name.__class__ is str and "hostPath" not in volume and "emptyDir" not in volume:
         return Volume(name)
@@ -242,7 +295,7 @@ def _volume(raw: object) -> Volume:
 def _resources(spec: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     resources = mapping(spec.get("resources"), "resources")
     for part in ("limits", "requests") if resources else ():
-        mapping(resources.get(part), "resources", part)
+        entries(resources.get(part), "resources", part)
     return resources
 
 

@@ -12,6 +12,12 @@ def selector_of(pod: Pod) -> tuple[Expression, ...]:
     return tuple(Expression(key, Operator.IN, (value,)) for key, value in pod.node_selector.items())
 
 
+def selected(pod: Pod, key: str) -> tuple[Expression, ...]:
+    """What the pod's nodeSelector says of one label, as expressions; empty where it says nothing."""
+    value = pod.node_selector.get(key)
+    return () if value is None else (Expression(key, Operator.IN, (value,)),)
+
+
 def living_terms(pod: Pod) -> tuple[Term, ...]:
     """The terms of the required node affinity that can match a node."""
     return tuple(term for term in pod.required or () if not term.matches_nothing)
@@ -22,7 +28,7 @@ def requiring(pod: Pod, wanted: Expression) -> Iterator[RequireNodes]:
 
     Nothing where nodeSelector or the term demands it already.
     """
-    selector = selector_of(pod)
+    selector = selected(pod, wanted.key)
     if implies(selector, wanted):
         return
     if pod.required is None:

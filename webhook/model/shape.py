@@ -1,7 +1,11 @@
-"""Reading JSON of unknown shape: null stands for absent, as in the API server, and a wrong type is a named error."""
+"""Reading JSON of unknown shape: null stands for absent, as in the API server. A wrong type is a named error, and so
+are more entries than an API server stores.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+
+from webhook.model import bounds
 
 Item = TypeVar("Item")
 
@@ -23,11 +27,23 @@ _TOO_MUCH = 1e300
 """Numbers from here on, and those that are none, are no part of any manifest; a huge integer would be slow to spell."""
 
 
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text that is longer than `most` characters.
+
+    >>> shortened("trainer", 7), shortened("trainers", 7)
+    ('trainer', 'trai...')
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 class ShapeError(ValueError):
     """A part of an object has a type that the API server would refuse; the text names the place and both types.
 
     The place is put together while the error goes up through the readers, so that reading a sound object costs none.
     """
+
+    remedy = "correct the manifest"
+    """What its author can do."""
 
     def __init__(self, found: object, expected: str, *place: str) -> None:
         super().__init__()
@@ -53,7 +69,23 @@ class ShapeError(ValueError):
         return f"{self.place}: {self.fault}"
 
 
+class CountError(ShapeError):
+    """A list or map has more entries than an API server stores, or what would be made of an object is larger."""
+
+    remedy = "make several objects of it, or leave entries out"
+
+    def __init__(self, found: str, most: str, *place: str) -> None:
+        super().__init__(None, "", *place)
+        self.fault = f"found {found}, expected at most {most}"
+
+
+def too_many(found: int, most: int, *place: str) -> CountError:
+    """The error of a list or map that has more entries than can be stored."""
+    return CountError(f"{found} entries", f"{most}, since no API server stores more", *place)
+
+
 _EMPTY: Mapping[str, Any] = {}
+_FEWEST, _MOST_OF_A_MAP = bounds.FEWEST, bounds.MOST_OF_A_MAP
 
 
 def mapping(value: object, *place: str) -> Mapping[str, Any]:
@@ -63,6 +95,16 @@ def mapping(value: object, *place: str) -> Mapping[str, Any]:
     if value is None:
         return _EMPTY
     raise ShapeError(value, "a map", *place)
+
+
+def entries(value: object, *place: str) -> Mapping[str, Any]:
+    """`value` as a map whose entries are read one by one. Raises ShapeError, also for more than can be stored."""
+    if value.__class__ is dict and len(value) <= _MOST_OF_A_MAP:
+        return value
+    found = mapping(value, *place)
+    if len(found) > _MOST_OF_A_MAP:
+        raise too_many(len(found), _MOST_OF_A_MAP, *place)
+    return found
 
 
 def text(value: object, *place: str) -> str:
@@ -83,14 +125,16 @@ def each(
 ) -> tuple[Item, ...]:
     """What `read` makes of every item of the list at `key`; null is an empty list.
 
-    Raises ShapeError for anything else, and adds the item to the place of those that `read` raises: its number, or its
-    name where `by_name` is set and it has one.
+    Raises ShapeError for anything else, and before anything is read for more items than can be stored. Adds the item to
+    the place of those that `read` raises: its number, or its name where `by_name` is set and it has one.
     """
     values = parent.get(key)
     if values is None:
         return ()
     if values.__class__ is not list:
         raise ShapeError(values, "a list", key)
+    if len(values) > _FEWEST and len(values) > (most := bounds.MOST.get(key, bounds.MOST_OF_ANY_LIST)):
+        raise too_many(len(values), most, key)
     try:
         return tuple(map(read, values))
     except ShapeError as error:
@@ -116,7 +160,7 @@ def spelled(value: object) -> str:
     ('"$GPUS"', 'null', '2', 'a map')
     """
     if isinstance(value, str):
-        return f'"{value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "..."}"'
+        return f'"{shortened(value, _SHOWN)}"'
     if isinstance(value, (bool, int, float)) and abs(value) < _TOO_MUCH:
         return text(value)
     return _KINDS.get(type(value), "an unknown kind of value")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from webhook.model.selectors import as_integer
 
@@ -18,8 +19,7 @@ class Taint:
     effect: str
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+class Toleration(NamedTuple):
     """What lets a pod onto a tainted node. `seconds` is None where the toleration does not end."""
 
     key: str = ""

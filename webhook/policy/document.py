@@ -1,8 +1,8 @@
 """What every file of a directory of policies is read by: a head, no empty values, and names that are told apart."""
 
 import json
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -32,10 +32,12 @@ def read_document(
     return None
 
 
-def read_head(root: Node, model: type[Head], schema: Schema, faults: Faults) -> Head | None:
-    """The document as `model` describes it; None where something is wrong with it."""
+def read_head(
+    root: Node, model: type[Head], schema: Schema, faults: Faults, context: Mapping[str, Any] | None = None
+) -> Head | None:
+    """The document as `model` describes it, validated in `context`; None where something is wrong with it."""
     try:
-        return model.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False)
+        return model.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False, context=context)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             path, node = locate(root, detail["loc"], detail["type"] == "missing")

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
 from webhook.policy.claims import Claims
 from webhook.policy.directory import Contents, read_directory
@@ -48,14 +49,16 @@ def build(contents: Contents, rules: Sequence[Rule] = RULES, previous: PolicySet
         is_default_unknown = default is None
     else:
         notices.append(f"{default_path}: no such file, so namespaces without a file of their own have no rules")
+    accelerators = default.accelerators if default is not None else BUILT_IN
     binder = _Binder(rules, default, is_default_unknown, faults, previous)
     pots = NO_POTS
     if QUOTAS_FILE in files:
         path = str(contents.path / QUOTAS_FILE)
-        pots = read_pots(path, files.pop(QUOTAS_FILE), default.rules if default is not None else {}, faults)
+        inherited = default.rules if default is not None else {}
+        pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, accelerators)
     claims = Claims(faults)
     for file, content in files.items():
-        source = read_source(file, str(contents.path / file), content, rules, faults)
+        source = read_source(file, str(contents.path / file), content, rules, faults, accelerators)
         if source is not None:
             claims.add(source, binder.bind(source))
     faults.raise_if_any()
@@ -106,18 +109,21 @@ class _Besides:
 
     pools: _Pools
     workloads: _Workloads
+    accelerators: Accelerators
 
     def under(self, source: PolicySource) -> "_Besides":
         """The same where the file of a namespace says nothing else."""
         pools = self.pools if source.pools is None else _Pools.of(source)
         workloads = self.workloads if source.workloads is None else _Workloads.of(source)
-        return _Besides(pools, workloads)
+        return _Besides(pools, workloads, self.accelerators)
 
     def policy(self, name: str, files: tuple[str, ...], rules: Any, bound: tuple[BoundRule, ...]) -> Policy:
         """The policy of these rules; `rules` is what stands in its files, which its hash is made of."""
         written: list[Any] = [rules, self.pools.written]
         if self.workloads.mode is not None:
             written.append(self.workloads.mode)
+        if self.accelerators.declared:
+            written.append([asdict(one) for one in self.accelerators.declared])
         return Policy(
             name,
             files,
@@ -127,6 +133,7 @@ class _Besides:
             self.pools.origin,
             self.workloads.mode or WorkloadsMode.WARN,
             self.workloads.origin,
+            self.accelerators,
         )
 
 
@@ -142,6 +149,7 @@ class _Binder:
         previous: PolicySet | None,
     ) -> None:
         self._rules = rules
+        self._accelerators = default.accelerators if default is not None else BUILT_IN
         self._is_default_unknown = is_default_unknown
         self._faults = faults
         self.notices: list[str] = []
@@ -154,7 +162,7 @@ class _Binder:
             if rule.key in self._default_nodes
         }
         self._default_files = (DEFAULT_FILE,) if default is not None else ()
-        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default))
+        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default), self._accelerators)
         self.default = (
             self._policy(default.name, self._default_files, self._default_rules, self._default_besides)
             if default is not None
@@ -193,7 +201,8 @@ class _Binder:
 
     def _validate(self, rule: Rule, node: Node, text: str) -> RuleSettings | None:
         try:
-            settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False)
+            context = {CONTEXT: self._accelerators}
+            settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=context)
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 self._record(rule, node, detail)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
 from webhook.policy.quotas import NO_POTS, BoundQuota, Pots, pot_finder
@@ -61,6 +62,8 @@ class Policy:
     workloads: WorkloadsMode = WorkloadsMode.WARN
     """What becomes of a workload whose pods would be refused."""
     workloads_origin: str = ""
+    accelerators: Accelerators = BUILT_IN
+    """Which resource names are GPUs, the same in every policy of a set."""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate, one tuple for each stage, in the order of stages."""
     injectors: tuple[BoundRule, ...] = field(init=False)
@@ -113,6 +116,8 @@ class PolicySet:
     """What people should know although nothing is wrong."""
     pots: tuple[BoundQuota, ...]
     """The quotas that namespaces share, by name; disabled ones are left out."""
+    claims: Mapping[str, Policy]
+    """The policy of each name and glob of namespaces that a file has."""
     names: tuple[str, ...]
     """The namespaces that files name, not by a glob."""
     hash: str
@@ -139,6 +144,7 @@ class PolicySet:
             policies=(fallback, *(named[name] for name in sorted(named))),
             notices=tuple(notices),
             pots=pots.quotas,
+            claims=dict(claims),
             names=tuple(sorted(pattern for pattern in claims if not is_glob(pattern))),
             hash=content_hash(content),
             _policy=find,
@@ -158,6 +164,11 @@ class PolicySet:
         Quotas without a limit and disabled ones are left out. What is in no namespace is in no quota.
         """
         return self._quotas(namespace)
+
+    @property
+    def accelerators(self) -> Accelerators:
+        """Which resource names are GPUs."""
+        return self.default.accelerators
 
     @property
     def has_quotas(self) -> bool:

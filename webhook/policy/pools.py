@@ -7,18 +7,18 @@ What GPU Feature Discovery publishes of a driver and a GPU once a node is there 
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from webhook.cuda.gpus import generation_of
 from webhook.cuda.products import Model, model_of
-from webhook.model.accelerators import Vendor, accelerator
+from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
 from webhook.model.node import NodePool
 from webhook.model.shape import spelled
 from webhook.model.tolerations import Taint
 from webhook.model.versions import parse_version
+from webhook.policy.part import Part
 from webhook.rules.names import LabelKey, LabelValue, TaintKey
 
 ARCH = "kubernetes.io/arch"
@@ -43,8 +43,9 @@ def _driver(value: str) -> str:
     return value
 
 
-def _gpu_resource(value: str) -> str:
-    if accelerator(value) is None:
+def _gpu_resource(value: str, info: ValidationInfo) -> str:
+    gpu = accelerators_in(info.context).of(value)
+    if gpu is None or not gpu.is_listed:
         raise ValueError(
             f"{spelled(value)} is not a GPU resource; write one such as nvidia.com/gpu, nvidia.com/mig-1g.10gb, "
             "amd.com/gpu or gpu.intel.com/xe"
@@ -52,13 +53,7 @@ def _gpu_resource(value: str) -> str:
     return value
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
-
-
-class TaintSettings(_Part):
+class TaintSettings(Part):
     """A taint of every node of a pool."""
 
     key: Annotated[TaintKey, Field(min_length=1, examples=["nvidia.com/gpu"])]
@@ -69,7 +64,7 @@ class TaintSettings(_Part):
     """What the taint does to pods that do not tolerate it."""
 
 
-class PoolSettings(_Part):
+class PoolSettings(Part):
     """A pool of nodes that may have none at the moment."""
 
     name: Annotated[LabelValue, Field(min_length=1, examples=["h100-spot"])]
@@ -94,6 +89,12 @@ class PoolSettings(_Part):
     arch: Literal["amd64", "arm64"] | None = None
     """CPU architecture. Becomes the label `kubernetes.io/arch`. Unset: what `labels` say, else that of a product which
     shares its board with a CPU, such as NVIDIA-GB200, else `amd64`."""
+
+    _known: Accelerators = PrivateAttr(BUILT_IN)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember which names are GPUs."""
+        self._known = accelerators_in(context)
 
     @model_validator(mode="after")
     def _is_consistent(self) -> "PoolSettings":
@@ -126,7 +127,7 @@ class PoolSettings(_Part):
 
     @property
     def _is_nvidia(self) -> bool:
-        known = accelerator(self.resource)
+        known = self._known.of(self.resource)
         return known is not None and known.vendor is Vendor.NVIDIA
 
     @property

@@ -9,11 +9,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from webhook.model.shape import spelled
 from webhook.policy.globs import MAX_NAME, fault_in
-from webhook.policy.schema import QUOTAS_KIND, Part, Schema, for_editors, settings_schema
+from webhook.policy.part import Part
+from webhook.policy.schema import QUOTAS_KIND, Schema, for_editors, settings_schema
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
 
-INHERITED = ("models", "onLedgerFailure", "unspecifiedModel", "weights")
+INHERITED = ("claims", "models", "onLedgerFailure", "unspecifiedModel", "weights")
 """Keys of a pot that come from `gpuQuota` of `_default.yaml` where the pot leaves them out, merged as maps are."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")

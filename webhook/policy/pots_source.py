@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.policy.document import check_names_differ, mapping_at, read_document, read_head
 from webhook.policy.errors import Faults, KeyPath
 from webhook.policy.merge import merge
@@ -22,10 +23,12 @@ from webhook.rules.rule import Mode
 POTS_PATH: KeyPath = ("spec", "pots")
 
 
-def read_pots(path: str, source: bytes, default: Mapping[str, Node], faults: Faults) -> Pots:
+def read_pots(
+    path: str, source: bytes, default: Mapping[str, Node], faults: Faults, accelerators: Accelerators = BUILT_IN
+) -> Pots:
     """The pots of the file shown in errors as `path`, but for disabled and faulty ones.
 
-    `default` are the settings of `_default.yaml` by rule, as they were read.
+    `default` are the settings of `_default.yaml` by rule, as they were read, `accelerators` its names of GPUs.
     """
     root = read_document(path, source, QUOTAS_KIND, _null_fault, faults)
     if root is None:
@@ -37,7 +40,7 @@ def read_pots(path: str, source: bytes, default: Mapping[str, Node], faults: Fau
     pots = {}
     for index, node in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
         pot = merge(Node(inherited, node.file, node.line), node)
-        settings = _settings(pot, index, path, faults) if isinstance(node.value, dict) else None
+        settings = _settings(pot, (path, index), faults, accelerators) if isinstance(node.value, dict) else None
         if settings is not None and settings.mode is not Mode.DISABLED:
             pots[settings.name] = (_bound(settings, node.line), pot.plain())
     ordered = [pots[name] for name in sorted(pots)]
@@ -54,9 +57,12 @@ def _inherited(rule: Node | None) -> dict[str, Node]:
     return {key: written[key] for key in INHERITED if key in written}
 
 
-def _settings(pot: Node, index: int, path: str, faults: Faults) -> PotSettings | None:
+def _settings(pot: Node, place: tuple[str, int], faults: Faults, accelerators: Accelerators) -> PotSettings | None:
+    """The pot at `place`: a path, and which of its pots it is."""
+    path, index = place
+    context = {CONTEXT: accelerators}
     try:
-        return PotSettings.model_validate_json(json.dumps(pot.plain()), by_alias=True, by_name=False)
+        return PotSettings.model_validate_json(json.dumps(pot.plain()), by_alias=True, by_name=False, context=context)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             _record(pot, index, path, detail, faults)

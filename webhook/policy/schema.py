@@ -10,11 +10,11 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
 from pydantic_core import to_jsonable_python
 
 from webhook.model.quantity import format_bytes
+from webhook.policy.accelerators import AcceleratorSettings
+from webhook.policy.part import Part
 from webhook.policy.pools import PoolSettings
 from webhook.policy.workloads import WorkloadsMode
 from webhook.rules import RULES
@@ -28,14 +28,6 @@ RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE)
 """Files whose name starts with an underscore; every other such name is an error."""
 
 Schema = dict[str, Any]
-
-
-class Part(BaseModel):
-    """A part of a file: keys are written in camelCase, and unknown ones are errors."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
 
 
 class Metadata(Part):
@@ -67,6 +59,8 @@ class Spec(Part):
     workloads: Workloads | None = None
     """What is said of Deployments, PyTorchJobs and other objects that make pods when they are applied. Unset in every
     file: `warn`. The pods themselves are judged in any case."""
+    accelerators: AcceleratorSettings | None = None
+    """Names of GPUs that only the platform knows. They stand in `_default.yaml` only, and hold in all namespaces."""
 
 
 class PolicyFile(Part):

@@ -5,10 +5,11 @@ from typing import Any
 
 import yaml
 
+from webhook.model.accelerators import Declared
 from webhook.policy.policy_set import BoundRule, PolicySet
 from webhook.policy.pools import as_declared
 from webhook.policy.quotas import BoundQuota
-from webhook.policy.schema import API_VERSION, as_written, part_at, rule_schema
+from webhook.policy.schema import API_VERSION, DEFAULT_FILE, as_written, part_at, rule_schema
 from webhook.quota.quota import Scope
 from webhook.quota.wording import number
 from webhook.rules import RULES
@@ -37,6 +38,10 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     document = effective_policy(policies, namespace, rules)
     spec = document.pop("spec")
     lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
+    declared = policies.accelerators.declared
+    if declared:
+        lines.append(f"# names of GPUs beside those that everybody knows, from {DEFAULT_FILE}:")
+        lines += [f"#   {one.name}: {_meaning(one)}" for one in declared]
     lines += _yaml(document)
     lines.append("spec:")
     if pools := spec.get("nodePools"):
@@ -50,6 +55,12 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
         lines += ["    " + line for line in _yaml({key: value})]
     lines += ["# " + line for line in _quotas(policies, namespace)]
     return "\n".join(lines) + "\n"
+
+
+def _meaning(declared: Declared) -> str:
+    if declared.share is None:
+        return "no GPU"
+    return f"{declared.vendor}, {declared.share}{', by DRA' if declared.by_dra else ''}"
 
 
 def quota_text(bound: BoundQuota) -> str:

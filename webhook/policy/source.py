@@ -1,9 +1,14 @@
 """One policy file, read and checked as far as it can be without the other files."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pydantic import ValidationError
+
+from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
+from webhook.policy.accelerators import AcceleratorSettings
 from webhook.policy.document import check_name, check_names_differ, mapping_at, read_document, read_head
 from webhook.policy.errors import Faults, KeyPath
 from webhook.policy.globs import fault_in
@@ -18,6 +23,7 @@ RULES_PATH: KeyPath = ("spec", "rules")
 NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
 POOLS_PATH: KeyPath = ("spec", "nodePools")
 WORKLOADS_PATH: KeyPath = ("spec", "workloads")
+ACCELERATORS_PATH = ("spec", "accelerators")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class PolicySource:
     """What one file says: the namespaces it claims, and its settings by rule, not yet merged.
 
     `pools` are the node pools it declares, `workloads` the mode for workloads; None where it says nothing about them or
-    something faulty.
+    something faulty. `accelerators` are the names of GPUs that it declares, beside those that everybody knows.
     """
 
     file: str
@@ -44,14 +50,28 @@ class PolicySource:
     rules: dict[str, Node]
     pools: tuple[PoolSettings, ...] | None
     workloads: WorkloadsMode | None
+    accelerators: Accelerators = BUILT_IN
 
 
-def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faults: Faults) -> PolicySource | None:
-    """Read the file called `file`, shown in errors as `path`; None where it is too broken to go on with."""
+def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
+    file: str,
+    path: str,
+    source: bytes,
+    rules: Sequence[Rule],
+    faults: Faults,
+    accelerators: Accelerators = BUILT_IN,
+) -> PolicySource | None:
+    """Read the file called `file`, shown in errors as `path`; None where it is too broken to go on with.
+
+    `accelerators` are those of the default's file, which says itself which they are.
+    """
     root = read_document(path, source, "GPUPolicy", _null_fault, faults)
     if root is None or _holds_pots(root, faults):
         return None
-    document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults)
+    if file == DEFAULT_FILE:
+        accelerators = _accelerators(root)
+    document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults, {CONTEXT: accelerators})
+    _check_accelerators(root, file, faults)
     name = file.removesuffix(".yaml")
     check_name(root, name, "" if file == DEFAULT_FILE else fault_in(name), faults)
     check_names_differ(root, POOLS_PATH, faults)
@@ -66,7 +86,27 @@ def read_source(file: str, path: str, source: bytes, rules: Sequence[Rule], faul
     pools = document.spec.node_pools if document is not None else None
     said = document.spec.workloads if document is not None else None
     workloads = said.mode if said is not None else None
-    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads)
+    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads, accelerators)
+
+
+def _accelerators(root: Node) -> Accelerators:
+    """The names of GPUs that the default's file knows; what is faulty is left out, and told with the whole file."""
+    node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
+    try:
+        return (
+            BUILT_IN if node is None else AcceleratorSettings.model_validate_json(json.dumps(node.plain())).accelerators
+        )
+    except ValidationError:
+        return BUILT_IN
+
+
+def _check_accelerators(root: Node, file: str, faults: Faults) -> None:
+    """The registration is one for the whole cluster, and so are the names of GPUs."""
+    node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
+    if node is not None and file != DEFAULT_FILE:
+        message = f"names of GPUs are the same in all namespaces; move them to {DEFAULT_FILE}"
+        faults.add(root.file, node.line, ACCELERATORS_PATH, message)
+    check_names_differ(root, (*ACCELERATORS_PATH, "extra"), faults)
 
 
 @lru_cache(maxsize=16)

@@ -140,8 +140,14 @@ class PolicyStore:
         return self._take(policies)
 
     def _refuse_loss(self, policies: PolicySet, contents: Contents) -> None:
-        """Raise PolicyErrors where what holds for everybody went away with its file."""
+        """Raise PolicyErrors where what holds for everybody went away with its file, or is read at the start only."""
         errors = []
+        if policies.accelerators != self._current.accelerators:
+            message = (
+                "says of other names than at the start that they are GPUs, and pods are counted by the names of the "
+                "start; restart the replicas (kubectl rollout restart), or take the change back"
+            )
+            errors.append(PolicyError(str(self._directory / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
         if self._current.has_default and not policies.has_default:
             message = "the file is gone; restore it, or start again without it to run without default rules"
             errors.append(PolicyError(str(self._directory / DEFAULT_FILE), 0, "", message))

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.model.accelerators import accelerator
 from webhook.quota.quota import Demand, Excess, Limit, Measure, Quota
 from webhook.quota.weights import weight
 
@@ -93,6 +92,6 @@ def _of_model(name: str, demand: Demand, quota: Quota, weighed: Mapping[str, Fra
         meant = meant.intersection(demand.models)
     vendors = {catalogue.vendor(leaf) for leaf in meant}
     for resource, amount in weighed.items():
-        gpu = accelerator(resource)
+        gpu = quota.counting.accelerators.of(resource)
         if vendors and (None in vendors or gpu is None or gpu.vendor in vendors):
             yield amount

@@ -1,10 +1,11 @@
 """Quotas as values: what is limited, in which namespaces, and how pods are counted."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob, matcher
 from webhook.quota.catalogue import CATALOGUE, Catalogue
 
@@ -14,6 +15,14 @@ class UnspecifiedModel(StrEnum):
 
     COUNT = "count"
     DENY = "deny"
+
+
+class ClaimsMode(StrEnum):
+    """What becomes of a pod that may get GPUs in a number that nobody can count."""
+
+    DENY = "deny"
+    WARN = "warn"
+    ALLOW = "allow"
 
 
 class OnLedgerFailure(StrEnum):
@@ -45,11 +54,23 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How the pods of a quota are counted. `weights` are what units of a resource weigh, beyond what is known."""
+    """How the pods of a quota are counted. `weights` are what units of a resource weigh, beyond what is known.
+
+    `limited` are the resources that limits name. `accelerators` tells the vendors of resources. `claims` says what
+    becomes of pods whose GPUs nobody can count.
+    """
 
     catalogue: Catalogue = CATALOGUE
     weights: Mapping[str, Fraction] = field(default_factory=dict)
     unspecified_model: UnspecifiedModel = UnspecifiedModel.COUNT
+    claims: ClaimsMode = ClaimsMode.WARN
+    accelerators: Accelerators = BUILT_IN
+    limited: frozenset[str] = frozenset()
+
+    @property
+    def named(self) -> Set[str]:
+        """The resources that count differently from others of their vendor, as far as a policy says so."""
+        return self.limited | self.weights.keys()
 
 
 class Scope(StrEnum):
@@ -71,6 +92,11 @@ class Quota:
     patterns: tuple[str, ...]
     limits: tuple[Limit, ...]
     counting: Counting = field(default_factory=Counting)
+
+    def __post_init__(self) -> None:
+        limited = frozenset(limit.name for limit in self.limits if limit.measure is Measure.RESOURCE)
+        if limited != self.counting.limited:
+            object.__setattr__(self, "counting", replace(self.counting, limited=limited))
 
     @property
     def key(self) -> str:

@@ -25,19 +25,22 @@ def number(amount: Fraction) -> str:
 def exceeded(
     quota: Quota,
     excesses: Sequence[Excess],
-    largest: Sequence[tuple[str, Fraction]],
+    largest: Sequence[tuple[str, Fraction]] | None,
     *,
     is_unspecified: bool = False,
 ) -> str:
     """Why a pod does not fit into what is left, who uses most of it, and what to do.
 
-    `largest` are pods by name with what they use, in the unit of the first limit. `is_unspecified` says that the pod
-    does not say which model it wants, and so counts against each.
+    `largest` are pods by name with what they use, in the unit of the first limit; with None nothing is said of what is
+    in use. `is_unspecified` says that the pod does not say which model it wants, and so counts against each.
     """
-    parts = [f"exceeded GPU quota '{quota.name}': " + "; ".join(_excess(excess) for excess in excesses)]
+    tells = largest is not None
+    parts = [f"exceeded GPU quota '{quota.name}': {'; '.join((_excess if tells else _limit)(one) for one in excesses)}"]
     if largest:
         parts.append("largest: " + ", ".join(f"{name} {number(amount)}" for name, amount in largest))
-    parts.append(_remedy(quota, excesses, is_unspecified=is_unspecified))
+    parts.append(_less(excesses) if tells else "free some or ask for less")
+    if is_unspecified and all(excess.limit.measure is Measure.MODEL for excess in excesses):
+        parts.append(f"or add {choosing(quota, [excess.limit.name for excess in excesses])}")
     return "; ".join(parts)
 
 
@@ -64,6 +67,28 @@ def choosing(quota: Quota, but: Collection[str] = ()) -> str:
         return f"a nodeSelector that says the model{such_as}"
     key, _ = next(iter(examples.values()))
     return f"a nodeSelector that says another model, by the label {key} for example"
+
+
+def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod that would fit, were it not for pods of its namespace that are not stored.
+
+    `excess.used` is what those hold, `most` what they may hold together with the pod.
+    """
+    asks = f"exceeded GPU quota '{quota.name}': asks {amount_of(excess.asks, excess.limit)}"
+    allowed = f"such pods may hold {amount_of(most, excess.limit)}, half of what is free for the namespace"
+    if not excess.used:
+        found = f"{asks}, and pods of this namespace were admitted and never stored, several times in a row"
+        return found, allowed, "Find out what refuses them after this webhook, such as a ResourceQuota; try again later"
+    held = amount_of(excess.used, excess.limit)
+    found = f"{asks}, while pods of this namespace that were admitted and are not stored yet hold {held}"
+    return found, allowed, "Try again in a moment; where that does not help, find out what refuses those pods"
+
+
+def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod for which the ledger has no room."""
+    found = f"with this pod, those of the namespace would take {needed} bytes of the ledger of {_called(quota)}"
+    remedy = "Have pods ask for GPUs and nodes in fewer different ways, or end some"
+    return found, f"their share is {most} bytes", remedy
 
 
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
@@ -130,20 +155,22 @@ def _gpus(amount: Fraction, limit: Limit) -> str:
     return f"{number(amount)} {'GPU' if amount <= 1 else 'GPUs'}"
 
 
+def _limit(excess: Excess) -> str:
+    return f"asks {amount_of(excess.asks, excess.limit)}, more than is free of {number(excess.limit.hard)}"
+
+
 def _excess(excess: Excess) -> str:
     asks = amount_of(excess.asks, excess.limit)
     return f"asks {asks}, used {number(excess.used)} of {number(excess.limit.hard)} ({number(excess.free)} free)"
 
 
-def _remedy(quota: Quota, excesses: Sequence[Excess], *, is_unspecified: bool) -> str:
+def _less(excesses: Sequence[Excess]) -> str:
+    """What would fit."""
     askable = [_askable(excess) for excess in excesses]
-    remedy = "free some"
-    if all(askable):
-        is_one_number = len({excess.asks for excess in excesses}) == 1
-        remedy += f" or ask for {number(min(askable)) if is_one_number else 'less'}"
-    if is_unspecified and all(excess.limit.measure is Measure.MODEL for excess in excesses):
-        remedy += f"; or add {choosing(quota, [excess.limit.name for excess in excesses])}"
-    return remedy
+    if not all(askable):
+        return "free some"
+    is_one_number = len({excess.asks for excess in excesses}) == 1
+    return f"free some or ask for {number(min(askable)) if is_one_number else 'less'}"
 
 
 def _askable(excess: Excess) -> Fraction:

@@ -63,6 +63,33 @@ taint `nvidia.com/gpu=present:NoSchedule`; `cpu-0` has no GPU. There are a Runti
 `training`. kubectl prints each message on one line.
 """
 
+ACCELERATORS = f"""
+## Names of GPUs
+
+What everybody knows counts as GPUs without a word: the resources of the device plugins of NVIDIA, AMD and Intel, and
+the device classes of their DRA drivers, such as `deviceclass.resource.kubernetes.io/gpu.nvidia.com`. Names that only
+the platform knows, such as those of vGPU plugins or the `extendedResourceName` of a DeviceClass, are declared in
+`{DEFAULT_FILE}`, for all namespaces:
+
+```yaml
+spec:
+  accelerators:
+    extra:
+      - {{name: "example.com/vgpu-*", vendor: nvidia, share: shared}}
+      - {{name: gpu.example.com/a30, vendor: nvidia, dra: true}}
+      - {{name: deviceclass.resource.kubernetes.io/nic.example.com, gpu: false}}
+```
+
+They are then GPUs for every rule, quota and report. Give the chart the same list as `accelerators.extra`, so that pods
+which ask for them are sent, and restart the replicas, which read the names when they start: until then a change of them
+is refused like any mistake in a policy, and the policies in use stay in use. `gpu-policy doctor` tells where policy and
+registration differ.
+
+A device class of which nobody has said whether it is GPUs is treated as resource claims are: see `claims` of
+[`gpuQuota`](#gpuquota). A resource that opens all GPUs of a node counts as 1, unless `weights` says more.
+
+"""
+
 POOLS = """
 ## Node pools
 
@@ -151,8 +178,9 @@ A namespace may be in several pots. A pod needs room in each of them and in the 
 rule [`gpuQuota`](#gpuquota): there a file that claims several namespaces, and `{DEFAULT_FILE}`, give each of them a
 quota of its own.
 
-A pot limits at least one of `gpus`, `byModel` and `byResource`. What it leaves out of `models`, `onLedgerFailure`,
-`unspecifiedModel` and `weights` comes from `gpuQuota` of `{DEFAULT_FILE}`, maps key by key; limits and mode never do.
+A pot limits at least one of `gpus`, `byModel` and `byResource`. What it leaves out of `claims`, `models`,
+`onLedgerFailure`, `unspecifiedModel` and `weights` comes from `gpuQuota` of `{DEFAULT_FILE}`, maps key by key; limits
+and mode never do.
 `gpu-policy policy show NAMESPACE` names every quota that a namespace is under. A pot has the keys of
 [`gpuQuota`](#gpuquota), and these:
 

@@ -21,7 +21,7 @@ Groups = Mapping[str, Sequence[Rule]]
 def rules_reference(groups: Groups = GROUPS) -> str:
     """The text of docs/rules.md."""
     parts = (prose.HEAD, _overview(groups), prose.HOW, _shared(groups), prose.EXAMPLES, *_all(groups))
-    return "".join((*parts, _workloads(), _pools(), _models(), _pots()))
+    return "".join((*parts, _workloads(), _accelerators(), _pools(), _models(), _pots()))
 
 
 def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
@@ -97,6 +97,12 @@ def _workloads() -> str:
     """What whoever applies an object that makes pods hears."""
     workloads = part_at(policy_schema(()), ("spec", "workloads"))
     return prose.WORKLOADS + table(workloads, list(workloads["properties"])) + prose.WORKLOADS_NOTES
+
+
+def _accelerators() -> str:
+    """How names of GPUs are declared."""
+    entry = part_at(policy_schema(()), ("spec", "accelerators", "extra", 0))
+    return "".join((prose.ACCELERATORS, table(entry, list(entry["properties"]))))
 
 
 def _pools() -> str:

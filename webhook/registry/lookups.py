@@ -85,14 +85,9 @@ class Images:
 
         `asker` is on whose behalf, such as a namespace: who asks for much makes nobody else wait longer.
         """
-        try:
-            reference = parse_reference(text)
-        except ImageReferenceError as error:
-            return ImageSight(problem=str(error))
-        if not self._admits(reference):
-            return NOT_LOOKED_UP
-        if reference.digest:  # nobody looks at the tag then, and there are as many as somebody cares to make up
-            reference = replace(reference, tag="")
+        reference = self._reference(text)
+        if isinstance(reference, ImageSight):
+            return reference
         entry = self._cache.get(str(reference))
         if entry is None:
             self._waiting.add(reference, asker)
@@ -101,6 +96,14 @@ class Images:
         if entry.due <= now:
             self._waiting.add(reference, asker)
         return entry.sight
+
+    def recall(self, text: str) -> ImageSight:
+        """The same, and nothing follows from having been asked: no look-up, no longer memory."""
+        reference = self._reference(text)
+        if isinstance(reference, ImageSight):
+            return reference
+        entry = self._cache.get(str(reference))
+        return _PENDING if entry is None else entry.sight
 
     @property
     def known(self) -> int:
@@ -229,6 +232,17 @@ class Images:
             return
         self._complaints[registry, text] = now + _QUIET_SECONDS
         _log.warning("not every image of %s can be looked up: %s", registry, text, exc_info=bug)
+
+    def _reference(self, text: str) -> Reference | ImageSight:
+        """What may be looked up, or why nothing may."""
+        try:
+            reference = parse_reference(text)
+        except ImageReferenceError as error:
+            return ImageSight(problem=str(error))
+        if not self._admits(reference):
+            return NOT_LOOKED_UP
+        # With a digest nobody looks at the tag, and there are as many as somebody cares to make up.
+        return replace(reference, tag="") if reference.digest else reference
 
     def _is_wanted(self, key: str) -> bool:
         return self._admits(parse_reference(key))

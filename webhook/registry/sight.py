@@ -17,6 +17,27 @@ class Sights(Protocol):
         ...
 
 
+class Memory(Sights, Protocol):
+    """Whoever looks images up, and can be asked without anything following from it."""
+
+    def recall(self, text: str) -> ImageSight:
+        """What is known of the image at this moment; no look-up follows."""
+        ...
+
+
+class Recalled:
+    """Sights for dry runs, which leave no trace: what is known already. Implements Sights."""
+
+    __slots__ = ("_memory",)
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def sight(self, text: str, asker: str = "") -> ImageSight:  # noqa: ARG002  # nothing is done on anybody's behalf
+        """What is known of the image at this moment."""
+        return self._memory.recall(text)
+
+
 class WithImages:
     """Facts that also know images. Implements Facts."""
 

@@ -141,6 +141,7 @@ def _uses_gpu(container: Container) -> bool:
         request.count
         and request.accelerator.vendor is Vendor.NVIDIA
         and request.accelerator.share is not Share.PASSTHROUGH
+        and not request.accelerator.by_dra
         for request in container.gpu_requests
     )
 
@@ -249,6 +250,7 @@ RULE = Rule(
         ),
     ),
     settings=Settings,
+    follows_nodes=True,
     mutate=mutate,
     validate=validate,
     stage=Stage.STEERING,

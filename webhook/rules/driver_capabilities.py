@@ -88,7 +88,10 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
 
 
 def _asks_for_nvidia(container: Container) -> bool:
-    return any(request.count and request.accelerator.vendor is Vendor.NVIDIA for request in container.gpu_requests)
+    return any(
+        request.count and request.accelerator.vendor is Vendor.NVIDIA and not request.accelerator.by_dra
+        for request in container.gpu_requests
+    )
 
 
 def _is_said_by_image(container: Container, facts: Facts) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
-from webhook.model.accelerators import accelerator
+from webhook.model.accelerators import accelerators_in
 from webhook.model.shape import spelled
 from webhook.quota.catalogue import CATALOGUE, Catalogue
 from webhook.quota.reading import models_in
@@ -69,12 +69,12 @@ Weight = Annotated[Fraction, PlainValidator(_read_positive), PlainSerializer(_wr
 """What a unit weighs, in GPUs: a whole number, or a fraction in quotes; more than 0."""
 
 
-def _gpu_resource(name: str) -> str:
-    if accelerator(name) is None:
+def _gpu_resource(name: str, info: ValidationInfo) -> str:
+    if accelerators_in(info.context).of(name) is None:
         raise ValueError(
             f"{spelled(name)} is no GPU resource; those are nvidia.com/gpu, nvidia.com/gpu.shared, "
             "nvidia.com/mig-1g.10gb and the like, nvidia.com/pgpu, amd.com/gpu and its partitions, gpu.intel.com/i915, "
-            "gpu.intel.com/xe"
+            "gpu.intel.com/xe, device classes of GPUs, and those of accelerators.extra"
         )
     return name
 

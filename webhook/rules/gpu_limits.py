@@ -11,8 +11,9 @@ from webhook.model.container import Container, GpuRequest
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
+from webhook.model.wording import cut, few
 from webhook.rules.manifests import train
-from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, Violation
 
 
 class RequestsOnly(StrEnum):
@@ -46,13 +47,15 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
                 yield AddGpuLimit(container, request.resource, _written(request, 0))
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:  # noqa: ARG001  # the contract
     """Refuse GPU requests that cannot be met or that ask for too much."""
     for container in pod.containers:
         yield from _amounts(container, settings)
         yield from _mixture(container)
         if settings.max_per_container is not None and container.gpu_count > settings.max_per_container:
             yield _too_many(f"{container.path}.resources", container.gpu_count, settings.max_per_container, "container")
+    for container in pod.containers if pod.may_be_more else ():
+        yield from _beyond(container, settings)
     if settings.max_per_pod is not None and pod.gpu_count > settings.max_per_pod:
         yield _too_many("spec", pod.gpu_count, settings.max_per_pod, "pod")
 
@@ -63,7 +66,9 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
         flaw = _flaw(request)
         if flaw is not None:
             found, allowed, remedy = flaw
-            yield Violation(where, found, allowed, remedy, fails_validation=True)
+            yield Violation(where, found, allowed, remedy, fails_validation=not request.accelerator.is_of_a_class)
+        elif request.accelerator.is_of_a_class:
+            continue  # Kubernetes takes it for a resource of its own, which may be in requests alone
         elif request.limit is None and request.request == 0:
             yield Violation(
                 where,
@@ -99,7 +104,8 @@ def _written(request: GpuRequest, part: int) -> str:
 
 
 def _is_requests_only(request: GpuRequest) -> bool:
-    return not request.fault and request.limit is None and bool(request.request)
+    is_missing = request.limit is None and bool(request.request)
+    return is_missing and not request.fault and not request.accelerator.is_of_a_class
 
 
 def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
@@ -135,6 +141,27 @@ def _mixture(container: Container) -> Iterator[Violation]:
             f"asks for {slices[0]} and {whole[0]} together",
             "CUDA uses either slices or whole GPUs in one process, never both",
             "Ask for one of them, or use two containers",
+        )
+
+
+def _beyond(container: Container, settings: Settings) -> Iterator[Advice]:
+    """What may be more GPUs than the maximum, which nobody can tell."""
+    maxima = [most for most in (settings.max_per_container, settings.max_per_pod) if most is not None]
+    if not maxima:
+        return
+    opening = [one.resource for one in container.gpu_requests if one.count and one.accelerator.share is Share.NODE]
+    if opening:
+        yield Advice(
+            f"{container.path}.resources",
+            f"asks for {few(opening)}, which opens all GPUs of a node; the maximum of {min(maxima)} counts it as 1",
+            "Ask for single GPUs, unless this monitors the node",
+        )
+    many = [name for name, amount in container.unknown_classes if amount > min(maxima)]
+    if many:
+        yield Advice(
+            f"{container.path}.resources",
+            f"asks for more than {min(maxima)} of {few([cut(name) for name in many])}, which may be GPUs or not",
+            "Tell the platform team, which says in accelerators.extra what the class is",
         )
 
 

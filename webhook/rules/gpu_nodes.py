@@ -12,7 +12,6 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from webhook.model.accelerators import accelerator
 from webhook.model.container import Container
 from webhook.model.demand import demand_of, is_extended
 from webhook.model.node import NodeClass
@@ -157,7 +156,7 @@ def _and_zeros(pod: Pod) -> str:
 
 
 def _names_gpus(container: Container) -> bool:
-    return any(accelerator(name) is not None for name in {*container.requests, *container.limits})
+    return bool(container.gpu_requests)
 
 
 RULE = Rule(

@@ -11,19 +11,21 @@ import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
+from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.quota.catalogue import CATALOGUE
+from webhook.quota.claims import uncounted
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import objections
-from webhook.quota.quota import Counting, Limit, Measure, OnLedgerFailure, Quota, Scope, UnspecifiedModel
+from webhook.quota.quota import ClaimsMode, Counting, Limit, Measure, OnLedgerFailure, Quota, Scope, UnspecifiedModel
 from webhook.rules.exact import Amount, ExistingResource, GpuResource, KnownModel, ModelName, Weight
 from webhook.rules.names import LabelKey
-from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings, Violation
 
 _LONGEST_VALUE = 63
 _VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
@@ -88,10 +90,23 @@ class Settings(RuleSettings):
     ] = UnspecifiedModel.COUNT
     """What becomes of a pod that does not say which model it wants, where models are limited: `count` counts it against
     each of them, `deny` refuses it and says which label to add."""
+    claims: Annotated[
+        ClaimsMode, BeforeValidator(lambda value: ClaimsMode(value) if isinstance(value, str) else value)
+    ] = ClaimsMode.WARN
+    """What becomes of a pod that may get GPUs which nobody counts, where a quota holds: `deny` refuses it, `warn` says
+    so, `allow` is silent. Such pods have resource claims, a device class of which nobody has said whether it is GPUs,
+    or a resource that opens all GPUs of a node, such as gpu.intel.com/i915_monitoring, of which `weights` says
+    nothing."""
     on_ledger_failure: Annotated[
         OnLedgerFailure, BeforeValidator(lambda value: OnLedgerFailure(value) if isinstance(value, str) else value)
     ] = OnLedgerFailure.DENY
     """What becomes of a pod while it cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
+
+    _accelerators: Accelerators = PrivateAttr(BUILT_IN)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember which names are GPUs."""
+        self._accelerators = accelerators_in(context)
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -101,7 +116,7 @@ class Settings(RuleSettings):
     @cached_property
     def counting(self) -> Counting:
         """How pods are counted."""
-        return counting_of(self)
+        return counting_of(self, self._accelerators)
 
     @cached_property
     def quota(self) -> Quota:
@@ -117,16 +132,22 @@ def limits_of(settings: Settings) -> tuple[Limit, ...]:
     return (*overall, *models, *resources)
 
 
-def counting_of(settings: Settings) -> Counting:
+def counting_of(settings: Settings, accelerators: Accelerators = BUILT_IN) -> Counting:
     """How settings have pods counted."""
-    return Counting(CATALOGUE.extended(settings.models), settings.weights, settings.unspecified_model)
+    catalogue = CATALOGUE.extended(settings.models)
+    return Counting(catalogue, settings.weights, settings.unspecified_model, settings.claims, accelerators)
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:  # noqa: ARG001  # the contract
     """Refuse a pod that would not even fit if nothing else were in use, or that does not say what must be known."""
     if not settings.limits:
         return
-    demand = demand_of(pod, "", settings.counting)
+    for one in uncounted(pod, settings.quota) if pod.may_be_more else ():
+        if settings.claims is ClaimsMode.DENY:
+            yield Violation(one.where, one.found, one.allowed, one.remedy)
+        else:
+            yield Advice(one.where, f"{one.found}; {one.allowed}", one.remedy)
+    demand = demand_of(pod, "", settings.quota.counting)
     if demand is None:
         return
     for objection in objections(demand, settings.quota):

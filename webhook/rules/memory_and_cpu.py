@@ -106,6 +106,8 @@ def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Viola
 
 def _unequal(where: str, budget: _Budget, alternative: str = "") -> Iterator[Violation]:
     limit, request = budget.limits.get("memory"), budget.request_of("memory")
+    if limit is None or limit == request:
+        return
     try:
         if not parse_quantity(limit) or parse_quantity(limit) == parse_quantity(request):
             return

@@ -4,7 +4,7 @@ What is required holds in addition to the pod's own nodeSelector and affinity; w
 refused with both sides in the message.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -13,11 +13,15 @@ from pydantic.alias_generators import to_camel
 
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.pod import Pod
-from webhook.model.requirements import living_terms, requiring, selector_of
+from webhook.model.requirements import living_terms, requiring, selected
 from webhook.model.selectors import Expression, contradicts, implies
+from webhook.model.wording import cut
 from webhook.rules.manifests import train
 from webhook.rules.names import LabelKey, LabelValue
 from webhook.rules.rule import Example, Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
+
+_MOST_SHOWN, _LONGEST_SHOWN = 8, 500
+"""Expressions of a pod that one message shows, and characters of each."""
 
 
 class NodeExpression(BaseModel):
@@ -108,42 +112,57 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     for wanted, (place, stated) in _excluded(pod, settings).items():
         yield Violation(
             f"spec.{place}",
-            f"asks for {' and '.join(map(str, stated))}",
+            f"asks for {_shown(stated)}",
             f"the policy requires {wanted}",
             f"Change or remove {wanted.key} in {place.rpartition('.')[2]}",
         )
 
 
+def _shown(stated: Sequence[Expression]) -> str:
+    """The first expressions, and how many more there are; people write few of them."""
+    shown = [cut(str(expression), _LONGEST_SHOWN) for expression in stated[:_MOST_SHOWN]]
+    if len(stated) > _MOST_SHOWN:
+        shown.append(f"{len(stated) - _MOST_SHOWN} more")
+    return " and ".join(shown)
+
+
 def _implied_by_all(pod: Pod, wanted: Expression) -> bool:
-    selector = selector_of(pod)
+    selector = selected(pod, wanted.key)
     terms = living_terms(pod)
     return implies(selector, wanted) or (
         bool(terms) and all(implies((*selector, *term.expressions), wanted) for term in terms)
     )
 
 
-def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, tuple[Expression, ...]]]:
+def _excluded(pod: Pod, settings: Settings) -> Mapping[Expression, tuple[str, Sequence[Expression]]]:
     """The required expressions that the pod excludes, with the place and what stands there.
 
     Terms are alternatives: nothing is excluded while one of them has room for all that is required.
     """
-    selector = selector_of(pod)
     required = [entry.expression for entry in settings.required]
-    excluded = {wanted: ("nodeSelector", stated) for wanted in required if (stated := contradicts(selector, wanted))}
-    conflicts = [
-        {
-            wanted: stated
-            for wanted in required
-            if wanted not in excluded and (stated := contradicts((*selector, *term.expressions), wanted))
-        }
-        for term in living_terms(pod)
-    ]
-    if conflicts and all(conflicts):
-        for conflict in conflicts:
-            for wanted, stated in conflict.items():
-                _, so_far = excluded.get(wanted, ("", ()))
-                excluded[wanted] = ("affinity.nodeAffinity", tuple(dict.fromkeys((*so_far, *stated))))
+    excluded: dict[Expression, tuple[str, Sequence[Expression]]] = {}
+    for wanted in required:
+        if stated := contradicts(selected(pod, wanted.key), wanted):
+            excluded[wanted] = ("nodeSelector", stated)
+    others = [wanted for wanted in required if wanted not in excluded]
+    for wanted, found in _excluded_by_terms(pod, others).items():
+        excluded[wanted] = ("affinity.nodeAffinity", found)
     return excluded
+
+
+def _excluded_by_terms(pod: Pod, required: Sequence[Expression]) -> Mapping[Expression, Sequence[Expression]]:
+    """What is required and what stands against it, each once; empty as soon as a term has room for all of it."""
+    found: dict[Expression, dict[Expression, None]] = {}
+    for term in living_terms(pod):
+        has_room = True
+        for wanted in required:
+            stated = contradicts((*selected(pod, wanted.key), *term.expressions), wanted)
+            if stated:
+                has_room = False
+                found.setdefault(wanted, {}).update(dict.fromkeys(stated))
+        if has_room:
+            return {}
+    return {wanted: list(stated) for wanted, stated in found.items()}
 
 
 def references(settings: Settings) -> Iterator[Expression]:

@@ -286,6 +286,9 @@ class Rule:
     is_momentary: bool = False
     """Whether what it injects follows from what is known of nodes and images at the moment, so that the lack of it is
     not held against a pod."""
+    follows_nodes: bool = False
+    """Whether its violations follow from the nodes that the pod may use. Schedulers and queues narrow these down in
+    pods that were admitted; such an update brings a warning, and is not refused."""
     judge_replicas: ReplicasJudge | None = None
     """What is wrong with several pods that are made alike, which none shows alone. Asked about workloads only."""
     problem: str = ""

@@ -2,8 +2,9 @@
 
 What a pod wants is compared with what nodes are and have, were nothing else on them: what is in use, cordons and other
 pods do not matter, nor do taints of nodes that start, are ill or about to go. Nodes that come on demand are known where
-they are declared as `nodePools`, beside the nodes that exist; where those are not known, nothing is said. Devices that
-come from a DeviceClass instead of a device plugin (DRAExtendedResource) are not known at all.
+they are declared as `nodePools`, beside the nodes that exist; where those are not known, nothing is said. Of devices
+that come from a DeviceClass (`deviceclass.resource.kubernetes.io/...`, or declared with `dra: true`) nothing is said
+either: no node lists them.
 """
 
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ RULE = Rule(
     key="schedulable",
     promise="A pod that no node can ever run is told so when it is created.",
     settings=Settings,
+    follows_nodes=True,
     validate=validate,
     problem="A pod that no node can ever run stays Pending, and the one event that says so is read hours later.",
     examples=(

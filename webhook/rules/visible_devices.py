@@ -1,38 +1,75 @@
-"""Nobody gets a GPU without asking for one: NVIDIA_VISIBLE_DEVICES, device files and privileges are watched.
+"""Nobody gets a GPU without asking for one, and nobody more GPUs than they ask for.
 
-In a pod that asks for NVIDIA GPUs, a container that asks for none gets the value `void`, unless it sets one itself.
+Watched are NVIDIA_VISIBLE_DEVICES, device files, the toolkit's list of devices, annotations for container runtimes and
+privileges; in pods with GPUs, where one is easily the key to all, as in pods without. In a pod that asks for NVIDIA
+GPUs, a container that asks for none gets the value `void`, unless it sets one itself. `void` is not injected in other
+pods, nor in debug containers, which nothing can be added to.
 """
 
-import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from webhook.model.accelerators import Vendor
-from webhook.model.container import Container
+from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
-from webhook.model.pod import Pod
-from webhook.model.shape import spelled
-from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Violation
+from webhook.model.pod import Pod, Volume, changed
+from webhook.rules.device_annotations import asking_for_devices
+from webhook.rules.device_files import asks_for_devices, is_device_file, shown
+from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, Violation
+from webhook.rules.visible_variables import (
+    VARIABLE,
+    asks_for_nvidia,
+    exposing_value,
+    left_to_the_image,
+    set_elsewhere,
+    sets_legacy,
+)
 
-VARIABLE = "NVIDIA_VISIBLE_DEVICES"
-HARMLESS = frozenset({"", "void", "none"})
-"""Values with which the container toolkit gives no device (its cmd/nvidia-container-runtime and docs)."""
-NVIDIA_PATHS = ("*/dev/nvidia*",)
-ANY_VENDORS_PATHS = ("*/dev/dri", "*/dev/dri/*", "*/dev/kfd")
-"""Host paths of GPU device files, also behind another name of the root such as /proc/1/root."""
+
+class Reaction(StrEnum):
+    """What becomes of a pod that does something which a platform may allow."""
+
+    DENY = "deny"
+    WARN = "warn"
+    ALLOW = "allow"
+
+
+_Reaction = Annotated[Reaction, BeforeValidator(lambda value: Reaction(value) if isinstance(value, str) else value)]
 
 
 class Settings(InjectionSettings):
-    """Settings of `visibleDevices`."""
+    """Settings of `visibleDevices`. Where one is `deny`, the rule's mode decides what becomes of the pod."""
 
     runtime_classes: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=("nvidia", "nvidia-cdi", "nvidia-legacy"), strict=False
     )
-    """Globs of the RuntimeClass names under which the container toolkit runs; with one of them a privileged container
-    sees every GPU of its node."""
+    """Globs of the RuntimeClass names, and of their handlers, under which the container toolkit runs: an environment
+    variable of the pod or of its image then decides which GPUs a container sees."""
+    nvidia_is_default_runtime: bool = False
+    """Whether the toolkit also runs for pods without runtimeClassName, as where `nvidia-ctk runtime configure` was told
+    `--set-as-default`. Set the value webhook.nvidiaIsDefaultRuntime of the chart with it, or such pods are not sent."""
+    privileged: _Reaction = Reaction.DENY
+    """Privileged containers, debug containers included, in pods that ask for GPUs, and under the NVIDIA runtime: they
+    see every GPU of their node. `deny`, `warn` or `allow`."""
+    device_files: _Reaction = Reaction.DENY
+    """Volumes of GPU device files, or of the root of a driver that runs in a container: `deny`, `warn` or `allow`."""
+    annotations: _Reaction = Reaction.DENY
+    """Annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*: `deny`, `warn` or
+    `allow`."""
+    env_from: _Reaction = Reaction.WARN
+    """ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs, and in containers
+    under the NVIDIA runtime that do not set it in env: `deny`, `warn` or `allow`. Nobody sees here what they hold."""
+    debug_containers: _Reaction = Reaction.DENY
+    """Debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image: `deny`, `warn` or
+    `allow`."""
+    images: _Reaction = Reaction.ALLOW
+    """Other containers that do so and ask for no GPU, in pods where no `void` is injected: `deny`, `warn` or `allow`.
+    With an image of CUDA they see every GPU of their node, unless the toolkit accepts the variable from privileged
+    containers only."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:  # noqa: ARG001  # the contract
@@ -44,69 +81,139 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:  # n
             yield AddEnv(container, VARIABLE, "void")
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
-    """Refuse containers that set the variable to get at GPUs, and pods without GPUs that reach for device files."""
-    for container in pod.containers:
-        yield from _variable(container)
-    asks_nvidia = any(gpu.vendor is Vendor.NVIDIA for gpu in pod.accelerators)
-    none = "no NVIDIA GPU" if pod.gpus else "no GPU"
-    closed = (*(() if asks_nvidia else NVIDIA_PATHS), *(() if pod.gpus else ANY_VENDORS_PATHS))
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+    """Refuse what gives a container GPUs that it does not ask for."""
+    runtime = _runtime(pod, settings, facts)
     for volume in pod.volumes:
-        if volume.host_path and _is_any_of(volume.host_path, closed):
-            yield Violation(
-                f"spec.volumes[{volume.name}].hostPath",
-                f"mounts {volume.host_path} in a pod that asks for {none}",
-                "GPU device files come with a GPU in resources.limits",
-                "Ask for a GPU, or remove the volume",
-            )
-    if asks_nvidia or not pod.runtime_class:
-        return
-    if any(fnmatchcase(pod.runtime_class, glob) for glob in settings.runtime_classes):
-        for container in pod.containers:
-            if container.is_privileged:
-                yield Violation(
-                    f"{container.path}.securityContext.privileged",
-                    f"is privileged under runtimeClassName {pod.runtime_class} and asks for {none}",
-                    "such a container sees every GPU of its node",
-                    "Ask for a GPU, or drop privileged or runtimeClassName",
-                )
+        if volume.host_path and is_device_file(volume.host_path):
+            yield from _of_volume(volume, pod, settings)
+    if pod.annotations:
+        yield from _of_annotations(pod, settings)
+    if pod.node_name:
+        yield from _of_the_node(pod, facts)
+    for container in pod.containers:
+        if (found := exposing_value(container)) is not None:
+            yield found
+        yield from [_of_a_mount(mount, container) for mount in container.mounts if asks_for_devices(mount)]
+        if container.is_privileged and (pod.gpus or runtime):
+            yield from _told(settings.privileged, _privileged(pod, container, runtime))
+        if container.env_from or (runtime and not asks_for_nvidia(container)):
+            yield from _of_what_is_not_said(pod, container, settings, runtime)
 
 
-def _variable(container: Container) -> Iterator[Violation]:
-    entries = [value for name, value in container.env if name == VARIABLE]
-    if not entries:
-        return
-    where = f"{container.path}.env[{VARIABLE}]"
-    if any(request.count and request.accelerator.vendor is Vendor.NVIDIA for request in container.gpu_requests):
-        yield Violation(
-            where,
-            f"is {_spell(entries[-1])} in a container that asks for GPUs",
-            "the device plugin sets it, and a value in the pod beats the plugin's",
-            "Remove the variable",
+def _told(reaction: Reaction, violation: Violation) -> Iterator[Violation | Advice]:
+    if reaction is Reaction.DENY:
+        yield violation
+    elif reaction is Reaction.WARN:
+        yield Advice(violation.where, f"{violation.found}; {violation.allowed}", violation.remedy)
+
+
+def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
+    """Under which NVIDIA runtime the containers run, in words; empty where they run under none."""
+    name = pod.runtime_class
+    if not name:
+        return "under the NVIDIA runtime, the default one here," if settings.nvidia_is_default_runtime else ""
+    if name not in settings.runtime_classes:
+        known = facts.runtime_class(name)
+        names = (name,) if known is None else (name, known.handler)
+        if not any(fnmatchcase(one, glob) for glob in settings.runtime_classes for one in names):
+            return ""
+    return f"under runtimeClassName {name}"
+
+
+def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violation | Advice]:
+    """What is wrong with a volume of device files."""
+    whose, remedy = "no GPU", "Remove the volume, and ask for a GPU where the pod needs one"
+    allowed = "GPU device files come with a GPU in resources.limits"
+    if pod.gpus:
+        whose, remedy = "GPUs", "Remove the volume"
+        allowed = "a container gets the device files of its own GPUs, and no others, without any volume"
+    found = f"mounts {shown(volume.host_path)} in a pod that asks for {whose}"
+    yield from _told(settings.device_files, Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy))
+
+
+def _of_annotations(pod: Pod, settings: Settings) -> Iterator[Violation | Advice]:
+    for key in asking_for_devices(pod.annotations):
+        violation = Violation(
+            f"metadata.annotations[{key}]",
+            f"is {shown(str(pod.annotations[key]))}, which asks the container runtime for devices",
+            "GPUs come with a GPU in resources.limits",
+            "Remove the annotation, and ask for a GPU where the pod needs one",
         )
+        yield from _told(settings.annotations, violation)
+
+
+def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
+    """What is wrong with GPUs that the node, which the pod names itself, does not have: its kubelet drops them, starts
+    the containers all the same, and they count as such that ask for GPUs. No node lists what DRA gives, for which the
+    scheduler makes a claim, and it is not asked. Of nodes that nobody knows nothing is said.
+    """
+    if not pod.gpus or pod.has_started:
         return
-    exposing = [value for value in entries if value not in HARMLESS]
-    if exposing:
+    there = facts.candidates(
+        changed(pod, gpus={}, accelerators=(), node_selector={}, required=None, runtime_class=None)
+    )
+    listed = [gpu.resource for gpu in pod.accelerators if gpu.is_listed or gpu.by_dra]
+    missing = next((name for name in listed if not any(name in node.gpu_resources for node in there)), None)
+    if there and missing is not None:
         yield Violation(
-            where,
-            f"is {_spell(exposing[-1])} in a container without NVIDIA GPUs in its limits",
-            "it may only be void, none or empty there",
-            "Ask for a GPU in resources.limits, or set it to void",
+            "spec.nodeName",
+            f"names {shown(pod.node_name)}, which has no {shown(missing)}, and the pod asks for some",
+            "its kubelet would start the pod without them",
+            "Remove nodeName, so that the scheduler finds a node that has them, or correct the resource name",
         )
 
 
-def _spell(value: str | None) -> str:
-    return "set by valueFrom" if value is None else spelled(value)
+def _of_a_mount(mount: Mount, container: Container) -> Violation:
+    return Violation(
+        f"{container.path}.volumeMounts[{mount.volume}]",
+        f"mounts a volume at {shown(mount.path)}",
+        "the container toolkit takes what is there for a list of GPUs, which is the device plugin's to make",
+        "Ask for GPUs in resources.limits, and remove the mount",
+    )
+
+
+def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
+    where = f"{container.path}.securityContext.privileged"
+    remedy = "Drop privileged" if pod.gpus or not pod.runtime_class else "Drop privileged or runtimeClassName"
+    if container.list_name == EPHEMERAL:
+        remedy = "Use another --profile of kubectl debug, such as general"
+    found = "in a pod that asks for GPUs" if pod.gpus else f"{runtime} and asks for no GPU"
+    return Violation(where, f"is privileged {found}", "such a container sees every GPU of its node", remedy)
+
+
+def _of_what_is_not_said(
+    pod: Pod, container: Container, settings: Settings, runtime: str
+) -> Iterator[Violation | Advice]:
+    """Containers that leave the variable to a ConfigMap, a Secret or their image.
+
+    Of pods without GPUs and without runtimeClassName nobody is asked about more than CUDA_VERSION.
+    """
+    is_sent = bool(pod.runtime_class or pod.gpus)
+    asks = asks_for_nvidia(container)
+    if not asks and (not runtime or _gets_void(pod, container)):
+        return
+    if is_sent and (elsewhere := set_elsewhere(container)) is not None:
+        yield from _told(settings.env_from, elsewhere)
+    if asks or (unsaid := left_to_the_image(container, runtime)) is None:
+        return
+    if sets_legacy(container):
+        yield unsaid
+    elif is_sent:
+        is_debugger = container.list_name == EPHEMERAL
+        yield from _told(settings.debug_containers if is_debugger else settings.images, unsaid)
+
+
+def _gets_void(pod: Pod, container: Container) -> bool:
+    """Whether the rule sets the variable in the container when its pod is created."""
+    if container.list_name == EPHEMERAL or not pod.asks_for(Vendor.NVIDIA) or pod.has_passthrough:
+        return False
+    return not _may_get_gpus(container)
 
 
 def _may_get_gpus(container: Container) -> bool:
     """Whether the container asks for a GPU, or for something that another component may still turn into one."""
     return bool(container.gpu_count) or container.has_claims or container.asks_gpu_attributes
-
-
-def _is_any_of(path: str, patterns: Iterable[str]) -> bool:
-    plain = posixpath.normpath("/" + path.lstrip("/"))
-    return any(fnmatchcase(plain, pattern) for pattern in patterns)
 
 
 _WITHOUT_ASKING = """

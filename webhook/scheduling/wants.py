@@ -6,7 +6,6 @@ Which of them no node has is found by asking about pods that want only some of t
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webhook.model.accelerators import accelerator
 from webhook.model.demand import demand_of
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, selector_of
@@ -30,14 +29,11 @@ class Amount:
     resource: str
     amount: int
     where: str
+    is_gpu: bool = False
+    """Whether the resource stands for GPUs."""
 
     def __str__(self) -> str:
         return asked(self.resource, self.amount)
-
-    @property
-    def is_gpu(self) -> bool:
-        """Whether the resource stands for GPUs."""
-        return accelerator(self.resource) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +87,17 @@ def wants_of(pod: Pod) -> tuple[Want, ...]:
     """All that the pod wants of its node but tolerance, what is least telling first."""
     demand = demand_of(pod)
     places = _places(pod, demand)
-    amounts = [Amount(name, amount, places.get(name, "spec")) for name, amount in demand.items()]
+    amounts = [Amount(name, amount, places.get(name, "spec"), _is_gpu(name, pod)) for name, amount in demand.items()]
     gpus = [amount for amount in amounts if amount.is_gpu]
     others = [amount for amount in amounts if not amount.is_gpu]
     runtime_class = [ClassNodes(pod.runtime_class)] if pod.runtime_class else []
     selector = [Labels(expression, f"spec.nodeSelector[{expression.key}]") for expression in selector_of(pod)]
     return (*others, *runtime_class, *_affinity(pod), *selector, *gpus)
+
+
+def _is_gpu(resource: str, pod: Pod) -> bool:
+    gpu = pod.known.of(resource)
+    return gpu is not None and gpu.is_listed
 
 
 def parts_of(pod: Pod) -> int:
@@ -124,14 +125,14 @@ def only(pod: Pod, wants: Iterable[Want]) -> Pod:
     expressions = tuple(want.expression for want in wants if isinstance(want, Labels))
     terms = next((want.terms for want in wants if isinstance(want, Affinity)), (Term(),) if expressions else None)
     amounts = {want.resource: want.amount for want in wants if isinstance(want, Amount)}
-    gpus = {name: amount for name, amount in amounts.items() if accelerator(name) is not None}
+    gpus = {name: amount for name, amount in amounts.items() if pod.known.of(name) is not None}
     return replace(
         pod,
         containers=(),
         resources={},
         overhead={name: f"{amount}m" if name == "cpu" else amount for name, amount in amounts.items()},
         gpus=gpus,
-        accelerators=tuple(gpu for name in gpus if (gpu := accelerator(name)) is not None),
+        accelerators=tuple(gpu for name in gpus if (gpu := pod.known.of(name)) is not None),
         node_selector={},
         required=terms and tuple(replace(term, expressions=(*expressions, *term.expressions)) for term in terms),
         runtime_class=next((want.runtime_class for want in wants if isinstance(want, ClassNodes)), None),

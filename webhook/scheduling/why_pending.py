@@ -7,7 +7,6 @@ together is reduced to as few things as do; and where nothing fails, it is the t
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from webhook.model.accelerators import accelerator
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
 from webhook.model.wording import cut, few, is_size, nearest, offered
@@ -106,8 +105,8 @@ class _Hopeless:
 
     def _unknown_gpu(self, want: Amount) -> Reason:
         """A GPU resource that no node offers, such as a MIG profile."""
-        known, own = sorted(self.nodes.gpu_resources()), accelerator(want.resource)
-        alike = [name for name in known if own and (other := accelerator(name)) and other.vendor is own.vendor]
+        known, own = sorted(self.nodes.gpu_resources()), self.pod.known.of(want.resource)
+        alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
         meant = nearest(want.resource, alike)
         remedy = f"Did you mean {meant}? Ask for that" if meant else f"Ask for what nodes offer, or {TELL}"
         if not known:
@@ -133,9 +132,11 @@ class _Hopeless:
 
     def _offered_instead(self, want: Amount, others: Sequence[Want]) -> list[str]:
         """Other GPU resources of the same vendor, for which nobody asks yet, on the nodes that have the others."""
-        own, pod = accelerator(want.resource), only(self.pod, others)
+        own, pod = self.pod.known.of(want.resource), only(self.pod, others)
         known = {name for node in self.nodes.homes(pod) for name in node.gpu_resources}.difference(self.pod.gpus)
-        alike = [name for name in sorted(known) if own and (gpu := accelerator(name)) and gpu.vendor is own.vendor]
+        alike = [
+            name for name in sorted(known) if own and (gpu := self.pod.known.of(name)) and gpu.vendor is own.vendor
+        ]
         return [name for name in alike if self.nodes.most(name, pod) != 0]
 
     def _together(self, wants: Sequence[Want]) -> Reason:

@@ -57,8 +57,12 @@
 {{- fail (printf "extraArgs has %s, which the chart sets from another value; set that one" $flag) -}}
 {{- end -}}
 {{- end -}}
-{{- if and .hostNetwork (eq (int .port) 10250) -}}
-{{- fail "hostNetwork is set and port is 10250, which the kubelet has on every node; choose another port" -}}
+{{- if eq (int .port) (int .metrics.port) -}}
+{{- fail (printf "port and metrics.port are both %d; metrics need one of their own" (int .port)) -}}
+{{- end -}}
+{{- if and .hostNetwork (has 10250 (list (int .port) (int .metrics.port))) -}}
+{{- $which := ternary "port" "metrics.port" (eq (int .port) 10250) -}}
+{{- fail (printf "hostNetwork is set and %s is 10250, which the kubelet has on every node; choose another port" $which) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (eq .Values.webhook.matchConditions "always") (not (include "gpu-policy.isAtLeast" (list . "1.27"))) -}}

@@ -31,12 +31,15 @@
 {{- if .Values.quota.enabled }}
 - --quota-ledgers={{ .Release.Namespace }}
 - --quota-in-flight-seconds={{ int64 .Values.quota.inFlightSeconds }}
+- --quota-names={{ include "gpu-policy.quotaNames" . }}
 {{- end }}
 {{- if .Values.audit.enabled }}
 - --audit-status={{ .Release.Namespace }}/{{ include "gpu-policy.name" . }}-audit
 {{- end }}
 - --port={{ .Values.port }}
+- --metrics-port={{ int64 .Values.metrics.port }}
 - --drain-seconds={{ .Values.drainSeconds }}
+- --decision-seconds={{ .Values.decisionSeconds }}
 - --log-level={{ .Values.logLevel }}
 - --namespace-series={{ int64 .Values.namespaceSeries }}
 {{- end }}

@@ -1,3 +1,9 @@
+{{/* What refusals say: more where callers are authenticated. */}}
+{{- define "gpu-policy.quotaNames" -}}
+{{- with .Values.certificates.clientCA -}}
+{{- $.Values.quota.names | default (ternary "own" "none" (or (ne .configMap "") (ne .secret ""))) -}}
+{{- end -}}
+{{- end }}
 {{/* The schema of a limit and how much of it is in use; the argument describes it. */}}
 {{- define "gpu-policy.quotaAmount" -}}
 description: {{ . }}

@@ -33,3 +33,10 @@ Ignore
 {{- $set | default (ternary "Fail" "Ignore" (eq (include "gpu-policy.hasMatchConditions" $root) "true")) -}}
 {{- end -}}
 {{- end }}
+
+{{- define "gpu-policy.hasAdmissionPolicies" -}}
+{{- $wanted := .Values.admissionPolicies.enabled -}}
+{{- if eq (toString $wanted) "auto" -}}
+{{- include "gpu-policy.isAtLeast" (list . "1.30") -}}
+{{- else if $wanted }}true{{ end -}}
+{{- end }}

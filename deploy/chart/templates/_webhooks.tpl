@@ -61,8 +61,35 @@ namespaceSelector:
     {{- end }}
 {{ include (printf "gpu-policy.rules.%s" $phase) $root }}
 {{- if include "gpu-policy.hasMatchConditions" $root }}
-matchConditions: {{- get ($root.Files.Get "files/match-conditions.yaml" | fromYaml) $phase | toYaml | nindent 2 }}
+{{- $conditions := include "gpu-policy.matchConditions" $root | fromYaml }}
+{{- if $root.Values.webhook.nvidiaIsDefaultRuntime }}{{ $conditions = $conditions.nvidiaIsDefaultRuntime }}{{ end }}
+matchConditions: {{- get $conditions $phase | toYaml | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* The conditions of all phases; names of accelerators.extra come before those that everybody knows. */}}
+{{- define "gpu-policy.matchConditions" -}}
+{{- $names := list -}}
+{{- $domains := list -}}
+{{- range .Values.accelerators.extra -}}
+{{- $name := . -}}
+{{- if kindIs "map" . -}}
+{{- $name = .name -}}
+{{- end -}}
+{{- $domains = append $domains (printf "'%s/'" (splitList "/" $name | first)) -}}
+{{- $names = append $names ($name | regexQuoteMeta | replace "\\*" ".*" | replace "\\?" ".") -}}
+{{- end -}}
+{{- $text := .Files.Get "files/match-conditions.yaml" -}}
+{{- $pattern := "r'^(nvidia\\.com/gpu|" -}}
+{{- $domain := "['nvidia.com/', " -}}
+{{- if not (and (contains $pattern $text) (contains $domain $text)) -}}
+{{- fail "files/match-conditions.yaml has no list of names to which accelerators.extra could be added; write it again" -}}
+{{- end -}}
+{{- if $names -}}
+{{- $text = $text | replace $pattern (printf "r'^(%s|%s" (join "|" $names) (trimPrefix "r'^(" $pattern)) -}}
+{{- $text = $text | replace $domain (printf "[%s, %s" ($domains | uniq | join ", ") (trimPrefix "[" $domain)) -}}
+{{- end -}}
+{{- $text -}}
 {{- end }}
 
 {{/* Pods alone: who changes what a GitOps controller applied, fights it. */}}

@@ -1,7 +1,16 @@
 """Where objects of other kinds keep the pods that they make."""
 
 from webhook.model.workloads.ownership import controller_of
-from webhook.model.workloads.table import WORKLOADS, Workload, is_pod, templates_of, workload_of
+from webhook.model.workloads.table import WORKLOADS, Workload, is_pod, number_of_templates, templates_of, workload_of
 from webhook.model.workloads.template import Template
 
-__all__ = ["WORKLOADS", "Template", "Workload", "controller_of", "is_pod", "templates_of", "workload_of"]
+__all__ = [
+    "WORKLOADS",
+    "Template",
+    "Workload",
+    "controller_of",
+    "is_pod",
+    "number_of_templates",
+    "templates_of",
+    "workload_of",
+]

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.model.accelerators import accelerator
+from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.container import APP, INIT
+from webhook.model.demand import is_extended
 from webhook.model.workloads.parts import mapped, part
 from webhook.model.workloads.template import Template
 
@@ -70,11 +71,16 @@ def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
     for key in ("requests", "limits"):
         amounts = part(container, "resources", key)
         if is_placeholder(amounts) or any(
-            is_placeholder(name) or (is_placeholder(amount) and accelerator(name) is not None)
+            is_placeholder(name) or (is_placeholder(amount) and _may_be_gpus(name))
             for name, amount in mapped(amounts).items()
         ):
             return True
     return is_placeholder(container.get("resources"))
+
+
+def _may_be_gpus(resource: str) -> bool:
+    """Whether a resource is GPUs, or may be declared as such by a policy, which nobody knows here."""
+    return is_extended(resource) or resource.startswith(DEVICE_CLASSES)
 
 
 def _unknown(container: Mapping[str, Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ is merged into the pods of others (patches, the containers of a Prometheus) is n
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from webhook.model.pod import pod_from_raw
@@ -18,6 +19,8 @@ from webhook.model.workloads.template import Template
 
 MOST_PARTS = 1_000_000
 """Most maps and lists of one object that are looked at."""
+_SOUND = 10
+"""Of so many specs one at least reads as that of a pod, or it is not worth to look further."""
 DEEPEST = 64
 """Levels below the object that are looked at."""
 
@@ -66,17 +69,25 @@ class _Spot(NamedTuple):
         return "".join(reversed(words)).removeprefix(".")
 
 
-def search(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """The pod templates in an object, in the order in which they stand there."""
+def search(raw: Mapping[str, Any], most: int | None = None) -> Iterator[Template]:
+    """The pod templates in an object, in the order in which they stand there.
+
+    Whoever takes no more than `most` of them spares the search for what is far behind those.
+    """
     group, kind = str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind"))
     if (group, kind) in _FOREIGN_KINDS or any(group == one or group.endswith(f".{one}") for one in _FOREIGN_GROUPS):
         return
-    found = list(_found(raw))
+    found = list(islice(_found(raw), None if most is None else most * _SOUND))
     names = [_group(spot) if len(found) > 1 else "" for spot in found]
     times = Counter(names)
     for spot, name in zip(found, names, strict=True):
         template = Template(_pod_at(spot), spot.path, group=name if times[name] == 1 else "")
         yield from (one for one in settled_template(template) if _reads_as_pod(one.pod))
+
+
+def number_of_specs(raw: Mapping[str, Any]) -> int:
+    """How many parts of an object look like the spec of a pod."""
+    return sum(1 for _ in _found(raw))
 
 
 def _pod_at(spot: _Spot) -> Mapping[str, Any]:
@@ -95,14 +106,17 @@ def _is_in_template(spot: _Spot) -> bool:
 
 def _found(raw: Mapping[str, Any]) -> Iterator[_Spot]:
     """The parts that look like the spec of a pod; what is inside of one makes no other pods."""
-    open_spots, looked_at = [_Spot(raw, "", None, 0)], 0
-    while open_spots and looked_at < MOST_PARTS:
-        spot = open_spots.pop()
+    open_parts, looked_at = [iter([_Spot(raw, "", None, 0)])], 0
+    while open_parts and looked_at < MOST_PARTS:
+        spot = next(open_parts[-1], None)
+        if spot is None:
+            open_parts.pop()
+            continue
         looked_at += 1
         if _is_pod_spec(spot):
             yield spot
         elif spot.depth < DEEPEST:
-            open_spots += [*_inside(spot)][::-1]
+            open_parts.append(_inside(spot))
 
 
 def _inside(spot: _Spot) -> Iterator[_Spot]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from webhook.model.workloads import argo, builtin, groups, knative, kserve, kubeflow, nvidia, ray, spark
-from webhook.model.workloads.search import search
+from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import Template
 
 Reader = Callable[[Mapping[str, Any]], Iterator[Template]]
@@ -110,9 +111,18 @@ def is_pod(api_version: object, kind: object) -> bool:
     return api_version == "v1" and kind == "Pod"
 
 
-def templates_of(raw: Mapping[str, Any]) -> tuple[Template, ...]:
-    """The sorts of pods that an object makes, by the table where its kind is in there, else by a careful search."""
+def templates_of(raw: Mapping[str, Any], most: int | None = None) -> tuple[Template, ...]:
+    """The sorts of pods that an object makes, by the table where its kind is in there, else by a careful search.
+
+    Only the first `most` of them are looked for, where that is not None.
+    """
     if is_pod(raw.get("apiVersion"), raw.get("kind")):
         return ()
     known = workload_of(raw.get("apiVersion"), raw.get("kind"))
-    return tuple(known.read(raw) if known is not None else search(raw))
+    return tuple(islice(known.read(raw) if known is not None else search(raw, most), most))
+
+
+def number_of_templates(raw: Mapping[str, Any]) -> int:
+    """How many sorts of pods an object makes, without keeping them; what is found by its shape is only counted."""
+    known = workload_of(raw.get("apiVersion"), raw.get("kind"))
+    return number_of_specs(raw) if known is None else sum(1 for _ in known.read(raw))

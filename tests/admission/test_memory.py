@@ -1,0 +1,207 @@
+"""What a review takes of memory is known before it is parsed, and large ones do not add up."""
+
+import json
+import threading
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.replicas import Replica
+from tests.reviews import container, pod, review
+from webhook.admission import memory
+from webhook.admission.memory import MOST_OF_A_REVIEW, SMALL, Room, TooLittleMemoryError, memory_of
+from webhook.admission.review import uid_of
+
+MEBIBYTE = 2**20
+UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+
+
+def of(item: str, count: int = 30_000) -> bytes:
+    return b"[" + b",".join([item.encode()] * count) + b"]"
+
+
+def keyed(width: int) -> bytes:
+    """Maps of so many keys, none of them twice."""
+    maps = range(40_000 // width)
+    return orjson.dumps([{f"k{one}-{key}": 1.5 for key in range(width)} for one in maps])
+
+
+def taken(body: bytes) -> int:
+    """What the values of a body take, and 16 bytes for each of them and of their keys while they are parsed."""
+    tracemalloc.start()
+    try:
+        value = orjson.loads(body)
+        size = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    rest, count = [value], 0
+    while rest:
+        one = rest.pop()
+        count += 1
+        if isinstance(one, dict):
+            count += len(one)
+            rest.extend(one.values())
+        elif isinstance(one, list):
+            rest.extend(one)
+    return size + 16 * count
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(
+            pytest.param(of(item), id=f"many {item}")
+            for item in (
+                *("{}", "[]", "[0]", "[[]]", '{"":0}', '{"":999}', '{"a":{}}', '{ "a" : 1.5 }', '{"a":"b"}'),
+                *('""', '"a"', '"ab"', "1.5", "99999", "true", "[1.5,1.5,1.5,1.5,1.5]", '"\\\\"', '"\\""', '"\\\\\\""'),
+                *('"é"', '"\\ud83d\\ude00"', f'"😀{"a" * 90}"', f'"{"{[:,]}" * 9}"', '"😀"'),
+            )
+        ),
+        *(pytest.param(keyed(width), id=f"maps of {width} keys") for width in (1, 5, 6, 11, 22, 43, 40_000)),
+    ],
+)
+def test_A39_no_body_takes_more_memory_than_was_thought(body: bytes) -> None:
+    assert taken(body) <= memory_of(body) + 2 * SMALL
+
+
+def test_what_is_thought_of_a_manifest_is_of_the_size_of_what_it_takes() -> None:
+    env = [{"name": f"NAME_{number}", "value": f"value {number}"} for number in range(5000)]
+    body = json.dumps(review(pod(spec={"containers": [container("c") | {"env": env}]}))).encode()
+    assert memory_of(body) <= 3 * taken(body)
+
+
+def test_a_small_body_is_not_weighed() -> None:
+    assert memory_of(b"{}," * (SMALL // 3)) == 0
+
+
+def test_the_largest_object_and_its_predecessor_have_room() -> None:
+    """About 1.4 MiB each: of environment, as much JSON as anything that people write, and of a text in JSON."""
+    env = [{"name": f"NAME_{number:04}", "value": "x" * 40} for number in range(20_000)]
+    text = json.dumps({f"é{number}": {"a": [1.5, "b"]} for number in range(40_000)}, ensure_ascii=False)
+    for raw in (pod(spec={"containers": [{"name": "c", "env": env}]}), pod(annotations={"a": text})):
+        body = json.dumps(review(raw, "UPDATE", old=raw), ensure_ascii=False, separators=(",", ":")).encode()
+        assert len(body) > 2.7 * MEBIBYTE
+        assert memory_of(body) < MOST_OF_A_REVIEW
+
+
+# Who gets which answer
+
+
+@pytest.fixture
+def replica(tmp_path: Path) -> Replica:
+    return Replica(tmp_path / "policies")
+
+
+def heavy(**extra: Any) -> bytes:
+    raw = pod(1)
+    raw["spec"]["hold"] = "HERE"
+    before, after = json.dumps(review(raw) | extra).encode().split(b'"HERE"')
+    return before + of('{"":0}', 600_000) + after
+
+
+def test_A39_a_review_that_would_take_too_much_memory_is_refused_before_it_is_parsed(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhook.admission.endpoint.parse", None)
+    body = heavy()
+    answer = replica.client.post("/validate", data=body, content_type="application/json")
+    response = answer.json["response"]
+    assert (answer.status_code, response["uid"], response["allowed"], response["status"]["code"]) == (
+        200,
+        UID,
+        False,
+        422,
+    )
+    assert response["status"]["message"] == (
+        f"request: found maps, lists and texts that take {memory_of(body)} bytes of memory, expected at most "
+        f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
+    )
+    assert replica.count("gpu_policy_errors_total", reason="bad_request") == 1
+
+
+def test_A39_where_the_uid_is_not_where_the_api_server_writes_it_the_status_says_no(replica: Replica) -> None:
+    body = b'{"other":1,' + heavy()[1:]
+    answer = replica.client.post("/validate", data=body, content_type="application/json")
+    assert answer.status_code == 422
+    assert answer.text.startswith("request: found maps, lists and texts that take ")
+
+
+def test_A39_900000_containers_are_counted_in_the_answer(replica: Replica) -> None:
+    body = json.dumps(review(pod(spec={"containers": [{}] * 900_000})), separators=(",", ":")).encode()
+    answer = replica.client.post("/mutate", data=body, content_type="application/json").json["response"]
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 422)
+    assert "spec.containers: found 900000 entries, expected at most 41943" in answer["status"]["message"]
+
+
+def test_a_large_review_that_finds_no_room_is_sent_back(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crowded(*_: Any) -> None:
+        raise TooLittleMemoryError
+
+    monkeypatch.setattr(Room, "_take", crowded)
+    large = review(pod(1, annotations={"note": "x" * SMALL}))
+    answer = replica.client.post("/validate", json=large)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert replica.count("gpu_policy_errors_total", reason="overloaded") == 1
+    assert replica.ask("/validate", pod(1))["allowed"], "a small one waits for nobody"
+
+
+@pytest.mark.parametrize(
+    ("body", "uid"),
+    [
+        pytest.param(json.dumps(review(pod(1))).encode(), UID, id="as tests write it"),
+        pytest.param(b'{"kind":"AdmissionReview","apiVersion":"v1","request":{"uid":"a-1","x":0}}', "a-1", id="as Go"),
+        pytest.param(b'{"request":{"uid":"a-1"}}', "", id="without what comes before"),
+        pytest.param(b'{"kind":"a","apiVersion":"b","request":{"x":{"uid":"a"}}}', "", id="not the first field"),
+        pytest.param(b'{"kind":"a","apiVersion":"b","request":{"uid":"' + b"a" * 65 + b'"}}', "", id="too long"),
+        pytest.param(b'{"kind":"a","apiVersion":"b","request":{"uid":"\\u0061"}}', "", id="escaped"),
+        pytest.param(b'{"kind":"' + b" " * 10_000_000, "", id="nothing but spaces"),
+    ],
+)
+def test_the_uid_of_a_review_is_found_where_the_api_server_writes_it(body: bytes, uid: str) -> None:
+    assert uid == uid_of(body)
+
+
+# Room
+
+
+def test_what_fits_in_together_waits_for_nobody() -> None:
+    room, asked = Room(100), []
+    with room.taken(60, 0, lambda: asked.append("waits")), room.taken(40, 0, lambda: asked.append("waits")):
+        assert not asked
+
+
+def test_what_does_not_fit_in_waits_until_there_is_room() -> None:
+    room, waits, done = Room(100), threading.Event(), []
+
+    def second() -> None:
+        with room.taken(60, 60, waits.set):
+            done.append("second")
+
+    with room.taken(60, 0, waits.set):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert waits.wait(60)
+        assert not done
+    thread.join(60)
+    assert done == ["second"]
+
+
+def test_whoever_has_waited_for_long_enough_goes_and_leaves_the_room_as_it_was() -> None:
+    room = Room(100)
+    with room.taken(60, 0, lambda: None):
+        with pytest.raises(TooLittleMemoryError), room.taken(60, 0, lambda: None):
+            pass
+        with room.taken(40, 0, lambda: None):
+            pass
+    with room.taken(100, 0, lambda: None):
+        pass
+
+
+def test_only_so_many_wait_that_others_find_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_MOST_WAITING", 0)
+    room = Room(100)
+    with room.taken(60, 0, lambda: None), pytest.raises(TooLittleMemoryError), room.taken(60, 60, lambda: None):
+        pass

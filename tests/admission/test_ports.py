@@ -1,0 +1,78 @@
+"""Metrics have a port of their own where one is named: each port serves its own pages, over the same TLS."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.eventually import eventually
+from tests.e2e.load_balancer import free_ports
+from tests.operation import Operated, ask, operated
+from tests.reviews import pod, review
+
+(METRICS_PORT,) = free_ports(1)
+ANY_REVIEW = json.dumps(review(pod(9))).encode()
+
+
+@pytest.fixture(scope="module")
+def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    directory = tmp_path_factory.mktemp("replica")
+    inventory = directory / "inventory.yaml"
+    inventory.write_text("apiVersion: v1\nkind: List\nitems: []\n")
+    with operated(directory, f"--inventory={inventory}", f"--metrics-port={METRICS_PORT}") as running:
+        yield running
+
+
+def test_A46_metrics_are_on_their_own_port_alone(replica: Operated) -> None:
+    status, text = replica.page("/metrics", METRICS_PORT)
+    assert (status, "\ngpu_policy_ready 1.0\n" in text) == (200, True)
+    status, text = replica.page("/metrics")
+    assert (status, text) == (
+        404,
+        "not found on this port: /metrics has a port of its own, on which nothing else is served\n",
+    )
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate", "/workloads"])
+def test_A46_who_reaches_the_port_of_metrics_gets_no_review_answered(replica: Operated, path: str) -> None:
+    assert ask(replica.connect(port=METRICS_PORT), path, review(pod(9)))[0] == 404
+    assert replica.ask(path, review(pod(9)))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_probes_are_on_the_port_of_the_reviews(replica: Operated, path: str) -> None:
+    assert (replica.page(path)[0], replica.page(path, METRICS_PORT)[0]) == (200, 404)
+
+
+def test_what_is_not_found_on_a_port_is_counted(replica: Operated) -> None:
+    def refused() -> int:
+        lines = replica.page("/metrics", METRICS_PORT)[1].splitlines()
+        (line,) = [line for line in lines if line.startswith('gpu_policy_errors_total{reason="bad_request"}')]
+        return int(float(line.rsplit(" ", 1)[1]))
+
+    before = refused()
+    replica.page("/metrics")
+    replica.page("/livez", METRICS_PORT)
+    eventually(lambda: refused() >= before + 2)  # the page is kept for a second
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        pytest.param("Bearer eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln", id="a token"),
+        pytest.param("Bearer " + "x" * 4000, id="a long one"),
+        pytest.param("Bearer", id="none at all"),
+        pytest.param("Basic dXNlcjpwYXNzd29yZA==", id="another scheme"),
+    ],
+)
+def test_a_caller_that_authenticates_by_a_token_is_answered_as_ever_and_the_token_is_in_no_log(
+    replica: Operated, token: str
+) -> None:
+    """KEP-6060: API servers will present one."""
+    client = replica.connect()
+    answer = ask(client, "/validate", review(pod(9)))
+    with_token = client.ask("/validate", ANY_REVIEW, content_type="application/json", authorization=token)
+    assert with_token[0] == answer[0] == 200
+    assert with_token[2] == answer[2]
+    log = (replica.directory / "replica.log").read_text()
+    assert len(token) < 20 or token.split()[1] not in log

@@ -1,0 +1,92 @@
+"""The matchConditions that are shipped, judged by the evaluator of an API server, against the engine."""
+
+from typing import Any
+
+import pytest
+
+from tests.conditions import agreement, pods, signals
+from tests.conditions.evaluator import Evaluator, MissingError, built
+from tests.fuzz.world import World
+from webhook.admission.conditions import pod_conditions, workload_conditions
+from webhook.model.accelerators import GPU_PATTERNS
+
+SEED, REQUESTS = 1, 1000
+
+
+@pytest.fixture(scope="module")
+def conditions() -> Evaluator:
+    try:
+        return agreement.evaluator()
+    except MissingError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World()
+
+
+def test_what_the_engine_would_change_or_refuse_is_sent_and_what_is_about_no_gpu_is_kept_away(
+    conditions: Evaluator, world: World
+) -> None:
+    """And no condition errs, by the rules and the limits of cost of an API server."""
+    found = next(agreement.faults(conditions, world, SEED, range(REQUESTS)), None)
+    assert found is None, found
+
+
+@pytest.mark.parametrize(
+    ("wrong", "fault"),
+    [
+        pytest.param({"watches_devices": False}, "told: visibleDevices", id="devices are not watched"),
+        pytest.param({"watches_nodes": False}, "told: gpuNodesForGpuPods", id="nodes are not watched"),
+        pytest.param({"gpu_patterns": [r"nvidia\.com/gpu"]}, "although it is", id="names of GPUs are missing"),
+        pytest.param(
+            {"gpu_patterns": [r"example\.com/.*"]}, "sent, although nothing in it", id="another resource is a GPU"
+        ),
+    ],
+)
+def test_conditions_that_send_too_little_or_too_much_are_noticed(
+    conditions: Evaluator, world: World, wrong: dict[str, Any], fault: str
+) -> None:
+    patterns = [pattern for *_, pattern in GPU_PATTERNS]
+    options = {"gpu_patterns": patterns, "watches_devices": True, "watches_nodes": True, **wrong}
+    pods_only, others = ([one.raw() for one in of(**options)] for of in (pod_conditions, workload_conditions))
+    broken = Evaluator(built(), {"mutate": pods_only, "validate": pods_only, "workloads": others})
+    assert any(fault in found for found in agreement.faults(broken, world, SEED, range(REQUESTS)))
+
+
+def test_every_name_and_path_is_in_the_requests() -> None:
+    text = "".join(str(agreement.question(SEED, number)) for number in range(REQUESTS))
+    names = (*signals.RESOURCES, *signals.PATHS, *signals.MOUNT_PATHS, *signals.VARIABLES, *signals.ANNOTATIONS)
+    assert [name for name in names if f'"{name}"' not in text] == []
+    assert len(pods.SIGNALS) > 5
+
+
+@pytest.mark.parametrize(
+    ("expression", "error"),
+    [
+        pytest.param("object.spec.nodeName == 'x'", "no such key: nodeName", id="a field that is not there"),
+        pytest.param(
+            "object.spec.containers.all(a, object.spec.containers.all(b, object.spec.containers.all(c, "
+            "object.spec.containers.all(d, a != null && b != null && c != null && d != null))))",
+            "cost limit exceeded",
+            id="too costly",
+        ),
+    ],
+)
+def test_an_error_is_found(conditions: Evaluator, expression: str, error: str) -> None:
+    """As it is where another condition keeps the request away already."""
+    away = {"name": "away", "expression": "false"}
+    many = {"containers": [{"name": f"c{number}"} for number in range(60)]}
+    request = agreement.pod_request({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": many})
+    entries = {"mutate": [away, {"name": "wrong", "expression": expression}]}
+    (said,) = Evaluator(built(), entries).ask([(("mutate",), request)])
+    assert error in said["mutate"].error
+
+
+def test_an_expression_that_kubernetes_1_28_does_not_know_is_found(conditions: Evaluator) -> None:
+    entries = {"mutate": [{"name": "new", "expression": "ip('10.0.0.1').family() == 4"}]}
+    with pytest.raises(AssertionError, match="undeclared reference to 'ip'"):
+        list(
+            Evaluator(built(), entries).ask([(("mutate",), agreement.pod_request({"kind": "Pod", "apiVersion": "v1"}))])
+        )

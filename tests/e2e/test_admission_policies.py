@@ -1,0 +1,246 @@
+"""What the release's ValidatingAdmissionPolicies let through and what not, on a real API server with real replicas."""
+
+import base64
+import copy
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tests.deploy.manifests import needs_helm, rendered
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.kept_certificates import KINDS, KeptSite
+
+NUMBERS = count(1)
+VALUES = {"admissionPolicies": {"administrators": {"groups": ["platform"], "users": ["gitops"]}}}
+POLICY_KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+
+pytestmark = [needs_helm, pytest.mark.e2e]
+
+
+class Guarded(KeptSite):
+    """An installation with its admission policies."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, directory: Path) -> None:
+        super().__init__(plane, namespace, directory, replicas=1)
+        self.admission_policies = [
+            self._renamed(one) for one in rendered(VALUES, namespace=namespace) if one["kind"] in POLICY_KINDS
+        ]
+        for one in self.admission_policies:
+            if "policyName" in one["spec"]:
+                one["spec"]["policyName"] = one["spec"]["policyName"].replace("gpu-policy", namespace, 1)
+            for validation in one["spec"].get("validations", ()):
+                expression = validation["expression"]
+                validation["expression"] = expression.replace(
+                    "variables.name != 'gpu-policy'", f"variables.name != '{namespace}'"
+                )
+        plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(self.admission_policies))
+        self._grant()
+
+    def remove(self) -> None:
+        self.plane.kubectl(
+            "delete",
+            "--ignore-not-found",
+            "-f",
+            "-",
+            input=yaml.safe_dump_all([*self.admission_policies, self.binding]),
+        )
+        super().remove()
+
+    def _grant(self) -> None:
+        """Everybody whom a test plays may do everything, so that it is the policies that refuse."""
+        subjects = [
+            {"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
+            for name in ("tenant", "gitops", "admin")
+        ]
+        subjects.append({"kind": "ServiceAccount", "name": "gpu-policy", "namespace": self.name})
+        self.binding = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"everything-{self.name}"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": subjects,
+        }
+        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(self.binding))
+
+    def refusal(self, who: str, command: str, *arguments: str, document: Any = None) -> str:
+        """What the API server says against a command of somebody, `USER` or `USER@GROUP`; empty where it is done."""
+        user, _, group = who.partition("@")
+        roles = [f"--as={user}", *([f"--as-group={group}"] if group else [])]
+        files = [] if document is None else ["-f", "-"]
+        text = None if document is None else yaml.safe_dump(document)
+        done = self.plane.kubectl(command, *arguments, *files, *roles, input=text, namespace=self.name, check=False)
+        return done.stderr if done.returncode else ""
+
+    @property
+    def replica(self) -> str:
+        """Whom the replicas are known as."""
+        return f"system:serviceaccount:{self.name}:gpu-policy"
+
+
+@pytest.fixture(scope="module")
+def site(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """One replica under the policies, which are in force."""
+    if control_plane.version < (1, 30):
+        found = ".".join(map(str, control_plane.version))
+        pytest.skip(f"ValidatingAdmissionPolicies of v1 are known from Kubernetes 1.30 on, this is {found}")
+    site = Guarded(control_plane, f"guarded-{next(NUMBERS)}", tmp_path_factory.mktemp("guarded"))
+    try:
+        site.start()
+        eventually(site.is_answering)
+        yield site
+    finally:
+        site.remove()
+
+
+def change(site: Guarded, kind: str, path: str, value: Any, who: str) -> str:
+    """What is said against one field of a configuration being replaced, whose value was another."""
+    patch = yaml.safe_dump([{"op": "add", "path": path, "value": value}], default_flow_style=True, width=10**6)
+    return site.refusal(
+        who, "patch", f"{kind}webhookconfiguration", site.name, "--type=json", f"--patch={patch}", "--dry-run=server"
+    )
+
+
+EVERYTHING = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"], "scope": "*"}]
+CHANGES = [
+    pytest.param("/webhooks/0/rules", EVERYTHING, id="rules"),
+    pytest.param("/webhooks/0/failurePolicy", "Ignore", id="failurePolicy"),
+    pytest.param("/webhooks/0/matchPolicy", "Exact", id="matchPolicy"),
+    pytest.param("/webhooks/0/namespaceSelector", {}, id="namespaceSelector"),
+    pytest.param("/webhooks/0/objectSelector", {"matchLabels": {"a": "b"}}, id="objectSelector"),
+    pytest.param("/webhooks/0/sideEffects", "NoneOnDryRun", id="sideEffects"),
+    pytest.param("/webhooks/0/timeoutSeconds", 30, id="timeoutSeconds"),
+    pytest.param("/webhooks/0/matchConditions", [{"name": "all", "expression": "true"}], id="matchConditions"),
+    pytest.param("/webhooks/0/clientConfig/service/name", "other", id="service"),
+    pytest.param("/webhooks/0/clientConfig/service/namespace", "other", id="namespace of the service"),
+    pytest.param("/webhooks/0/clientConfig", {"url": "https://evil.example.com"}, id="url"),
+    pytest.param("/webhooks/0/name", "other.gpupolicy.dev", id="name"),
+    pytest.param("/metadata/labels", {"a": "b"}, id="labels"),
+    pytest.param("/metadata/annotations", {"a": "b"}, id="annotations"),
+    pytest.param("/metadata/finalizers", ["example.com/kept"], id="finalizers"),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_A49_a_replica_changes_nothing_of_its_configurations_but_the_ca_bundle(
+    site: Guarded, kind: str, path: str, value: Any
+) -> None:
+    if (kind, path) == ("validating", "/webhooks/0/sideEffects"):
+        value = "None"
+    assert "replicas of gpu-policy change" in change(site, kind, path, value, site.replica)
+    assert change(site, kind, path, value, "admin@system:masters") == ""
+
+
+def test_A49_a_replica_adds_no_entry_and_takes_none_away(site: Guarded) -> None:
+    more = copy.deepcopy(site.configuration("mutating")["webhooks"][0]) | {
+        "name": "more.gpupolicy.dev",
+        "rules": EVERYTHING,
+    }
+    assert "nothing of webhook configurations but" in change(site, "mutating", "/webhooks/-", more, site.replica)
+    assert "nothing of webhook configurations but" in change(site, "mutating", "/webhooks", [], site.replica)
+
+
+def test_A49_a_replica_writes_the_ca_bundle(site: Guarded) -> None:
+    bundle = base64.b64encode(site.material().bundle[0].public_bytes(Encoding.PEM) * 2).decode()
+    for kind in KINDS:
+        assert change(site, kind, "/webhooks/0/clientConfig/caBundle", bundle, site.replica) == ""
+
+
+def test_A49_a_replica_makes_and_deletes_no_configuration(site: Guarded) -> None:
+    made = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "made"},
+        "webhooks": [],
+    }
+    assert "neither create nor delete" in site.refusal(site.replica, "create", "--dry-run=server", document=made)
+    name = f"mutatingwebhookconfiguration/{site.name}"
+    assert "neither create nor delete" in site.refusal(site.replica, "delete", name, "--dry-run=server")
+
+
+def config_map(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
+
+
+def secret(name: str, kind: str = "Opaque") -> dict[str, Any]:
+    account = {"kubernetes.io/service-account.name": "default"} if "service-account" in kind else {}
+    return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": name, "annotations": account}}
+
+
+@pytest.mark.parametrize(
+    ("document", "is_allowed"),
+    [
+        pytest.param(config_map("gpu-quota.namespace.team"), True, id="a ledger"),
+        pytest.param(config_map("gpu-policy-policies"), False, id="policies"),
+        pytest.param(config_map("gpu-policy-registration"), False, id="the registration"),
+        pytest.param(config_map("other"), False, id="another ConfigMap"),
+        pytest.param(secret("other"), False, id="another Secret"),
+        pytest.param(secret("token", "kubernetes.io/service-account-token"), False, id="the token of an account"),
+    ],
+)
+def test_A49_a_replica_makes_no_object_but_those_that_it_keeps(
+    site: Guarded, document: dict[str, Any], is_allowed: bool
+) -> None:
+    said = site.refusal(site.replica, "create", "--dry-run=server", document=document)
+    assert ("replicas of gpu-policy write no" in said) is not is_allowed
+    assert bool(said) is not is_allowed
+
+
+def test_A49_a_secret_that_somebody_deleted_is_made_anew_and_certificates_are_rotated(site: Guarded) -> None:
+    """The real replica, under the policies."""
+    before = site.served()
+    site.rotate("authority")
+    eventually(lambda: not set(before) & set(site.served()))
+    eventually(site.is_answering)
+    site.write_secret(None)
+    eventually(lambda: site.secret() is not None)
+    for kind in KINDS:
+        site.write_configuration(kind, clientConfig={"caBundle": ""})
+    eventually(lambda: all(site.bundles()))
+    eventually(site.is_answering)
+    (replica,) = site.replicas
+    assert replica.metric("gpu_policy_certificate_fault") == 0
+    assert "replicas of gpu-policy" not in replica.log.read_text()
+
+
+GUARDED = [
+    pytest.param(config_map("gpu-policy-policies"), id="policies"),
+    pytest.param(config_map("gpu-policy-registration"), id="the registration"),
+    pytest.param(config_map("gpu-quota.pot.research"), id="a ledger"),
+    pytest.param(config_map("gpu-policy-audit"), id="what an audit found"),
+    pytest.param(secret("gpu-policy-tls"), id="certificates"),
+]
+
+
+@pytest.mark.parametrize("document", GUARDED)
+def test_A49_nobody_but_administrators_touches_what_replicas_decide_by(site: Guarded, document: dict[str, Any]) -> None:
+    name = f"{document['kind'].lower()}/{document['metadata']['name']}"
+    site.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump(document), namespace=site.name)
+    for command in (["annotate", name, "a=b", "--dry-run=server"], ["delete", name, "--dry-run=server"]):
+        said = site.refusal("tenant", *command)
+        assert f"{document['metadata']['name']} belongs to gpu-policy, and only its administrators change it" in said
+        for who in ("gitops", "anybody@platform", "anybody@system:masters"):
+            assert "belongs to gpu-policy" not in site.refusal(who, *command)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_A49_nobody_but_administrators_touches_the_configurations(site: Guarded, kind: str) -> None:
+    name = f"{kind}webhookconfiguration/{site.name}"
+    for command in (["annotate", name, "a=b", "--dry-run=server"], ["delete", name, "--dry-run=server"]):
+        assert "belongs to gpu-policy" in site.refusal("tenant", *command)
+        assert site.refusal("gitops", *command) == ""
+
+
+def test_A49_what_belongs_to_others_is_nobodys_business(site: Guarded) -> None:
+    for document in (config_map("mine"), secret("mine"), config_map("gpu-policy-of-mine")):
+        assert site.refusal("tenant", "create", "--dry-run=server", document=document) == ""
+    elsewhere = config_map("gpu-policy-policies")
+    elsewhere["metadata"]["namespace"] = site.judged
+    text = yaml.safe_dump(elsewhere)
+    assert site.plane.kubectl("create", "-f", "-", "--as=tenant", "--dry-run=server", input=text).returncode == 0

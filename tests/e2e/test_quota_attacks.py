@@ -1,0 +1,133 @@
+"""A43 to A45 on a real API server with three replicas: who has no pods stored keeps nobody out, and fills nothing."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
+from tests.e2e.objects import gpu_pod
+from tests.e2e.quota_cases import POLICIES
+from tests.e2e.quota_fixtures import create
+from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite, quota_pots
+from tests.reviews import review
+
+Namespaces = Callable[[str], str]
+
+HONEST = 30
+POT = {"name": "contended", "namespaces": ["contended-*", "honest-*"], "gpus": 16}
+
+
+@pytest.fixture
+def pot(quotas: QuotaSite) -> Iterator[str]:
+    """A pot of 16 GPUs; the key of its quota."""
+    before = POLICIES["_quotas.yaml"]
+    quotas.write_policies({"_quotas.yaml": quota_pots(*yaml.safe_load(before)["spec"]["pots"], POT)})
+    yield "pot.contended"
+    quotas.write_policies({"_quotas.yaml": before})
+
+
+def refuse_all_gpus(plane: ControlPlane, namespace: str) -> None:
+    """A ResourceQuota that leaves no GPU."""
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    none = {"requests.nvidia.com/gpu": "0"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": {"hard": none}}
+    plane.raw("POST", path, quota)
+    status = {"status": {"hard": none, "used": none}}  # as the controller writes it, which does not run here
+    assert plane.raw("PATCH", f"{path}/none/status", status)[0] == 200
+
+
+def take_the_name(plane: ControlPlane, namespace: str) -> None:
+    """A pod without GPUs of which no replica hears."""
+    manifest = gpu_pod("taken", 1)
+    del manifest["spec"]["containers"][0]["resources"]
+    assert plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods", manifest)[0] == 201
+
+
+@contextmanager
+def refused_again_and_again(quotas: QuotaSite, namespace: str, gpus: int) -> Iterator[list[int]]:
+    """Four threads of creates; what each was answered."""
+    answers: list[int] = []
+    ends = threading.Event()
+
+    def attack() -> None:
+        while not ends.is_set():
+            answers.append(create(quotas, namespace, gpu_pod("taken", gpus))[0])
+
+    threads = [threading.Thread(target=attack, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield answers
+    finally:
+        ends.set()
+        for thread in threads:
+            thread.join(60)
+
+
+@pytest.mark.parametrize("gpus", [pytest.param(8, id="half of the pot"), pytest.param(16, id="all of the pot")])
+@pytest.mark.parametrize(
+    "refuse", [pytest.param(refuse_all_gpus, id="ResourceQuota"), pytest.param(take_the_name, id="AlreadyExists")]
+)
+def test_A43_creates_that_others_refuse_keep_no_other_namespace_out_of_a_pot(
+    quotas: QuotaSite, pot: str, make_namespace: Namespaces, refuse: Callable[[ControlPlane, str], None], gpus: int
+) -> None:
+    hostile, honest = make_namespace("contended"), make_namespace("honest")
+    refuse(quotas.plane, hostile)
+    answers: list[tuple[int, str]] = []
+    with refused_again_and_again(quotas, hostile, gpus) as refused:
+        eventually(lambda: len(refused) > 8)
+        for number in range(HONEST):
+            answers.append(create(quotas, honest, gpu_pod(f"one-{number}", 1)))
+            path = f"/api/v1/namespaces/{honest}/pods/one-{number}?gracePeriodSeconds=0"
+            assert quotas.plane.raw("DELETE", path)[0] == 200
+    assert answers == [(201, "")] * HONEST, quotas.logs()
+    assert not {201} & set(refused)
+
+
+def test_A43_a_burst_of_a_controller_uses_all_of_a_pot(
+    quotas: QuotaSite, pot: str, cluster: ControlPlane, make_namespace: Namespaces
+) -> None:
+    """Sixteen pods of one ReplicaSet, which makes them in ever larger batches."""
+    namespace = make_namespace("contended")
+    template: dict[str, Any] = gpu_pod("x", 1)
+    template["metadata"] = {"labels": {"app": "burst"}}
+    template["spec"]["restartPolicy"] = "Always"
+    spec = {"replicas": 16, "selector": {"matchLabels": {"app": "burst"}}, "template": template}
+    body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "burst"}, "spec": spec}
+    path = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
+    assert cluster.raw("POST", path, body)[0] == 201
+    eventually(lambda: cluster.raw("GET", f"{path}/burst")[1]["status"].get("replicas") == 16)
+    assert quotas.metric("gpu_policy_quota_withheld_total", f'namespace="{namespace}"') == 0
+    cluster.raw("DELETE", f"{path}/burst", {"propagationPolicy": "Background"})
+
+
+def test_A43_a_name_that_exists_is_refused_as_the_api_server_refuses_it(
+    quotas: QuotaSite, pot: str, make_namespace: Namespaces
+) -> None:
+    namespace = make_namespace("contended")
+    assert create(quotas, namespace, gpu_pod("one", 1)) == (201, "")
+    eventually(lambda: quotas.metric("gpu_policy_quota_unconfirmed", f'quota="{pot}"') == 0)
+    entered = quotas.entered(pot)
+    status, said = create(quotas, namespace, gpu_pod("one", 1))
+    assert (status, said.endswith('pods "one" already exists')) == (409, True), said
+    assert quotas.entered(pot) == entered
+
+
+def test_A45_reviews_of_made_up_namespaces_leave_no_ledgers(quotas: QuotaSite) -> None:
+    """By somebody who reaches the port: of namespaces that a policy covers."""
+    replica = quotas.replicas.running[0]
+    before = {one["metadata"]["name"] for one in quotas.plane.raw("GET", CONFIG_MAPS)[1]["items"]}
+    for number in range(20):
+        raw = gpu_pod("made-up", 1)
+        raw["metadata"] |= {"uid": str(uuid4())}
+        answer = replica.ask("/validate", review(raw, namespace=f"few-made-up-{number}"))
+        assert answer["allowed"] is False
+        assert "there is no namespace" in answer["status"]["message"]
+    after = {one["metadata"]["name"] for one in quotas.plane.raw("GET", CONFIG_MAPS)[1]["items"]}
+    assert not {name for name in after - before if "made-up" in name}

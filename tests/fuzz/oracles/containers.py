@@ -1,0 +1,114 @@
+"""Oracles of the rules about what containers find where they run."""
+
+import posixpath
+from collections.abc import Iterator
+from fractions import Fraction
+
+from tests.fuzz.pods import IMAGES
+from tests.fuzz.raw import (
+    SHM,
+    Raw,
+    amount,
+    asks_nvidia,
+    at,
+    count_of,
+    gpus_of,
+    has_passthrough,
+    lasting,
+    maps,
+    sets,
+)
+from tests.fuzz.seen import Complaints, Seen, exactly
+
+_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+
+
+def runtime_class(seen: Seen) -> Complaints:
+    """A pod with NVIDIA GPUs that names no RuntimeClass gets nvidia; what is named stays."""
+    named, found = (at(pod, "spec", "runtimeClassName") for pod in (seen.before, seen.after))
+    is_due = named is None and asks_nvidia(seen.before) and not has_passthrough(seen.before)
+    expected = "nvidia" if is_due and seen.completes("runtimeClass") else named
+    if found != expected:
+        yield f"the RuntimeClass is {found!r} instead of {expected!r}"
+
+
+def pairs(seen: Seen) -> Iterator[tuple[Raw, Raw]]:
+    """Every init and app container before and after."""
+    yield from zip(lasting(seen.before), lasting(seen.after), strict=True)
+
+
+def shared_memory(seen: Seen) -> Complaints:
+    """A container with enough GPUs has something at /dev/shm; a new volume is memory, within the limits of the pod."""
+    least = seen.settings["sharedMemory"]["minGpus"]
+    volumes = {one.get("name"): one for one in maps(seen.after, "spec", "volumes")}
+    for before, after in pairs(seen):
+        old = [mount for mount in maps(before, "volumeMounts") if _is_shm(mount)]
+        new = maps(after, "volumeMounts")[len(maps(before, "volumeMounts")) :]
+        is_due = count_of(before) >= least and not old and not at(seen.before, "spec", "hostIPC")
+        yield from exactly(
+            bool(new), is_due and seen.completes("sharedMemory"), f"{SHM} mounted in {after.get('name')}"
+        )
+        for mount in new:
+            if not _is_shm(mount) or at(volumes.get(mount["name"]), "emptyDir", "medium") != "Memory":
+                yield f"mounted {mount}, which is no memory at {SHM}"
+    added = maps(seen.after, "spec", "volumes")[len(maps(seen.before, "spec", "volumes")) :]
+    limits = [at(one, "resources", "limits", "memory") for one in lasting(seen.before) if count_of(one) >= least]
+    bounds = [bound for limit in limits if (bound := amount(limit)) is not None and bound > 0]
+    for volume in added:
+        size = amount(at(volume, "emptyDir", "sizeLimit")) or Fraction(0)
+        if size <= 0 or any(size > bound for bound in bounds):
+            yield f"{volume} is larger than the memory of its container"
+    if len(added) > 1:
+        yield f"{len(added)} volumes for one {SHM}"
+
+
+def _is_shm(mount: Raw) -> bool:
+    return posixpath.normpath("/" + str(mount.get("mountPath")).lstrip("/")) == SHM
+
+
+def nccl_env(seen: Seen) -> Complaints:
+    """A container with enough GPUs has the variables of the platform, unless it sets or may take them itself."""
+    settings = seen.settings["ncclEnv"]
+    for before, after in pairs(seen):
+        for name, value in settings["env"].items():
+            may = not settings["alsoWithEnvFrom"] and _may_take(before, name)
+            is_due = count_of(before) >= settings["minGpus"] and not sets(before, name) and not may
+            yield from _variable(seen, "ncclEnv", (before, after), (name, value), is_due=is_due)
+
+
+def driver_capabilities(seen: Seen) -> Complaints:
+    """A container with NVIDIA GPUs has the variable, unless it sets it or may take it elsewhere."""
+    settings = seen.settings["driverCapabilities"]
+    for before, after in pairs(seen):
+        asks = any(name.startswith("nvidia.com/") for name in gpus_of(before)) and not has_passthrough(seen.before)
+        is_due = asks and not sets(before, _CAPABILITIES) and not _may_take(before, _CAPABILITIES)
+        value = ",".join(settings["capabilities"])
+        yield from _variable(seen, "driverCapabilities", (before, after), (_CAPABILITIES, value), is_due=is_due)
+
+
+def _variable(seen: Seen, rule: str, pair: tuple[Raw, Raw], wanted: tuple[str, str], *, is_due: bool) -> Complaints:
+    before, after = pair
+    name, value = wanted
+    added = [one for one in maps(after, "env")[len(maps(before, "env")) :] if one.get("name") == name]
+    yield from exactly(bool(added), is_due and seen.completes(rule), f"{name} set in {after.get('name')}")
+    if added not in ([], [{"name": name, "value": value}]):
+        yield f"{name} set as {added}"
+
+
+def _may_take(container: Raw, name: str) -> bool:
+    return any(name.startswith(one.get("prefix") or "") for one in maps(container, "envFrom"))
+
+
+def image_pinning(seen: Seen) -> Complaints:
+    """GPU containers whose image says no version are refused, each of them, and no others."""
+    refused = {finding.field for finding in seen.violations("imagePinning")}
+    for where, one in named(seen.after, "image"):
+        pinned = IMAGES.get(str(one.get("image")))
+        if pinned is not None or count_of(one) == 0:
+            yield from exactly(where in refused, count_of(one) > 0 and not pinned, f"refused {where}")
+
+
+def named(pod: Raw, field: str) -> Iterator[tuple[str, Raw]]:
+    """Every init and app container with the place of one of its fields, as people read it."""
+    for part in ("initContainers", "containers"):
+        yield from ((f"spec.{part}[{one.get('name')}].{field}", one) for one in maps(pod, "spec", part))

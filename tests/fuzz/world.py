@@ -1,0 +1,214 @@
+"""The world in which reviews are judged: one cluster, and namespaces whose policies turn every rule on.
+
+Policies stand here with every setting that an oracle reads, so that oracles need no defaults.
+"""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from tests.ledger.small_cluster import LateView, Truth
+from webhook.admission.endpoint import ReviewEndpoint
+from webhook.admission.metrics import Metrics
+from webhook.admission.phases import Decision
+from webhook.admission.quotas import Patience
+from webhook.admission.review import Request
+from webhook.admission.service import Service
+from webhook.cluster.snapshot import Snapshot
+from webhook.cluster.source import StaticFacts
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.means import Means
+from webhook.ledger.memory import MemoryStore
+from webhook.policy.store import PolicyStore
+from webhook.rules import RULES
+from webhook.rules.rule import Facts, Rule
+
+Raw = dict[str, Any]
+
+
+def _node(name: str, gpus: Mapping[str, str], labels: Mapping[str, str], *taints: Raw) -> Raw:
+    return {
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {"taints": list(taints)},
+        "status": {
+            "capacity": {"cpu": "64", "memory": "512Gi", "pods": "110", **gpus},
+            "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110", **gpus},
+        },
+    }
+
+
+_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+_DRIVER = "nvidia.com/cuda.driver-version.full"
+OLD, NEW = "470.82.01", "580.95.05"
+"""Drivers that cannot run CUDA 13, and that can."""
+NODES = [
+    _node("big-old", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "a", "gen": "old", _DRIVER: OLD}, _TAINT),
+    _node("big-new", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "b", "gen": "new", _DRIVER: NEW}, _TAINT),
+    _node("desk", {"nvidia.com/gpu": "1"}, {"pool": "gpu", "zone": "a", "gen": "new", _DRIVER: NEW}),
+    _node("slices", {"nvidia.com/mig-1g.10gb": "7"}, {"pool": "gpu", "zone": "b"}, _TAINT),
+    _node("amd", {"amd.com/gpu": "4"}, {"pool": "gpu", "zone": "a"}),
+    _node("plain", {}, {"pool": "cpu", "zone": "a"}),
+]
+RUNTIME_CLASSES = [{"metadata": {"name": name}, "handler": name} for name in ("nvidia", "kata")]
+PRIORITY_CLASSES = [
+    {"metadata": {"name": "ordinary"}, "value": 10, "globalDefault": True},
+    {"metadata": {"name": "training"}, "value": 1000, "preemptionPolicy": "Never"},
+    {"metadata": {"name": "urgent"}, "value": 5000},
+]
+PRIORITIES = {
+    one["metadata"]["name"]: (one["value"], one.get("preemptionPolicy", "PreemptLowerPriority"))
+    for one in PRIORITY_CLASSES
+}
+DEFAULT_PRIORITY = "ordinary"
+
+RULES_OF: Mapping[str, Mapping[str, Any]] = {
+    "tolerations": {
+        "add": [
+            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule", "resources": ["nvidia.com/*"]},
+            {"key": "team", "operator": "Equal", "value": "ml", "resources": []},
+        ]
+    },
+    "nodeAffinity": {
+        "required": [{"key": "pool", "operator": "In", "values": ["gpu"]}],
+        "preferred": [{"key": "zone", "operator": "In", "values": ["a"], "weight": 10}],
+    },
+    "replicaSpread": {"inject": "preferred"},
+    "gpuNodesForGpuPods": {"taints": [{"key": "nvidia.com/gpu"}, {"key": "sku", "value": "gpu"}]},
+    "priorityClass": {"name": "training", "allowed": ["urgent"], "whenMissing": "silent"},
+    "timeLimit": {
+        "selectors": [{"component": "singleuser-server"}, {"notebook-name": "*"}],
+        "max": "2h",
+        "missing": "inject",
+        "longer": "refuse",
+    },
+    "runtimeClass": {"name": "nvidia", "whenMissing": "silent"},
+    "sharedMemory": {"minGpus": 2, "memoryFraction": 0.5},
+    "ncclEnv": {"minGpus": 2, "env": {"NCCL_DEBUG": "WARN"}, "alsoWithEnvFrom": False},
+    "driverCapabilities": {"capabilities": ["compute", "utility"], "alsoWithEnvFrom": False},
+    "gpuLimits": {"requestsOnly": "deny", "maxPerContainer": 8, "maxPerPod": 12},
+    "sharedGpus": {},
+    "memoryAndCpu": {"memoryLimit": True, "cpuRequest": True, "memoryRequestEqualsLimit": False},
+    "visibleDevices": {},
+    "imagePinning": {"require": "tag", "registries": []},
+    "schedulable": {},
+    "cudaDriver": {
+        "unknown": "allow",
+        "steer": True,
+        "forwardCompat": "deny",
+        "images": {"registry.example.com/new/*": "13.0", "registry.example.com/train:*": "none"},
+    },
+    "gpuQuota": {"gpus": 10},
+}
+"""Settings of every rule without its mode, in the namespaces where nothing else is said."""
+
+
+def _merged(changes: Mapping[str, Mapping[str, Any]], mode: str = "enforce") -> dict[str, dict[str, Any]]:
+    return {key: {"mode": mode, **settings, **changes.get(key, {})} for key, settings in deepcopy(RULES_OF).items()}
+
+
+SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "strict": _merged({}),
+    "helpful": _merged(
+        {
+            "gpuLimits": {"requestsOnly": "repair"},
+            "timeLimit": {"longer": "cap"},
+            "ncclEnv": {"minGpus": 1, "env": {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "mlx5"}, "alsoWithEnvFrom": True},
+            "sharedMemory": {"minGpus": 1, "memoryFraction": 0.25},
+            "priorityClass": {"allowed": []},
+            "memoryAndCpu": {"mode": "warn"},
+            "imagePinning": {"mode": "audit"},
+            "schedulable": {"mode": "warn"},
+            "visibleDevices": {"mode": "warn"},
+        }
+    ),
+    "warned": _merged({}, "warn"),
+}
+"""Settings of every rule in each namespace, mode included."""
+
+
+def _policies(directory: Path) -> None:
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy"}
+    for name, rules in ({"_default": SETTINGS["strict"]} | dict(SETTINGS)).items():
+        spec: dict[str, Any] = {"workloads": {"mode": "enforce"}, "rules": rules}
+        if name != "_default":
+            spec["namespaces"] = [name]
+        (directory / f"{name}.yaml").write_text(json.dumps({**head, "metadata": {"name": name}, "spec": spec}))
+
+
+class _Watched(Service):
+    """A service that remembers what led to its last answer."""
+
+    last: Decision | None = None
+
+    def mutate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+        self.last = super().mutate(review, facts, patience)
+        return self.last
+
+    def validate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+        self.last = super().validate(review, facts, patience)
+        return self.last
+
+    def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+        self.last = super().workloads(review, facts, patience)
+        return self.last
+
+
+class Desk:
+    """Ledgers of nobody but this replica, of a cluster without pods."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with empty ledgers."""
+        self.ledgers = Ledgers(Means(MemoryStore(), LateView(Truth())))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back for one review: status and body of HTTP, and the decision behind it, None where there was none."""
+
+    status: int
+    body: bytes
+    decision: Decision | None
+
+
+class World:
+    """One replica, from the bytes of a review to the bytes of its answer. `rules` are its own, perhaps broken, ones."""
+
+    def __init__(self, rules: Sequence[Rule] = RULES) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            _policies(Path(directory))
+            store = PolicyStore(Path(directory), tuple(rules))
+        facts = StaticFacts(Snapshot.of(NODES, RUNTIME_CLASSES, PRIORITY_CLASSES))
+        self._desk = Desk()
+        self._service = _Watched(store, facts, Metrics(), None, self._desk)
+        self._endpoint = ReviewEndpoint(self._service, _nothing_else)
+
+    def forget(self) -> None:
+        """Forget what quotas have entered, so that no case depends on those before."""
+        self._desk.forget()
+
+    def ask(self, path: str, body: bytes) -> Reply:
+        """Answer one review."""
+        self._service.last = None
+        status: list[str] = []
+        environ = {
+            "PATH_INFO": path,
+            "REQUEST_METHOD": "POST",
+            "QUERY_STRING": "timeout=30s",
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": BytesIO(body),
+        }
+        found = b"".join(self._endpoint(environ, lambda line, _headers: status.append(line)))
+        return Reply(int(status[0].split()[0]), found, self._service.last)
+
+
+def _nothing_else(environ: Raw, _start_response: Any) -> list[bytes]:
+    raise AssertionError(f"{environ['PATH_INFO']} is no endpoint for reviews")

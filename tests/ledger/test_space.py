@@ -1,0 +1,113 @@
+"""What a namespace may fill of a ledger: tenants write what pods ask for, and all of a pot share 1 MiB."""
+
+import base64
+import random
+from fractions import Fraction
+
+import orjson
+import pytest
+
+from tests.ledger.bookkeeping import IN_FLIGHT, Replica, pot, uid
+from tests.ledger.small_cluster import raw_pod
+from webhook.ledger.book import MOST_RESOURCES, Book
+from webhook.ledger.content import content
+from webhook.ledger.means import Timing
+from webhook.ledger.space import MOST_BYTES, taken_of
+from webhook.ledger.verdicts import Claim, Crowded, Granted
+from webhook.model.pod import pod_from_raw
+from webhook.quota.demand import MOST_UNITS, demand_of
+from webhook.quota.quota import Demand, Limit, Measure, Quota, Scope
+
+CONFIG_MAP = 1024**2
+MODELS = Quota(Scope.POT, "models", ("vision", "speech"), (Limit(Measure.MODEL, "H100", Fraction(8)),))
+"""A pot that counts nothing of what pods for other models ask for."""
+
+
+@pytest.fixture
+def replica():
+    return Replica(timing=Timing(in_flight=IN_FLIGHT, longest_pause=0.0, waits=()), is_bounded=True)
+
+
+def held_bytes(book):
+    """What a ConfigMap has to hold, as the API server measures it."""
+    parts = content(book)
+    texts = [text.encode() for text in parts.get("data", {}).values()]
+    return sum(map(len, texts + [base64.b64decode(text) for text in parts.get("binaryData", {}).values()]))
+
+
+def test_A44_made_up_names_do_not_fill_a_ledger():
+    names = [f"nvidia.com/M{number:062}" for number in range(4000)]
+    entries = {}
+    for number in range(0, len(names), MOST_RESOURCES):
+        raw = raw_pod(1)
+        amounts = dict.fromkeys(names[number : number + MOST_RESOURCES], 1)
+        raw["spec"]["containers"][0]["resources"] = {"limits": amounts, "requests": amounts}
+        entries[uid(number + 1)] = demand_of(pod_from_raw(raw), "vision", MODELS.counting)
+    assert len(orjson.dumps(Book(entries).to_raw())) < 20_000
+
+
+def crowd(number, namespace="vision"):
+    """A demand that no other pod has: many resources, and counts of its own."""
+    gpus = [(f"nvidia.com/mig-{c}c.7g.80gb", 10**9 + number * 16 + c) for c in range(1, 4)]
+    gpus += [("nvidia.com/OTHER", 10**12 + number), ("nvidia.com/gpu", 10**12 + number)]
+    models = ("A100-40GB", "A100-80GB", "A30", "B200", "L4", "L40", "L40S", "T4", "V100")
+    return Demand(namespace, tuple(sorted(gpus)), models)
+
+
+def test_A44_a_namespace_fills_its_share_of_a_ledger_and_others_have_room(replica):
+    """The pods of a pot that limits models only count nothing, so their number is not bounded."""
+    entries = {uid(number): crowd(number) for number in range(1, 3000)}
+    replica.store.create(MODELS.key, Book(entries, frozenset(MODELS.patterns)), 5)
+
+    def enter(number, demand):
+        return replica.ledgers.reserve(uid(number), [Claim(MODELS, demand)], replica.clock() + 5)[0]
+
+    refused = enter(5000, crowd(5000))
+    assert isinstance(refused, Crowded)
+    assert refused.bytes > refused.most == MOST_BYTES // 2
+    assert enter(5001, Demand("speech", (("nvidia.com/gpu", 1),), ("T4",))) == Granted()
+    assert held_bytes(replica.ledgers.of(MODELS.key).held.book) < CONFIG_MAP
+
+
+def test_A44_a_count_that_no_json_holds_breaks_no_ledger(replica):
+    found = demand_of(pod_from_raw(raw_pod(9 * 10**18)), "vision", MODELS.counting)
+    both = demand_of(pod_from_raw(raw_pod(10**30)), "vision", MODELS.counting)
+    assert found.gpus == both.gpus == (("nvidia.com/gpu", MOST_UNITS),)
+    claim = Claim(MODELS, Demand("vision", both.gpus, ("T4",)))
+    assert replica.ledgers.reserve(uid(1), [claim], replica.clock() + 5) == (Granted(),)
+    assert held_bytes(replica.ledgers.of(MODELS.key).held.book)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        pytest.param(
+            lambda size: {uid(n): Demand("a", (("nvidia.com/gpu", 1),)) for n in _uids(size // 22)}, id="pods"
+        ),
+        pytest.param(lambda size: {uid(n): crowd(n % 10**9) for n in _uids(size // 330)}, id="demands"),
+    ],
+)
+def test_A44_what_is_allowed_fits_into_a_config_map(entries):
+    book = Book(entries(MOST_BYTES))
+    assert 0.8 * MOST_BYTES < sum(taken_of(book.counts).values()) < 1.1 * MOST_BYTES
+    assert held_bytes(book) < CONFIG_MAP
+
+
+def _uids(count):
+    """Numbers that look like uids, which nothing packs."""
+    source = random.Random(7)  # noqa: S311  # the same each time
+    return [source.getrandbits(128) for _ in range(count)]
+
+
+def test_A44_the_bytes_that_are_added_up_are_those_of_the_text():
+    book = Book({uid(number): crowd(number) for number in range(1, 500)})
+    text = len(orjson.dumps(book.to_raw()))
+    assert text <= sum(taken_of(book.counts).values()) <= 1.2 * text
+
+
+def test_pods_of_a_whole_cluster_in_one_namespace_have_room(replica):
+    pods = {uid(n): Demand("vision", (("nvidia.com/gpu", 1),)) for n in _uids(20_000)}
+    wide = pot(10**6, "vision", "speech")
+    replica.store.create(wide.key, Book(pods, frozenset(wide.patterns)), 5)
+    claim = Claim(wide, Demand("vision", (("nvidia.com/gpu", 1),)))
+    assert replica.ledgers.reserve(uid(1), [claim], replica.clock() + 5) == (Granted(),)

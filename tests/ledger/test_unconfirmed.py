@@ -1,0 +1,427 @@
+"""Entries whose pods nobody stores: how much of a pot they may hold, and for how long, while honest pods pass."""
+
+import itertools
+import logging
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from tests.ledger.bookkeeping import IN_FLIGHT, Replica, at_once, demand, joined, of_namespace, pot, uid
+from tests.ledger.small_cluster import seen_pod
+from webhook.ledger.keeper import Keeper, Rhythm
+from webhook.ledger.means import Timing
+from webhook.ledger.store import LedgerError
+from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Withheld
+from webhook.quota.quota import Quota
+
+POT = pot(16, "vision", "speech")
+TIMING = Timing(in_flight=IN_FLIGHT, longest_pause=0.0, waits=())
+
+
+@pytest.fixture
+def replica():
+    return Replica(timing=TIMING, is_bounded=True)
+
+
+def enter(replica, number, gpus, namespace="vision", quota=POT, **how):
+    """Have a pod entered in the pot."""
+    name = f"pod-{number}"
+    deadline = replica.clock() + 5
+    claims = [Claim(quota, demand(gpus, namespace))]
+    return replica.ledgers.reserve(uid(number), claims, deadline, name=name, **how)[0]
+
+
+def store(replica, number, gpus, namespace="vision"):
+    """Have the API server store a pod; no watch has told of it yet."""
+    replica.truth.store(seen_pod(number, namespace, gpus))
+
+
+class OneQuota:
+    """`webhook.ledger.keeper.Quotas` with one pot."""
+
+    exist = are_settled = True
+    namespaces = ()
+
+    def __init__(self, quota: Quota = POT) -> None:
+        self.pots = [quota]
+
+    def of(self, _: str) -> None:
+        return None
+
+
+def test_A43_creates_that_others_refuse_leave_room_for_another_namespace(replica):
+    """Two of them took a pot of 16 GPUs for 90 seconds, again and again."""
+    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    for second in range(600):
+        for number in range(3):
+            enter(replica, 1000 + second * 10 + number, 8, "vision")
+        honest = enter(replica, second + 1, 1, "speech")
+        assert honest == Granted(), second
+        store(replica, second + 1, 1, "speech")
+        replica.view.catch_up()
+        replica.truth.delete(uid(second + 1))
+        replica.view.catch_up()
+        replica.clock.now += 1
+        if second % 10 == 0:
+            keeper.round()
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 3, 4, 8])
+def test_A43_a_namespace_holds_its_share_and_no_more_without_stored_pods(replica, gpus):
+    granted = sum(gpus for number in range(40) if enter(replica, number + 1, gpus) == Granted())
+    assert granted <= 8
+    assert granted + gpus > 8
+
+
+def test_A43_each_further_namespace_holds_half_of_what_the_others_leave(replica):
+    wide = pot(16, "team-*")
+    for team in range(4):
+        for number in range(20):
+            enter(replica, 100 * team + number + 1, 1, f"team-{team}", wide)
+    assert enter(replica, 999, 1, "team-honest", wide) == Granted()
+
+
+def test_pods_that_are_stored_at_once_may_use_all_of_a_pot(replica):
+    for number in range(1, 17):
+        assert enter(replica, number, 1) == Granted()
+        store(replica, number, 1)
+        replica.clock.now += 0.3  # the watch has told of none of them, and lists are made again by now
+    assert isinstance(enter(replica, 99, 1), Exceeded)
+
+
+def test_a_burst_as_a_job_makes_it_uses_all_of_a_pot(replica):
+    """A controller makes 1, 2, 4 and so on at once, each time those before it were stored."""
+    replica.timing = replace(TIMING, waits=(0.001,) * 2000)
+    replica.__post_init__()
+    number = 0
+    for size in (1, 2, 4, 8, 1):
+        numbers = range(number + 1, number + size + 1)
+        verdicts = {}
+
+        def create(one, verdicts=verdicts):
+            verdicts[one] = enter(replica, one, 1)
+            store(replica, one, 1)
+            replica.clock.now += 0.3  # the time in which a list is not made again
+
+        joined(at_once(*(lambda one=one: create(one) for one in numbers)))
+        assert [verdicts[one] for one in numbers] == [Granted()] * size
+        number += size
+    assert len(replica.entered(POT)) == 16
+
+
+def test_a_pod_that_is_larger_than_the_share_is_entered_where_nothing_else_of_its_namespace_waits(replica):
+    assert enter(replica, 1, 16) == Granted()
+    store(replica, 1, 16)
+
+
+def test_A43_a_pod_that_is_larger_than_the_share_waits_for_those_before_it(replica):
+    enter(replica, 1, 2)
+    assert enter(replica, 2, 12) == Withheld(POT.limits[0], Fraction(12), Fraction(2), Fraction(8), settles=True)
+    store(replica, 1, 2)
+    replica.clock.now += 1
+    assert enter(replica, 2, 12) == Granted()
+
+
+def test_A43_large_pods_that_nobody_stores_rest_from_the_second_time_on(replica):
+    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    blocked = []
+    for second in range(1200):
+        enter(replica, 10_000 + second, 16, "vision")
+        blocked.append(isinstance(enter(replica, 30_000 + second, 1, "speech", is_dry_run=True), Exceeded))
+        replica.clock.now += 1
+        if second % 5 == 0:
+            keeper.round()
+    assert sum(blocked[:600]) < 350
+    assert sum(blocked[600:]) < 200
+
+
+def in_vain(replica, keeper, number, gpus):
+    """Have a pod entered, and nobody store it."""
+    assert enter(replica, number, gpus) == Granted()
+    replica.clock.now += IN_FLIGHT + 1
+    keeper.round()
+
+
+def stored_and_gone(replica, keeper, number, gpus):
+    """Have a pod entered, stored, deleted and struck."""
+    assert enter(replica, number, gpus) == Granted()
+    store(replica, number, gpus)
+    replica.view.catch_up()
+    keeper.round()
+    replica.truth.delete(uid(number))
+    replica.view.catch_up()
+    keeper.round()
+
+
+@pytest.mark.parametrize("gpus", [9, 16])
+def test_a_namespace_whose_pods_are_stored_again_does_not_rest(replica, gpus):
+    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    in_vain(replica, keeper, 1, gpus)
+    in_vain(replica, keeper, 2, gpus)
+    assert isinstance(enter(replica, 3, gpus), Withheld)
+    replica.clock.now += IN_FLIGHT
+    stored_and_gone(replica, keeper, 4, gpus)
+    in_vain(replica, keeper, 5, gpus)
+    assert enter(replica, 6, gpus) == Granted()
+
+
+def test_A43_small_pods_that_are_stored_do_not_make_up_for_large_ones_in_vain(replica):
+    """With one of 1 GPU between them, a pot of 16 was held all the time."""
+    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    in_vain(replica, keeper, 1, 16)
+    in_vain(replica, keeper, 2, 16)
+    stored_and_gone(replica, keeper, 3, 8)
+    assert isinstance(enter(replica, 4, 16), Withheld)
+
+
+def test_small_pods_that_are_stored_make_up_for_others_like_them(replica):
+    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    in_vain(replica, keeper, 1, 2)
+    in_vain(replica, keeper, 2, 1)
+    stored_and_gone(replica, keeper, 3, 2)
+    assert enter(replica, 4, 16) == Granted()
+
+
+def test_a_pod_waits_until_others_of_its_namespace_are_stored():
+    replica = Replica(timing=replace(TIMING, waits=(0.0,) * 50), is_bounded=True)
+    enter(replica, 1, 8)
+    asked = []
+
+    def stored_at_the_third_list():
+        asked.append(1)
+        if len(asked) == 3:
+            store(replica, 1, 8)
+
+    def time_passes(_):
+        replica.clock.now += 0.25
+
+    replica.view.before_list, replica.store.before = stored_at_the_third_list, time_passes
+    assert enter(replica, 2, 8) == Granted()
+    assert len(asked) == 3
+
+
+def test_A43_nobody_waits_for_pods_that_should_have_been_stored_long_ago():
+    replica = Replica(timing=replace(TIMING, waits=(0.0,) * 50), is_bounded=True)
+    enter(replica, 1, 8)
+    replica.clock.now += 10
+    replica.view.lists.clear()
+    assert enter(replica, 2, 8) == Withheld(POT.limits[0], Fraction(8), Fraction(8), Fraction(8), settles=False)
+    assert replica.view.lists == ["live vision"]
+
+
+def waiting(replica, namespace):
+    """How many pods of a namespace may wait beside those that do."""
+    return next(number for number in itertools.count() if not replica.ledgers.means.seats.take(namespace))
+
+
+def test_A43_some_threads_of_a_replica_never_wait():
+    replica = Replica(timing=replace(TIMING, waits=(0.0,) * 50), is_bounded=True)
+    assert waiting(replica, "vision") == 5
+    enter(replica, 1, 8)
+    replica.view.lists.clear()
+    assert isinstance(enter(replica, 2, 8), Withheld)
+    assert len(replica.view.lists) == 1
+
+
+def test_A43_a_namespace_whose_pods_wait_leaves_others_room_to_wait(replica):
+    """Two pods of a tenant that were never stored, and ten that waited for them, had bursts of all others refused."""
+    assert [waiting(replica, namespace) for namespace in ("evil", "vision", "speech")] == [5, 3, 1]
+    for _ in range(5):
+        replica.ledgers.means.seats.leave("evil")
+    assert (waiting(replica, "vision"), waiting(replica, "evil")) == (2, 2)
+
+
+def test_A43_whoever_has_waited_gives_the_seat_back():
+    replica = Replica(timing=replace(TIMING, waits=(0.0,) * 3), is_bounded=True)
+    enter(replica, 1, 8)
+    for number in range(2, 12):
+        assert isinstance(enter(replica, number, 8), Withheld)
+    assert waiting(replica, "vision") == 5
+
+
+def test_A43_refusals_list_the_pods_of_a_namespace_only_so_often(replica):
+    enter(replica, 1, 8)
+    replica.view.lists.clear()
+    for number in range(100):
+        enter(replica, 100 + number, 8)
+    assert len(replica.view.lists) == 1
+
+
+def test_a_namespace_may_hold_all_of_a_quota_that_it_shares_with_nobody(replica):
+    for quota in (of_namespace(4), pot(4, "vision", name="own")):
+        assert [enter(replica, number, 1, quota=quota) for number in range(1, 5)] == [Granted()] * 4
+
+
+def test_what_files_ask_for_is_not_bounded_because_nobody_stores_it():
+    replica = Replica(timing=TIMING)
+    assert [enter(replica, number, 1) for number in range(1, 17)] == [Granted()] * 16
+
+
+def test_pods_that_were_there_before_a_quota_are_not_taken_for_pods_that_nobody_stored(replica):
+    for number in range(1, 9):
+        store(replica, number, 1)
+    assert enter(replica, 9, 4) == Granted()
+    assert enter(replica, 10, 1, "speech") == Granted()
+
+
+def test_a_replica_that_has_not_heard_of_pods_yet_lists_them_before_it_refuses(replica):
+    for number in range(1, 13):
+        enter(replica, number, 1)
+        store(replica, number, 1)
+        replica.clock.now += 1
+    other = replica.another()
+    assert enter(other, 13, 2) == Granted()
+    assert "live vision" in other.view.lists
+
+
+# Names that are taken
+
+
+def test_A43_a_create_whose_name_exists_is_not_entered(replica):
+    assert enter(replica, 1, 1) == Granted()
+    store(replica, 1, 1)
+    replica.view.catch_up()
+    claims = [Claim(POT, demand(1))]
+    again = replica.ledgers.reserve(uid(2), claims, replica.clock() + 5, name="pod-1")
+    assert (again, replica.entered(POT)) == ((AlreadyStored("pod-1"),), {1})
+
+
+def test_A43_a_name_that_was_given_up_a_moment_ago_may_be_used_again(replica):
+    """A StatefulSet makes its pods again under the same names, and no watch is as quick."""
+    enter(replica, 1, 1)
+    store(replica, 1, 1)
+    replica.view.catch_up()
+    replica.truth.delete(uid(1))
+    verdict = replica.ledgers.reserve(uid(2), [Claim(POT, demand(1))], replica.clock() + 5, name="pod-1")
+    assert verdict == (Granted(),)
+
+
+def test_A43_a_name_that_no_watch_has_told_of_is_looked_up_for_a_large_pod(replica):
+    store(replica, 1, 0)
+    verdict = replica.ledgers.reserve(uid(2), [Claim(POT, demand(16))], replica.clock() + 5, name="pod-1")
+    assert (verdict, replica.entered(POT)) == ((AlreadyStored("pod-1"),), set())
+
+
+def test_A43_a_large_pod_that_a_resource_quota_would_refuse_is_not_entered(replica):
+    replica.truth.full_quotas["vision"] = "ResourceQuota team leaves 0 of requests.nvidia.com/gpu"
+    assert enter(replica, 1, 16) == InTreeExceeded("ResourceQuota team leaves 0 of requests.nvidia.com/gpu")
+    assert replica.entered(POT) == set()
+
+
+def test_a_pod_that_is_asked_about_again_is_not_in_its_own_way(replica):
+    enter(replica, 1, 16)
+    store(replica, 1, 16)
+    replica.view.catch_up()
+    assert enter(replica, 1, 16) == Granted()
+
+
+# Namespaces
+
+
+def test_A45_no_ledger_is_begun_for_a_namespace_that_is_not_there(replica):
+    replica.truth.no_namespaces = {f"made-up-{number}" for number in range(400)}
+    for name in replica.truth.no_namespaces:
+        verdict = replica.ledgers.reserve(uid(1), [Claim(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
+        assert verdict == (Unanswered(f"there is no namespace {name}"),)
+    assert (replica.store.calls, dict(replica.ledgers.known)) == ([], {})
+
+
+def test_A45_a_namespace_of_which_nobody_knows_whether_it_is_there_is_an_error(replica, monkeypatch):
+    def away(*_):
+        raise LedgerError("the API server is away")
+
+    monkeypatch.setattr(replica.view, "has_namespace", away)
+    assert enter(replica, 1, 1) == Unanswered("the API server is away")
+
+
+def test_A46_why_a_namespace_cannot_be_looked_up_is_for_administrators(replica, monkeypatch, caplog):
+    """The text has a path of the API server and a command of the platform."""
+
+    def forbidden(*_):
+        raise LedgerError("GET /api/v1/namespaces/vision: 403; install the RBAC objects again", "it cannot be read")
+
+    monkeypatch.setattr(replica.view, "has_namespace", forbidden)
+    assert enter(replica, 1, 1) == Unanswered("it cannot be read")
+    assert "install the RBAC objects" in caplog.text
+
+
+def test_a_namespace_that_was_there_is_taken_to_be_there_while_nobody_can_be_asked(replica, monkeypatch):
+    enter(replica, 1, 1)
+    replica.clock.now += 601
+    waited = []
+
+    def away(_, seconds):
+        waited.append(seconds)
+        raise LedgerError("the API server is away")
+
+    monkeypatch.setattr(replica.view, "has_namespace", away)
+    assert enter(replica, 1, 1) == Granted()
+    assert enter(replica, 2, 1, "speech") == Unanswered("the API server is away")
+    assert waited == [5.0, replica.timing.hurry]
+
+
+def test_a_namespace_is_looked_up_once_in_a_while(replica, monkeypatch):
+    asked = []
+    monkeypatch.setattr(replica.view, "has_namespace", lambda name, _: asked.append(name) or True)
+    for number in range(1, 9):
+        enter(replica, number, 1)
+    assert asked == ["vision"]
+    replica.clock.now += 601
+    enter(replica, 10, 1)
+    assert asked == ["vision", "vision"]
+
+
+def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
+    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    replica.store.before = lambda call: replica.store.faults.append(LedgerError("422")) if "create" in call else None
+    for number in range(20):
+        name = f"team-{number}"
+        replica.ledgers.reserve(uid(1), [Claim(of_namespace(4, name), demand(1, name))], replica.clock() + 5)
+    replica.store.before = lambda _: None
+    assert len(replica.ledgers.known) == 20
+    replica.clock.now += 601
+    keeper.round()
+    assert set(replica.ledgers.known) == {POT.key}
+
+
+def test_A45_the_ledgers_without_a_book_are_bounded_in_number(replica):
+    for number in range(2500):
+        replica.ledgers.of(f"namespace.team-{number}")
+    assert len(replica.ledgers.known) == 1000
+
+
+# Who is told
+
+
+def test_A43_operators_are_told_whose_entries_are_in_the_way(replica, caplog):
+    wide = pot(4, "vision", "speech", "robots")
+    for number, namespace in ((1, "vision"), (2, "vision"), (3, "speech"), (4, "robots")):
+        assert enter(replica, number, 1, namespace, wide) == Granted()
+    with caplog.at_level(logging.WARNING, "gpu_policy.quota"):
+        assert isinstance(enter(replica, 9, 1, "robots", wide), Exceeded)
+        assert isinstance(enter(replica, 10, 1, "robots", wide), Exceeded)
+    assert caplog.messages == [
+        "quota pot.shared: a pod of robots is refused for entries without a stored pod: vision 2, speech 1"
+    ]
+    assert replica.told.counts["blocked pot.shared vision"] == 2
+    assert replica.told.counts["blocked pot.shared speech"] == 2
+
+
+def test_nobody_is_blamed_for_a_quota_that_is_full_of_stored_pods(replica, caplog):
+    for number in range(1, 17):
+        enter(replica, number, 1)
+        store(replica, number, 1)
+        replica.view.catch_up()
+    assert isinstance(enter(replica, 99, 1, "speech"), Exceeded)
+    assert not caplog.messages
+    assert not [name for name in replica.told.counts if name.startswith("blocked")]
+
+
+def test_A43_a_namespace_that_is_kept_out_by_its_own_entries_is_told_of_too(replica, caplog):
+    enter(replica, 1, 8)
+    enter(replica, 2, 8)
+    assert replica.told.counts["withheld pot.shared vision"] == 1
+    assert caplog.messages == [
+        "quota pot.shared: a pod of vision is refused, whose entries without a stored pod hold 8 of 8"
+    ]

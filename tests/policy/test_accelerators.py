@@ -1,0 +1,213 @@
+"""Names of GPUs that only the platform knows: declared once for all namespaces, checked strictly, read at the start."""
+
+import json
+import re
+
+import pytest
+
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Declared, Share, Vendor
+from webhook.policy.errors import PolicyErrors
+from webhook.policy.pots import quotas_schema
+from webhook.policy.schema import policy_schema
+from webhook.policy.show import explain
+from webhook.policy.store import PolicyStore
+
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
+VGPU = '{name: "example.com/vgpu-*", vendor: nvidia, share: shared}'
+
+
+def write(policies, *extra: str, name: str = "_default", rules: str = "{}") -> None:
+    """Write a file in which the entries stand on line 7 and below."""
+    entries = "".join(f"      - {entry}\n" for entry in extra)
+    declared = f"  accelerators:\n    extra:\n{entries}" if extra else ""
+    policies.write(f"{name}.yaml", f"{HEAD.format(name=name)}{declared}  rules: {rules}\n")
+
+
+def test_a_default_that_declares_nothing_knows_what_everybody_knows(policies) -> None:
+    write(policies)
+    assert policies.load().accelerators is BUILT_IN
+
+
+def test_what_the_default_declares_holds_in_every_namespace(policies) -> None:
+    write(policies, VGPU, "{name: example.com/a30, vendor: nvidia, dra: true}")
+    write(policies, name="team")
+    loaded = policies.load()
+    expected = (
+        Declared("example.com/vgpu-*", Vendor.NVIDIA, Share.SHARED),
+        Declared("example.com/a30", Vendor.NVIDIA, Share.WHOLE, by_dra=True),
+    )
+    assert {loaded.for_namespace(name).accelerators.declared for name in ("team", "other")} == {expected}
+    assert loaded.accelerators.declared == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "matching", "others"),
+    [
+        pytest.param(
+            "example.com/vgpu-*",
+            ["example.com/vgpu-", "example.com/vgpu-a.b"],
+            ["example.com/vgpu", "x/vgpu-a"],
+            id="*",
+        ),
+        pytest.param("example.com/a?", ["example.com/a1"], ["example.com/a", "example.com/a12"], id="?"),
+        pytest.param("example.com/a.b", ["example.com/a.b"], ["example.com/axb", "exampleXcom/a.b"], id="a plain name"),
+        pytest.param("ex-ample.com/a_b-c", ["ex-ample.com/a_b-c"], ["ex-ample.com/a_b-cd"], id="dashes"),
+    ],
+)
+def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str], others: list[str]) -> None:
+    """Only what both have and mean alike: escaped dots, any text, any character."""
+    pattern = Declared(name, Vendor.NVIDIA).pattern
+    assert re.fullmatch(r"([A-Za-z0-9/_-]|\\\.|\.\*?)+", pattern)
+    assert [bool(re.fullmatch(pattern, one)) for one in (*matching, *others)] == [True] * len(matching) + [False] * len(
+        others
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        pytest.param(
+            "{name: nvidia.com/gpu, vendor: nvidia}",
+            ": nvidia.com/gpu is known as GPUs of nvidia, whole; remove the entry",
+            id="known anyway",
+        ),
+        pytest.param(
+            "{name: example.com/gpu}",
+            ": example.com/gpu has no vendor; write vendor: and one of nvidia, amd, intel, other",
+            id="no vendor",
+        ),
+        pytest.param(
+            "{name: example.com/gpu, vendor: nvida}",
+            '.vendor: "nvida" is not allowed; write one of nvidia, amd, intel, other; did you mean nvidia?',
+            id="an unknown vendor",
+        ),
+        pytest.param(
+            "{name: nvidia.com/gpumem, vendor: nvidia}",
+            '.name: "nvidia.com/gpumem" is a share of a GPU, counted in its own unit, and no GPU; remove the entry',
+            id="a share of a GPU",
+        ),
+        pytest.param(
+            "{name: kubernetes.io/gpu, vendor: nvidia}",
+            '.name: "kubernetes.io/gpu" is a name of Kubernetes itself; no GPU has it',
+            id="a name of Kubernetes",
+        ),
+        pytest.param(
+            '{name: "*/gpu", vendor: nvidia}',
+            '.name: "*/gpu" cannot be the name of a resource; write a domain, a slash and a name of letters, digits '
+            "and inner - _ ., which may hold * and ?, such as example.com/vgpu-*",
+            id="a glob of domains",
+        ),
+        pytest.param(
+            "{name: cpu, vendor: nvidia}",
+            '.name: "cpu" cannot be the name of a resource; write a domain, a slash and a name of letters, digits and '
+            "inner - _ ., which may hold * and ?, such as example.com/vgpu-*",
+            id="no domain",
+        ),
+        pytest.param(
+            "{name: example.com/nic, gpu: false}",
+            ": example.com/nic is no device class, and no GPU unless it is declared; remove the entry",
+            id="no GPU, and none anyway",
+        ),
+        pytest.param(
+            f"{{name: {DEVICE_CLASSES}nic, gpu: false, vendor: nvidia}}",
+            f": {DEVICE_CLASSES}nic is no GPU, so it has no vendor, share or dra; keep name and gpu",
+            id="no GPU with a vendor",
+        ),
+        pytest.param(
+            "{name: example.com/gpu, vendor: nvidia, kind: whole}",
+            ".kind: unknown key; known keys are dra, gpu, name, share, vendor",
+            id="an unknown key",
+        ),
+        pytest.param("{name: example.com/gpu, vendor: nvidia, dra: yes}", "", id="a boolean of YAML is one"),
+        pytest.param("{vendor: nvidia}", ".name: missing; write a text such as example.com/vgpu", id="no name"),
+        pytest.param("example.com/gpu", ': "example.com/gpu" is a text; write a map', id="a name alone"),
+    ],
+)
+def test_a_faulty_declaration_is_told_with_line_key_fault_and_remedy(policies, entry: str, expected: str) -> None:
+    write(policies, VGPU, entry)
+    if not expected:
+        policies.load()
+        return
+    assert policies.errors() == [f"_default.yaml:8: spec.accelerators.extra[1]{expected}"]
+
+
+def test_a_name_is_declared_once(policies) -> None:
+    write(policies, VGPU, VGPU)
+    assert policies.errors() == [
+        '_default.yaml:8: spec.accelerators.extra[1].name: "example.com/vgpu-*" is the name of '
+        "spec.accelerators.extra[0] too; rename one of them"
+    ]
+
+
+def test_names_are_declared_in_the_default_only(policies) -> None:
+    write(policies)
+    write(policies, VGPU, name="team")
+    assert policies.errors() == [
+        "team.yaml:5: spec.accelerators: names of GPUs are the same in all namespaces; move them to _default.yaml"
+    ]
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param('{gpuQuota: {mode: enforce, byResource: {"example.com/vgpu-a": 4}}}', id="a limit"),
+        pytest.param('{gpuQuota: {mode: enforce, gpus: 1, weights: {"example.com/vgpu-a": "1/4"}}}', id="a weight"),
+    ],
+)
+def test_settings_may_name_what_is_declared_and_nothing_else(policies, rules: str) -> None:
+    write(policies, VGPU, rules=rules)
+    policies.load()
+    write(policies, rules=rules)
+    with pytest.raises(PolicyErrors, match="is no GPU resource"):
+        policies.load()
+
+
+def test_pots_and_pools_may_name_what_is_declared(policies) -> None:
+    pool = '{name: a, resource: "example.com/vgpu-a", product: NVIDIA-A100-SXM4-80GB, gpus: 8}'
+    write(policies, VGPU, rules=f"{{}}\n  nodePools: [{pool}]")
+    policies.pots('- {name: all, namespaces: [team], byResource: {"example.com/vgpu-a": 4}}')
+    loaded = policies.load()
+    assert loaded.default.node_pools[0].gpu_resources == {"example.com/vgpu-a"}
+    assert [bound.quota.counting.accelerators for bound in loaded.pots] == [loaded.accelerators]
+
+
+def test_every_declaration_changes_the_hash(policies) -> None:
+    found = set()
+    for extra in ((), (VGPU,), (VGPU.replace("shared", "whole"),)):
+        write(policies, *extra)
+        found.add(policies.load().hash)
+    assert len(found) == 3
+
+
+def test_what_is_declared_is_shown(policies) -> None:
+    write(policies, VGPU, f"{{name: {DEVICE_CLASSES}nic, gpu: false}}")
+    assert explain(policies.load(), "team").splitlines()[1:4] == [
+        "# names of GPUs beside those that everybody knows, from _default.yaml:",
+        "#   example.com/vgpu-*: nvidia, shared",
+        f"#   {DEVICE_CLASSES}nic: no GPU",
+    ]
+
+
+def test_a_reload_with_other_names_is_refused_until_the_replica_starts_again(policies) -> None:
+    """Pods are kept without what nobody counted when they were read."""
+    write(policies, VGPU)
+    store = PolicyStore(policies.path)
+    held = store.current
+    write(policies)
+    assert not store.check()
+    assert store.current is held
+    assert "spec.accelerators.extra: says of other names than at the start" in store.status.last_error
+    assert "restart the replicas" in store.status.last_error
+    write(policies, VGPU, rules="{gpuLimits: {mode: warn}}")
+    assert store.check()
+
+
+def test_editors_know_the_declarations_and_what_becomes_of_claims() -> None:
+    spec = policy_schema()["properties"]["spec"]["properties"]
+    entry = spec["accelerators"]["properties"]["extra"]["items"]
+    assert entry["additionalProperties"] is False
+    assert entry["properties"]["vendor"]["enum"] == ["nvidia", "amd", "intel", "other"]
+    pot = quotas_schema()["properties"]["spec"]["properties"]["pots"]["items"]["properties"]
+    for claims in (spec["rules"]["properties"]["gpuQuota"]["properties"]["claims"], pot["claims"]):
+        assert (claims["enum"], claims["default"]) == (["deny", "warn", "allow"], "warn")
+    assert json.dumps(entry)

@@ -1,0 +1,213 @@
+"""visibleDevices in pods that ask for no GPU, or for a made-up one (A41)."""
+
+import pytest
+
+from tests.rules.samples import Cluster, container, messages, pod, violations
+from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device, told
+from webhook.model.accelerators import DEVICE_CLASSES
+from webhook.model.node import NodeClass, RuntimeClass
+from webhook.rules.visible_devices import RULE
+
+MODERN = {"name": "NVIDIA_REQUIRE_CUDA", "value": "cuda>=12.4"}
+
+
+def legacy(*more, value="11.8"):
+    return container(env=[{"name": "CUDA_VERSION", "value": value}, *more])
+
+
+def test_A41_cuda_version_alone_makes_an_old_image_that_gets_all_gpus():
+    assert messages(RULE, pod(legacy(), runtimeClassName="nvidia")) == [
+        "spec.containers[trainer].env[CUDA_VERSION]: is set under runtimeClassName nvidia without "
+        "NVIDIA_VISIBLE_DEVICES, in a container that asks for no NVIDIA GPU; the container toolkit takes that for an "
+        "old image of CUDA, which sees every GPU of its node. "
+        "Ask for a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void."
+    ]
+    assert len(messages(RULE, pod(legacy()), {"nvidiaIsDefaultRuntime": True})) == 1
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(pod(legacy()), id="another runtime"),
+        pytest.param(pod(legacy(VOID), runtimeClassName="nvidia"), id="void"),
+        pytest.param(pod(legacy({**VOID, "value": ""}), runtimeClassName="nvidia"), id="set and empty"),
+        pytest.param(pod(legacy(MODERN), runtimeClassName="nvidia"), id="not an old image"),
+        pytest.param(pod(legacy(value=""), runtimeClassName="nvidia"), id="no version"),
+        pytest.param(pod(container(gpus=1, env=[{"name": "CUDA_VERSION", "value": "1"}])), id="a GPU of its own"),
+    ],
+)
+def test_cuda_version_is_harmless_elsewhere(raw):
+    assert messages(RULE, raw) == []
+
+
+def test_a_requirement_that_is_taken_back_makes_an_old_image_too():
+    raw = pod(legacy(MODERN, {"name": "NVIDIA_REQUIRE_CUDA", "value": ""}), runtimeClassName="nvidia")
+    assert len(messages(RULE, raw)) == 1
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        pytest.param({"value": "$(EMPTY)"}, id="made of another variable"),
+        pytest.param({"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}}, id="from elsewhere"),
+    ],
+)
+def test_A41_a_requirement_that_may_be_empty_makes_an_old_image_too(empty):
+    raw = pod(legacy({"name": "NVIDIA_REQUIRE_CUDA", **empty}))
+    assert len(messages(RULE, raw, {"nvidiaIsDefaultRuntime": True})) == 1
+
+
+def test_A41_an_image_may_decide_only_where_the_policy_lets_it():
+    raw = pod(container(), runtimeClassName="nvidia")
+    (message,) = messages(RULE, raw, {"images": "deny"})
+    assert message.endswith("Ask for a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void.")
+    assert told(raw, {"images": "warn"}) == [message]
+    assert messages(RULE, raw) == told(raw) == []
+    assert messages(RULE, pod(container(env=[VOID]), runtimeClassName="nvidia"), {"images": "deny"}) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/var/run/nvidia-container-devices/all",
+        "/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/all",
+        "/var/run/nvidia-container-devices/imex/0",
+        "/var/run/nvidia-container-devices",
+        "/var/run/nvidia-container-devicesall",
+        "/run/nvidia-container-devices/0",
+        "//var//run/./nvidia-container-devices//0",
+        "/var/run/x/../nvidia-container-devices/0",
+        "var/run/nvidia-container-devices/0",
+    ],
+)
+@pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
+@pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
+def test_A41_nothing_is_mounted_on_the_device_list_of_the_toolkit(list_name, gpus, path):
+    """Whatever the volume is: a claim of a volume may be /dev/null as well."""
+    one = container("b", volumeMounts=[{"name": "any", "mountPath": path, "subPath": "a"}])
+    raw = pod(container("a", gpus))
+    raw["spec"][list_name] = [*raw["spec"].get(list_name, []), one]
+    assert messages(RULE, raw) == [
+        f"spec.{list_name}[b].volumeMounts[any]: mounts a volume at {path}; the container toolkit takes what is there "
+        "for a list of GPUs, which is the device plugin's to make. "
+        "Ask for GPUs in resources.limits, and remove the mount."
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", ["/data/nvidia-container-devices", "/var/run/nvidia", "/var/run/other-container-devices"]
+)
+def test_other_mounts_are_nobodys_business(path):
+    assert messages(RULE, pod(container(volumeMounts=[{"name": "v", "mountPath": path}]))) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("cdi.k8s.io/gpus", "nvidia.com/gpu=all"),
+        ("nvidia.cdi.k8s.io", "nvidia.com/gpu=0"),
+        ("nvidia.cdi.k8s.io/pod", "nvidia.com/gpu=0"),
+        ("nvidia.cdi.k8s.io/container.main", "management.nvidia.com/gpu=all"),
+        ("cdi-devices.nri.io/pod", "- nvidia.com/gpu=all"),
+        ("cdi-devices.noderesource.dev/container.main", "- nvidia.com/gpu=all"),
+        ("devices.nri.io/pod", "[{path: /dev/a, type: c, major: 0xc3, minor: 0}]"),
+        ("devices.noderesource.dev", "[{path: /dev/a, type: c, major: 195, minor: 0}]"),
+        ("mounts.noderesource.dev/pod", "[{source: /dev/null, destination: /a}]"),
+        ("io.kubernetes.cri-o.Devices", "/dev/fuse,/dev/nvidia0:/dev/a:rwm"),
+        ("devices.crio.io/main", "/dev//dri/card0"),
+        ("devices.crio.io", "/dev/char/195:0"),
+    ],
+)
+@pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
+def test_A41_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
+    raw = pod(container(gpus=gpus))
+    raw["metadata"]["annotations"] = {"team": "a", key: value}
+    assert messages(RULE, raw) == [
+        f"metadata.annotations[{key}]: is {value}, which asks the container runtime for devices; GPUs come with a GPU "
+        "in resources.limits. Remove the annotation, and ask for a GPU where the pod needs one."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("io.kubernetes.cri-o.Devices", "/dev/fuse,/dev/net/tun"),
+        ("network-devices.nri.io/pod", "- host-if: a"),
+        ("example.com/cdi.k8s.io", "nvidia.com/gpu=all"),
+        ("devices.example.com", "/dev/nvidia0"),
+    ],
+)
+def test_other_annotations_are_nobodys_business(key, value):
+    raw = pod(container())
+    raw["metadata"]["annotations"] = {key: value}
+    assert messages(RULE, raw) == []
+
+
+def test_A41_privileged_pods_are_judged_where_the_toolkit_is_the_default_runtime():
+    raw = pod(container(**PRIVILEGED))
+    assert messages(RULE, raw, {"nvidiaIsDefaultRuntime": True}) == [
+        "spec.containers[trainer].securityContext.privileged: is privileged under the NVIDIA runtime, the default one "
+        "here, and asks for no GPU; such a container sees every GPU of its node. Drop privileged."
+    ]
+    assert (
+        messages(RULE, {**raw, "spec": {**raw["spec"], "runtimeClassName": "kata"}}, {"nvidiaIsDefaultRuntime": True})
+        == []
+    )
+
+
+def test_A41_a_runtime_class_of_another_name_is_known_by_its_handler():
+    raw = pod(container(**PRIVILEGED), runtimeClassName="fast")
+    facts = Cluster(runtime_classes={"fast": RuntimeClass("fast", "nvidia")})
+    assert [one.where for one in violations(RULE, raw, facts=facts)] == [
+        "spec.containers[trainer].securityContext.privileged"
+    ]
+    assert violations(RULE, raw, facts=Cluster(runtime_classes={"fast": RuntimeClass("fast", "runc")})) == []
+
+
+GPU_NODE = Cluster(nodes=[NodeClass(labels={}, gpu_resources=frozenset({"nvidia.com/gpu"}))])
+
+
+def test_A41_a_made_up_resource_on_a_node_by_name_is_no_gpu():
+    """Its kubelet drops what the node does not have, and starts the containers that then count as asking for GPUs."""
+    raw = pod(container(gpus=1, resource="nvidia.com/X"), nodeName="gpu-1")
+    assert [str(one) for one in violations(RULE, raw, facts=GPU_NODE)] == [
+        "spec.nodeName: names gpu-1, which has no nvidia.com/X, and the pod asks for some; its kubelet would start the "
+        "pod without them. Remove nodeName, so that the scheduler finds a node that has them, or correct the resource "
+        "name."
+    ]
+
+
+@pytest.mark.parametrize("resource", [DEVICE_CLASSES + "gpu.nvidia.com", "intel.com/gpu"])
+def test_A41_what_dra_gives_is_not_given_on_a_node_by_name(resource):
+    """Nobody but the scheduler makes the claim; under the NVIDIA runtime the image then decides on all GPUs."""
+    raw = pod(container(gpus=1, resource=resource), nodeName="gpu-1")
+    assert [one.where for one in violations(RULE, raw, facts=GPU_NODE)] == ["spec.nodeName"]
+    assert violations(RULE, pod(container(gpus=1, resource=resource)), facts=GPU_NODE) == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "facts"),
+    [
+        pytest.param(pod(container(gpus=1), nodeName="gpu-1"), GPU_NODE, id="the node has it"),
+        pytest.param(pod(container(gpus=1, resource="nvidia.com/X")), GPU_NODE, id="the scheduler finds the node"),
+        pytest.param(pod(container(), nodeName="gpu-1"), GPU_NODE, id="no GPU"),
+        pytest.param(pod(container(gpus=1, resource="nvidia.com/X"), nodeName="a"), Cluster(), id="no node is known"),
+        pytest.param(
+            pod(container(gpus=1, resource="nvidia.com/X"), nodeName="other"),
+            Cluster(nodes=GPU_NODE.nodes, selects=lambda pod: pod.node_name != "other"),
+            id="nobody knows this node",
+        ),
+        pytest.param(
+            {**pod(container(gpus=1, resource="nvidia.com/X"), nodeName="gpu-1"), "status": {"startTime": "now"}},
+            GPU_NODE,
+            id="a pod that runs",
+        ),
+    ],
+)
+def test_a_node_by_name_is_no_fault_otherwise(raw, facts):
+    assert violations(RULE, raw, facts=facts) == []
+
+
+def test_a_long_path_is_cut():
+    (message,) = messages(RULE, pod(container(), volumes=[device("/dev/nvidia0" + "/x" * 5000)]))
+    assert len(message) < 300

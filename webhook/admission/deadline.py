@@ -1,0 +1,180 @@
+"""The net under every decision: one that takes too long is ended wherever it is, in loops that nobody has thought of.
+
+A thread of its own looks at the decisions that are being made. In one that has used up its CPU time, or whose sender
+waits no longer, the interpreter raises an exception between two steps. So nothing that decides has to ask for the time,
+and rules stay pure; what a decision shares with others and could leave half done is done `outside`.
+"""
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TypeVar
+
+_TICK_SECONDS = 0.05
+"""How often the decisions in progress are looked at."""
+_QUIET_TICKS = 20
+"""So often there is none before nobody looks until the next one."""
+_AGAIN_SECONDS = 1.0
+"""After which an exception is raised again where the first one was lost, as in a finalizer."""
+
+DECISION_SECONDS = 2.0
+"""CPU time of one decision unless said otherwise; ordinary pods take less than a thousandth of it."""
+
+Result = TypeVar("Result")
+
+
+class TookTooLongError(Exception):
+    """A decision was ended; the text says which bound it passed, and the cause where it was just then."""
+
+
+class _EndedError(BaseException):
+    """What is raised in the thread of a decision. No handler of ordinary exceptions takes it for one of them."""
+
+
+class _Watched:
+    """A stretch of work of one thread, and when it has to end: by the thread's CPU clock and by the monotonic one.
+
+    No thread uses more CPU time than passes, so a CPU clock that jumps ends nothing.
+    """
+
+    __slots__ = ("begun", "cpu_begun", "cpu_clock", "cpu_seconds", "ends", "struck", "thread")
+
+    def __init__(self, cpu_seconds: float, ends: float) -> None:
+        self.thread = threading.get_ident()
+        self.cpu_clock = time.pthread_getcpuclockid(self.thread)
+        self.cpu_begun = time.clock_gettime(self.cpu_clock)
+        self.begun = time.monotonic()
+        self.cpu_seconds = cpu_seconds
+        self.ends = ends
+        self.struck = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has to end, as any thread sees it while this one lives."""
+        now = time.monotonic()
+        return now >= self.ends or (now - self.begun >= self.cpu_seconds and self.spent(now) >= self.cpu_seconds)
+
+    def spent(self, now: float) -> float:
+        """CPU time so far, in seconds."""
+        return max(0.0, min(time.clock_gettime(self.cpu_clock) - self.cpu_begun, now - self.begun))
+
+
+class Overseer:
+    """Looks at what threads do, and ends what takes too long. Its own thread begins with the first of them."""
+
+    def __init__(self) -> None:
+        self._running: dict[int, _Watched] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_asleep = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
+
+    def begin(self, watched: _Watched) -> None:
+        """The thread that calls begins a stretch of work."""
+        if self._thread is None:
+            self._start()
+        self._running[watched.thread] = watched
+        if self._is_asleep:  # after the line above, or nobody would look at it
+            self._wake.put(None)
+
+    def end(self, watched: _Watched) -> None:
+        """The thread that calls has ended it; from now on nothing is raised in it."""
+        with self._lock:
+            if self._running.pop(watched.thread, None) is not None and watched.struck:
+                _raise_in(watched.thread, None)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="overseer", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        quiet = 0
+        while True:
+            time.sleep(_TICK_SECONDS)
+            for watched in list(self._running.values()):
+                self._look_at(watched)
+            quiet = 0 if self._running else quiet + 1
+            if quiet >= _QUIET_TICKS:
+                self._sleep()
+                quiet = 0
+
+    def _sleep(self) -> None:
+        self._is_asleep = True
+        if not self._running:
+            self._wake.get()
+        self._is_asleep = False
+
+    def _look_at(self, watched: _Watched) -> None:
+        with self._lock:  # so that the thread is still at it, and alive
+            if self._running.get(watched.thread) is not watched or not watched.is_over:
+                return
+            now = time.monotonic()
+            if not watched.struck or now - watched.struck >= _AGAIN_SECONDS:
+                watched.struck = now
+                _raise_in(watched.thread, _EndedError)
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an exception in another thread before its next step, or take back one that was not raised yet."""
+    what = ctypes.py_object() if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+
+
+_OVERSEER = Overseer()
+
+
+class DecisionDeadline:
+    """The bounds of one decision: CPU time in seconds, and the moment (`time.monotonic`) until which its sender waits.
+
+    Used by one thread.
+    """
+
+    __slots__ = ("_allowed", "_ends", "_left", "_overseer", "_watched")
+
+    def __init__(self, cpu_seconds: float, ends: float, overseer: Overseer = _OVERSEER) -> None:
+        self._allowed = self._left = cpu_seconds
+        self._ends = ends
+        self._overseer = overseer
+        self._watched: _Watched | None = None
+
+    def within(self, work: Callable[[], Result]) -> Result:
+        """What `work` gives, if that comes in time. Raises TookTooLongError."""
+        try:
+            try:
+                self._begin()
+                return work()
+            finally:
+                self._end()
+        except _EndedError as ended:
+            self._end()
+            raise TookTooLongError(self._bound()) from ended
+
+    def outside(self, work: Callable[[], Result]) -> Result:
+        """What `work` gives, which is part of what is done `within`, and is never ended: it has bounds of its own."""
+        if self._watched is None:
+            return work()
+        self._end()
+        try:
+            return work()
+        finally:
+            self._begin()
+
+    def _begin(self) -> None:
+        watched = self._watched = _Watched(self._left, self._ends)
+        self._overseer.begin(watched)
+
+    def _end(self) -> None:
+        watched = self._watched
+        if watched is not None:
+            self._overseer.end(watched)
+            self._watched = None
+            self._left -= watched.spent(time.monotonic())
+
+    def _bound(self) -> str:
+        if time.monotonic() >= self._ends:
+            return "took too long: its sender does not wait any more"
+        return f"took too long: more than the {self._allowed:g} s of CPU time that one decision may take"

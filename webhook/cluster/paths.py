@@ -1,0 +1,30 @@
+"""Paths at the API server, made in this one place: every part is quoted, and none can lead anywhere else."""
+
+from urllib.parse import quote
+
+CORE = "/api/v1"
+"""Where the kinds without a group are."""
+
+
+def path_of(api: str, resource: str, *, namespace: str | None = None, name: str = "") -> str:
+    """The path of the objects of a kind, of one namespace or of all (None), or of one object.
+
+    `api` is the start of the path, "/api/v1" or "/apis/GROUP/VERSION". ValueError for a namespace or name that is no
+    part of a path.
+
+    >>> path_of(CORE, "pods", namespace="team a"), path_of(CORE, "nodes", name="gpu-0")
+    ('/api/v1/namespaces/team%20a/pods', '/api/v1/nodes/gpu-0')
+    """
+    place = "" if namespace is None else f"/namespaces/{segment(namespace)}"
+    return f"{api}{place}/{segment(resource)}" + (f"/{segment(name)}" if name else "")
+
+
+def segment(text: str) -> str:
+    """One part of a path. ValueError for an empty one, and for dots, which no quoting takes their meaning from.
+
+    >>> segment("a/../b")
+    'a%2F..%2Fb'
+    """
+    if text in ("", ".", ".."):
+        raise ValueError(f"{text!r} cannot be part of a path at the API server; a name of an object can")
+    return quote(text, safe="")

@@ -1,0 +1,38 @@
+"""Namespaces that are left out, or have a looser policy, and that nobody has created."""
+
+from collections.abc import Iterator
+
+from webhook.doctor.configurations import left_out
+from webhook.doctor.finding import Finding, ok, warning
+from webhook.doctor.installation import Installation
+from webhook.policy.absent import loosened_for_nobody
+
+_MEND = "create them, or keep everybody but administrators from it; otherwise take them out of"
+
+_MOST_POLICIES = 10
+"""Policies that a finding names."""
+
+
+def look(installation: Installation) -> Iterator[Finding]:
+    """Every namespace that is left out or has a looser policy is there, so that nobody else makes it."""
+    there = {namespace["metadata"]["name"] for namespace in installation.cluster.items("/api/v1/namespaces")}
+    excluded = {name for entry in installation.entries for name in left_out(entry.get("namespaceSelector") or {})}
+    missing = sorted(excluded - there)
+    if missing:
+        yield warning(
+            f"left out, but not there: {', '.join(missing)}; what is in such a namespace is not judged",
+            "namespaces that are there, or that no tenant may create",
+            f"{_MEND} webhook.namespaceSelector.exclude",
+        )
+    loosened = list(loosened_for_nobody(installation.sound_policies, there))
+    if loosened:
+        named = [f"{', '.join(patterns)} ({policy.files[-1]})" for policy, patterns in loosened]
+        more = f" and those of {len(named) - _MOST_POLICIES} more files" if len(named) > _MOST_POLICIES else ""
+        yield warning(
+            f"with a policy of their own, but not there: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
+            "such a namespace gets that policy, which may be looser",
+            "namespaces that are there, or that no tenant may create",
+            f"{_MEND} spec.namespaces of the policy",
+        )
+    if not missing and not loosened:
+        yield ok("every namespace that is left out or has a looser policy is there")

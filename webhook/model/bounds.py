@@ -1,0 +1,148 @@
+"""How many entries the lists and maps of a pod can have: what no API server stores is refused before anything is made
+of it.
+
+An API server stores a pod as one protobuf message (k8s.io/api/core/v1/generated.proto) and hands it to etcd by a client
+that sends at most 2 MiB (`defaultMaxCallSendMsgSize` of etcd's clientv3), however much etcd takes; without
+`--max-request-bytes` that is 1.5 MiB. So a list has no more entries than the smallest ones that fit into 2 MiB. In such
+a message an entry has a tag and a length, 2 bytes, and the fields that are always written: a text has 2 bytes besides
+its characters, a number or a boolean 2. The largest manifests that people write have a few thousand entries in all.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+STORABLE = 2 * 1024**2
+"""Bytes of a pod that an API server can store."""
+
+_CONTAINER = 50
+"""A name and an image of one letter each, and what the API server fills in: the path and the policy of the termination
+message, the policy of pulling images, empty resources and four booleans."""
+
+_EXPRESSION = 9
+"""A key of one letter and an operator of two."""
+
+_VALUE = 2
+"""An empty text."""
+
+SMALLEST: Mapping[str, int] = {
+    "initContainers": _CONTAINER,
+    "containers": _CONTAINER,
+    "ephemeralContainers": _CONTAINER,
+    "env": 7,  # a name of one letter and an empty value
+    "envFrom": 9,  # an empty prefix and a reference to a name of one letter
+    "volumeMounts": 14,  # a name, a path, two empty paths and a boolean
+    "volumes": 9,  # a name and an empty emptyDir
+    "tolerations": 12,  # a key of one letter and three empty texts
+    "nodeSelectorTerms": 11,  # one expression; a term without any selects nothing
+    "preferredDuringSchedulingIgnoredDuringExecution": 11,  # as above
+    "matchExpressions": _EXPRESSION,
+    "matchFields": _EXPRESSION,
+    "values": _VALUE,
+}
+"""List of a pod -> bytes that an entry of it takes at least where pods are stored. Of one in another list, 2."""
+
+MOST: Mapping[str, int] = {key: STORABLE // size for key, size in SMALLEST.items()}
+"""List of a pod -> most entries of it."""
+
+FEWEST = min(MOST.values())
+"""A list that has no more than these need not be looked up."""
+
+MOST_OF_ANY_LIST = STORABLE // 2
+
+MOST_OF_A_MAP = STORABLE // 7
+"""A key of one letter and an empty value take 3 and 2 bytes, and 2 as an entry."""
+
+MOST_OPERATIONS = 10_000
+"""Of one JSON Patch: `maxJSONPatchOperations` of k8s.io/apiserver, more than which it takes from nobody else."""
+
+LONGEST_PATCH = 3 * 1024**2
+"""Bytes of a JSON Patch: `MaxRequestBodyBytes` of k8s.io/apiserver. What is longer cannot lead to an object that it
+stores, for a patch only adds."""
+
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+_OF_A_CONTAINER = tuple((key, SMALLEST[key]) for key in ("env", "volumeMounts", "envFrom"))
+_OF_A_POD = tuple((key, SMALLEST[key]) for key in ("volumes", "tolerations"))
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_OF_A_TERM = ("matchExpressions", "matchFields")
+
+
+def least_stored(spec: Mapping[str, Any]) -> int:
+    """Bytes that the lists of a pod's spec take at least where it is stored; what has another shape counts nothing.
+
+    >>> least_stored({"containers": [{"env": [{}, {}]}, {}], "tolerations": None})
+    114
+    """
+    total = 0
+    for key, size in _OF_A_POD:
+        if (found := spec.get(key)).__class__ is list:
+            total += len(found) * size
+    for key in _CONTAINERS:
+        containers = spec.get(key)
+        if containers and containers.__class__ is list:
+            total += len(containers) * _CONTAINER + _of_containers_parts(containers)
+    affinity = spec.get("affinity")
+    return total + _of_affinity(affinity) if affinity else total
+
+
+def _of_containers_parts(containers: Sequence[object]) -> int:
+    total = 0
+    for container in containers:
+        if isinstance(container, dict):
+            for part, size in _OF_A_CONTAINER:
+                found = container.get(part)
+                if found and found.__class__ is list:
+                    total += len(found) * size
+    return total
+
+
+def too_long(spec: Mapping[str, Any]) -> tuple[str, int, int]:
+    """Of the lists of a spec and its containers one that is too long: where, how many entries, at most how many.
+
+    Where none is, the numbers are of one that is not.
+    """
+    own = [(key, len(_listed(spec, key)), MOST[key]) for key in (*_CONTAINERS, "volumes", "tolerations")]
+    found = (one for one in chain(own, _of_containers(spec)) if one[1] > one[2])
+    return next(found, own[0])
+
+
+def _of_containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    for key in _CONTAINERS:
+        for at, container in enumerate(_listed(spec, key)):
+            if isinstance(container, dict):
+                name = container.get("name")
+                where = f"{key}[{name if name and isinstance(name, str) else at}]"
+                for part, _ in _OF_A_CONTAINER:
+                    yield f"{where}.{part}", len(_listed(container, part)), MOST[part]
+
+
+def _terms(nodes: object) -> Iterator[object]:
+    """The terms of a node affinity, whatever their shape."""
+    if isinstance(nodes, dict):
+        required = nodes.get(_REQUIRED)
+        if isinstance(required, dict):
+            yield from _listed(required, "nodeSelectorTerms")
+        for preferred in _listed(nodes, _PREFERRED):
+            yield preferred.get("preference") if isinstance(preferred, dict) else None
+
+
+def _of_affinity(affinity: object) -> int:
+    total = 0
+    for term in _terms(affinity.get("nodeAffinity") if isinstance(affinity, dict) else None):
+        total += 2
+        if not isinstance(term, dict):
+            continue
+        for key in _OF_A_TERM:
+            found = term.get(key)
+            if found and found.__class__ is list:
+                total += len(found) * _EXPRESSION
+                for expression in found:
+                    if expression.__class__ is dict and (values := expression.get("values")).__class__ is list:
+                        total += len(values) * _VALUE
+    return total
+
+
+def _listed(parent: Mapping[str, Any], key: str) -> list[Any]:
+    found = parent.get(key)
+    return found if isinstance(found, list) else []

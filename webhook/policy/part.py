@@ -1,0 +1,12 @@
+"""What every part of a policy file has in common."""
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Part(BaseModel):
+    """A part of a file: keys are written in camelCase, and unknown ones are errors."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )

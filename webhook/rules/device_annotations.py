@@ -1,0 +1,43 @@
+"""Annotations of pods by which container runtimes and their plugins give devices to containers.
+
+Sources: CRI-O (server/container_create_linux.go; internal/factory/container copies a pod's annotations to each of its
+containers, where the NVIDIA runtime reads cdi.k8s.io/*), containerd (pod_annotations of a runtime), the NRI plugin of
+nvidia-container-toolkit (nvidia.cdi.k8s.io) and the device injector of containerd/nri.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+DEVICE_KEYS = (
+    "cdi.k8s.io/",
+    "cdi-devices.nri.io",
+    "cdi-devices.noderesource.dev",
+    "devices.nri.io",
+    "devices.noderesource.dev",
+    "mounts.nri.io",
+    "mounts.noderesource.dev",
+)
+"""What the keys begin with whose values name devices, by names and numbers of which any may be a GPU's, or mounts, of
+which any may be on the toolkit's device list."""
+VENDORS_KEYS = ".cdi.k8s.io"
+"""What is in the keys, before the slash, by which plugins of vendors give devices; NVIDIA has nvidia.cdi.k8s.io."""
+PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices")
+"""What the keys begin with whose values are paths on the node; /dev/fuse is one that people need."""
+
+_ALL_KEYS = (*DEVICE_KEYS, *PATH_KEYS)
+_GPU_PATH = re.compile(r"/dev/[/.]*(nvidia|dri|kfd)|/(195|226):|/run/[/.]*nvidia")
+
+
+def asking_for_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of annotations that ask a container runtime for GPUs.
+
+    >>> list(asking_for_devices({"cdi.k8s.io/a": "nvidia.com/gpu=all", "devices.crio.io": "/dev/fuse"}))
+    ['cdi.k8s.io/a']
+    """
+    for key in [key for key in annotations if key.startswith(_ALL_KEYS) or VENDORS_KEYS in key]:
+        if key.startswith(PATH_KEYS):
+            if _GPU_PATH.search(str(annotations[key])) is not None:
+                yield key
+        elif key.startswith(DEVICE_KEYS) or VENDORS_KEYS in key.partition("/")[0]:
+            yield key
