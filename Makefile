@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := webhook certs deploy examples tests
 JUNIT ?=
+# A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
+IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
 .PHONY: demo test lint types contracts unit coverage soak bench docs lock clean
 
@@ -26,11 +28,11 @@ contracts: $(READY)
 	$(BIN)/lint-imports
 
 unit: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile $(JUNIT)
+	$(BIN)/python -m pytest $(IN_PARALLEL) $(JUNIT)
 
 coverage: $(READY) ## What the tests leave out; property tests go through the same lines, and would make it twice as slow
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m "not hypothesis" --cov --cov-report=
+	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not hypothesis" --cov --cov-report=
 	$(BIN)/coverage report --fail-under=92
 
 soak: $(READY) ## Storms, and whole installations: minutes of load and faults against real parts
