@@ -21,7 +21,7 @@ from webhook.rules.rule import Rule, Violation
 
 pytestmark = pytest.mark.skipif(
     sys.gettrace() is not None,
-    reason="an exception that another thread raises may come while coverage holds its own lock, which then stays locked",
+    reason="an exception that another thread raises may come while coverage holds its lock, which stays locked",
 )
 LITTLE = 0.05
 """Seconds of CPU time."""

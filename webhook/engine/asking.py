@@ -146,12 +146,15 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
 
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
     """What a rule would inject, whatever its mode; no more than would be refused for their number."""
-    values = list(islice(bound.rule.mutate(pod, bound.settings, facts), _MOST_EDITS))  # type: ignore[misc]  # only rules that mutate are asked
+    values = _answers(bound, pod, facts)
     return [value for value in values if not isinstance(value, Advice)] if values else []
 
 
 def _answers(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
-    return list(islice(bound.rule.mutate(pod, bound.settings, facts), _MOST_EDITS))  # type: ignore[misc]  # only rules that mutate are asked
+    values = iter(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # only rules that mutate are asked
+    for first in values:
+        return [first, *islice(values, _MOST_EDITS - 1)]
+    return []  # as most rules answer
 
 
 def listed(edits: Sequence[Edit]) -> str:

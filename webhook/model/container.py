@@ -2,12 +2,13 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU_ATTRIBUTES, Accelerator, Accelerators
+from webhook.model.fixed import fixed
 from webhook.model.quantity import Number, QuantityError, parse_quantity
 from webhook.model.shape import each, entries, mapping, text
 
@@ -17,7 +18,7 @@ INIT, APP, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class GpuRequest:
     """What one container says about one GPU resource, zero included.
 
@@ -53,7 +54,7 @@ class Mount(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Container:
     """One container. `env` keeps every entry in order: name and literal value, None where it comes from elsewhere."""
 

@@ -1,7 +1,7 @@
 """A pod as the rules see it. All arithmetic on the GPUs of a pod is here and nowhere else."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from itertools import count
 from math import ceil
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from webhook.model import bounds
 from webhook.model.accelerators import BUILT_IN, Accelerator, Accelerators, Share, Vendor
 from webhook.model.affinity import has_anti_affinity, node_terms
 from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw
+from webhook.model.fixed import fixed
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Term
 from webhook.model.shape import CountError, ShapeError, each, entries, mapping, text, too_many
@@ -27,7 +28,7 @@ class Volume(NamedTuple):
     is_memory: bool = False
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@fixed(frozen=True, slots=True, weakref_slot=True)
 class Pod:
     """What a pod asks for and where it wants to run.
 
@@ -101,6 +102,8 @@ class Pod:
 
     def lasting_containers(self) -> Sequence[Container]:
         """Init and app containers: all but the ephemeral ones, which nobody can change or give resources."""
+        if not self.containers or self.containers[-1].list_name != EPHEMERAL:  # they come last, and hardly ever
+            return self.containers
         return [container for container in self.containers if container.list_name != EPHEMERAL]
 
 
@@ -244,10 +247,10 @@ _FIELDS = tuple(field.name for field in fields(Pod))
 
 
 def changed(pod: Pod, **values: Any) -> Pod:
-    """`pod` with other values, in little more than half the time of `dataclasses.replace`: most pods change twice."""
+    """`pod` with other values, in much less time than by `dataclasses.replace`: most pods change twice."""
     copy = object.__new__(Pod)
     for name in _FIELDS:
-        object.__setattr__(copy, name, values[name] if name in values else getattr(pod, name))
+        setattr(copy, name, values[name] if name in values else getattr(pod, name))
     return copy
 
 
@@ -265,7 +268,7 @@ def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _toleration(raw: object) -> Toleration:
-    toleration = mapping(raw)
+    toleration = raw if raw.__class__ is dict else mapping(raw)
     for part, value in toleration.items():
         if (value.__class__ is not str or part == "tolerationSeconds") and value is not None:
             _check_part(part, value)
