@@ -4,6 +4,7 @@ import pytest
 
 from webhook.cuda import hardware
 from webhook.cuda.finding import Cause, Verdict
+from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Kind, Need
 from webhook.cuda.offer import offer_from
 from webhook.model.versions import parse_version
@@ -104,7 +105,8 @@ def test_cuda_drops_old_gpus(cuda, compute, verdict):
     ],
 )
 def test_cuda_has_no_code_for_newer_gpus(cuda, compute, verdict):
-    assert verdict_of(hardware.gpu_too_new(parse_version(cuda), offer_from(compute=compute))) is verdict
+    found = hardware.gpu_too_new(parse_version(cuda), Kernels.WITHOUT_PTX, offer_from(compute=compute))
+    assert verdict_of(found) is verdict
 
 
 @pytest.mark.parametrize(
@@ -142,19 +144,21 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
             id="GPU too old",
         ),
         pytest.param(
-            hardware.gpu_too_new(parse_version("12.4.1"), offer_from(product=B200)),
+            hardware.gpu_too_new(parse_version("12.4.1"), Kernels.WITHOUT_PTX, offer_from(product=B200)),
             Cause.GPU,
-            "CUDA 12.4.1 has no code for compute capability 10.0 (NVIDIA-B200), only CUDA 12.8 and newer",
+            "CUDA 12.4.1 has no code for compute capability 10.0 (NVIDIA-B200), only CUDA 12.8 and newer; the "
+            "image brings no PTX, which the driver could compile",
             id="GPU too new",
         ),
         pytest.param(
-            hardware.gpu_too_new(parse_version("13.0.0"), offer_from(compute="14.0")),
+            hardware.gpu_too_new(parse_version("13.0.0"), Kernels.WITHOUT_PTX, offer_from(compute="14.0")),
             Cause.GPU,
-            "CUDA 13.0.0 has no code for compute capability 14.0, at best CUDA 13.4 and newer",
+            "CUDA 13.0.0 has no code for compute capability 14.0, at best CUDA 13.4 and newer; the image "
+            "brings no PTX, which the driver could compile",
             id="GPU that no table knows",
         ),
         pytest.param(
-            hardware.gpu_too_new(parse_version("12"), offer_from(compute="10.0")),
+            hardware.gpu_too_new(parse_version("12"), Kernels.WITHOUT_PTX, offer_from(compute="10.0")),
             Cause.GPU,
             "whether CUDA 12 has code for compute capability 10.0 is not known",
             id="GPU perhaps too new",

@@ -109,9 +109,9 @@ def test_a_pod_that_runs_nowhere_is_refused_with_what_is_needed_what_is_there_an
 
 def test_images_of_one_pod_that_need_different_nodes_are_refused_together():
     """Each runs somewhere, and no node runs both."""
-    eleven = "nvidia/cuda:11.4.3-base-ubuntu20.04"
+    older = "pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime"
     b200 = {"nvidia.com/gpu.product": "NVIDIA-B200", DRIVER: "580.95.05", RUNTIME: "13"}
-    found = violations(RULE, gpu_pod(CUDA_13, eleven), {}, cluster(T4, b200))
+    found = violations(RULE, gpu_pod(CUDA_13, older), {}, cluster(T4, b200))
     assert [violation.where for violation in found] == ["spec.containers[c0].image", "spec.containers[c1].image"]
     assert all("only some of the nodes" in violation.found for violation in found)
 

@@ -30,6 +30,6 @@ def _findings(need: Need, offer: Offer) -> Iterator[Finding]:
         yield Finding(Verdict.UNKNOWN, Cause.IMAGE, "the CUDA version that the image needs is not known")
         return
     cuda = need.cuda if need.is_cuda_verified else need.cuda.cut(1)
-    checks = (hardware.gpu_too_old(cuda, offer), hardware.gpu_too_new(cuda, offer), hardware.driver_for_gpu(offer))
-    yield from filter(None, checks)
+    yield from filter(None, (hardware.gpu_too_old(cuda, offer), hardware.gpu_too_new(cuda, need.kernels, offer)))
+    yield from filter(None, (hardware.driver_for_gpu(offer),))
     yield driver_for_cuda(need, cuda, offer)

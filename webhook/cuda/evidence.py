@@ -194,4 +194,5 @@ def _detailed(
         notes=notes,
         platform=reading.platform if answer.kind is Kind.OTHER else "",
         is_cuda_verified=answer.is_verified,
+        kernels=reading.build.kernels(answer.cuda),
     )

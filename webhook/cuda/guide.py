@@ -90,8 +90,11 @@ declare them under [`nodePools`](rules.md#node-pools).
 
 - CUDA that is installed by `pip` or `conda` into an image without `CUDA_VERSION`: a plain `python:3.12` with PyTorch
   wheels looks like an image for the CPU. Say what it needs under `images:` in the policy, or in the annotation.
-- Which code is in a binary. An image whose CUDA knows the GPU may still have been built without code for it; one whose
-  CUDA is older may bring PTX, which the driver compiles. It is taken to bring none.
+- Which code is in a binary. An image whose CUDA knows the GPU may still have been built without code for it. One whose
+  CUDA is older than the GPU may bring PTX, which the driver compiles: it is `incompatible` only where it is known to
+  bring none, as PyTorch's own builds for CUDA 12 up to 12.6 (also in vLLM, SGLang and Text Generation Inference). Where
+  it brings PTX (NVIDIA's samples), no kernels at all (`nvidia/cuda`, to which you add your own), or where nobody knows,
+  the answer is `unknown`.
 - PTX and the newest functions under minor-version compatibility: an older driver of the same major version does not
   compile the PTX of a newer toolkit.
 - Whether somebody removed `cuda-compat` from an image, or which mode a node's container toolkit is in.

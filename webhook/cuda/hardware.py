@@ -3,6 +3,7 @@
 from webhook.cuda.drivers import branches_reporting
 from webhook.cuda.finding import Cause, Finding, Verdict, driver_of, gpu_of
 from webhook.cuda.gpus import first_cuda, generation_of, least_compute
+from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.products import model_of
@@ -39,15 +40,25 @@ def gpu_too_old(cuda: Version, offer: Offer) -> Finding | None:
     return Finding(Verdict.INCOMPATIBLE, Cause.GPU, reason)
 
 
-def gpu_too_new(cuda: Version, offer: Offer) -> Finding | None:
-    """CUDA already has code for the GPU."""
+_WITHOUT_CODE = {
+    Kernels.WITHOUT_PTX: "the image brings no PTX, which the driver could compile",
+    Kernels.WITH_PTX: "the image brings PTX, which the driver compiles, and whether all it uses does so is not known",
+    Kernels.NONE: "the image brings no kernels, and whether what is added to it comes as PTX is not known",
+    Kernels.UNKNOWN: "whether the image brings PTX, which the driver compiles, is not known",
+}
+
+
+def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer) -> Finding | None:
+    """CUDA already has code for the GPU, or the image may bring PTX, which the driver compiles for newer GPUs."""
     first = first_cuda(offer.compute) if offer.compute is not None else None
     if first is None:
         return None
     if cuda.reaches(first.possible) is False:
         others = "only" if first.possible == first.sure else "at best"
-        reason = f"CUDA {cuda} has no code for {_gpu(offer)}, {others} CUDA {first.possible} and newer"
-        return Finding(Verdict.INCOMPATIBLE, Cause.GPU, reason)
+        code = f"CUDA {cuda} has no code for {_gpu(offer)}, {others} CUDA {first.possible} and newer"
+        is_certain = kernels is Kernels.WITHOUT_PTX
+        reason = f"{code}; {_WITHOUT_CODE[kernels]}"
+        return Finding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
     if first.sure is not None and cuda.reaches(first.sure):
         return None
     reason = f"whether CUDA {cuda} has code for {_gpu(offer)} is not known"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from webhook.cuda.kernels import Kernels
 from webhook.model.versions import Version
 
 
@@ -71,6 +72,7 @@ class Need:
     platform: str = ""
     certain_floor: Version | None = None
     is_cuda_verified: bool = True
+    kernels: Kernels = Kernels.UNKNOWN
     is_pending: bool = False
     """Whether the registry is still to be asked, so that a later answer may say more."""
     _hash: int = field(default=0, init=False, repr=False, compare=False)

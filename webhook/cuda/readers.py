@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from webhook.cuda import frameworks, ngc
 from webhook.cuda.bases import Base
+from webhook.cuda.kernels import Build
 from webhook.cuda.need import Kind
 from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.tokens import is_cuda
@@ -27,13 +28,19 @@ _WITHOUT_FRAMEWORK = frozenset(("cuda-dl-base", "tensorrt"))
 def nvidia_cuda(name: Name) -> Reading:
     """nvidia/cuda: the tag begins with the version of the toolkit."""
     cuda = _leading(_TOOLKIT, name.tag)
-    return (Reading(Kind.CUDA, cuda, name.of_tag) if cuda else by_words(name, Kind.CUDA)).on(Base.CUDA)
+    found = (Reading(Kind.CUDA, cuda, name.of_tag) if cuda else by_words(name, Kind.CUDA)).on(Base.CUDA)
+    return replace(found, build=Build.USER)
 
 
 def like_nvidia_cuda(name: Name) -> Reading:
     """A repository called cuda elsewhere: a copy, if its tags have the form of nvidia/cuda's."""
     cuda = _leading(_WHOLE_TOOLKIT, name.tag)
-    return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED) if cuda else by_words(name)
+    return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED, build=Build.USER) if cuda else by_words(name)
+
+
+def cuda_samples(name: Name) -> Reading:
+    """k8s/cuda-sample and nvidia/samples: NVIDIA's samples, one of them in each image."""
+    return replace(by_words(name, Kind.CUDA).on(Base.RELATED), build=Build.CUDA_SAMPLES)
 
 
 def ngc_release(name: Name) -> Reading:
@@ -76,10 +83,10 @@ def merlin(name: Name) -> Reading:
 
 
 def pytorch(name: Name) -> Reading:
-    """pytorch/pytorch: the CUDA stands in the tag; runtime images have theirs from pip or conda."""
+    """pytorch/pytorch: the CUDA stands in the tag; runtime images have theirs from pip, older ones from conda."""
     words = name.tag.replace("_", "-").split("-")
     base = Base.CUDA if "devel" in words else Base.PLAIN if "runtime" in words else Base.UNKNOWN
-    found = by_words(name, Kind.CUDA).on(base)
+    found = replace(by_words(name, Kind.CUDA).on(base), build=Build.PYTORCH_OF_CONDA)
     torch = frameworks.version_of(name.tag)
     if found.cuda is None or found.cuda.parts != (12, 8) or torch is None or not torch.at_least(_TORCH_29):
         return found
@@ -101,24 +108,33 @@ def tensorflow(name: Name) -> Reading:
 
 
 def vllm(name: Name) -> Reading:
-    """vllm/vllm-openai: -cuNNN tells the CUDA, else the version does. Its kernels begin at compute capability 7.0."""
+    """vllm/vllm-openai: -cuNNN tells the CUDA, else the version does. Its kernels begin at compute capability 7.0.
+
+    Some of its own kernels come with PTX; those of PyTorch, which it needs, are pip's.
+    """
     found = by_words(name, Kind.CUDA)
     if found.cuda is None and not found.notes:
         found = _built(frameworks.VLLM, name)
-    return replace(found.on(Base.CUDA), floor=Version((7, 0)))
+    return replace(found.on(Base.CUDA), floor=Version((7, 0)), build=Build.PYTORCH_OF_PIP)
 
 
 def sglang(name: Name) -> Reading:
-    """lmsysorg/sglang: without -cuNNN the CUDA is not known; gb200 is a machine with Arm processors."""
+    """lmsysorg/sglang: without -cuNNN the CUDA is not known; gb200 is a machine with Arm processors.
+
+    PyTorch is pip's.
+    """
     words = name.tag.split("-")
     if "xeon" in words:
         return without_cuda(name.of_tag)
-    found = by_words(name, Kind.CUDA).on(Base.CUDA)
+    found = replace(by_words(name, Kind.CUDA).on(Base.CUDA), build=Build.PYTORCH_OF_PIP)
     return replace(found, architectures=("arm64",)) if "gb200" in words or "gb300" in words else found
 
 
 def text_generation_inference(name: Name) -> Reading:
-    """huggingface/text-generation-inference: the version tells, but not for builds with another engine."""
+    """huggingface/text-generation-inference: the version tells, but not for builds with another engine.
+
+    PyTorch came from conda, later from pip.
+    """
     if "trtllm" in name.tag or "llamacpp" in name.tag:
         return Reading(Kind.CUDA, None, name.of_tag)
     found = by_words(name, Kind.CUDA)
@@ -126,7 +142,8 @@ def text_generation_inference(name: Name) -> Reading:
         found = _built(frameworks.TEXT_GENERATION_INFERENCE, name)
     version = frameworks.version_of(name.tag)
     floor = Version((8, 0)) if version is not None and version.major >= 3 else None
-    return replace(found.on(Base.RELATED), floor=floor, is_floor_verified=floor is None)
+    found = replace(found.on(Base.RELATED), build=Build.PYTORCH_OF_CONDA)
+    return replace(found, floor=floor, is_floor_verified=floor is None)
 
 
 def rapids(name: Name) -> Reading:

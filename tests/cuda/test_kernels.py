@@ -1,0 +1,96 @@
+"""What an image runs on a GPU newer than its CUDA: nothing where it brings no PTX, and nobody knows where it may."""
+
+import pytest
+
+from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.finding import Verdict
+from webhook.cuda.kernels import Build, Kernels
+from webhook.cuda.offer import offer_from
+from webhook.cuda.verdict import judge
+from webhook.model.versions import parse_version
+
+B200 = {"product": "NVIDIA-B200", "driver": "570.133.20"}
+H100 = {"product": "NVIDIA-H100-80GB-HBM3", "driver": "570.133.20"}
+NO, MAYBE, YES = Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("image", "node", "verdict"),
+    [
+        pytest.param("pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime", B200, NO, id="PyTorch for CUDA 12"),
+        pytest.param("pytorch/pytorch:2.7.0-cuda12.6-cudnn9-runtime", B200, NO, id="PyTorch for CUDA 12.6"),
+        pytest.param("pytorch/pytorch:2.7.0-cuda12.8-cudnn9-runtime", B200, YES, id="PyTorch that knows the GPU"),
+        pytest.param("pytorch/pytorch:1.12.1-cuda11.3-cudnn8-runtime", H100, MAYBE, id="PyTorch of conda for CUDA 11"),
+        pytest.param("vllm/vllm-openai:v0.6.3", B200, NO, id="vLLM"),
+        pytest.param("registry.corp/mirror/vllm/vllm-openai:v0.6.3", B200, NO, id="vLLM in a mirror"),
+        pytest.param("lmsysorg/sglang:v0.4.1-cu124", B200, NO, id="SGLang"),
+        pytest.param("ghcr.io/huggingface/text-generation-inference:2.4.0", B200, NO, id="Text Generation Inference"),
+        pytest.param(
+            "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04", B200, MAYBE, id="NVIDIA's samples"
+        ),
+        pytest.param("nvcr.io/nvidia/k8s/cuda-sample:nbody-cuda11.7.1", H100, MAYBE, id="older samples"),
+        pytest.param("nvidia/cuda:12.4.1-base-ubuntu22.04", B200, MAYBE, id="a base image"),
+        pytest.param("registry.corp/cuda:12.4.1-devel-ubuntu22.04", B200, MAYBE, id="a copy of a base image"),
+        pytest.param("nvcr.io/nvidia/pytorch:24.07-py3", B200, MAYBE, id="NVIDIA's framework containers"),
+        pytest.param("tensorflow/tensorflow:2.14.0-gpu", B200, MAYBE, id="TensorFlow"),
+        pytest.param("registry.corp/team/app:cuda12.4", B200, MAYBE, id="anybody's"),
+    ],
+)
+def test_an_image_is_unfit_for_a_newer_gpu_only_where_it_is_known_to_bring_no_ptx(image, node, verdict):
+    assert judge(need_of(image, Claims()), offer_from(**node)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        pytest.param(
+            "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime",
+            "the image brings no PTX, which the driver could compile",
+            id="no PTX",
+        ),
+        pytest.param(
+            "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04",
+            "the image brings PTX, which the driver compiles, and whether all it uses does so is not known",
+            id="PTX",
+        ),
+        pytest.param(
+            "nvidia/cuda:12.4.1-base-ubuntu22.04",
+            "the image brings no kernels, and whether what is added to it comes as PTX is not known",
+            id="no kernels",
+        ),
+        pytest.param(
+            "nvcr.io/nvidia/pytorch:24.07-py3",
+            "whether the image brings PTX, which the driver compiles, is not known",
+            id="unknown",
+        ),
+    ],
+)
+def test_the_reason_says_what_is_known_of_the_kernels(image, reason):
+    found = judge(need_of(image, Claims()), offer_from(**B200)).reason
+    assert found.startswith("CUDA 12.")
+    assert found.endswith(f"has no code for compute capability 10.0 (NVIDIA-B200), only CUDA 12.8 and newer; {reason}")
+
+
+@pytest.mark.parametrize(
+    ("build", "cuda", "kernels"),
+    [
+        pytest.param(Build.PYTORCH_OF_PIP, "11.8", Kernels.WITHOUT_PTX, id="wheels for CUDA 11"),
+        pytest.param(Build.PYTORCH_OF_PIP, "10.2", Kernels.UNKNOWN, id="wheels of which nobody has read"),
+        pytest.param(Build.PYTORCH_OF_PIP, "12.8", Kernels.UNKNOWN, id="wheels that may have PTX"),
+        pytest.param(Build.PYTORCH_OF_PIP, "12", Kernels.UNKNOWN, id="wheels for some CUDA 12"),
+        pytest.param(Build.PYTORCH_OF_PIP, None, Kernels.UNKNOWN, id="wheels for some CUDA"),
+        pytest.param(Build.PYTORCH_OF_CONDA, "11.8", Kernels.UNKNOWN, id="conda has PTX for CUDA 11"),
+        pytest.param(Build.PYTORCH_OF_CONDA, "12.1", Kernels.WITHOUT_PTX, id="conda for CUDA 12"),
+        pytest.param(Build.CUDA_SAMPLES, None, Kernels.WITH_PTX, id="samples"),
+        pytest.param(Build.USER, "12.4", Kernels.NONE, id="whoever builds on it"),
+        pytest.param(Build.UNKNOWN, "12.4", Kernels.UNKNOWN, id="nobody knows"),
+    ],
+)
+def test_what_a_build_brings_depends_on_its_cuda(build, cuda, kernels):
+    assert build.kernels(parse_version(cuda) if cuda else None) is kernels
+
+
+def test_what_the_environment_says_of_the_cuda_counts_for_the_kernels_too():
+    """Tags of SGLang need not name the CUDA."""
+    need = need_of("lmsysorg/sglang:v0.4.1", Claims(env=(("CUDA_VERSION", "12.4.1"),)))
+    assert need.kernels is Kernels.WITHOUT_PTX
