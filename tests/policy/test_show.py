@@ -35,9 +35,12 @@ def test_sizes_and_empty_values_are_shown_as_people_write_them(policies) -> None
     rules = yaml.safe_load(explain(policies.load(), "a"))["spec"]["rules"]
     assert rules["sharedMemory"] == {"mode": "enforce", "ifMissing": "warn", "minGpus": 2, "size": "16Gi"}
     assert rules["ncclEnv"]["env"] == {"NCCL_DEBUG": "", "X": "1"}
-    assert rules["tolerations"]["add"] == [
-        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule", "resources": ["nvidia.com/*"]}
-    ]
+    assert rules["tolerations"]["add"][1] == {
+        "key": "amd.com/gpu",
+        "operator": "Exists",
+        "effect": "NoSchedule",
+        "resources": ["amd.com/*", "deviceclass.resource.kubernetes.io/*.amd.com"],
+    }
 
 
 def test_what_is_shown_is_a_policy_file_that_says_the_same(policies) -> None:

@@ -190,6 +190,20 @@ def preferences_after(raw, values=PREFER):
     return affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
 
 
+@pytest.mark.parametrize(
+    ("globs", "is_added"),
+    [
+        pytest.param(["nvidia.com/*"], True, id="its own"),
+        pytest.param(["amd.com/*"], False, id="another vendor's"),
+        pytest.param(["amd.com/*", "nvidia.com/gpu"], True, id="one of several"),
+        pytest.param([], True, id="every GPU"),
+    ],
+)
+def test_a_preference_is_for_pods_that_ask_for_one_of_its_resources(globs, is_added):
+    values = {"preferred": [{**PRESENT, "weight": 10, "resources": globs}]}
+    assert is_left_alone(RULE, gpu_pod(), values) is not is_added
+
+
 def test_a_preference_is_added_beside_the_users():
     own = {"weight": 1, "preference": term(("zone", "In", ["a"]))}
     preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [own]}}

@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.rules.samples import container, is_left_alone, mutated, pod, settings_of
+from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.rules.tolerations import RULE
 
 DEFAULT = {"operator": "Exists", "key": "nvidia.com/gpu", "effect": "NoSchedule"}
@@ -12,11 +13,24 @@ SKU = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"
 
 
 @pytest.mark.parametrize(
-    "resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "nvidia.com/pgpu"]
+    ("resource", "taint"),
+    [
+        pytest.param("nvidia.com/gpu", "nvidia.com/gpu", id="a GPU of NVIDIA"),
+        pytest.param("nvidia.com/gpu.shared", "nvidia.com/gpu", id="a share"),
+        pytest.param("nvidia.com/mig-1g.10gb", "nvidia.com/gpu", id="a MIG slice"),
+        pytest.param("nvidia.com/pgpu", "nvidia.com/gpu", id="a GPU for a virtual machine"),
+        pytest.param(f"{DEVICE_CLASSES}gpu.nvidia.com", "nvidia.com/gpu", id="a device class of NVIDIA"),
+        pytest.param("amd.com/gpu", "amd.com/gpu", id="a GPU of AMD"),
+        pytest.param("amd.com/cpx_nps4", "amd.com/gpu", id="a partition of AMD"),
+        pytest.param(f"{DEVICE_CLASSES}gpu.amd.com", "amd.com/gpu", id="a device class of AMD"),
+        pytest.param("gpu.intel.com/i915", "gpu.intel.com/i915", id="a GPU of Intel"),
+        pytest.param("gpu.intel.com/xe", "gpu.intel.com/xe", id="a GPU of Intel with the new driver"),
+        pytest.param("gpu.intel.com/xe_monitoring", "gpu.intel.com/xe", id="all GPUs of Intel in a node"),
+    ],
 )
-def test_by_default_every_nvidia_resource_gets_the_nvidia_toleration(resource):
+def test_by_default_a_pod_tolerates_the_taint_of_its_own_gpus_and_no_other(resource, taint):
     raw = pod(container(gpus=1, resource=resource))
-    assert mutated(RULE, raw)["spec"]["tolerations"] == [DEFAULT]
+    assert mutated(RULE, raw)["spec"]["tolerations"] == [{**DEFAULT, "key": taint}]
 
 
 @pytest.mark.parametrize(
@@ -25,13 +39,11 @@ def test_by_default_every_nvidia_resource_gets_the_nvidia_toleration(resource):
         pytest.param(pod(container()), id="no GPU"),
         pytest.param(pod(container(gpus=0)), id="zero GPUs"),
         pytest.param(pod(container(gpus=None, resources={"limits": {"nvidia.com/gpu": None}})), id="null GPUs"),
-        pytest.param(pod(container(gpus=1, resource="amd.com/gpu")), id="AMD"),
-        pytest.param(pod(container(gpus=1, resource="gpu.intel.com/i915")), id="Intel"),
         pytest.param(pod(container(gpus=1, resource="nvidia.com/rdma-vf")), id="an NVIDIA network card"),
         pytest.param(pod(container(gpus=1000, resource="nvidia.com/gpumem")), id="an attribute of a share"),
     ],
 )
-def test_a_pod_without_nvidia_gpus_gets_none_by_default(raw):
+def test_a_pod_without_gpus_gets_none_by_default(raw):
     assert is_left_alone(RULE, raw)
 
 

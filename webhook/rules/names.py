@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
+from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 
 
@@ -23,6 +25,15 @@ def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
 
 _WORD = "[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
 _DOMAIN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+
+ResourceGlobs = tuple[Annotated[str, Field(min_length=1)], ...]
+"""Globs of the names of GPU resources."""
+
+
+def asks_for_any(pod: Pod, globs: ResourceGlobs) -> bool:
+    """Whether the pod asks for a GPU of one of these names; without any glob, for whatever GPU."""
+    return not globs or any(fnmatchcase(gpu, glob) for gpu in pod.gpus for glob in globs)
+
 
 LabelKey = Annotated[
     str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))

@@ -17,7 +17,7 @@ from webhook.model.requirements import living_terms, requiring, selected
 from webhook.model.selectors import Expression, contradicts, implies
 from webhook.model.wording import cut
 from webhook.rules.manifests import train
-from webhook.rules.names import LabelKey, LabelValue
+from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, asks_for_any
 from webhook.rules.rule import Example, Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
 
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 500
@@ -65,6 +65,9 @@ class NodePreference(NodeExpression):
 
     weight: Annotated[int, Field(ge=1, le=100)] = 1
     """Weight of the preference, 1 to 100."""
+    resources: ResourceGlobs = Field(default=(), strict=False)
+    """Globs of GPU resource names, such as `amd.com/*`; only pods that ask for one of them get the preference. Empty:
+    every GPU."""
 
 
 class Settings(InjectionSettings):
@@ -74,7 +77,8 @@ class Settings(InjectionSettings):
     """Expressions that every node of a GPU pod must satisfy. They are ANDed into each term that the pod has, because
     terms are ORed, and left out where nodeSelector or the term implies them already."""
     preferred: tuple[NodePreference, ...] = Field(default=(), strict=False)
-    """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100."""
+    """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100. Karpenter takes them for
+    requirements, and drops the pod's own preferences before them where no node would do."""
     if_missing: Annotated[
         IfMissing, BeforeValidator(lambda value: IfMissing(value) if isinstance(value, str) else value)
     ] = IfMissing.REFUSE
@@ -101,7 +105,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
     for preference in settings.preferred:
         wanted = preference.expression
         stated = any(wanted in term.expressions for term in pod.preferred)
-        if not stated and not _implied_by_all(pod, wanted):
+        if asks_for_any(pod, preference.resources) and not stated and not _implied_by_all(pod, wanted):
             yield PreferNodes(wanted, preference.weight)
 
 

@@ -4,18 +4,18 @@ Nothing is added that a toleration of the pod covers already.
 """
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
 from webhook.model.tolerations import Toleration
 from webhook.rules.manifests import train
-from webhook.rules.names import LabelValue, TaintKey
+from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, asks_for_any
 from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Stage
 
 
@@ -41,7 +41,7 @@ class TolerationSettings(BaseModel):
     """Taint effect; empty tolerates all of them."""
     toleration_seconds: Annotated[int, Field(ge=0, le=10**9)] | None = None
     """Seconds that a `NoExecute` taint is tolerated; unset is forever."""
-    resources: tuple[Annotated[str, Field(min_length=1)], ...] = Field(default=(), strict=False)
+    resources: ResourceGlobs = Field(default=(), strict=False)
     """Globs of GPU resource names, such as `nvidia.com/*`; the toleration is added only to pods that ask for one of
     them. Empty: every GPU."""
 
@@ -57,7 +57,7 @@ class TolerationSettings(BaseModel):
 
     def concerns(self, pod: Pod) -> bool:
         """Whether the pod asks for one of the resources."""
-        return not self.resources or any(fnmatchcase(gpu, glob) for gpu in pod.gpus for glob in self.resources)
+        return asks_for_any(pod, self.resources)
 
     @cached_property
     def toleration(self) -> Toleration:
@@ -65,17 +65,30 @@ class TolerationSettings(BaseModel):
         return Toleration(self.key, self.operator, self.value, self.effect, self.toleration_seconds)
 
 
-NVIDIA_GPU = TolerationSettings(
-    key="nvidia.com/gpu", operator="Exists", effect="NoSchedule", resources=("nvidia.com/*",)
+_CLASSES = f"{DEVICE_CLASSES}*."
+
+
+def _of_a_vendor(key: str, *resources: str) -> TolerationSettings:
+    return TolerationSettings(key=key, operator="Exists", effect="NoSchedule", resources=resources)
+
+
+OF_VENDORS = (
+    _of_a_vendor("nvidia.com/gpu", "nvidia.com/*", f"{_CLASSES}nvidia.com"),
+    _of_a_vendor("amd.com/gpu", "amd.com/*", f"{_CLASSES}amd.com"),
+    _of_a_vendor("gpu.intel.com/i915", "gpu.intel.com/i915*"),
+    _of_a_vendor("gpu.intel.com/xe", "gpu.intel.com/xe*"),
 )
+"""The taints that are named after what their nodes offer, as ExtendedResourceToleration has them, for the pods that ask
+for that."""
 
 
 class Settings(InjectionSettings):
     """Settings of `tolerations`."""
 
-    add: tuple[TolerationSettings, ...] = Field(default=(NVIDIA_GPU,), strict=False)
-    """Tolerations to add, each unless one that the pod has covers it. Default: `nvidia.com/gpu` of any value with
-    effect `NoSchedule`, for every NVIDIA resource, MIG slices and shared GPUs included."""
+    add: tuple[TolerationSettings, ...] = Field(default=OF_VENDORS, strict=False)
+    """Tolerations to add, each unless one that the pod has covers it. Default: taints `nvidia.com/gpu`, `amd.com/gpu`,
+    `gpu.intel.com/i915` and `gpu.intel.com/xe` of any value with effect `NoSchedule`, each for the pods that ask for a
+    resource of its own, slices and shared GPUs included."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration]:  # noqa: ARG001  # the contract
