@@ -58,7 +58,7 @@ def test_descriptions_and_defaults_reach_the_editor() -> None:
     schema = policy_schema()
     minimum = part_at(schema, ("spec", "rules", "sharedMemory", "minGpus"))
     assert minimum["description"] == "GPUs in one container from which it gets the volume."
-    assert (minimum["minimum"], minimum["default"]) == (1, 2)
+    assert (minimum["minimum"], minimum["default"]) == (1, 1)
     assert part_at(schema, ("spec", "rules", "tolerations", "add", 0, "key"))["type"] == "string"
 
 

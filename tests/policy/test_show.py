@@ -33,7 +33,7 @@ def test_sizes_and_empty_values_are_shown_as_people_write_them(policies) -> None
     policies.policy("_default", DEFAULT)
     policies.policy("a", OWN)
     rules = yaml.safe_load(explain(policies.load(), "a"))["spec"]["rules"]
-    assert rules["sharedMemory"] == {"mode": "enforce", "ifMissing": "warn", "minGpus": 2, "size": "16Gi"}
+    assert rules["sharedMemory"] == {"mode": "enforce", "ifMissing": "warn", "minGpus": 1, "size": "16Gi"}
     assert rules["ncclEnv"]["env"] == {"NCCL_DEBUG": "", "X": "1"}
     assert rules["tolerations"]["add"][1] == {
         "key": "amd.com/gpu",

@@ -1,4 +1,4 @@
-"""Containers with several GPUs get a memory-backed /dev/shm."""
+"""Containers with GPUs get a memory-backed /dev/shm."""
 
 import pytest
 from pydantic import ValidationError
@@ -40,10 +40,8 @@ def test_without_any_memory_limit_it_is_8gi_with_a_warning():
 @pytest.mark.parametrize(
     "raw",
     [
-        pytest.param(pod(trainer(gpus=1)), id="one GPU"),
         pytest.param(pod(trainer(gpus=None)), id="no GPU"),
         pytest.param(pod(trainer(gpus=0)), id="zero GPUs"),
-        pytest.param(pod(trainer("a", 1), trainer("b", 1)), id="two containers with one GPU each"),
         pytest.param(pod(trainer(), hostIPC=True), id="hostIPC"),
         pytest.param(
             pod(
@@ -110,10 +108,17 @@ def test_every_container_that_asks_for_enough_shares_one_volume():
         container("d", resources={"limits": {"memory": "1Mi"}}),
         initContainers=[trainer("warm", 2, "8Gi"), {**trainer("side", 2, "8Gi"), "restartPolicy": "Always"}],
     )
-    spec = mutated(RULE, raw)["spec"]
+    spec = mutated(RULE, raw, {"minGpus": 2})["spec"]
     assert spec["volumes"] == [memory_volume("2Gi")]
     mounted = [c["name"] for c in spec["initContainers"] + spec["containers"] if "volumeMounts" in c]
     assert mounted == ["warm", "side", "a", "b"]
+
+
+def test_one_gpu_is_enough_unless_the_policy_says_otherwise():
+    """Data loaders die of 64 MiB with one GPU as with many."""
+    raw = pod(trainer("a", 1, "8Gi"), trainer("b", 1, "6Gi"))
+    assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("3Gi")]
+    assert is_left_alone(RULE, raw, {"minGpus": 2})
 
 
 def test_a_container_without_limit_beside_one_with_a_limit_takes_its_part():

@@ -1,4 +1,4 @@
-"""Containers with several GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
+"""Containers with GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
 
 A container that mounts something there keeps it.
 """
@@ -24,7 +24,7 @@ WITHOUT_LIMIT = 8 * 1024**3
 class Settings(InjectionSettings):
     """Settings of `sharedMemory`."""
 
-    min_gpus: Annotated[int, Field(ge=1)] = 2
+    min_gpus: Annotated[int, Field(ge=1)] = 1
     """GPUs in one container from which it gets the volume."""
     size: ByteSize | None = None
     """Size limit of the volume in bytes, such as `16Gi`; never more than the smallest memory limit among the
@@ -93,7 +93,7 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
 
 RULE = Rule(
     key="sharedMemory",
-    promise="Containers with several GPUs get a memory-backed /dev/shm.",
+    promise="Containers with GPUs get a memory-backed /dev/shm.",
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
     "data in /dev/shm, and that of a container has 64 MiB.",
     examples=(Example(train(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),),
