@@ -2,6 +2,11 @@
 
 Fields and defaults are those of pkg/apis/serving in kserve/kserve (v1alpha1, v1alpha2, v1beta1). Where a service leaves
 its containers to a runtime, only what it says itself is known of its pods.
+
+An LLMInferenceService is completed with the presets of config/llmisvcconfig, chosen as combineBaseRefsConfig in
+pkg/controller/v1alpha2/llmisvc/config_merge.go does. All of them mount a memory volume at /dev/shm of the container
+`main`, of 1Gi where a pod works alone, and of 8Gi in groups that share data. KServe has no preset for groups that share
+the layers of a model.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +15,7 @@ from typing import Any
 
 from webhook.model.workloads.parts import counted, from_spec, listed, mapped, part, product, with_the_rest
 from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.shared_memory import with_shared_memory
 from webhook.model.workloads.template import Template
 
 FRAMEWORKS = (
@@ -19,6 +25,9 @@ FRAMEWORKS = (
 """Fields of a predictor or explainer that hold its container, completed by a runtime."""
 _CONTAINER = "kserve-container"
 """What KServe calls the container that serves the model."""
+_LLM_CONTAINER = "main"
+"""What the presets call it."""
+_PRESET_VOLUME = "dshm"
 
 
 def inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -81,12 +90,23 @@ def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
     replicas = counted(part(spec, "replicas"), 1)
     if mapped(spec, "scaling"):
         replicas = _least(part(spec, "scaling"), "minReplicas")
-    worker = part(spec, "worker")
+    worker, parallelism = part(spec, "worker"), part(spec, "parallelism")
     leaders = f"{name} leader".lstrip() if worker else name
-    yield from from_spec(part(spec, "template"), f"{where}.template", group=leaders, pods=replicas)
-    size = _group_size(part(spec, "parallelism"))
+    size = _group_size(parallelism)
     rest = None if size is None else product(replicas, max(size - 1, 0))
-    yield from from_spec(worker, f"{where}.worker", group=f"{name} worker".lstrip(), pods=rest)
+    for template in (
+        *from_spec(part(spec, "template"), f"{where}.template", group=leaders, pods=replicas),
+        *from_spec(worker, f"{where}.worker", group=f"{name} worker".lstrip(), pods=rest),
+    ):
+        shared = _preset_memory(worker, parallelism)
+        yield with_shared_memory(template, _LLM_CONTAINER, _PRESET_VOLUME, shared) if shared else template
+
+
+def _preset_memory(worker: object, parallelism: object) -> str:
+    """The size of the /dev/shm that a preset of KServe brings; empty where it brings none, or none is known."""
+    if worker is None:
+        return "1Gi"
+    return "8Gi" if any(counted(part(parallelism, key), 0) for key in ("data", "dataLocal")) else ""
 
 
 def _group_size(parallelism: object) -> int | None:

@@ -2,16 +2,25 @@
 
 Fields and defaults are those of api/apps/v1alpha1 in NVIDIA/k8s-nim-operator and of deploy/operator/api (v1alpha1,
 v1beta1) in ai-dynamo/dynamo. Where the operator decides how many GPUs a pod gets, nothing is known of the pod.
+
+Both operators mount /dev/shm in the container that they make: GetVolumes and GetVolumeMounts in
+api/apps/v1alpha1/nimservice_types.go of the NIM operator, without a size unless the storage names one, and
+buildSharedMemoryVolumeAndMount in deploy/operator/internal/dynamo of Dynamo, of 8Gi unless the component says another
+size, or none.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.model.accelerators import accelerator
+from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.workloads.merging import is_worth, merged
 from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, product
+from webhook.model.workloads.shared_memory import with_shared_memory
 from webhook.model.workloads.template import Template
 
+_NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"
+_DYNAMO_SIZE = "8Gi"
 _MAIN = "main"
 """What Dynamo calls the container that a component is about."""
 _DEFAULT_GPU = "nvidia.com/gpu"
@@ -48,7 +57,8 @@ def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> It
     elsewhere = {"metadata": where, f"spec.containers[{name}]": where}
     is_deployment = not spec.get("multiNode") and spec.get("inferencePlatform") in (None, "standalone")
     owner = "ReplicaSet" if is_deployment else ""
-    yield Template(pod, where, group, _nim_pods(spec), owner_kind=owner, elsewhere=elsewhere)
+    template = Template(pod, where, group, _nim_pods(spec), owner_kind=owner, elsewhere=elsewhere)
+    yield with_shared_memory(template, name, _NIM_VOLUME, part(spec, "storage", "sharedMemorySizeLimit"))
 
 
 def _says_gpus(resources: Mapping[str, Any]) -> bool:
@@ -83,7 +93,8 @@ def _component(spec: Mapping[str, Any], where: str, group: str) -> Iterator[Temp
         return
     nodes = counted(part(spec, "multinode", "nodeCount"), 2 if mapped(spec, "multinode") else 1)
     pods = product(counted(spec.get("replicas"), 1), nodes)
-    yield from from_template(spec.get("podTemplate"), f"{where}.podTemplate", group=group, pods=pods)
+    for template in from_template(spec.get("podTemplate"), f"{where}.podTemplate", group=group, pods=pods):
+        yield _sharing_memory(template, spec)
     if mapped(spec, "podTemplate"):
         return
     extra, resources = mapped(spec, "extraPodSpec"), _resources(mapped(spec, "resources"))
@@ -102,7 +113,24 @@ def _component(spec: Mapping[str, Any], where: str, group: str) -> Iterator[Temp
     }
     if resources:
         elsewhere[f"spec.containers[{_MAIN}].resources"] = f"{where}.resources"
-    yield Template(pod, f"{where}.extraPodSpec", group, pods, elsewhere=elsewhere)
+    yield _sharing_memory(Template(pod, f"{where}.extraPodSpec", group, pods, elsewhere=elsewhere), spec)
+
+
+def _sharing_memory(template: Template, spec: Mapping[str, Any]) -> Template:
+    """The pods of a component with their /dev/shm, which is told by a map in v1alpha1, and by its size since."""
+    size, old = spec.get("sharedMemorySize"), mapped(spec, "sharedMemory")
+    if old.get("disabled") is True or _is_zero(size):
+        return template
+    if size is None:
+        size = None if _is_zero(old.get("size")) else old.get("size")
+    return with_shared_memory(template, _MAIN, _DYNAMO_VOLUME, _DYNAMO_SIZE if size is None else size)
+
+
+def _is_zero(size: object) -> bool:
+    try:
+        return size is not None and parse_quantity(size) == 0
+    except QuantityError:
+        return False
 
 
 def _gets_gpus_by_claims(spec: Mapping[str, Any]) -> bool:

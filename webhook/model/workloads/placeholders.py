@@ -31,7 +31,7 @@ def settled_template(template: Template) -> Iterator[Template]:
     """A template without what is filled in later; none where it is not known how many GPUs its pods ask for."""
     found = settled(template.pod)
     if found is not None:
-        yield replace(template, pod=found[0], unknown=found[1])
+        yield replace(template, pod=found[0], unknown=template.unknown | found[1])
 
 
 def settled(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]] | None:

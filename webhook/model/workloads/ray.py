@@ -1,14 +1,19 @@
 """The kinds of Ray: clusters, and the jobs and services that make a cluster of their own.
 
 Fields and defaults are those of ray-operator/apis/ray/v1 in ray-project/kuberay; the number of workers is that of its
-GetWorkerGroupDesiredReplicas.
+GetWorkerGroupDesiredReplicas, and /dev/shm that of BuildPod in ray-operator/controllers/ray/common/pod.go: the first
+container of every pod gets a memory volume as large as its memory, unless Ray keeps its objects in another directory.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.model.workloads.parts import MOST_PODS, counted, entries, from_template, part, product
+from webhook.model.workloads.parts import MOST_PODS, counted, entries, from_template, listed, mapped, part, product
+from webhook.model.workloads.shared_memory import with_shared_memory
 from webhook.model.workloads.template import Template
+
+_VOLUME = "shared-mem"
+_OTHER_DIRECTORY = "plasma-directory"
 
 
 def ray_cluster(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -38,11 +43,25 @@ def _job(spec: object, where: str) -> Iterator[Template]:
 
 
 def _cluster(spec: object, where: str) -> Iterator[Template]:
-    head = part(spec, "headGroupSpec", "template")
-    yield from from_template(head, f"{where}.headGroupSpec.template", group="head", pods=1)
+    head = mapped(spec, "headGroupSpec")
+    yield from _group(head, f"{where}.headGroupSpec", "head", 1)
     for inside, name, workers in entries(spec, "workerGroupSpecs", named_by="groupName"):
-        place = f"{where}.{inside}.template"
-        yield from from_template(workers.get("template"), place, group=name or "workers", pods=_workers(workers))
+        yield from _group(workers, f"{where}.{inside}", name or "workers", _workers(workers))
+
+
+def _group(group: Mapping[str, Any], where: str, name: str, pods: int | None) -> Iterator[Template]:
+    for template in from_template(group.get("template"), f"{where}.template", group=name, pods=pods):
+        if _OTHER_DIRECTORY in mapped(group, "rayStartParams"):
+            yield template
+        else:
+            yield with_shared_memory(template, 0, _VOLUME, _memory(template))
+
+
+def _memory(template: Template) -> object:
+    """What Ray's container is allowed to use, else what it asks for."""
+    resources = part(next(iter(listed(template.pod, "spec", "containers")), None), "resources")
+    limit = part(resources, "limits", "memory")
+    return part(resources, "requests", "memory") if limit is None else limit
 
 
 def _workers(group: Mapping[str, Any]) -> int | None:
