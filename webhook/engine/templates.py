@@ -53,6 +53,11 @@ class Surroundings:
         rules = tuple(bound for bound in self.policy.rules if bound.rule.stage is not Stage.STEERING)
         return replace(self.policy, rules=rules)
 
+    @property
+    def queued(self) -> Policy:
+        """What judges pods of which a queue is yet to decide where they run: all but what follows from the nodes."""
+        return replace(self.policy, rules=tuple(bound for bound in self.policy.rules if not bound.rule.follows_nodes))
+
 
 @dataclass(frozen=True)
 class JudgedTemplate:
@@ -82,7 +87,8 @@ def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
     Raises ShapeError for a malformed template, with a place in such a pod.
     """
     completing = where.completing if template.is_per_node else None
-    outcome = foresee(template.made, where.policy, where.facts, completing=completing)
+    policy = where.queued if template.is_queued else where.policy
+    outcome = foresee(template.made, policy, where.facts, completing=completing)
     pod = pod_from_raw(outcome.object, where.policy.accelerators)
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]

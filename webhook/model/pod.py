@@ -18,6 +18,8 @@ from webhook.model.shape import CountError, ShapeError, each, entries, mapping, 
 from webhook.model.tolerations import Toleration, toleration_from_raw
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label by which Kueue knows what it admits."""
 
 
 class Volume(NamedTuple):
@@ -69,6 +71,8 @@ class Pod:
     """Whether a kubelet has taken the pod. The API server empties the status of a pod that is created."""
     overhead: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     """What the scheduler adds for the RuntimeClass, as the RuntimeClass says it."""
+    is_gated: bool = False
+    """Whether a scheduling gate holds the pod back, until somebody has decided where it may run."""
 
     @property
     def gpu_count(self) -> int:
@@ -86,6 +90,14 @@ class Pod:
     def has_passthrough(self) -> bool:
         """Whether a GPU of the pod goes to a virtual machine, whose runtime class must not be touched."""
         return any(gpu.share is Share.PASSTHROUGH for gpu in self.accelerators)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody may still add to the nodes that the pod selects and to the taints that it tolerates.
+
+        Kueue gates pods that carry its label and that nothing else made, which may not have happened yet.
+        """
+        return self.is_gated or (not self.owner_kind and not self.node_name and KUEUE_QUEUE in self.labels)
 
     @property
     def may_be_more(self) -> bool:
@@ -190,6 +202,7 @@ def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
         resources=_resources(spec),
         overhead=entries(spec.get("overhead"), "overhead"),
+        is_gated=bool(spec.get("schedulingGates")),
         has_started=has_started,
     )
 

@@ -1,11 +1,12 @@
 """GPU pods run only where the node's driver and GPU can run the CUDA of their images, and are told when nothing can.
 
 What an image needs is read from its name, its configuration in the registry, and what policies and annotations say;
-docs/cuda.md has the tables. What is not known passes, unless `unknown` says otherwise.
+docs/cuda.md has the tables. What is not known passes, unless `unknown` says otherwise. Of a pod that waits in a queue,
+or for a scheduling gate, only what holds of all nodes is said: it may come to tolerate any taint.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
@@ -26,6 +27,7 @@ from webhook.model.requirements import living_terms, requiring
 from webhook.model.versions import VersionError
 from webhook.rules.manifests import train
 from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings, Stage, Violation
+from webhook.scheduling.wants import EVERYTHING
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of the annotation by which a pod says what the image of one container needs: a CUDA version, or none."""
@@ -115,7 +117,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if ground.landings and len(ground.unfit) == len(ground.landings):
         yield from _refusals(survey)
         return
-    if ground.unfit:
+    if ground.unfit and not pod.is_held:
         yield _mixed(survey, is_steered=settings.steer and not _is_bound(pod))
     if not ground.fit:
         yield from _unknown(survey, settings.unknown)
@@ -132,7 +134,8 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     if all(need.kind is Kind.NONE for need in needs):
         return None
     is_allowed = settings.forward_compat is ForwardCompat.ALLOW
-    ground = land(needs, facts.candidates(pod), is_forward_compat_allowed=is_allowed)
+    placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
+    ground = land(needs, facts.candidates(placed), is_forward_compat_allowed=is_allowed)
     return _Survey(tuple(zip(containers, needs, strict=True)), ground)
 
 

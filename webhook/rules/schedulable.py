@@ -4,7 +4,8 @@ What a pod wants is compared with what nodes are and have, were nothing else on 
 pods do not matter, nor do taints of nodes that start, are ill or about to go. Nodes that come on demand are known where
 they are declared as `nodePools`, beside the nodes that exist; where those are not known, nothing is said. Of devices
 that come from a DeviceClass (`deviceclass.resource.kubernetes.io/...`, or declared with `dra: true`) nothing is said
-either: no node lists them.
+either: no node lists them. Nor is anything said of pods that wait in a queue, or for a scheduling gate: what the queue
+selects and tolerates for them is known once they are let go.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ class Settings(RuleSettings):
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
     """Say of a GPU pod that no node could run why that is. Silent where no node is known."""
-    if not pod.gpus or pod.node_name or facts.homes(pod) or not facts.knows_nodes():
+    if not pod.gpus or pod.node_name or pod.is_held or facts.homes(pod) or not facts.knows_nodes():
         return
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
         yield from (Violation(*reason) for reason in islice(why_pending(pod, facts), _MOST_REASONS))

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 from webhook.model.workloads import argo, builtin, groups, knative, kserve, kubeflow, nvidia, ray, spark
+from webhook.model.workloads.queues import waiting
 from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import Template
 
@@ -119,7 +120,8 @@ def templates_of(raw: Mapping[str, Any], most: int | None = None) -> tuple[Templ
     if is_pod(raw.get("apiVersion"), raw.get("kind")):
         return ()
     known = workload_of(raw.get("apiVersion"), raw.get("kind"))
-    return tuple(islice(known.read(raw) if known is not None else search(raw, most), most))
+    found = known.read(raw) if known is not None else search(raw, most)
+    return tuple(waiting(raw, islice(found, most)))
 
 
 def number_of_templates(raw: Mapping[str, Any]) -> int:

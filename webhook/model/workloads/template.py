@@ -39,6 +39,8 @@ class Template:
     """Place in the pod -> where its value stands in the object, for parts that are not below `path`."""
     unknown: frozenset[str] = frozenset()
     """Places in the pod whose values are filled in later, so that nothing can be said about them."""
+    is_queued: bool = False
+    """Whether a queue is yet to decide where the pods run."""
 
     @property
     def made(self) -> Mapping[str, Any]:

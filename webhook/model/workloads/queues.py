@@ -1,0 +1,64 @@
+"""Objects that wait in a queue: where their pods run is decided later, and nothing is foretold of it.
+
+Kueue suspends what carries its label. When it starts the object, it says `suspend: false` and adds the nodeLabels and
+tolerations of the ResourceFlavor that it chose (pkg/podset/podset.go in kubernetes-sigs/kueue), so that all is known.
+Deployments and the like are not suspended; it holds their pods by a scheduling gate. Queues of KAI and of
+Volcano choose among nodes for pods that exist (label `kai.scheduler/queue` in kai-scheduler/KAI-Scheduler, its
+annotation in ai-dynamo/dynamo; `scheduling.volcano.sh/queue-name` and `queue` in volcano-sh/volcano, in runPolicy of
+kubeflow/training-operator and in batchSchedulerOptions of kubeflow/spark-operator).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from webhook.model.pod import KUEUE_QUEUE
+from webhook.model.workloads.parts import mapped, part
+from webhook.model.workloads.template import Template
+
+_QUEUES = (
+    "kai.scheduler/queue",
+    "nvidia.com/kai-scheduler-queue",
+    "runai/queue",
+    "scheduling.volcano.sh/queue-name",
+    "volcano.sh/queue-name",
+)
+"""Labels and annotations that name a queue, whether of the object or of its pods."""
+_FIELDS = (("runPolicy", "schedulingPolicy", "queue"), ("batchSchedulerOptions", "queue"))
+"""Where in a spec a queue is named, besides."""
+_SUSPENDED = (("suspend",), ("runPolicy", "suspend"))
+_VOLCANO = ("batch.volcano.sh/", "flow.volcano.sh/")
+_REPEATED = {"CronJob": "jobTemplate", "RayCronJob": "jobTemplate", "ScheduledSparkApplication": "template"}
+"""Kind -> where it has what it makes again and again. Its own `suspend` stops the schedule, which no queue undoes."""
+_FLOWS = frozenset({"Workflow", "CronWorkflow"})
+"""Kinds that people suspend and resume themselves."""
+
+
+def waiting(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[Template]:
+    """The templates of an object, marked where a queue is yet to decide where their pods run."""
+    kind = str(raw.get("kind"))
+    made, spec = _made(raw, kind)
+    suspended = [] if kind in _FLOWS else [part(spec, *path) for path in _SUSPENDED]
+    queues = _QUEUES if False in suspended else (*_QUEUES, KUEUE_QUEUE)
+    fields = (*_FIELDS, ("queue",)) if str(raw.get("apiVersion")).startswith(_VOLCANO) else _FIELDS
+    waits = (
+        True in suspended
+        or any(part(spec, *path) for path in fields)
+        or any(_names(mapped(one, "metadata"), queues) for one in (raw, made))
+    )
+    for template in templates:
+        is_queued = waits or _names(mapped(template.pod, "metadata"), queues)
+        yield replace(template, is_queued=True) if is_queued else template
+
+
+def _made(raw: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """What is suspended and has a queue, the object itself or what it makes again and again, and its spec."""
+    if kind not in _REPEATED:
+        return raw, mapped(raw, "spec")
+    made = mapped(raw, "spec", _REPEATED[kind])
+    return made, mapped(made, "spec") or made
+
+
+def _names(metadata: Mapping[str, Any], queues: Sequence[str]) -> bool:
+    """Whether a label or an annotation names a queue."""
+    return any(part(metadata, key, queue) for key in ("labels", "annotations") for queue in queues)
