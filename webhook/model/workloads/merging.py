@@ -9,6 +9,19 @@ _LEVELS = 4
 """How deep maps are merged: template, container, resources, limits."""
 _MOST_WORK = 1_000_000
 """Most values of defaults that are looked at, all the parts together that they are for."""
+_PATCH_LEVELS = 8
+"""How deep patches are merged: the selector of a term of an affinity is no deeper."""
+_KEYS = {
+    "containers": "name",
+    "initContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "volumeMounts": "mountPath",
+    "ports": "containerPort",
+    "topologySpreadConstraints": "topologyKey",
+}
+"""List of a pod -> by what its items are known in a strategic merge patch (patchMergeKey in k8s.io/api/core/v1)."""
 
 
 def merged(defaults: Mapping[str, Any], own: Mapping[str, Any], levels: int = _LEVELS) -> dict[str, Any]:
@@ -60,3 +73,35 @@ def mounted(volumes: Mapping[str, Any], *containers: list[Any]) -> Iterator[Any]
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         if name in volumes:
             yield volumes[name]
+
+
+def patched(base: Mapping[str, Any], patch: Mapping[str, Any], levels: int = _PATCH_LEVELS) -> dict[str, Any]:
+    """What a strategic merge patch makes of a pod template. Directives such as `$patch` are not followed.
+
+    >>> patched({"env": [{"name": "a", "value": "1"}], "args": []}, {"env": [{"name": "a", "value": "2"}]})
+    {'env': [{'name': 'a', 'value': '2'}], 'args': []}
+    """
+    whole = dict(base)
+    for key, value in patch.items():
+        old = base.get(key)
+        if value is None:
+            whole.pop(key, None)
+        elif isinstance(old, dict) and isinstance(value, dict) and levels:
+            whole[key] = patched(old, value, levels - 1)
+        elif isinstance(old, list) and isinstance(value, list) and key in _KEYS and levels:
+            whole[key] = _patched_items(old, value, _KEYS[key], levels - 1)
+        else:
+            whole[key] = value
+    return whole
+
+
+def _patched_items(old: list[Any], new: list[Any], key: str, levels: int) -> list[Any]:
+    items = list(old)
+    known = {str(item[key]): at for at, item in enumerate(old) if isinstance(item, dict) and key in item}
+    for item in new:
+        at = known.get(str(part(item, key))) if isinstance(item, dict) else None
+        if at is None:
+            items.append(item)
+        else:
+            items[at] = patched(items[at], item, levels)
+    return items

@@ -5,7 +5,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from webhook.model.workloads import argo, builtin, groups, knative, kserve, kubeflow, nvidia, ray, spark
+from webhook.model.workloads import (
+    argo,
+    builtin,
+    groups,
+    knative,
+    kserve,
+    kubeflow,
+    nvidia,
+    ome,
+    ray,
+    role_groups,
+    sagemaker,
+    slurm,
+    spark,
+)
 from webhook.model.workloads.queues import waiting
 from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import Template
@@ -94,6 +108,18 @@ _KINDS = (
     Workload("grove.io", "PodCliqueSet", "podcliquesets", groups.pod_clique_set),
     Workload("grove.io", "PodClique", "podcliques", groups.pod_clique),
     Workload("sagemaker.amazonaws.com", "HyperPodPyTorchJob", "hyperpodpytorchjobs", groups.hyper_pod_job),
+    Workload(
+        "inference.sagemaker.aws.amazon.com",
+        "InferenceEndpointConfig",
+        "inferenceendpointconfigs",
+        sagemaker.inference_endpoint_config,
+    ),
+    Workload("ome.io", "InferenceService", "inferenceservices", ome.inference_service),
+    Workload("ome.io", "ServingRuntime", "servingruntimes", ome.serving_runtime),
+    Workload("ome.io", "ClusterServingRuntime", "clusterservingruntimes", ome.serving_runtime, is_namespaced=False),
+    Workload("workloads.x-k8s.io", "RoleBasedGroup", "rolebasedgroups", role_groups.role_based_group),
+    Workload("workloads.x-k8s.io", "RoleBasedGroupSet", "rolebasedgroupsets", role_groups.role_based_group_set),
+    Workload("slinky.slurm.net", "NodeSet", "nodesets", slurm.node_set),
 )
 
 WORKLOADS: Mapping[tuple[str, str], Workload] = {(one.group, one.kind): one for one in _KINDS}
