@@ -199,6 +199,17 @@ def test_a_warning_keeps_whose_pods_what_was_found_and_what_to_do(field: str) ->
     assert all(part in found for part in expected)
 
 
+@pytest.mark.parametrize("workers", [1, 128])
+@pytest.mark.parametrize("name", ["c", "nemo-framework-training"])
+def test_a_warning_of_memory_and_cpu_is_a_whole_sentence_with_its_reason(workers: int, name: str) -> None:
+    raw = training(workers=workers, name=name, resources={"limits": {"nvidia.com/gpu": 8}})
+    warning = judged(raw, using=policy({"memoryAndCpu": {}})).findings[-1].warning
+    assert len(warning) <= 256
+    assert "has no memory limit and no CPU request; it can use up its node's memory" in warning
+    assert warning.endswith("Write limits.memory such as 64Gi and requests.cpu such as 8.")
+    assert "..." not in warning
+
+
 @pytest.mark.parametrize("name", ["x" * 2_000_000, "\x1b[2J" * 500_000], ids=["long", "full of control characters"])
 def test_names_of_any_length_make_no_long_text(name: str) -> None:
     raw = training(9, 9, name=name, env=EXPOSED)

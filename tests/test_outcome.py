@@ -61,12 +61,60 @@ def test_a_long_warning_is_cut_before_its_remedy(length: int) -> None:
     warning = finding("x" * length, "Move the 4 to resources.limits").warning
     assert warning.endswith(". Move the 4 to resources.limits.")
     assert ("..." in warning) == (len(warning) == LONGEST_WARNING and length > 200)
+    assert "...." not in warning
 
 
 def test_a_remedy_too_long_for_a_warning_leaves_room_for_what_it_is_about() -> None:
     warning = finding("too many GPUs", "y" * 1000).warning
     assert warning.startswith("rule: spec: too many GPUs. yyy")
-    assert warning.endswith("yyy...")
+    assert warning.endswith("yyy [...].")
+
+
+def words(number: int) -> str:
+    return " ".join(f"word{at}" for at in range(number))
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        pytest.param(words(60), "Do this", id="a long message"),
+        pytest.param(f"{words(60)}; it breaks", "Do this", id="a long finding with a reason"),
+        pytest.param("too many", words(60), id="a long remedy"),
+        pytest.param(words(60), words(60), id="both"),
+        pytest.param(words(60), "", id="no remedy"),
+        pytest.param(f"is {'x' * 60}...", "Do this", id="a message that ends in dots"),
+    ],
+)
+@pytest.mark.parametrize("length", range(3))
+def test_a_warning_is_cut_between_words_and_ends_in_one_full_stop(message: str, remedy: str, length: int) -> None:
+    """Wherever the end falls: the place moves it."""
+    given_words = {*f"{message} {remedy}".replace(";", "").split(), "rule:"}
+    warning = finding(message, remedy, field="f" * (4 + length)).warning
+    assert len(warning) <= LONGEST_WARNING
+    assert "...." not in warning
+    assert (warning.endswith("."), warning.endswith("..")) == (True, False)
+    assert {word.rstrip(".;") for word in warning.split()[2:]} <= {word.rstrip(".") for word in given_words} | {"[...]"}
+
+
+def test_a_warning_that_is_cut_keeps_the_reason_and_the_remedy() -> None:
+    warning = finding(f"{words(60)}; it can use up its node's memory", "Write limits.memory").warning
+    assert warning.startswith("rule: spec: word0 word1 ")
+    assert warning.endswith("...; it can use up its node's memory. Write limits.memory.")
+
+
+def test_a_warning_says_in_brief_what_is_too_long_and_leaves_alternatives_out_before_it_cuts() -> None:
+    long = Finding("rule", Mode.WARN, Kind.ADVICE, "spec", words(60), f"Use A, or {words(50)}", brief="needs A; has B")
+    assert long.warning == "rule: spec: needs A; has B. Use A."
+    assert str(long).startswith(f"rule: spec: {words(60)}. Use A, or word0")
+
+
+def test_a_warning_that_is_short_enough_is_not_made_brief() -> None:
+    short = Finding("rule", Mode.WARN, Kind.ADVICE, "spec", "needs A, as the tag says", "Use A", brief="needs A")
+    assert short.warning == "rule: spec: needs A, as the tag says. Use A."
+
+
+def test_a_megabyte_of_alternatives_costs_no_more_than_its_length() -> None:
+    assert len(finding("x", "a, or " * 200_000).warning) <= LONGEST_WARNING
 
 
 def test_a_message_cannot_break_its_line_or_drive_a_terminal() -> None:

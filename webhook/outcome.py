@@ -1,12 +1,13 @@
 """What became of a pod, as values: findings with their mode, and what people are told."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from enum import StrEnum
 from typing import Any
 
 from webhook.model.edits import Edit
+from webhook.model.sentences import cut_at_a_word, cut_sentence, ended, fitted, shorter
 from webhook.model.shape import shortened
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Mode
@@ -23,8 +24,9 @@ MOST_REFUSED = 20_000
 LONGEST_FIELD = 500
 """Characters of a place that a finding shows."""
 _SHORT_FIELD = 50
-_SHORT_REMEDY = 96
-"""Characters of both where a warning also has to say which of the pods of a workload are meant."""
+"""Characters of a place where a warning also has to say which of the pods of a workload are meant."""
+_LONGEST_REMEDY, _LONGEST_REASON = LONGEST_WARNING // 2, LONGEST_WARNING // 3
+"""Characters of both in a warning of which something has to be cut."""
 
 LONGEST_LINE = 2_000
 """Characters of one violation in a refusal; what a rule says of a real pod is a tenth of it."""
@@ -66,11 +68,13 @@ class Finding:
     origin: str = attribute(default="", compare=False)
     line: int = attribute(default=0, compare=False)
     about: str = attribute(default="", compare=False)
+    brief: str = attribute(default="", compare=False)
+    """What `message` says, in few words for a warning; empty where it has few itself. Its first clause says most."""
     number: int = attribute(default=1, compare=False)
     """Findings that this one stands for, where there are too many to keep them all."""
 
     def __str__(self) -> str:
-        return printable(f"{self._head(self.where)}{self._tail}")
+        return printable(f"{ended(self._head(self.where))}{self._tail}")
 
     @property
     def where(self) -> str:
@@ -78,12 +82,15 @@ class Finding:
         return shortened(self.field, LONGEST_FIELD)
 
     def _head(self, where: str) -> str:
+        return f"{self._opening(where)}{self.message}"
+
+    def _opening(self, where: str) -> str:
         about = f"{self.about}: " if self.about else ""
-        return f"{self.rule}: {about}{where}: {self.message}"
+        return f"{self.rule}: {about}{where}: "
 
     @property
     def _tail(self) -> str:
-        return f". {self.remedy}." if self.remedy else "."
+        return f" {ended(self.remedy)}" if self.remedy else ""
 
     @property
     def _where_in_a_pod(self) -> str:
@@ -96,7 +103,7 @@ class Finding:
         text = str(self)
         if len(text) <= LONGEST_LINE:
             return text
-        tail = shortened(self._tail, LONGEST_LINE // 2)
+        tail = shortened(f".{self._tail}", LONGEST_LINE // 2)
         return printable(shortened(self._head(self.where), LONGEST_LINE - len(tail)) + tail)
 
     @property
@@ -106,18 +113,43 @@ class Finding:
 
     @property
     def warning(self) -> str:
-        """The finding as one warning: plain ASCII, at most 256 characters, cut before the remedy, which stands last.
+        """The finding as one warning: plain ASCII, at most 256 characters, with its reason, ended by one full stop.
 
-        Where it is about pods of a workload and too long, the place is that in such a pod.
+        Where it is too long, the place is that in a pod, the message the brief one, and the remedy has fewer
+        alternatives; only what is too long even so is cut, between words.
         """
-        text, tail = self._head(self.where), self._tail
-        room = LONGEST_WARNING // 2
-        if self.about and len(text) + len(tail) > LONGEST_WARNING:
-            text, room = self._head(self._where_in_a_pod), _SHORT_REMEDY
-        if len(text) + len(tail) > LONGEST_WARNING and len(tail) > room:
-            tail = shortened(tail, room)
-        text = shortened(text, LONGEST_WARNING - len(tail))
-        return "".join(c if " " <= c <= "~" else "?" for c in text + tail)
+        text = str(self)
+        if len(text) > LONGEST_WARNING:
+            text = next((text for text in self._ways_to_say_it() if len(text) <= LONGEST_WARNING), "") or self._cut()
+        return "".join(c if " " <= c <= "~" else "?" for c in text)
+
+    @property
+    def _short_opening(self) -> str:
+        """How a warning opens that is too long."""
+        return self._opening(self._where_in_a_pod if self.about else self.where)
+
+    def _ways_to_say_it(self) -> Iterator[str]:
+        """The finding in ever fewer words, every one of them a whole sentence."""
+        opening, brief = self._short_opening, self.brief
+        for messages in ([self.message, brief], [brief.partition("; ")[0]]):
+            said = [ended(opening + message) for message in messages if message]
+            for remedy in shorter(self.remedy):
+                yield from (f"{one} {ended(remedy)}" for one in said)
+            if not self.remedy:
+                yield from said
+
+    def _cut(self) -> str:
+        """The finding with its message cut before the reason, which is what stands after its last semicolon."""
+        remedies = list(shorter(self.remedy))
+        fitting = (remedy for remedy in remedies if len(remedy) < _LONGEST_REMEDY)
+        remedy = next(fitting, cut_sentence(remedies[-1], _LONGEST_REMEDY) if remedies else "")
+        text, semicolon, reason = f"{self._short_opening}{self.brief or self.message}".rpartition("; ")
+        if not remedy:
+            return cut_sentence(text + semicolon + reason, LONGEST_WARNING)
+        room = LONGEST_WARNING - len(f" {ended(remedy)}")
+        if not semicolon or len(reason) > min(_LONGEST_REASON, room // 2):
+            return f"{fitted(text + semicolon + reason, room)} {ended(remedy)}"
+        return f"{cut_at_a_word(text, room - len(semicolon + reason) - 1)}{semicolon}{ended(reason)} {ended(remedy)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,8 +144,8 @@ CASES = [
         Case(
             "memoryAndCpu",
             changed(trainer(), resources={"limits": {GPU: "1"}}),
-            f"{MAIN}.resources: has no memory limit and no CPU request; it can use up the memory of its node and other "
-            "pods can take the CPU that feeds its GPUs. Write limits.memory such as 64Gi and requests.cpu such as 8.",
+            f"{MAIN}.resources: has no memory limit and no CPU request; it can use up its node's memory and its GPUs "
+            "may wait for data. Write limits.memory such as 64Gi and requests.cpu such as 8.",
             changed(trainer(), resources={"limits": {GPU: "1", "cpu": "4", "memory": "16Gi"}}),
         ),
         id="memoryAndCpu",

@@ -107,6 +107,37 @@ def test_a_pod_that_runs_nowhere_is_refused_with_what_is_needed_what_is_there_an
     assert "cuda12" in violation.remedy
 
 
+AMD, ARM = {"kubernetes.io/arch": "amd64"}, {"kubernetes.io/arch": "arm64"}
+FOR_ARM = "vllm/vllm-openai:v0.9.1-aarch64"
+
+
+@pytest.mark.parametrize("image", [FOR_ARM, "nvcr.io/nvidia/l4t-base:r36.2.0", "arm64v8/pytorch:2"])
+def test_an_image_for_another_processor_is_told_so_and_nothing_of_cuda(image):
+    (violation,) = violations(RULE, gpu_pod(image), {}, cluster({**H100, **AMD}, {**T4, **AMD}))
+    assert (violation.found, violation.allowed) == (f"{image} is for arm64", "nodes are amd64")
+    assert violation.remedy == "Build the image for amd64 as well, or use nodes with arm64 CPUs"
+
+
+def test_nodes_of_another_processor_are_told_apart_from_those_with_an_old_driver():
+    """Where the driver of some nodes is what is wrong, it is named."""
+    old = {**ARM, "nvidia.com/gpu.product": "NVIDIA-GeForce-RTX-3090", DRIVER: "470.82.01"}
+    facts = cluster({**H100, **AMD}, old)
+    (violation,) = violations(RULE, gpu_pod(FOR_ARM), {}, facts)
+    assert violation.found.startswith(f"{FOR_ARM} needs CUDA 12.8 (")
+    assert "the image is built for arm64; the node is amd64" in violation.found
+
+
+def test_some_nodes_of_another_processor_are_a_warning_where_nothing_is_steered():
+    (advice,) = told(gpu_pod(FOR_ARM), cluster({**H100, **AMD}, {**H100, **ARM}), steer=False)
+    assert advice.found == f"{FOR_ARM} is for arm64; some nodes that the pod could land on are amd64"
+    assert advice.remedy == "Choose the nodes by nodeSelector, or tell the platform team"
+
+
+def test_a_refusal_in_brief_says_what_is_needed_and_what_is_wrong_with_the_nodes():
+    (violation,) = violations(RULE, gpu_pod(CUDA_13), {}, cluster(T4))
+    assert violation.brief == f"{CUDA_13} needs CUDA 13.0; Tesla-T4: needs driver 580.65.06 or newer"
+
+
 def test_images_of_one_pod_that_need_different_nodes_are_refused_together():
     """Each runs somewhere, and no node runs both."""
     older = "pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime"

@@ -7,8 +7,8 @@ from webhook.rules.memory_and_cpu import RULE
 
 GPU = "nvidia.com/gpu"
 EQUAL = {"memoryRequestEqualsLimit": True}
-TAKES_ALL = "it can use up the memory of its node"
-STARVES = "other pods can take the CPU that feeds its GPUs"
+TAKES_ALL = "it can use up its node's memory"
+STARVES = "its GPUs may wait for data"
 
 
 def gpu(limits=None, requests=None, name="trainer"):

@@ -1,19 +1,26 @@
 """What images need and why nodes do not have it, in words that fit into a message."""
 
+import re
 from collections.abc import Sequence
 
 from webhook.cuda.landing import Landing, merged
 from webhook.cuda.need import Kind, Need
-from webhook.cuda.verdict import Judgement, Verdict
+from webhook.cuda.verdict import Cause, Judgement, Verdict
+from webhook.model.shape import shortened
 
 _SHOWN = 3
 """Classes of nodes that one message describes."""
 _LONGEST_IMAGE = 150
 
 
+_IN_BRIEF = 80
+"""Characters of the image in the brief message of a warning, which has 256 in all."""
+_ASIDE = re.compile(r" \([^()]*\)")
+
+
 def needs(image: str, need: Need) -> str:
     """What an image needs, and who says so."""
-    image = image if len(image) <= _LONGEST_IMAGE else image[: _LONGEST_IMAGE - 3] + "..."
+    image = shortened(image, _LONGEST_IMAGE)
     notes = f"; {need.notes[0]}" if need.notes else ""
     if need.kind is Kind.OTHER:
         return f"{image} is built for {need.platform} ({need.evidence}{notes})"
@@ -38,6 +45,27 @@ def _reason(judgement: Judgement) -> str:
     return judgement.reason + (", which the policy does not allow" if by_policy else "")
 
 
+def in_brief(image: str, need: Need, landings: Sequence[Landing], at: int) -> str:
+    """What an image needs, and what is wrong with the first kind of nodes, in few words."""
+    image = shortened(image, _IN_BRIEF)
+    if need.kind is Kind.OTHER:
+        return f"{image} is built for {need.platform}"
+    first = merged(landings)[0].fate
+    judgement = first.judgements[at]
+    why = _ASIDE.sub("", judgement.reason).partition("; ")[0]
+    which = f"{first.offer.product}: " if first.offer.product and judgement.cause is Cause.DRIVER else ""
+    said = f"{image} needs CUDA {need.cuda}; " if need.cuda is not None else ""
+    return f"{said}{which}{why}"
+
+
+def other_processor(image: str, need: Need, landings: Sequence[Landing], at: int) -> tuple[str, str] | None:
+    """For which processor an image is, and which those nodes have; None where that is not what is wrong with all."""
+    if any(landing.fate.judgements[at].cause is not Cause.ARCHITECTURE for landing in landings):
+        return None
+    theirs = sorted({landing.fate.offer.arch for landing in landings})
+    return f"{shortened(image, _LONGEST_IMAGE)} is for {' and '.join(need.architectures)}", " or ".join(theirs)
+
+
 def doubt(image: str, need: Need, at: int, landings: Sequence[Landing]) -> str:
     """What is not known about one container; empty where it runs wherever the pod could land."""
     if need.kind is Kind.NONE:
@@ -48,3 +76,12 @@ def doubt(image: str, need: Need, at: int, landings: Sequence[Landing]) -> str:
         return f"{needs(image, need)}, and no node is known that the pod could land on"
     doubtful = [landing for landing in landings if landing.fate.judgements[at].verdict is Verdict.UNKNOWN]
     return f"{needs(image, need)}, and whether it runs is not known: {reasons(doubtful, at)}" if doubtful else ""
+
+
+def doubt_in_brief(need: Need) -> str:
+    """What is not known about a container, in few words."""
+    if need.is_pending:
+        return "its registry has not answered yet, so it is not known whether the image runs"
+    if need.kind is not Kind.OTHER and need.cuda is None:
+        return "says nothing of the CUDA version it needs; it is not known whether it runs"
+    return "whether it runs on the nodes that the pod could land on is not known"

@@ -103,7 +103,7 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
                 more, refuses, last = more + 1, refuses or finding.refuses, finding
         if more:
             text = f"{more} more of these"
-            yield replace(last, field="spec", message=text, remedy="", refuses=refuses, number=more)
+            yield replace(last, field="spec", message=text, brief="", remedy="", refuses=refuses, number=more)
 
 
 def told(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
@@ -128,6 +128,7 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         fails_validation=violation.fails_validation,
         origin=bound.origin,
         line=bound.line,
+        brief=violation.brief,
     )
 
 
@@ -141,6 +142,7 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
         advice.remedy,
         origin=bound.origin,
         line=bound.line,
+        brief=advice.brief,
     )
 
 

@@ -172,13 +172,20 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
     for at, (container, need) in enumerate(survey.uses):
         unfit = [landing for landing in landings if at in landing.fate.unfit]
         if unfit:
-            which = "none" if len(unfit) == len(landings) else "only some"
+            is_none = len(unfit) == len(landings)
+            found = (
+                f"{wording.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes that "
+                f"the pod could land on can run it: {wording.reasons(unfit, at)}"
+            )
+            allowed = "a candidate node must be able to run every image of the pod"
+            if processors := wording.other_processor(container.image, need, unfit, at):
+                found, allowed = processors[0], f"{'nodes' if is_none else 'some nodes'} are {processors[1]}"
             yield Violation(
                 f"{container.path}.image",
-                f"{wording.needs(container.image, need)}, and {which} of the nodes that the pod could land on can run "
-                f"it: {wording.reasons(unfit, at)}",
-                "a candidate node must be able to run every image of the pod",
+                found,
+                allowed,
                 remedy_for(container.image, need, offers),
+                brief="" if processors else wording.in_brief(container.image, need, unfit, at),
             )
 
 
@@ -186,12 +193,17 @@ def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
     unfit = survey.ground.unfit
     at = next(at for at in range(len(survey.uses)) if any(at in landing.fate.unfit for landing in unfit))
     container, need = survey.uses[at]
+    own = [landing for landing in unfit if at in landing.fate.unfit]
     why = " and no label separates them" if is_steered and survey.ground.steering.left else ""
     found = (
         f"{wording.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
-        f"{wording.reasons([landing for landing in unfit if at in landing.fate.unfit], at)}"
+        f"{wording.reasons(own, at)}"
     )
-    return Advice(f"{container.path}.image", found, "Choose the nodes by nodeSelector, or tell the platform team")
+    brief = wording.in_brief(container.image, need, own, at)
+    if processors := wording.other_processor(container.image, need, own, at):
+        found = brief = f"{processors[0]}; some nodes that the pod could land on are {processors[1]}{why}"
+    mend = "Choose the nodes by nodeSelector, or tell the platform team"
+    return Advice(f"{container.path}.image", found, mend, brief)
 
 
 def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
@@ -205,11 +217,13 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
         if not found:
             continue
         where = f"{container.path}.image"
+        brief = wording.doubt_in_brief(need)
         clearing = _clearing(container, need, survey.ground.landings)
         if unknown is Unknown.WARN or need.is_pending:
-            yield Advice(where, found, clearing)
+            yield Advice(where, found, clearing, brief)
         else:
-            yield Violation(where, found, "the policy wants to know before the pod is created", clearing)
+            allowed = "the policy wants to know before the pod is created"
+            yield Violation(where, found, allowed, clearing, brief=brief)
 
 
 def _clearing(container: Container, need: Need, landings: Sequence[Landing]) -> str:

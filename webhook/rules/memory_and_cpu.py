@@ -54,8 +54,8 @@ class _Want:
     without: str
 
 
-_MEMORY = _Want("memory limit", "limits.memory", "64Gi", "it can use up the memory of its node")
-_CPU = _Want("CPU request", "requests.cpu", "8", "other pods can take the CPU that feeds its GPUs")
+_MEMORY = _Want("memory limit", "limits.memory", "64Gi", "it can use up its node's memory")
+_CPU = _Want("CPU request", "requests.cpu", "8", "its GPUs may wait for data")
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
@@ -96,11 +96,13 @@ def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Viola
     """What a container has none of; the flag says whether it is written, as 0."""
     found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
     keys = [f"{want.key} such as {want.such_as}" for want, _ in missing]
+    lack = f"has no {' and no '.join(found)}"
     return Violation(
         f"{container.path}.resources",
-        f"has no {' and no '.join(found)}",
+        lack,
         " and ".join(want.without for want, _ in missing),
         f"Write {' and '.join(keys)}",
+        brief=f"{lack}; {missing[0][0].without}",
     )
 
 

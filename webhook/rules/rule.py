@@ -48,6 +48,7 @@ class Violation:
     'spec.containers[a].resources: nvidia.com/gpu is 9; at most 8 are allowed. Ask for 8.'
 
     `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
+    `brief` says what was found and why it matters in few words, for a warning, where the two have many.
     """
 
     where: str
@@ -55,6 +56,7 @@ class Violation:
     allowed: str
     remedy: str
     fails_validation: bool = False
+    brief: str = ""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}; {self.allowed}. {self.remedy}."
@@ -62,11 +64,15 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something people should know that never refuses a pod: what was left undone, and what to do about it."""
+    """Something people should know that never refuses a pod: what was left undone, and what to do about it.
+
+    `brief` is as in a Violation.
+    """
 
     where: str
     found: str
     remedy: str
+    brief: str = ""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}. {self.remedy}."

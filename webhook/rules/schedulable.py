@@ -29,7 +29,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     if not pod.gpus or pod.node_name or pod.is_held or facts.homes(pod) or not facts.knows_nodes():
         return
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
-        yield from (Violation(*reason) for reason in islice(why_pending(pod, facts), _MOST_REASONS))
+        for where, found, allowed, remedy, brief in islice(why_pending(pod, facts), _MOST_REASONS):
+            yield Violation(where, found, allowed, remedy, brief=brief)
 
 
 def _names_nodes(pod: Pod) -> bool:

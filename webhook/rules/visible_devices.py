@@ -105,7 +105,7 @@ def _told(reaction: Reaction, violation: Violation) -> Iterator[Violation | Advi
     if reaction is Reaction.DENY:
         yield violation
     elif reaction is Reaction.WARN:
-        yield Advice(violation.where, f"{violation.found}; {violation.allowed}", violation.remedy)
+        yield Advice(violation.where, f"{violation.found}; {violation.allowed}", violation.remedy, violation.brief)
 
 
 def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
@@ -170,6 +170,7 @@ def _of_a_mount(mount: Mount, container: Container) -> Violation:
         f"mounts a volume at {shown(mount.path)}",
         "the container toolkit takes what is there for a list of GPUs, which is the device plugin's to make",
         "Ask for GPUs in resources.limits, and remove the mount",
+        brief=f"mounts a volume at {shown(mount.path)}; the container toolkit takes what is there for a list of GPUs",
     )
 
 

@@ -79,6 +79,7 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
             f"is set {runtime} without {VARIABLE}, in a container that asks for no NVIDIA GPU",
             "the container toolkit takes that for an old image of CUDA, which sees every GPU of its node",
             f"Ask for a GPU in resources.limits, or set {VARIABLE} to void",
+            brief=f"is set {runtime} without {VARIABLE}; such a container sees every GPU of its node",
         )
     is_debugger = container.list_name == EPHEMERAL
     return Violation(
@@ -86,6 +87,7 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
         f"has no {VARIABLE} {runtime}, and the container asks for no NVIDIA GPU",
         "its image may set the variable, as those of CUDA do, and then it sees every GPU of its node",
         f"Use {_DEBUG}" if is_debugger else f"Ask for a GPU in resources.limits, or set {VARIABLE} to void",
+        brief=f"has no {VARIABLE} {runtime}; its image may set it, and then it sees every GPU of its node",
     )
 
 

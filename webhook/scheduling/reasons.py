@@ -11,12 +11,13 @@ TELL = "tell the platform team"
 
 
 class Reason(NamedTuple):
-    """Where in the pod, what was found there, what nodes have instead, and what to do."""
+    """Where in the pod, what was found there, what nodes have instead, and what to do; `brief` as in a Violation."""
 
     where: str
     found: str
     allowed: str
     remedy: str
+    brief: str = ""
 
 
 class Nodes(Protocol):
