@@ -178,6 +178,31 @@ def test_a_refused_pod_gets_no_advice_about_what_is_then_not_injected() -> None:
     assert [finding.rule for finding in outcome.findings] == ["gpuLimits"]
 
 
+UNLIMITED = pod(spec={"containers": [{"name": "c0", "resources": {"limits": {"nvidia.com/gpu": 2}}}]})
+
+
+@pytest.mark.parametrize(
+    ("memory_and_cpu", "rules"),
+    [
+        pytest.param({"mode": "warn"}, ["memoryAndCpu"], id="it warns"),
+        pytest.param({"mode": "enforce"}, ["memoryAndCpu"], id="it refuses"),
+        pytest.param({"mode": "audit"}, ["sharedMemory", "memoryAndCpu"], id="nobody would be told"),
+        pytest.param({"mode": "disabled"}, ["sharedMemory"], id="it is disabled"),
+        pytest.param({"memoryLimit": False}, ["sharedMemory", "memoryAndCpu"], id="it is about the CPU alone"),
+    ],
+)
+def test_one_missing_memory_limit_is_one_finding(memory_and_cpu: dict[str, Any], rules: list[str]) -> None:
+    using = policy({"sharedMemory": {}, "memoryAndCpu": memory_and_cpu})
+    assert [finding.rule for finding in engine.foresee(UNLIMITED, using, FACTS).findings] == rules
+    assert engine.complete(UNLIMITED, using, FACTS).injected == ("sharedMemory",)
+
+
+def test_the_rules_that_name_a_fault_declare_it() -> None:
+    using = policy({"memoryAndCpu": {}})
+    told = {finding.fault for finding in engine.judge(UNLIMITED, using, FACTS).findings}
+    assert told == BY_KEY["memoryAndCpu"].faults
+
+
 def test_a_missing_limit_that_is_only_warned_about_refuses_for_the_other_rules() -> None:
     """The API server is about to refuse it, so the validating phase, where the other rule speaks, is never reached."""
     raw = requests_only()

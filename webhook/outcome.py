@@ -70,6 +70,8 @@ class Finding:
     about: str = attribute(default="", compare=False)
     brief: str = attribute(default="", compare=False)
     """What `message` says, in few words for a warning; empty where it has few itself. Its first clause says most."""
+    fault: str = attribute(default="", compare=False)
+    """What advice and violations of several rules are about, of which people are told once; empty for most."""
     number: int = attribute(default=1, compare=False)
     """Findings that this one stands for, where there are too many to keep them all."""
 

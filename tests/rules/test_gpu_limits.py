@@ -126,14 +126,26 @@ def test_whole_numbers_in_limits_are_fine(raw):
         ),
         pytest.param(
             asking(limits="$GPU_PER_NODE"),
-            'nvidia.com/gpu in limits: "$GPU_PER_NODE" is not a quantity; GPUs are counted in whole numbers. '
-            "Write a whole number such as 1.",
+            'nvidia.com/gpu in limits: "$GPU_PER_NODE" is not a quantity; it is a placeholder of a template. '
+            "Fill in the template first.",
             id="a placeholder",
         ),
         pytest.param(
-            asking("{{ gpus }}", 1),
-            'nvidia.com/gpu in requests: "{{ gpus }}" is not a quantity; GPUs are counted in whole numbers. '
+            asking("${GPUS}", "${GPUS}"),
+            'nvidia.com/gpu in requests: "${GPUS}" is not a quantity; it is a placeholder of a template. '
+            "Fill in the template first.",
+            id="a placeholder in both",
+        ),
+        pytest.param(
+            asking(limits="8$"),
+            'nvidia.com/gpu in limits: "8$" is not a quantity; GPUs are counted in whole numbers. '
             "Write a whole number such as 1.",
+            id="a slip that is no placeholder",
+        ),
+        pytest.param(
+            asking("{{ gpus }}", 1),
+            'nvidia.com/gpu in requests: "{{ gpus }}" is not a quantity; it is a placeholder of a template. '
+            "Fill in the template first.",
             id="a template in requests",
         ),
         pytest.param(

@@ -92,6 +92,16 @@ def violations(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> Itera
             yield _finding(bound, value)
 
 
+def told_once(findings: Sequence[Finding], pod: Pod, policy: Policy, facts: Facts) -> list[Finding]:
+    """The findings of mutators without advice about what a validator will tell of the same pod, if it tells people."""
+    faults = {finding.fault for finding in findings if finding.fault}
+    if not faults:
+        return list(findings)
+    telling = [bound for bound in policy.validators if bound.mode is not Mode.AUDIT and bound.rule.faults & faults]
+    told = {finding.fault for finding in violations(pod, telling, facts)}
+    return [finding for finding in findings if not finding.fault or finding.fault not in told]
+
+
 def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings, of which those of one rule stand together; of very many one says how many more there are."""
     for _, of_a_rule in groupby(findings, key=lambda finding: finding.rule):
@@ -129,6 +139,7 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         origin=bound.origin,
         line=bound.line,
         brief=violation.brief,
+        fault=violation.fault,
     )
 
 
@@ -143,6 +154,7 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
         origin=bound.origin,
         line=bound.line,
         brief=advice.brief,
+        fault=advice.fault,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from webhook.engine.asking import ask_mutators, bounded, facts_under, violations
+from webhook.engine.asking import ask_mutators, bounded, facts_under, told_once, violations
 from webhook.engine.stamps import STAMP, due_stamp
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
@@ -38,6 +38,7 @@ def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: S
         injected = ask_mutators(stage, pod, facts, draft, findings)
         unseen += [edit for injection in injected for edit in injection.edits]
         injections += injected
+    findings = told_once(findings, pod, policy, facts)
     if any(finding.fails_validation for finding in chain(findings, violations(pod, policy.anticipators, facts))):
         findings.extend(bounded(violations(pod, policy.validators, facts)))
     if any(finding.refuses for finding in findings):

@@ -12,6 +12,7 @@ from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import cut, few
+from webhook.model.workloads.placeholders import is_placeholder
 from webhook.rules.manifests import train
 from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, Violation
 
@@ -112,6 +113,8 @@ def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
     """What is wrong with the number itself: found, allowed, remedy."""
     name = request.resource
     if request.fault:
+        if any(map(is_placeholder, request.written)):
+            return f"{name} {request.fault}", "it is a placeholder of a template", "Fill in the template first"
         return f"{name} {request.fault}", "GPUs are counted in whole numbers", "Write a whole number such as 1"
     for index, (part, amount) in enumerate((("requests", request.request), ("limits", request.limit))):
         if amount is None or (amount >= 0 and isinstance(amount, int)):

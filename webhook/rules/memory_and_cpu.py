@@ -17,7 +17,7 @@ from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, format_bytes, parse_quantity
 from webhook.model.shape import spelled
 from webhook.rules.manifests import train
-from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
+from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, RuleSettings, Violation
 
 
 class Settings(RuleSettings):
@@ -103,6 +103,7 @@ def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]]) -> Viola
         " and ".join(want.without for want, _ in missing),
         f"Write {' and '.join(keys)}",
         brief=f"{lack}; {missing[0][0].without}",
+        fault=NO_MEMORY_LIMIT if any(want is _MEMORY for want, _ in missing) else "",
     )
 
 
@@ -162,5 +163,6 @@ RULE = Rule(
     examples=(Example(train()), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
     settings=Settings,
     validate=validate,
+    faults=frozenset({NO_MEMORY_LIMIT}),
     idle=idle,
 )

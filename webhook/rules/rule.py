@@ -48,7 +48,8 @@ class Violation:
     'spec.containers[a].resources: nvidia.com/gpu is 9; at most 8 are allowed. Ask for 8.'
 
     `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
-    `brief` says what was found and why it matters in few words, for a warning, where the two have many.
+    `brief` says what was found and why it matters in few words, for a warning, where the two have many. `fault` names
+    what advice of another rule may be about as well: people are told once, and the violation comes first.
     """
 
     where: str
@@ -57,6 +58,7 @@ class Violation:
     remedy: str
     fails_validation: bool = False
     brief: str = ""
+    fault: str = ""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}; {self.allowed}. {self.remedy}."
@@ -66,13 +68,14 @@ class Violation:
 class Advice:
     """Something people should know that never refuses a pod: what was left undone, and what to do about it.
 
-    `brief` is as in a Violation.
+    `brief` and `fault` are as in a Violation.
     """
 
     where: str
     found: str
     remedy: str
     brief: str = ""
+    fault: str = ""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.found}. {self.remedy}."
@@ -132,6 +135,9 @@ class Facts(Protocol):
         """What is known of an image, written as in a container. Asking has it looked up where its registry may be."""
         ...
 
+
+NO_MEMORY_LIMIT = "no memory limit"
+"""The fault of a GPU container without a memory limit."""
 
 LARGEST_SIZE = 2**60
 """Bytes; an exbibyte is more than any node has, and Kubernetes cuts what no 64-bit integer holds."""
@@ -284,6 +290,8 @@ class Rule:
     mutate: Mutator | None = None
     validate: Validator | None = None
     stage: Stage = Stage.COMPLETION
+    faults: frozenset[str] = frozenset()
+    """The faults that its violations name, so that advice of other rules about one of these can be left out."""
     anticipates_validation: bool = False
     """Whether some of its violations are `fails_validation`: only such a rule is asked about them at `/mutate`."""
     judges_injections: bool = False

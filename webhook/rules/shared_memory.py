@@ -13,7 +13,7 @@ from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.pod import Pod
 from webhook.model.quantity import format_bytes
 from webhook.rules.manifests import train
-from webhook.rules.rule import Advice, ByteSize, Example, Facts, InjectionSettings, Rule
+from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, ByteSize, Example, Facts, InjectionSettings, Rule
 
 DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
 VOLUME = "gpu-policy-shm"
@@ -79,7 +79,7 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
     if not limits:
         size = settings.size or WITHOUT_LIMIT
         found = f"{DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a limit"
-        return size, [Advice(where, found, "Set resources.limits.memory")]
+        return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
     smallest = min(limits)
     if settings.size is None:
         return min(max(int(smallest * settings.memory_fraction), 1), smallest), []
