@@ -93,6 +93,36 @@ STATUSES = [
 ]
 
 
+TWICE = (
+    yaml.safe_dump(pod(9)) + "spec:\n  containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]\n"
+)
+"""A pod with too many GPUs whose last spec, which counts, has one."""
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_key_that_stands_twice_is_judged_by_its_last_value_and_told_in_every_format(here: Path, form: str) -> None:
+    (here / "twice.yaml").write_text(TWICE)
+    result = run("twice.yaml", "--format", form)
+    lines = [number for number, line in enumerate(TWICE.splitlines(), 1) if line == "spec:"]
+    told = f"the key 'spec' stands in line {lines[0]} and again in line {lines[1]} of one map"
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"warning: twice.yaml:{lines[1]}: {told}; kubectl takes the last value")
+    assert "warning: twice.yaml" not in result.stdout
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_strict_refuses_a_key_that_stands_twice(here: Path, form: str) -> None:
+    (here / "twice.yaml").write_text(TWICE)
+    result = run("twice.yaml", "good.yaml", "--strict", "--format", form)
+    assert (result.exit_code, result.stderr) == (2, "")
+
+
+def test_standard_input_is_read_alike(here: Path) -> None:
+    result = run("-", stdin=TWICE.replace("1}}}]", "9}}}]"))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("warning: -:")
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("args", "status"), STATUSES)
 def test_the_exit_status_is_the_same_whatever_the_format(here: Path, args: list[str], status: int, form: str) -> None:
@@ -105,6 +135,7 @@ def test_the_exit_status_is_the_same_whatever_the_format(here: Path, args: list[
     [
         pytest.param([], "name files, directories or - for standard input, or --cluster", id="nothing to look at"),
         pytest.param(["good.yaml", "--cluster"], "and not both", id="files and a cluster"),
+        pytest.param(["--cluster", "--strict"], "--strict is about keys in files", id="a strict look at a cluster"),
         pytest.param(["good.yaml", "-n", "a", "-n", "b"], "one --namespace", id="two namespaces"),
         pytest.param(["good.yaml", "--exclude-namespace", "a"], "is for --cluster", id="excluded in files"),
         pytest.param(

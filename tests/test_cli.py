@@ -69,6 +69,17 @@ def review_json(*args: object, **kwargs: Any) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_review_judges_the_last_value_of_a_key_that_stands_twice_and_names_both_lines(here: Path, output: str) -> None:
+    (here / "twice.yaml").write_text("kind: Gone\n" + yaml.safe_dump(pod(9)))
+    result = run("review", "twice.yaml", "--output", output)
+    line = (here / "twice.yaml").read_text().splitlines().index("kind: Pod") + 1
+    assert result.exit_code == 1
+    told = f"warning: twice.yaml:{line}: the key 'kind' stands in line 1 and again in line {line} of one map; kubectl"
+    assert result.stderr.startswith(told)
+    assert run("review", "twice.yaml", "--strict", "--output", output).exit_code == 2
+
+
 STATUSES = [
     pytest.param(["good.yaml"], 0, id="allowed"),
     pytest.param(["bad.yaml"], 1, id="refused"),

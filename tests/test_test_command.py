@@ -4,6 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from tests.expectations.files import SEES_ALL, case, gpu_policy_test, pod, suite, write
@@ -47,6 +48,18 @@ def test_a_failure_is_shown_as_a_small_difference_and_ends_with_status_1(tmp_pat
         '        + found     "WARN"',
         "1 case: 0 passed, 1 failed",
     ]
+
+
+def test_a_key_that_stands_twice_in_a_resource_is_told_once_and_refused_when_strict(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("kind: Gone\n" + yaml.safe_dump(pod()))
+    cases = (case(["pod.yaml"], {"allowed": True}, name) for name in ("a pod is admitted", "it is, again"))
+    write(tmp_path / "a.yaml", suite(*cases))
+    done = gpu_policy_test(tmp_path)
+    assert done.exit_code == 0
+    assert done.stderr.count("the key 'kind' stands in line 1 and again in line") == 1
+    strict = gpu_policy_test(tmp_path, "--strict")
+    assert (strict.exit_code, strict.stderr) == (2, "")
+    assert "the key 'kind' stands in line 1 and again in line" in strict.stdout
 
 
 def test_quiet_leaves_out_what_passed(mixed: Path) -> None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.inputs import UNUSABLE, fail, inventory_of, load_policies, registries_of
-from webhook.options import INVENTORY, POLICIES, registry_options
+from webhook.inputs import UNUSABLE, fail, inventory_of, load_policies, manifests_of, registries_of
+from webhook.options import INVENTORY, POLICIES, STRICT, registry_options
 
 if TYPE_CHECKING:
     from webhook.audit.auditing import Background
@@ -79,6 +79,7 @@ _EXCLUDED = ("kube-system",)
     show_default=True,
     help="From which level on findings end the command with status 1.",
 )
+@STRICT
 @registry_options
 @click.option(
     "--publish",
@@ -99,6 +100,7 @@ def audit(
     form: str,
     output: Path | None,
     fail_on: str,
+    strict: bool,
     resolve: bool,
     registries: Path | None,
     registry_credentials: Path | None,
@@ -115,7 +117,7 @@ def audit(
     from webhook.audit.report import FailOn
     from webhook.audit.writing import fault_of
 
-    request = _Request(paths, cluster, inventory, kubeconfig, context, namespaces, excluded)
+    request = _Request(paths, cluster, inventory, kubeconfig, context, namespaces, excluded, strict)
     request.check()
     place = _place_of(publish, publish_status, is_cluster=cluster)
     if output is not None and (fault := fault_of(output)):
@@ -142,6 +144,7 @@ class _Request:
     context: str | None
     namespaces: tuple[str, ...]
     excluded: tuple[str, ...]
+    is_strict: bool
 
     def check(self) -> None:
         """Refuse what contradicts itself, with exit status 2."""
@@ -153,6 +156,8 @@ class _Request:
             fail("files have one --namespace, that of objects that name none; several are for --cluster")
         if not self.is_cluster and self.excluded:
             fail("--exclude-namespace is for --cluster; leave out the files instead")
+        if self.is_cluster and self.is_strict:
+            fail("--strict is about keys in files, and objects of --cluster have each key once; leave it out")
 
     @property
     def asks_a_server(self) -> bool:
@@ -184,9 +189,7 @@ class _Request:
         if self.is_cluster:
             facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).snapshot
             return sources.of_cluster(self.server(), self.scope, tell, facts, accelerators)
-        from webhook.audit.documents import read_all
-
-        documents = list(read_all(self.paths, sys.stdin.buffer))
+        documents = manifests_of(self.paths, is_strict=self.is_strict)
         return sources.of_files(documents, next(iter(self.namespaces), "default"), self._background(accelerators))
 
     def _background(self, accelerators: "Accelerators") -> "Background":

@@ -13,8 +13,8 @@ import click
 
 from webhook.audit_command import audit
 from webhook.cuda_command import cuda
-from webhook.inputs import facts_of, fail, ledgers_of, load_policies, namespaces_of
-from webhook.options import INVENTORY, KUBECONFIG, POLICIES
+from webhook.inputs import facts_of, fail, ledgers_of, load_policies, manifests_of, namespaces_of
+from webhook.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
 from webhook.quota_command import quota
 from webhook.serving import serve
 from webhook.test_command import test
@@ -44,6 +44,7 @@ main.add_command(test)
 @POLICIES
 @INVENTORY
 @KUBECONFIG
+@STRICT
 @click.option("--output", "-o", type=click.Choice(["text", "json", "diff"]), default="text", show_default=True)
 def review(
     paths: tuple[str, ...],
@@ -51,6 +52,7 @@ def review(
     policies: Path,
     inventory: Path | None,
     kubeconfig: Path | None,
+    strict: bool,
     output: str,
 ) -> None:
     """Say what the webhook would answer for manifests: what is injected, what is refused and why.
@@ -58,7 +60,6 @@ def review(
     Exit status: 0 all allowed, 1 something refused, 2 unusable input or policy.
     """
     from webhook.audit import as_diff, as_json, as_text, simulate
-    from webhook.audit.documents import read_all
 
     policy_set = load_policies(policies)
     source = facts_of(inventory, kubeconfig, policy_set.accelerators)
@@ -66,7 +67,7 @@ def review(
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     surroundings = simulate.Surroundings(policy_set, facts, ledgers_of(inventory, kubeconfig, policy_set.accelerators))
-    reviewed = simulate.review(list(read_all(paths, sys.stdin.buffer)), namespace, surroundings)
+    reviewed = simulate.review(manifests_of(paths, is_strict=strict), namespace, surroundings)
     source.close()
     if output == "json":
         click.echo(as_json.render(reviewed), nl=False)

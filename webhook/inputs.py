@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -19,6 +19,7 @@ import click
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
+    from webhook.audit.documents import Document, DocumentError
     from webhook.cluster.inventory import Inventory
     from webhook.cluster.source import FactsSource
     from webhook.cluster.static_pods import StaticPods
@@ -60,6 +61,18 @@ def run_apart(check: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, before)
     if process.exitcode:
         sys.exit(UNUSABLE)
+
+
+def warn(message: str) -> None:
+    """Say what the result does not show, where it spoils no output that a program reads."""
+    click.echo(f"warning: {message}", err=True)
+
+
+def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | DocumentError]":
+    """What is in files, directories and standard input; a key that stands twice is told, or an error."""
+    from webhook.audit.documents import read_all
+
+    return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
 
 
 def load_policies(directory: Path) -> "PolicySet":

@@ -22,6 +22,12 @@ INVENTORY = click.option(
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Facts about the cluster from the API server it names."
 )
+STRICT = click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse manifests with a key that stands twice in one map; otherwise the last value counts, as for kubectl, "
+    "and a warning names both lines.",
+)
 OUTPUT = click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 

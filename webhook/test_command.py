@@ -5,11 +5,13 @@ Imports stand inside the function, so that the command pays only for what it use
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import click
 
-from webhook.inputs import fail
+from webhook.inputs import fail, warn
+from webhook.options import STRICT
 
 
 @click.command()
@@ -28,6 +30,7 @@ from webhook.inputs import fail
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JUnit XML, too.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only what did not pass, and the totals.")
 @click.option("--verbose", "-v", is_flag=True, help="Print also what became of each resource.")
+@STRICT
 def test(
     directory: Path,
     policies: Path | None,
@@ -36,6 +39,7 @@ def test(
     junit: Path | None,
     quiet: bool,
     verbose: bool,
+    strict: bool,
 ) -> None:
     """Run the tests of policies below DIR: files of kind GPUPolicyTest.
 
@@ -50,7 +54,8 @@ def test(
 
     wanted = _wanted(pattern)
     try:
-        results = run(directory, Sources(policies, inventory), lambda name: wanted.search(name) is not None)
+        tell = None if strict else cache(warn)  # several cases may name one file
+        results = run(directory, Sources(policies, inventory), lambda name: wanted.search(name) is not None, tell)
     except PolicyErrors as errors:
         fail(str(errors))
     as_text.render(results, Console(highlight=False), verbose - quiet)

@@ -61,7 +61,7 @@ def test_a_separator_within_a_line_or_a_block_separates_nothing() -> None:
 
 def test_the_line_of_a_fault_is_that_of_the_file() -> None:
     text = POD % "a" + "---\n\n" + POD % "b" + "kind: X\n---\n" + POD % "c"
-    broken = "2 file:9: not valid YAML: the key 'kind' stands twice in one map; keep one of the two"
+    broken = "2 file:9: the key 'kind' stands in line 7 and again in line 9 of one map; keep one of them"
     assert seen(read(text)) == ["1@1 a", broken, "3@11 c"]
 
 
@@ -160,6 +160,31 @@ def test_a_kind_of_somebody_else_that_ends_in_list_is_left_alone(items: str) -> 
 def test_kinds_of_others_are_documents_whatever_they_are_called(api_version: str, kind: str) -> None:
     (document,) = read(f"apiVersion: {api_version}\nkind: {kind}\nspec: null")
     assert isinstance(document, Document)
+
+
+def test_the_last_of_repeated_keys_counts_where_somebody_hears_of_them() -> None:
+    heard: list[str] = []
+    found = list(read_text(POD % "a" + "---\n\n" + POD % "b" + "metadata: {name: c}\n", "file", heard.append))
+    assert seen(found) == ["1@1 a", "2@6 c"]
+    place = "file:9: the key 'metadata' stands in line 8 and again in line 9 of one map"
+    assert heard == [f"{place}; kubectl takes the last value, and that is judged; keep one of them"]
+
+
+def test_of_many_repeated_keys_the_first_are_told_and_how_many_more_there_are() -> None:
+    heard: list[str] = []
+    many = "".join(f"k{number}: 1\nk{number}: 2\n" for number in range(30))
+    assert len(list(read_text(POD % "a" + many, "file", heard.append))) == 1
+    assert len(heard) == 21
+    assert heard[-1] == "file:1: 10 more of its keys stand more than once in one map; keep one of each"
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["lenient", "strict"])
+def test_repeated_keys_of_what_is_no_object_are_passed_over_in_a_directory(tmp_path: Path, is_told: bool) -> None:
+    (tmp_path / "values.yaml").write_text("a: 1\na: 2\n")
+    (tmp_path / "a.yaml").write_text(POD % "a")
+    heard: list[str] = []
+    assert seen(list(read_all([str(tmp_path)], io.BytesIO(), heard.append if is_told else None))) == ["1@1 a"]
+    assert heard == []
 
 
 # Files.

@@ -1,17 +1,19 @@
 """Manifests from files, directories and standard input, each document on its own: one broken document spoils no other.
 
-Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`), but stricter where kubectl would
-silently drop something: duplicate keys and Pods of the wrong apiVersion are errors.
+Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`), but where kubectl would silently
+drop something it is said: of a key that stands twice in one map kubectl takes the last value, and Pods of the wrong
+apiVersion are errors.
 """
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from webhook.audit.loading import UnreadableError, load
+from webhook.audit.repeated_keys import RepeatedKey
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -61,24 +63,31 @@ class Document:
         return DocumentError(self.source, self.number, self.line, message)
 
 
-def read_all(paths: Iterable[str], stdin: BinaryIO) -> Iterator[Document | DocumentError]:
-    """Every document of the files, of the directories (recursively, sorted by name) and of standard input (`-`)."""
+Tell = Callable[[str], None]
+"""Who hears, with file and line, of keys that stand more than once in one map of an object."""
+
+
+def read_all(paths: Iterable[str], stdin: BinaryIO, tell: Tell | None = None) -> Iterator[Document | DocumentError]:
+    """Every document of the files, of the directories (recursively, sorted by name) and of standard input (`-`).
+
+    Where somebody is to `tell`, the last value of a repeated key counts; otherwise such an object is an error.
+    """
     for path in paths:
         if path == "-":
-            yield from _read_bytes(stdin.read(), "-")
+            yield from _read_bytes(stdin.read(), "-", tell)
         elif os.path.isdir(path):  # Path.is_dir raises for what it may not look at
-            yield from _read_directory(Path(path))
+            yield from _read_directory(Path(path), tell)
         else:
-            yield from _read_file(Path(path))
+            yield from _read_file(Path(path), tell)
 
 
-def _read_directory(directory: Path) -> Iterator[Document | DocumentError]:
+def _read_directory(directory: Path, tell: Tell | None) -> Iterator[Document | DocumentError]:
     """The manifests below a directory; what is no Kubernetes object (values, CI files, comments) is passed over."""
     found = "no .yaml, .yml or .json file"
     faults: list[OSError] = []
     for file in sorted(_files(directory, faults.append)):
         found = found and _NO_OBJECT
-        for document in _read_file(file):
+        for document in _read_file(file, tell):
             if not isinstance(document, DocumentError) or not document.message.startswith(_PASSED_OVER):
                 found = ""
                 yield document
@@ -98,31 +107,31 @@ def _files(directory: Path, fails: Callable[[OSError], None]) -> Iterator[Path]:
                 yield file
 
 
-def _read_file(file: Path) -> Iterator[Document | DocumentError]:
+def _read_file(file: Path, tell: Tell | None) -> Iterator[Document | DocumentError]:
     try:
         content = file.read_bytes()
     except OSError as error:
         yield _unreadable(str(file), error)
     else:
-        yield from _read_bytes(content, str(file))
+        yield from _read_bytes(content, str(file), tell)
 
 
 def _unreadable(source: str, error: OSError) -> DocumentError:
     return DocumentError(source, 0, None, f"cannot be read: {error.strerror}")
 
 
-def _read_bytes(content: bytes, source: str) -> Iterator[Document | DocumentError]:
+def _read_bytes(content: bytes, source: str, tell: Tell | None) -> Iterator[Document | DocumentError]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         yield DocumentError(source, 0, line, f"not UTF-8 at byte {error.start}; save the file in UTF-8")
     else:
-        yield from read_text(text, source)
+        yield from read_text(text, source, tell)
 
 
-def read_text(text: str, source: str) -> Iterator[Document | DocumentError]:
-    """Every document of one text."""
+def read_text(text: str, source: str, tell: Tell | None = None) -> Iterator[Document | DocumentError]:
+    """Every document of one text; `tell` as in `read_all`."""
     number = 0
     for line, chunk in _split(text):
         if not _has_content(chunk):
@@ -130,7 +139,7 @@ def read_text(text: str, source: str) -> Iterator[Document | DocumentError]:
         number += 1
         blank = _BLANK_LINES.match(chunk)
         end = blank.end() if blank else 0
-        yield from _read_document(chunk[end:], source, number, line + chunk.count("\n", 0, end))
+        yield from _read_document(chunk[end:], Document(source, number, line + chunk.count("\n", 0, end), {}), tell)
     if number == 0:
         yield DocumentError(source, 0, 1, _NO_DOCUMENT)
 
@@ -157,17 +166,36 @@ _PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT)
 _HALF_AN_OBJECT = "half a Kubernetes object"
 
 
-def _read_document(chunk: str, source: str, number: int, line: int) -> Iterator[Document | DocumentError]:
+_MOST_REPEATED = 20
+"""Repeated keys of one document that are told one by one."""
+
+
+def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[Document | DocumentError]:
+    """The objects of a text that begins at this place."""
     try:
-        value = load(chunk)
+        value, repeated = load(chunk)
     except UnreadableError as error:
-        yield DocumentError(source, number, line + error.line, error.message)
+        yield DocumentError(place.source, place.number, place.line + error.line, error.message)
         return
     if not _is_object(value):
         found = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
-        yield DocumentError(source, number, line, f"{found}: a map with apiVersion and kind is expected")
-        return
-    yield from _objects(Document(source, number, line, value))
+        yield place.error(f"{found}: a map with apiVersion and kind is expected")
+    elif repeated and tell is None:
+        first = repeated[0]
+        yield replace(place.error(f"{first.told(place.line)}; keep one of them"), line=place.line + first.last)
+    else:
+        if tell is not None:
+            _tell_of(repeated, place, tell)
+        yield from _objects(replace(place, object=value))
+
+
+def _tell_of(repeated: Sequence[RepeatedKey], place: Document, tell: Tell) -> None:
+    for one in repeated[:_MOST_REPEATED]:
+        told = f"{one.told(place.line)}; kubectl takes the last value, and that is judged; keep one of them"
+        tell(f"{place.source}:{place.line + one.last}: {told}")
+    if len(repeated) > _MOST_REPEATED:
+        more = len(repeated) - _MOST_REPEATED
+        tell(f"{place.source}:{place.line}: {more} more of its keys stand more than once in one map; keep one of each")
 
 
 def _objects(document: Document) -> Iterator[Document | DocumentError]:

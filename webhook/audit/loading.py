@@ -1,12 +1,14 @@
-"""One manifest from text, without what makes YAML dangerous or quietly loses what somebody wrote."""
+"""One manifest from text, without what makes YAML dangerous; keys of which values are lost are told."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import yaml
+
+from webhook.audit.repeated_keys import MERGE, RepeatedKey, mistake, repeated_in_json, without_repeated
 
 MAX_DEPTH = 200
 MAX_VALUES = 5_000_000
@@ -28,8 +30,15 @@ class UnreadableError(Exception):
         self.message = message
 
 
-def load(chunk: str) -> Any:
-    """The value of one YAML or JSON document; raises UnreadableError with the line that is wrong."""
+class Loaded(NamedTuple):
+    """The value of a document, and the keys that stand in one of its maps more than once: the last value is there."""
+
+    value: Any
+    repeated: Sequence[RepeatedKey] = ()
+
+
+def load(chunk: str) -> Loaded:
+    """What one YAML or JSON document says; raises UnreadableError with the line that is wrong."""
     conflict = _CONFLICT.search(chunk)
     if conflict is not None:
         raise UnreadableError(chunk.count("\n", 0, conflict.start()), "a git conflict marker; resolve the conflict")
@@ -41,27 +50,25 @@ def load(chunk: str) -> Any:
     return _load_yaml(chunk)
 
 
-def _load_json(chunk: str) -> Any:
+def _load_json(chunk: str) -> Loaded:
+    maps = _Maps()
     try:
-        value = json.loads(chunk, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_finite)
+        value = json.loads(chunk, object_pairs_hook=maps.map_of, parse_float=_finite, parse_constant=_finite)
         _check_depth(value)
         if _HALF_OF_A_PAIR.search(chunk):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError:
         raise
-    except _DuplicateKeyError as error:
-        _load_yaml(chunk)  # knows the line
-        raise UnreadableError(0, str(error)) from None
     except RecursionError:
         raise UnreadableError(0, f"nested deeper than {MAX_DEPTH} levels") from None
     except UnicodeEncodeError:
         raise UnreadableError(0, "not valid JSON: an escape \\ud800 to \\udfff without its other half") from None
     except ValueError as error:
         raise UnreadableError(0, f"not valid JSON: {error}") from None
-    return value
+    return Loaded(value, repeated_in_json(chunk) if maps.repeat_keys else ())
 
 
-def _load_braces(chunk: str, error: json.JSONDecodeError) -> Any:
+def _load_braces(chunk: str, error: json.JSONDecodeError) -> Loaded:
     """The value of a text in braces that is no JSON: YAML in flow style, a template, or simply broken."""
     try:
         return _load_yaml(chunk)
@@ -71,10 +78,16 @@ def _load_braces(chunk: str, error: json.JSONDecodeError) -> Any:
         raise UnreadableError(error.lineno - 1, f"not valid JSON: {error.msg}") from None
 
 
-def _load_yaml(chunk: str) -> Any:
+def _load_yaml(chunk: str) -> Loaded:
     try:
         _check_size(chunk)
-        return yaml.load(chunk, Loader=_Loader)  # noqa: S506  # a safe loader, made stricter
+        loader = _Loader(chunk)
+        try:
+            node = loader.get_single_node()
+            repeated = without_repeated(node)
+            return Loaded(None if node is None else loader.construct_document(node), repeated)
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = min(mark.line, chunk.count("\n")) if mark is not None else 0  # the end is no line
@@ -111,17 +124,17 @@ def _finite(text: str) -> float:
     return number
 
 
-class _DuplicateKeyError(ValueError):
-    """A key that stands twice in one map of a JSON text."""
+class _Maps:
+    """Makes the maps of a JSON text, and remembers whether any of them repeats a key."""
 
+    def __init__(self) -> None:
+        self.repeat_keys = False
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for key, item in pairs:
-        if key in value:
-            raise _DuplicateKeyError(f"the key {key!r} stands twice in one map; keep one of the two")
-        value[key] = item
-    return value
+    def map_of(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """A map with the last value of each key."""
+        value = dict(pairs)
+        self.repeat_keys |= len(value) < len(pairs)
+        return value
 
 
 class _Size:
@@ -163,7 +176,10 @@ def _check_size(chunk: str) -> None:
 
 
 class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
-    """YAML as manifests use it: what JSON knows, text keys, no duplicates; a date or 12:30 stays what was written."""
+    """YAML as manifests use it: what JSON knows, text keys; a date or 12:30 stays what was written.
+
+    Maps are constructed after `without_repeated` has looked at them.
+    """
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
@@ -176,23 +192,30 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002  # the base class's signature
-        """A map whose keys are texts, each once."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise _error("a key must be a text", key)
-            if key.tag == f"{_TAG}merge":
-                continue
-            if key.value in seen:
-                raise _error(f"the key {key.value!r} stands twice in one map; keep one of the two", key)
-            seen.add(key.value)
+        """A map with texts as keys; of what is merged into it, it has the keys that are not its own."""
         self.flatten_mapping(node)
         return {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put what is merged into a map before its own keys; that of the base class is quadratic in its merge keys."""
+        merged: list[tuple[yaml.Node, yaml.Node]] = []
+        own: list[tuple[yaml.Node, yaml.Node]] = []
+        for key, value in node.value:
+            if key.tag != MERGE:
+                own.append((key, value))
+                continue
+            parts = reversed(value.value) if isinstance(value, yaml.SequenceNode) else [value]
+            for part in parts:
+                if not isinstance(part, yaml.MappingNode):
+                    raise mistake("expected a map, or a list of maps, to merge", part)
+                self.flatten_mapping(part)
+                merged += part.value
+        node.value = merged + own
 
     def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
         """A map; constructed at once, since aliases to open maps are refused before."""
         if not isinstance(node, yaml.MappingNode):
-            raise _error("tagged as a map, but is none", node)
+            raise mistake("tagged as a map, but is none", node)
         yield self.construct_mapping(node)
 
     def construct_number(self, node: yaml.ScalarNode) -> Any:
@@ -204,9 +227,9 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
         try:
             value = self.construct_yaml_int(node) if is_int else self.construct_yaml_float(node)
         except (ValueError, IndexError):
-            raise _error(f"{text[:60]!r} cannot be read as a number", node) from None
+            raise mistake(f"{text[:60]!r} cannot be read as a number", node) from None
         if isinstance(value, float) and not isfinite(value):
-            raise _error(f"{text} is not a number in JSON; put it in quotes", node)
+            raise mistake(f"{text} is not a number in JSON; put it in quotes", node)
         return value
 
     def construct_bool(self, node: yaml.ScalarNode) -> Any:
@@ -214,11 +237,7 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
         try:
             return self.construct_yaml_bool(node)
         except KeyError:
-            raise _error(f"{str(node.value)[:60]!r} is not a boolean", node) from None
-
-
-def _error(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+            raise mistake(f"{str(node.value)[:60]!r} is not a boolean", node) from None
 
 
 _Loader.add_constructor(f"{_TAG}map", _Loader.construct_map)

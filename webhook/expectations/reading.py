@@ -12,7 +12,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
-from webhook.audit.documents import Document, DocumentError, read_all, read_text
+from webhook.audit.documents import Document, DocumentError, Tell, read_all, read_text
 from webhook.expectations.format import KIND, CaseSettings, PolicyTestFile, policy_test_schema
 from webhook.expectations.suite import Case, Suite, node_at
 from webhook.policy.document import check_names_differ, read_head
@@ -43,8 +43,11 @@ def find(path: Path) -> Iterator[Path]:
             yield file
 
 
-def read_suite(file: Path) -> Suite | None:
-    """The test in a file, None where it holds something else. Raises PolicyErrors with everything that is wrong."""
+def read_suite(file: Path, tell: Tell | None = None) -> Suite | None:
+    """The test in a file, None where it holds something else. Raises PolicyErrors with everything that is wrong.
+
+    `tell` hears of keys that stand twice in one map of a resource; without it they are errors.
+    """
     path = str(file)
     try:
         with file.open("rb") as opened:
@@ -52,13 +55,13 @@ def read_suite(file: Path) -> Suite | None:
     except OSError as error:
         raise PolicyErrors([PolicyError(path, 0, "", f"cannot be read: {error.strerror}")]) from None
     if not _MARK.search(source):
-        _check_that_it_is_something_else(file)
+        _check_that_it_is_something_else(file, is_strict=tell is None)
         return None
     if len(source) > MAX_BYTES:
         message = f"larger than {MAX_BYTES} bytes (1 MiB); put its resources into files beside it"
         raise PolicyErrors([PolicyError(path, 1, "", message)])
     faults = Faults()
-    suite = _suite(read_yaml(source, path, KIND), faults)
+    suite = _suite(read_yaml(source, path, KIND), faults, tell)
     if faults:
         raise PolicyErrors(_without_echoes(faults.errors))
     return suite
@@ -72,10 +75,10 @@ def _without_echoes(errors: Sequence[PolicyError]) -> Iterator[PolicyError]:
             yield error
 
 
-def _check_that_it_is_something_else(file: Path) -> None:
+def _check_that_it_is_something_else(file: Path, *, is_strict: bool) -> None:
     """Raises PolicyErrors for what cannot be read, and for a test that is misspelled."""
     errors = []
-    for document in read_all([str(file)], BytesIO()):
+    for document in read_all([str(file)], BytesIO(), None if is_strict else _told_by_the_case):
         if isinstance(document, DocumentError):
             if not document.message.startswith("no Kubernetes object"):
                 errors.append(_as_policy_error(document))
@@ -86,7 +89,11 @@ def _check_that_it_is_something_else(file: Path) -> None:
         raise PolicyErrors(errors)
 
 
-def _suite(root: Node, faults: Faults) -> Suite | None:
+def _told_by_the_case(_message: str) -> None:
+    """Nothing is said of a file with manifests until a case names it."""
+
+
+def _suite(root: Node, faults: Faults, tell: Tell | None) -> Suite | None:
     if not isinstance(root.value, dict):
         message = f"not a map; a test starts with apiVersion: {API_VERSION} and kind: {KIND}"
         faults.add(root.file, root.line, "", message)
@@ -99,17 +106,17 @@ def _suite(root: Node, faults: Faults) -> Suite | None:
         return None
     spec = node_at(root, ("spec",)).value
     said = spec if isinstance(spec, dict) else {}
-    cases = tuple(_case(root, (*CASES, index), settings) for index, settings in enumerate(content.spec.cases))
+    cases = tuple(_case(root, (*CASES, index), settings, tell) for index, settings in enumerate(content.spec.cases))
     return Suite(root.file, content.metadata.name, said.get("policies"), said.get("inventory"), cases)
 
 
-def _case(root: Node, path: KeyPath, settings: CaseSettings) -> Case:
+def _case(root: Node, path: KeyPath, settings: CaseSettings, tell: Tell | None) -> Case:
     documents: list[Document] = []
     errors: list[PolicyError] = []
     for index, written in enumerate(settings.resources):
         place = (*path, "resources", index)
         node = node_at(root, place)
-        found = _from_file(node, written, place) if isinstance(written, str) else _inline(node, place)
+        found = _from_file(node, written, place, tell) if isinstance(written, str) else _inline(node, place)
         for one in found:
             if isinstance(one, Document):
                 documents.append(one)
@@ -127,13 +134,13 @@ def _case(root: Node, path: KeyPath, settings: CaseSettings) -> Case:
     )
 
 
-def _from_file(node: Node, written: str, place: KeyPath) -> Iterator[Document | PolicyError]:
+def _from_file(node: Node, written: str, place: KeyPath, tell: Tell | None) -> Iterator[Document | PolicyError]:
     """The objects of a file or folder; what is wrong in it names that file."""
     path = beside(node.file, written)
     if not path.exists():
         yield PolicyError(node.file, node.line, key_text(place), f"{path}: no such file or directory")
         return
-    for document in read_all([str(path)], BytesIO()):
+    for document in read_all([str(path)], BytesIO(), tell):
         yield _as_policy_error(document) if isinstance(document, DocumentError) else document
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from webhook.audit.documents import Tell
 from webhook.audit.simulate import Item, Surroundings, look
 from webhook.cluster.inventory import Inventory
 from webhook.engine import check_workload
@@ -22,21 +23,23 @@ from webhook.policy.errors import KeyPath, PolicyError, PolicyErrors
 from webhook.policy.policy_set import PolicySet
 
 
-def run(path: Path, sources: Sources, is_wanted: Callable[[str], bool]) -> Results:
+def run(path: Path, sources: Sources, is_wanted: Callable[[str], bool], tell: Tell | None = None) -> Results:
     """Run the tests below a directory, or in one file: the cases whose name is wanted.
 
-    Raises PolicyErrors where there is nothing to run.
+    `tell` hears of keys that stand twice in one map of a resource; without it they are errors. Raises PolicyErrors
+    where there is nothing to run.
     """
-    files = [result for file in find(path) if (result := _run_file(file, sources, is_wanted)) is not None]
+    results = (_run_file(file, sources, is_wanted, tell) for file in find(path))
+    files = [result for result in results if result is not None]
     if not files:
         message = "no GPUPolicyTest in it; write one, or name another directory"
         raise PolicyErrors([PolicyError(str(path), 0, "", message)])
     return Results(tuple(file for file in files if file.cases or file.errors))
 
 
-def _run_file(file: Path, sources: Sources, is_wanted: Callable[[str], bool]) -> FileResult | None:
+def _run_file(file: Path, sources: Sources, is_wanted: Callable[[str], bool], tell: Tell | None) -> FileResult | None:
     try:
-        suite = read_suite(file)
+        suite = read_suite(file, tell)
     except PolicyErrors as errors:
         return FileResult(str(file), "", errors=errors.errors)
     if suite is None:

@@ -1,0 +1,126 @@
+"""Keys that stand more than once in one map: kubectl takes the last value and says nothing, so that somebody has to.
+
+YAML maps are nodes here, before anything is merged into them, so that a key that overrides a merged one is not taken
+for a repeated one. Each map and each text is gone through once.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import yaml
+
+from webhook.model.wording import cut
+
+MERGE = "tag:yaml.org,2002:merge"
+
+_PART = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:\n]')
+"""What a text that is valid JSON is made of, as far as it tells keys and lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKey:
+    """A key and the lines of its first and its last value; they count from 0 within the text."""
+
+    key: str
+    first: int
+    last: int
+    times: int = 2
+
+    def told(self, line: int) -> str:
+        """Where it stands, `line` being the number of the first line of the text."""
+        first, last = line + self.first, line + self.last
+        key = repr(cut(self.key))
+        if self.times == 2:
+            return f"the key {key} stands in line {first} and again in line {last} of one map"
+        return f"the key {key} stands {self.times} times in one map, first in line {first} and last in line {last}"
+
+
+def without_repeated(root: yaml.Node | None) -> list[RepeatedKey]:
+    """The keys that are repeated somewhere in a tree of nodes, of which each map then keeps the last value only.
+
+    Raises yaml.constructor.ConstructorError where a key is no text, and where two keys are one only once they are
+    texts, such as 1 and "1": which of them kubectl takes is chance.
+    """
+    found: list[RepeatedKey] = []
+    to_come, known = [root], {id(root)}
+    while to_come:
+        node = to_come.pop()
+        children: Iterable[yaml.Node] = ()
+        if isinstance(node, yaml.MappingNode):
+            found += _keep_last(node)
+            children = (value for _, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            children = node.value
+        for child in children:
+            if isinstance(child, yaml.CollectionNode) and id(child) not in known:
+                known.add(id(child))
+                to_come.append(child)
+    return sorted(found, key=lambda one: (one.last, one.first))
+
+
+def _keep_last(node: yaml.MappingNode) -> Iterator[RepeatedKey]:
+    """Take away all but the last value of each key."""
+    last: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+    repeated: dict[str, RepeatedKey] = {}
+    merges: list[tuple[yaml.Node, yaml.Node]] = []
+    for pair in node.value:
+        key = pair[0]
+        if not isinstance(key, yaml.ScalarNode):
+            raise mistake("a key must be a text", key)
+        if key.tag == MERGE:
+            merges.append(pair)
+            continue
+        name = str(key.value)
+        if name in last:
+            before = last.pop(name)[0]
+            if before.tag != key.tag:
+                raise mistake(f"the key {cut(name)!r} stands twice in one map; keep one of the two", key)
+            repeated[name] = _once_more(repeated.get(name), name, before.start_mark.line, key.start_mark.line)
+        last[name] = pair
+    if repeated:
+        node.value = [*merges, *last.values()]
+    return iter(repeated.values())
+
+
+def _once_more(earlier: RepeatedKey | None, key: str, before: int, line: int) -> RepeatedKey:
+    if earlier is None:
+        return RepeatedKey(key, before, line)
+    return replace(earlier, last=line, times=earlier.times + 1)
+
+
+def repeated_in_json(text: str) -> list[RepeatedKey]:
+    """The keys that are repeated somewhere in a text that is valid JSON."""
+    found: list[RepeatedKey] = []
+    open_maps: list[tuple[dict[str, int], dict[str, RepeatedKey]] | None] = []
+    line, written = 0, ""
+    for match in _PART.finditer(text):
+        part = match[0]
+        if part == "\n":
+            line += 1
+        elif part in "{[":
+            open_maps.append(({}, {}) if part == "{" else None)
+        elif part in "}]":
+            closed = open_maps.pop()
+            found += closed[1].values() if closed is not None else ()
+        elif part == ":":
+            _see(open_maps[-1], json.loads(written), line)
+        elif part != ",":
+            written = part
+    return sorted(found, key=lambda one: (one.last, one.first))
+
+
+def _see(open_map: tuple[dict[str, int], dict[str, RepeatedKey]] | None, key: str, line: int) -> None:
+    if open_map is None:  # not in valid JSON
+        return
+    lines, repeated = open_map
+    if key in lines:
+        repeated[key] = _once_more(repeated.get(key), key, lines[key], line)
+    lines.setdefault(key, line)
+
+
+def mistake(problem: str, node: Any) -> yaml.constructor.ConstructorError:
+    """What is wrong with a node."""
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
