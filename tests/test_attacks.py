@@ -105,6 +105,7 @@ def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> 
         "nodes",
         "runtimeclasses",
         "priorityclasses",
+        "deviceclasses",
         "mutatingwebhookconfigurations",
         "validatingwebhookconfigurations",
         "pods",  # which are counted
@@ -289,6 +290,7 @@ def test_A8_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what
         "nodes": ({"list", "watch"}, None),
         "runtimeclasses": ({"list", "watch"}, None),
         "priorityclasses": ({"list", "watch"}, None),
+        "deviceclasses": ({"list", "watch"}, None),
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "pods": ({"get", "list", "watch"}, None),

@@ -17,7 +17,8 @@ INVENTORY = click.option(
     "--inventory",
     type=click.Path(path_type=Path),
     help="Facts about the cluster from a file: "
-    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`.",
+    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses` where the "
+    "cluster has them.",
 )
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Facts about the cluster from the API server it names."

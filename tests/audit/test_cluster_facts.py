@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.fake_api_server import (
+    DEVICE_CLASSES,
     NODES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
@@ -13,7 +14,7 @@ from tests.cluster.fake_api_server import (
     always,
     fake_api_server,
 )
-from tests.cluster.samples import node, priority_class, runtime_class
+from tests.cluster.samples import device_class, node, pod, priority_class, runtime_class
 from tests.cluster.served_kinds import Groups, aggregated
 from webhook.audit.cluster_facts import read_facts
 from webhook.cluster.api_server import ApiServer
@@ -80,6 +81,30 @@ def test_classes_that_must_not_be_listed_are_an_error_and_all_else_is_read(
     assert len(facts.runtime_classes) + len(facts.priority_classes()) == 1
 
 
+DRA: Groups = {**SERVED, "resource.k8s.io": [("v1", {"DeviceClass": "deviceclasses"})]}
+ASKING = pod(gpus={"nvidia.com/gpu": 1})
+
+
+def test_device_classes_are_read_where_they_are_served(server: FakeApiServer, tmp_path: Path) -> None:
+    server.objects[DEVICE_CLASSES] = [device_class("gpu.nvidia.com", "nvidia.com/gpu")]
+    assert not read(server, tmp_path)[0].homes(ASKING)
+    server.instead["/apis"] = aggregated(DRA)
+    facts, errors = read(server, tmp_path)
+    assert errors == []
+    assert facts.homes(ASKING)
+    assert not facts.homes(pod(gpus={"amd.com/gpu": 1}))
+
+
+def test_device_classes_that_must_not_be_listed_are_an_error_and_may_give_anything(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    server.instead["/apis"] = aggregated(DRA)
+    server.instead[DEVICE_CLASSES] = REFUSED
+    facts, errors = read(server, tmp_path)
+    assert [error.partition(":")[0] for error in errors] == ["DeviceClass"]
+    assert facts.homes(ASKING)
+
+
 @pytest.mark.parametrize("group", ["node.k8s.io", "scheduling.k8s.io"])
 def test_a_class_that_the_cluster_does_not_know_is_no_error(server: FakeApiServer, tmp_path: Path, group: str) -> None:
     known = {name: versions for name, versions in SERVED.items() if name != group}
@@ -94,4 +119,5 @@ def test_that_nobody_can_tell_what_is_served_is_said_once(server: FakeApiServer,
     facts, errors = read(server, tmp_path)
     assert len(errors) == 1
     assert errors[0].startswith("what the API server serves is not known: GET /apis: the API server answered 403")
+    assert facts.homes(ASKING)
     assert set(facts.nodes) == {"a"}

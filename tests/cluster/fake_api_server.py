@@ -18,6 +18,7 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 
 
 class Request(BaseHTTPRequestHandler):
@@ -83,7 +84,7 @@ class FakeApiServer(ThreadingHTTPServer):
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Request)
-        followed = (NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, PODS)
+        followed = (NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, DEVICE_CLASSES, PODS)
         self.objects: dict[str, list[dict[str, Any]]] = {path: [] for path in followed}
         self.instead: dict[str, Answer] = {}
         """What stands in for a path, for lists and watches."""

@@ -43,6 +43,12 @@ def priority_class(name: str, value: int = 0, *, is_default: bool = False) -> di
     return found | {"value": value} | ({"globalDefault": True} if is_default else {})
 
 
+def device_class(name: str, resource: str = "") -> dict[str, Any]:
+    """A DeviceClass object as the API server gives it, perhaps with the extended resource that it gives."""
+    spec = {"selectors": [{"cel": {"expression": "true"}}]} | ({"extendedResourceName": resource} if resource else {})
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+
+
 def pod(
     *,
     gpus: Mapping[str, int] | None = None,

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.cluster.pod_samples import cpu_pod, stored
-from tests.cluster.samples import names, node, pod, priority_class, runtime_class
+from tests.cluster.samples import device_class, names, node, pod, priority_class, runtime_class
 from webhook.cluster.inventory import InventoryError, load_inventory, read_inventory
 from webhook.cluster.source import FactsSource, FactsStatus, StaticFacts
 from webhook.model.node import PriorityClass
@@ -44,6 +44,15 @@ def test_every_form_that_kubectl_prints_is_read(tmp_path, text):
     assert {"a", "b"} == names(snapshot, pod())
     assert {"nvidia"} == set(snapshot.runtime_classes)
     assert {"low": PriorityClass("low", 10)} == snapshot.priority_classes()
+
+
+def test_device_classes_of_an_inventory_give_what_no_node_lists(tmp_path):
+    file = tmp_path / "inventory.yaml"
+    asking = pod(gpus={"nvidia.com/gpu": 1})
+    for kind, homes in (("DeviceClass", 1), ("StorageClass", 0)):
+        given = {**device_class("gpu.nvidia.com", "nvidia.com/gpu"), "kind": kind}
+        file.write_text(yaml.safe_dump({"kind": "List", "items": [*ITEMS, given]}))
+        assert len(load_inventory(file).homes(asking)) == homes
 
 
 def test_an_inventory_without_nodes_is_an_empty_cluster(tmp_path):

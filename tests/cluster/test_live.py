@@ -66,8 +66,10 @@ def zones(facts: FactsSource) -> dict[str, str | None] | None:
 
 
 def followed(facts: FactsSource) -> bool:
-    wanted = "nodes: followed; runtimeclasses: followed; priorityclasses: followed"
-    return facts.status(time.monotonic()).detail == wanted
+    """Whether all is followed that every API server has; DeviceClasses are newer."""
+    detail = facts.status(time.monotonic()).detail
+    wanted = "nodes: followed; runtimeclasses: followed; priorityclasses: followed; deviceclasses: "
+    return detail in (f"{wanted}followed", f"{wanted}unknown to the API server, so there are none")
 
 
 def test_nodes_are_known_after_start_and_their_changes_within_seconds(control_plane, nodes):
@@ -144,8 +146,8 @@ def test_what_must_not_be_listed_is_told_until_the_right_is_granted(control_plan
     role = {
         "rules": [
             {
-                "apiGroups": ["", "node.k8s.io", "scheduling.k8s.io"],
-                "resources": ["nodes", "runtimeclasses", "priorityclasses"],
+                "apiGroups": ["", "node.k8s.io", "scheduling.k8s.io", "resource.k8s.io"],
+                "resources": ["nodes", "runtimeclasses", "priorityclasses", "deviceclasses"],
                 "verbs": ["list", "watch"],
             }
         ]
@@ -158,7 +160,7 @@ def test_what_must_not_be_listed_is_told_until_the_right_is_granted(control_plan
     }
     rbac = "/apis/rbac.authorization.k8s.io/v1"
     with following(control_plane.kubeconfig_for(NODE_TOKEN)) as facts:
-        eventually(lambda: facts.status(time.monotonic()).detail.count("answered 403") == 3)
+        eventually(lambda: facts.status(time.monotonic()).detail.count("answered 403") == 4)
         status = facts.status(time.monotonic())
         assert (status.loaded, status.ready, status.server_reachable) == (False, False, True)
         assert 'cannot list resource "nodes"' in status.detail

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.fake_api_server import (
+    DEVICE_CLASSES,
     NODES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
@@ -21,7 +22,7 @@ from tests.cluster.fake_api_server import (
     fake_api_server,
     first,
 )
-from tests.cluster.samples import node, priority_class, runtime_class
+from tests.cluster.samples import device_class, node, pod, priority_class, runtime_class
 from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ClusterConfigError
 from webhook.cluster.live import LiveFacts
@@ -61,7 +62,8 @@ def nodes(facts: LiveFacts) -> set[str] | None:
 
 def watched(facts: LiveFacts) -> bool:
     """Whether all resources are being watched at this moment."""
-    return facts.status(0).detail == "nodes: followed; runtimeclasses: followed; priorityclasses: followed"
+    classes = "runtimeclasses: followed; priorityclasses: followed; deviceclasses: followed"
+    return facts.status(0).detail == f"nodes: followed; {classes}"
 
 
 def test_nothing_is_known_before_start(server, tmp_path):
@@ -202,7 +204,7 @@ def test_nodes_that_must_not_be_listed_are_an_error_and_not_an_empty_cluster(ser
     with following(server, tmp_path) as facts:
         wanted = (
             f"nodes: the API server answered {status}: it is not to be; "
-            "runtimeclasses: followed; priorityclasses: followed"
+            "runtimeclasses: followed; priorityclasses: followed; deviceclasses: followed"
         )
         eventually(lambda: facts.status(time.monotonic()).detail == wanted)
         status_now = facts.status(time.monotonic())
@@ -245,6 +247,72 @@ def test_a_cluster_without_the_api_of_a_class_has_none(server, tmp_path, path, n
         assert f"{name}: unknown to the API server, so there are none" in status.detail
         server.instead.clear()
         eventually(lambda: facts.facts is not None and len(known(facts.facts)) == 1)
+
+
+ASKING = pod(gpus={"nvidia.com/gpu": 1})
+ABSENT = always(404, b"404 page not found")
+
+
+def claimable(facts: LiveFacts) -> bool | None:
+    """Whether a pod may get a GPU that no node lists, None where facts are not loaded."""
+    return None if facts.facts is None else bool(facts.facts.homes(ASKING))
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_device_classes_are_found_in_whatever_version_the_api_server_has(server, tmp_path, version):
+    path = f"/apis/resource.k8s.io/{version}/deviceclasses"
+    server.under["/apis/resource.k8s.io/"] = ABSENT
+    server.instead[path] = server.answer
+    server.objects[path] = [device_class("gpu.nvidia.com", "nvidia.com/gpu")]
+    with following(server, tmp_path) as facts:
+        eventually(lambda: claimable(facts))
+        eventually(lambda: watched(facts))
+        server.tell_event(path, "MODIFIED", device_class("gpu.nvidia.com"), "105")
+        eventually(lambda: claimable(facts) is False)
+        server.tell_event(path, "ADDED", device_class("another", "nvidia.com/gpu"), "106")
+        eventually(lambda: claimable(facts))
+        server.tell_event(path, "DELETED", device_class("another"), "107")
+        eventually(lambda: claimable(facts) is False)
+
+
+def test_an_api_server_without_device_classes_has_none_and_is_asked_again(server, tmp_path):
+    server.under["/apis/resource.k8s.io/"] = ABSENT
+    server.objects[DEVICE_CLASSES] = [device_class("gpu.nvidia.com", "nvidia.com/gpu")]
+    with following(server, tmp_path) as facts:
+        eventually(lambda: claimable(facts) is False)
+        status = eventually(lambda: (status := facts.status(time.monotonic())).ready and status)
+        assert "deviceclasses: unknown to the API server, so there are none" in status.detail
+        server.under.clear()
+        eventually(lambda: claimable(facts))
+
+
+def test_a_version_that_an_upgrade_takes_away_is_followed_in_the_next(server, tmp_path):
+    old = "/apis/resource.k8s.io/v1beta1/deviceclasses"
+    server.under["/apis/resource.k8s.io/"] = ABSENT
+    server.instead[old] = server.answer
+    server.objects[old] = []
+    with following(server, tmp_path) as facts:
+        eventually(lambda: watched(facts))
+        server.objects[DEVICE_CLASSES] = [device_class("gpu.nvidia.com", "nvidia.com/gpu")]
+        server.instead[DEVICE_CLASSES] = server.answer
+        server.instead[old] = ABSENT
+        server.break_off()
+        eventually(lambda: claimable(facts))
+
+
+def test_device_classes_that_must_not_be_listed_are_not_known_and_nothing_waits_for_them(server, tmp_path):
+    server.instead[DEVICE_CLASSES] = always(403, STATUS)
+    with following(server, tmp_path) as facts:
+        eventually(lambda: claimable(facts))
+        status = eventually(lambda: (status := facts.status(time.monotonic())).ready and status)
+        assert not status.stale
+        wanted = "deviceclasses: nothing is known of them: the API server answered 403: it is not to be"
+        assert wanted in status.detail
+        server.instead.clear()
+        eventually(lambda: claimable(facts) is False)
+        server.instead[DEVICE_CLASSES] = always(403, STATUS)
+        server.break_off()
+        eventually(lambda: claimable(facts))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +405,7 @@ def test_classes_that_arrive_during_a_long_list_of_nodes_are_kept(server, tmp_pa
     server.objects[NODES] = [node(f"n{number}") for number in range(150)]
     server.instead[NODES] = first(server.answer, then=wait)
     with following(server, tmp_path) as facts:
-        classes = "runtimeclasses: followed; priorityclasses: followed"
+        classes = "runtimeclasses: followed; priorityclasses: followed; deviceclasses: followed"
         eventually(lambda: len(server.lists(NODES)) == 2 and classes in facts.status(0).detail)
         arrived.set()
         found = eventually(lambda: facts.facts)

@@ -165,7 +165,11 @@ def rules(objects: Objects, kind: str, name: str = NAME) -> set[tuple[str, str, 
     }
 
 
-CLASSES = {("node.k8s.io", "runtimeclasses"), ("scheduling.k8s.io", "priorityclasses")}
+CLASSES = {
+    ("node.k8s.io", "runtimeclasses"),
+    ("scheduling.k8s.io", "priorityclasses"),
+    ("resource.k8s.io", "deviceclasses"),
+}
 READ = {("", "nodes"), ("", "pods"), *CLASSES, *((kind.group, kind.resource) for kind in WORKLOADS.values())}
 WRITTEN = {
     ("wgpolicyk8s.io", "policyreports"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.cluster.samples import device_class
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
 from webhook.cluster.pools import WithPools
 from webhook.cluster.snapshot import Snapshot
@@ -77,6 +78,18 @@ def test_a_pod_that_runs_on_some_candidates_is_kept_off_the_others():
         {"key": RUNTIME, "operator": "NotIn", "values": ["12"]},
     ]
     assert told(mutated(RULE, gpu_pod(CUDA_13), {}, facts), facts) == []
+
+
+def test_a_pod_is_not_refused_where_a_device_class_may_give_its_gpu_on_another_node():
+    """Nothing is known of that node, so neither a refusal nor a promise is certain."""
+    facts = cluster(V100)
+    assert told(gpu_pod(CUDA_13), facts)
+    by_class = facts.with_device_classes([device_class("gpu.nvidia.com", GPU)])
+    (found,) = told(gpu_pod(CUDA_13), by_class)
+    assert isinstance(found, Advice)
+    (unknown,) = told(gpu_pod("example.com/app:1"), by_class, unknown="warn")
+    assert "a node of a DeviceClass with an unknown driver" in str(unknown)
+    assert isinstance(told(gpu_pod(CUDA_13, nodeName="n0"), by_class)[0], Violation)
 
 
 def test_every_term_of_the_pod_gets_the_exclusion_because_terms_are_ored():

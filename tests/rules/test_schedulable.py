@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cluster.samples import device_class, node
 from tests.cluster.test_candidates_properties import NODES, PODS, RUNTIME_CLASSES
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term, terms, violations
@@ -44,6 +45,26 @@ def test_nothing_is_said_where_no_node_is_known():
     assert told(asking(16), NOTHING_KNOWN) == []
     assert told(asking(16), Snapshot.of([])) == []
     assert told(asking(16), WithPools(NOTHING_KNOWN, POOLS)) == [], "pools are not all nodes there are"
+
+
+DRA = Snapshot.of([node("cpu", capacity={"cpu": "8"})])
+
+
+@pytest.mark.parametrize(
+    ("classes", "is_told"),
+    [
+        pytest.param([device_class("gpu.nvidia.com", "nvidia.com/gpu")], False, id="a DeviceClass gives the GPUs"),
+        pytest.param([device_class("gpu.amd.com", "amd.com/gpu")], True, id="a DeviceClass gives other GPUs"),
+        pytest.param([device_class("gpu.nvidia.com")], True, id="a DeviceClass for claims only"),
+        pytest.param([], True, id="no DeviceClass"),
+        pytest.param(None, False, id="nobody knows the DeviceClasses"),
+    ],
+)
+@pytest.mark.parametrize("raw", [asking(8), asking(8, nodeSelector={"zone": "b"})], ids=["GPUs", "GPUs and a label"])
+def test_pods_whose_gpus_a_device_class_may_give_are_left_alone(classes, is_told, raw):
+    """The scheduler makes a claim for them on nodes that list no GPU (KEP-5004)."""
+    assert bool(told(raw, DRA.with_device_classes(classes))) == is_told
+    assert bool(told(raw, WithPools(DRA.with_device_classes(classes), ()))) == is_told
 
 
 @pytest.mark.parametrize(

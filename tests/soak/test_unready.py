@@ -16,8 +16,8 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: soak-facts}
 rules:
-  - apiGroups: ["", node.k8s.io, scheduling.k8s.io]
-    resources: [nodes, runtimeclasses, priorityclasses]
+  - apiGroups: ["", node.k8s.io, scheduling.k8s.io, resource.k8s.io]
+    resources: [nodes, runtimeclasses, priorityclasses, deviceclasses]
     verbs: [list, watch]
 """
 BINDING = """\

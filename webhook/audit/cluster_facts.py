@@ -1,4 +1,4 @@
-"""The nodes, runtime classes and priority classes of a live cluster, read once."""
+"""The nodes and classes of a live cluster, read once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,16 @@ def read_facts(server: ApiServer, accelerators: Accelerators = BUILT_IN) -> tupl
     facts = EMPTY.telling(accelerators).with_nodes(read(_NODES))
     facts = facts.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
     facts = facts.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
-    return facts, tuple(errors)
+    return facts.with_device_classes(_device_classes(discovery, reader, errors)), tuple(errors)
+
+
+def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentError]) -> list[dict[str, Any]] | None:
+    """The DeviceClasses; None where nobody can tell which there are."""
+    faults: list[DocumentError] = []
+    resource = _found(discovery, "resource.k8s.io", "DeviceClass", faults)
+    found = [] if resource is None else list(_read(reader, resource, faults))
+    errors += (fault for fault in faults if fault not in errors)
+    return None if faults else found
 
 
 def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentError]) -> Resource | None:

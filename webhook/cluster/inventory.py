@@ -1,5 +1,5 @@
 """A cluster written down in a file, as `kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`
-prints it.
+prints it; on clusters with dynamic resource allocation `deviceclasses` belong to it.
 
 It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
 are read; kinds that nobody asks about are passed over.
@@ -20,6 +20,8 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
+
+_KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "Pod")
 
 
 class InventoryError(ValueError):
@@ -44,15 +46,14 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
     `accelerators` tells the GPUs of nodes and pods.
     """
     path = Path(path)
-    objects: dict[str, list[Any]] = {kind: [] for kind in ("Node", "RuntimeClass", "PriorityClass", "Pod")}
+    objects: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
     for line, document in _documents(path):
         for kind, item in _items(path, line, document):
             if kind in objects:
                 objects[kind].append(item)
-    snapshot = Snapshot.of(
-        objects["Node"], objects["RuntimeClass"], objects["PriorityClass"], accelerators=accelerators
-    )
-    return Inventory(snapshot, StaticPods(objects["Pod"], accelerators=accelerators))
+    *of_snapshot, pods = (objects[kind] for kind in _KINDS)
+    snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
+    return Inventory(snapshot, StaticPods(pods, accelerators=accelerators))
 
 
 def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Snapshot:

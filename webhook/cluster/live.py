@@ -20,6 +20,9 @@ STALE_AFTER_SECONDS = 60.0
 
 _CLOSE_SECONDS = 1.5
 
+DEVICE_CLASSES = tuple(f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2", "v1beta1"))
+"""Where DeviceClasses are, by the API versions that may have an extendedResourceName; the newest first."""
+
 
 def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> FactsStatus:
     """How far what these watches have heard can be trusted at `now`, in seconds of their clock."""
@@ -74,12 +77,21 @@ class LiveFacts:
                 self._changed(Snapshot.with_priority_class, Snapshot.without_priority_class),
                 optional=True,
             ),
+            Resource(
+                "deviceclasses",
+                DEVICE_CLASSES[0],
+                self._replaced(Snapshot.with_device_classes),
+                self._changed(Snapshot.with_device_class, Snapshot.without_device_class),
+                optional=True,
+                elsewhere=DEVICE_CLASSES[1:],
+                refused=self._without_device_classes,
+            ),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
     @property
     def facts(self) -> Snapshot | None:
-        """The cluster as last heard of, None until nodes, runtime classes and priority classes have been listed."""
+        """The cluster as last heard of, None until nodes and classes have been listed."""
         return self._snapshot if all(watch.health.loaded for watch in self._watches) else None
 
     def status(self, now: float) -> FactsStatus:
@@ -103,6 +115,10 @@ class LiveFacts:
         listed = self._snapshot.with_nodes(raws)  # waits for the API server; nobody else changes the nodes meanwhile
         with self._lock:
             self._snapshot = self._snapshot.with_nodes_of(listed)
+
+    def _without_device_classes(self) -> None:
+        with self._lock:
+            self._snapshot = self._snapshot.with_device_classes(None)
 
     def _replaced(
         self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]

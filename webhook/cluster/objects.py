@@ -179,6 +179,20 @@ def priority_class_from_raw(raw: object) -> PriorityClass | None:
     )
 
 
+def device_class_from_raw(raw: object) -> tuple[str, str] | None:
+    """The name of a DeviceClass and the extended resource that it gives, empty where it gives none. None: no name.
+
+    Source: `extendedResourceName` of DeviceClassSpec, in all versions of resource.k8s.io that have DeviceClasses of
+    Kubernetes 1.34 and newer (KEP-5004).
+    """
+    device_class = _mapping(raw)
+    name = _mapping(device_class.get("metadata")).get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    resource = _mapping(device_class.get("spec")).get("extendedResourceName")
+    return name, _shared(resource) if isinstance(resource, str) else ""
+
+
 def _taints(raw: object) -> tuple[Taint, ...]:
     """The taints that keep pods away for as long as the node is what it is; sorted, one for each key and effect."""
     taints: dict[tuple[str, str], Taint] = {}

@@ -5,15 +5,26 @@ rules cannot see, such as a node's heartbeat, gives the same one again, with the
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from webhook.cluster import placement
-from webhook.cluster.objects import Node, node_from_raw, priority_class_from_raw, runtime_class_from_raw
+from webhook.cluster.objects import (
+    Node,
+    device_class_from_raw,
+    node_from_raw,
+    priority_class_from_raw,
+    runtime_class_from_raw,
+)
 from webhook.cluster.table import NodeTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.demand import is_compared
+from webhook.model.demand import demand_of, is_compared, is_extended
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
+
+NO_DEVICE_CLASSES: Mapping[str, str] = MappingProxyType({})
+"""Extended resources by the DeviceClasses that give them: there is none."""
 
 
 class Snapshot:
@@ -21,19 +32,35 @@ class Snapshot:
 
     The first question after a change also pays for the indexes, a few milliseconds with 5,000 nodes. `unreadable`
     counts the nodes that were left out because they have no name.
+
+    A DeviceClass may give devices to pods that ask for an extended resource (`extendedResourceName`), and no node lists
+    them. So pods that ask for one have a further candidate of which nothing is known. Where DeviceClasses are not
+    known, every extended resource may be one.
     """
 
-    __slots__ = ("_accelerators", "_priority_classes", "_runtime_classes", "_table", "unreadable")
+    __slots__ = (
+        "_accelerators",
+        "_claimable",
+        "_device_classes",
+        "_priority_classes",
+        "_runtime_classes",
+        "_table",
+        "unreadable",
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the parts of a cluster
         self,
         table: NodeTable,
         runtime_classes: Mapping[str, RuntimeClass],
         priority_classes: Mapping[str, PriorityClass],
+        *,
         unreadable: int = 0,
         accelerators: Accelerators = BUILT_IN,
+        device_classes: Mapping[str, str] | None = NO_DEVICE_CLASSES,
     ) -> None:
         self._accelerators = accelerators
+        self._device_classes = device_classes
+        self._claimable = None if device_classes is None else frozenset(device_classes.values())
         self._table = table
         self._runtime_classes = runtime_classes
         self._priority_classes = priority_classes
@@ -45,16 +72,17 @@ class Snapshot:
         nodes: Iterable[object] = (),
         runtime_classes: Iterable[object] = (),
         priority_classes: Iterable[object] = (),
+        device_classes: Iterable[object] = (),
         *,
         accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
         """The snapshot of these objects, as the API server gives them; `accelerators` tells their GPUs."""
         snapshot = EMPTY.telling(accelerators).with_nodes(nodes).with_runtime_classes(runtime_classes)
-        return snapshot.with_priority_classes(priority_classes)
+        return snapshot.with_priority_classes(priority_classes).with_device_classes(device_classes)
 
     def telling(self, accelerators: Accelerators) -> "Snapshot":
         """The snapshot that tells the GPUs of nodes by these names from now on."""
-        return Snapshot(self._table, self._runtime_classes, self._priority_classes, self.unreadable, accelerators)
+        return self._but(accelerators=accelerators)
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -80,11 +108,24 @@ class Snapshot:
 
     def candidates(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known."""
-        return self._table.classes(placement.candidates(self._table, pod, self._runtime_class_of(pod)))
+        known = self._table.classes(placement.candidates(self._table, pod, self._runtime_class_of(pod)))
+        return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
 
     def homes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of those candidates that have room for all the pod asks for, were nothing else on them."""
-        return self._table.classes(placement.homes(self._table, pod, self._runtime_class_of(pod)))
+        known = self._table.classes(placement.homes(self._table, pod, self._runtime_class_of(pod)))
+        return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
+
+    def _with_claimed_devices(self, pod: Pod) -> Sequence[NodeClass]:
+        """A class of nodes of which nothing is known but that a DeviceClass gives what the pod asks for; often none.
+
+        The scheduler claims the devices, and it never sees a pod that names its node.
+        """
+        if pod.node_name or (self._claimable is not None and not self._claimable):
+            return ()
+        names = [one for one in demand_of(pod) if is_extended(one)]
+        claimed = names if self._claimable is None else self._claimable.intersection(names)
+        return (NodeClass({}, (), frozenset(claimed), count=0, by_claim=True),) if claimed else ()
 
     def knows_nodes(self) -> bool:
         """Whether any node is known at all."""
@@ -147,7 +188,7 @@ class Snapshot:
     def _with_table(self, table: NodeTable, unreadable: int) -> "Snapshot":
         if table is self._table and unreadable == self.unreadable:
             return self
-        return Snapshot(table, self._runtime_classes, self._priority_classes, unreadable, self._accelerators)
+        return self._but(table=table, unreadable=unreadable)
 
     def with_runtime_classes(self, raws: Iterable[object]) -> "Snapshot":
         """These runtime classes instead of the present ones."""
@@ -166,7 +207,7 @@ class Snapshot:
     def _with_runtime_classes(self, runtime_classes: Mapping[str, RuntimeClass]) -> "Snapshot":
         if runtime_classes == self._runtime_classes:
             return self
-        return Snapshot(self._table, runtime_classes, self._priority_classes, self.unreadable, self._accelerators)
+        return self._but(runtime_classes=runtime_classes)
 
     def with_priority_classes(self, raws: Iterable[object]) -> "Snapshot":
         """These priority classes instead of the present ones."""
@@ -185,7 +226,42 @@ class Snapshot:
     def _with_priority_classes(self, priority_classes: Mapping[str, PriorityClass]) -> "Snapshot":
         if priority_classes == self._priority_classes:
             return self
-        return Snapshot(self._table, self._runtime_classes, priority_classes, self.unreadable, self._accelerators)
+        return self._but(priority_classes=priority_classes)
+
+    def with_device_classes(self, raws: Iterable[object] | None) -> "Snapshot":
+        """These device classes instead of the present ones; None where nobody knows them."""
+        if raws is None:
+            return self._with_device_classes(None)
+        return self._with_device_classes(dict(filter(None, map(device_class_from_raw, raws))))
+
+    def with_device_class(self, raw: object) -> "Snapshot":
+        """The snapshot with a device class added or changed."""
+        found = device_class_from_raw(raw)
+        return (
+            self if found is None else self._with_device_classes({**(self._device_classes or {}), found[0]: found[1]})
+        )
+
+    def without_device_class(self, name: str) -> "Snapshot":
+        """The snapshot without a device class."""
+        kept = {key: value for key, value in (self._device_classes or {}).items() if key != name}
+        return self._with_device_classes(kept)
+
+    def _with_device_classes(self, device_classes: Mapping[str, str] | None) -> "Snapshot":
+        if device_classes is not None:
+            device_classes = {name: resource for name, resource in device_classes.items() if resource}
+        return self if device_classes == self._device_classes else self._but(device_classes=device_classes)
+
+    def _but(self, **changed: Any) -> "Snapshot":
+        """The snapshot with other parts, by the names that the constructor has for them."""
+        same = {
+            "table": self._table,
+            "runtime_classes": self._runtime_classes,
+            "priority_classes": self._priority_classes,
+            "unreadable": self.unreadable,
+            "accelerators": self._accelerators,
+            "device_classes": self._device_classes,
+        }
+        return Snapshot(**{**same, **changed})
 
 
 EMPTY = Snapshot(NodeTable({}), {}, {})

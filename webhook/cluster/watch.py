@@ -43,6 +43,10 @@ class Resource:
     `replace` gets all objects after a list, one after the other while they arrive; `change` the type of an event
     (ADDED, MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server. With a
     `selector` of fields the others are not heard of, and one that no longer has those counts as DELETED.
+
+    `elsewhere` are the paths of other versions of its API, which are tried where the API server does not know `path`.
+    `refused` is told where the API server says that nobody may list it: then it counts as loaded, and whoever is told
+    takes it for unknown. Without it such a resource is waited for.
     """
 
     name: str
@@ -53,6 +57,13 @@ class Resource:
     page: int = 100
     """Objects in one answer to a list. A page is in memory as a whole, and 500 nodes would take some 40 MiB."""
     selector: str = ""
+    elsewhere: tuple[str, ...] = ()
+    refused: Callable[[], None] | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it may be."""
+        return (self.path, *self.elsewhere)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,8 @@ class Watch:
         self._timing = timing or Timing()
         self._version = ""  # of the newest object heard of; empty where a list is due
         self._was_listed = False
+        self._at = 0  # which of its paths is asked
+        self._absent = 0  # how many of its paths the API server did not know, one after the other
         self._failures = 0
         self._stream: Stream | None = None
         self._stopping = Event()
@@ -127,11 +140,17 @@ class Watch:
     def _list(self) -> None:
         """Replace all objects. Those of before stay where an answer fails."""
         resource = self.resource
-        listed = PagedList(self._server, Listed(resource.path, resource.page, resource.selector), self._patience)
+        listed = PagedList(self._server, Listed(self._path, resource.page, resource.selector), self._patience)
         resource.replace(listed)
         self._version = listed.version
         self._was_listed = True
+        self._absent = 0
         self.health = replace(self.health, loaded=True, heard=self._clock(), reachable=True, detail="listed")
+
+    @property
+    def _path(self) -> str:
+        """Where it is taken to be now."""
+        return self.resource.paths[self._at]
 
     def _patience(self) -> float:
         """How long a page of a list may pause."""
@@ -152,7 +171,7 @@ class Watch:
             query["fieldSelector"] = self.resource.selector
         begun = self._clock()
         silence = min(seconds + self._timing.margin, self._timing.silence)
-        with closing(self._server.stream(self.resource.path, query, silence)) as stream:
+        with closing(self._server.stream(self._path, query, silence)) as stream:
             self._stream = stream
             if self._stopping.is_set():  # perhaps before there was anything to interrupt
                 return True
@@ -190,13 +209,31 @@ class Watch:
     def _refused(self, refusal: RefusedError) -> float:
         if refusal.status != 429:
             self._version = ""
+        if refusal.status == 404 and self._is_perhaps_elsewhere():
+            return 0.0
         if refusal.status == 404 and self.resource.optional and not self._was_listed:
             self.resource.replace(())
             self._follows()
             self.health = replace(self.health, detail="unknown to the API server, so there are none")
+        elif refusal.status == 403 and self.resource.refused is not None:
+            self._forbidden(self.resource.refused, str(refusal))
         else:
             self._failed(str(refusal), reachable=True)
         return max(self._pause(), min(refusal.retry_after, self._timing.last_retry))
+
+    def _is_perhaps_elsewhere(self) -> bool:
+        """Turn to the next path; whether it is one that was not asked just before."""
+        self._absent = (self._absent + 1) % len(self.resource.paths)
+        self._at = (self._at + 1) % len(self.resource.paths)
+        return self._absent > 0
+
+    def _forbidden(self, refused: Callable[[], None], refusal: str) -> None:
+        """Go on without the resource, and ask again and again."""
+        detail = f"nothing is known of them: {refusal}"
+        if self.health.detail != detail:
+            _log.warning("%s: %s", self.resource.name, detail)
+        refused()
+        self.health = Health(heard=self._clock(), loaded=True, reachable=True, detail=detail)
 
     def _failed(self, detail: str, *, reachable: bool, silent: bool = False) -> None:
         """Note a failure; up to it all was well, unless it consists in having heard nothing."""

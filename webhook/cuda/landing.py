@@ -48,7 +48,9 @@ class Landing:
     def __str__(self) -> str:
         """The nodes as people know them: how many, their GPU, their driver."""
         count, offer = self.nodes.count, self.fate.offer
-        what = f"{count} {'node' if count == 1 else 'nodes'}" if count else "a pool"
+        what = "a node of a DeviceClass" if self.nodes.by_claim else "a pool"
+        if count:
+            what = f"{count} {'node' if count == 1 else 'nodes'}"
         known = [offer.product] if offer.product else []
         known.append(f"driver {offer.driver}" if offer.driver is not None else "an unknown driver")
         return f"{what} with {', '.join(known)}"

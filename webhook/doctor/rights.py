@@ -52,6 +52,7 @@ def needed(workload: Workload, place: Place) -> Iterator[Right]:
         yield Right(verb, "", "nodes", "rules ask where a pod can run")
         yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
         yield Right(verb, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists")
+        yield Right(verb, "resource.k8s.io", "deviceclasses", "they may give GPUs that no node lists")
     keeps = workload.keeps_certificates
     if "registration" in workload.arguments or keeps:
         for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):

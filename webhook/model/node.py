@@ -49,7 +49,7 @@ class NodeClass:
 
     `labels` are the GPU_LABELS that they have, with equal values; `gpu_resources` the GPU resource names in their
     capacity; `runtime_handlers` the names in status.runtimeHandlers, None where the nodes do not publish them (before
-    containerd 2 or CRI-O 1.31).
+    containerd 2 or CRI-O 1.31). `by_claim`: whichever nodes have what a DeviceClass gives, of which nothing is known.
     """
 
     labels: Mapping[str, str]
@@ -57,6 +57,7 @@ class NodeClass:
     gpu_resources: frozenset[str] = frozenset()
     runtime_handlers: frozenset[str] | None = None
     count: int = 1
+    by_claim: bool = False
 
 
 @dataclass(frozen=True, slots=True)

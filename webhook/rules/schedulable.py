@@ -6,6 +6,8 @@ they are declared as `nodePools`, beside the nodes that exist; where those are n
 that come from a DeviceClass (`deviceclass.resource.kubernetes.io/...`, or declared with `dra: true`) nothing is said
 either: no node lists them. Nor is anything said of pods that wait in a queue, or for a scheduling gate: what the queue
 selects and tolerates for them is known once they are let go.
+Nothing at all is said of pods that ask for an extended resource which a DeviceClass gives
+(its `extendedResourceName`), nor where the DeviceClasses of the cluster cannot be read.
 """
 
 from collections.abc import Iterator
