@@ -88,8 +88,8 @@ def _role(
     for path in (("customComponentsPattern", "components"), ("components",)):
         for inside, component, one in entries(role, *path):
             size = product(pods, counted(one.get("size"), 1))
-            made = _Pods(mapped(one, "template"), f"{where}.{inside}.template")
-            yield from made.templates(f"{name} {component}".strip(), size)
+            own = _Pods(mapped(one, "template"), f"{where}.{inside}.template")
+            yield from own.templates(f"{name} {component}".strip(), size)
     if mapped(role, "standalonePattern"):
         made = _source(mapped(role, "standalonePattern"), f"{where}.standalonePattern", shared)
         yield from made.templates(name, pods) if made else ()

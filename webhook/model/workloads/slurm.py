@@ -23,11 +23,11 @@ def node_set(raw: Mapping[str, Any]) -> Iterator[Template]:
     own, main = mapped(template, "spec"), mapped(spec, "slurmd")
     written, elsewhere = list(listed(own, "containers")), {}
     if main:
-        same = next((one for one in written if part(one, "name") == _MAIN), {})
-        whole = patched({**main, "name": _MAIN}, mapped(same))
+        same = mapped(next((one for one in written if part(one, "name") == _MAIN), None))
+        whole = patched({**main, "name": _MAIN}, same)
         written = [whole, *(one for one in written if part(one, "name") != _MAIN)]
         elsewhere[f"spec.containers[{_MAIN}]"] = "spec.slurmd"
-        elsewhere |= {f"spec.containers[{_MAIN}].{key}": f"{_IN_TEMPLATE}.{key}" for key in mapped(same)}
+        elsewhere |= {f"spec.containers[{_MAIN}].{key}": f"{_IN_TEMPLATE}.{key}" for key in same}
     if not written:
         return
     is_per_node = spec.get("scalingMode") == "DaemonSet"
