@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.rules.samples import NOTHING_KNOWN, container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.pod import pod_from_raw
 from webhook.rules.replica_spread import RULE
 
@@ -20,9 +20,9 @@ def replica(*, labels=LABELS, owner="ReplicaSet", gpus=1, **spec):
     return raw
 
 
-def said(raw, values=None, replicas=2):
+def said(raw, values=None, replicas=2, facts=NOTHING_KNOWN):
     settings = settings_of(RULE, values or {})
-    return [str(value) for value in RULE.judge_replicas(pod_from_raw(raw), replicas, settings, NOTHING_KNOWN)]
+    return [str(value) for value in RULE.judge_replicas(pod_from_raw(raw), replicas, settings, facts)]
 
 
 def test_replicas_that_nothing_keeps_apart_are_told():
@@ -81,6 +81,17 @@ def test_replicas_that_say_nothing_are_spread_where_the_policy_says_so(raw):
     ]
     assert len(said(raw)) == 1
     assert said(raw, PREFERRED) == []
+
+
+@pytest.mark.parametrize("label", ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"])
+def test_where_karpenter_makes_nodes_replicas_are_spread_only_if_the_policy_insists(label):
+    """Karpenter takes the preference for a requirement, and makes one node for each pod."""
+    facts = Cluster(labels={label: ["gpu"]})
+    assert is_left_alone(RULE, replica(), PREFERRED, facts)
+    assert len(said(replica(), PREFERRED, facts=facts)) == 1
+    insisting = {"inject": "always"}
+    assert mutated(RULE, replica(), insisting, facts)["spec"]["topologySpreadConstraints"]
+    assert said(replica(), insisting, facts=facts) == []
 
 
 def test_nothing_is_added_unless_the_policy_says_so():

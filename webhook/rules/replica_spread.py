@@ -13,19 +13,23 @@ from webhook.model.pod import Pod
 from webhook.rules.rule import Example, Facts, InjectionSettings, Mode, Rule, Violation
 
 HOST = "kubernetes.io/hostname"
+KARPENTER = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+"""Labels of the nodes that Karpenter makes: from 0.32 on, and before."""
 
 
 class Settings(InjectionSettings):
     """Settings of `replicaSpread`."""
 
-    inject: Literal["none", "preferred"] = "none"
+    inject: Literal["none", "preferred", "always"] = "none"
     """`preferred` has the scheduler spread the GPU pods of a ReplicaSet over nodes where it can, in place of its own
-    defaults; where GPUs are short they share a node, as without it. `none` leaves the pods as they are."""
+    defaults; where GPUs are short they share a node, as without it. In a cluster with nodes of Karpenter pods are left
+    as they are: Karpenter takes the preference for a requirement and makes one node for each pod. `always` spreads them
+    there, too. `none` leaves the pods as they are."""
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNodes]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNodes]:
     """Spread replicas that say nothing of it, by the labels that they share."""
-    if settings.inject == "preferred" and _may_crowd(pod):
+    if settings.inject != "none" and _may_crowd(pod) and _is_spread(settings, facts):
         spread = SpreadOverNodes.of(pod.labels)
         if spread is not None:
             yield spread
@@ -33,13 +37,20 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNod
 
 def judge_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
     """Speak of replicas that nothing keeps apart. How many they are would make the same fault a new one when scaled."""
-    if settings.inject == "none" and _may_crowd(pod):
+    if _may_crowd(pod) and not _is_spread(settings, facts):
         yield Violation(
             "spec.topologySpreadConstraints",
             "not set, and no podAntiAffinity either",
             "one node may get all replicas, which then fail with it",
             f"Set one of the two, with topologyKey {HOST}",
         )
+
+
+def _is_spread(settings: Settings, facts: Facts) -> bool:
+    """Whether the policy spreads those that may crowd."""
+    if settings.inject != "preferred":
+        return settings.inject == "always"
+    return not any(facts.label_values(label) for label in KARPENTER)
 
 
 def _may_crowd(pod: Pod) -> bool:
