@@ -27,6 +27,11 @@ KNOWN = [
     ("nvidia/cudagl:11.4.2-base-ubuntu20.04", "11.4.2"),
     ("nvidia/cuda-arm64:11.4.0-base-ubuntu20.04", "11.4.0"),
     ("registry.corp:5000/cuda:12.4.1-base-ubuntu22.04", "12.4.1"),
+    ("team/app:12.4.1-runtime-ubuntu22.04", "12.4.1"),
+    ("registry.corp/bases/gpu-base:11.8.0-cudnn8-devel-ubuntu20.04", "11.8.0"),
+    ("team/notebook:12.8.1-cudnn-base-ubi9-2026.1", "12.8.1"),
+    ("aibrix/vllm-openai:v0.8.5", "12.4"),
+    ("registry.corp/ml/vllm-openai:v0.20.2-cu129", "12.9"),
     (f"{NGC}/cuda-dl-base:24.12-cuda12.6-devel-ubuntu24.04", "12.6"),
     (f"{NGC}/cuda-dl-base:26.06-cuda13.3-inference-devel-ubuntu24.04", "13.3"),
     (f"{NGC}/pytorch:24.09-py3", "12.6.1"),
@@ -121,6 +126,11 @@ FOR_CUDA_OF_NO_KNOWN_VERSION = [
 
 WITHOUT_CUDA = [
     "python:3.12-slim",
+    "registry.corp/team/python:3.12",
+    "registry.k8s.io/pause:3.10",
+    "registry.k8s.io/e2e-test-images/agnhost:2.53",
+    "quay.io/prometheus/busybox:latest",
+    "mirror.corp/nginx:1.29",
     "docker.io/library/ubuntu:22.04",
     "mirror.corp/dockerhub/library/debian:12",
     "node:12.2.0-runtime",
@@ -164,7 +174,10 @@ SILENT = [
     "app:cu118abc",
     "focus118:1",
     "team/docu121:1",
-    "registry.corp/team/python:3.12",
+    "registry.corp/team/ubuntu:22.04",
+    "team/app:1.2.3-runtime-ubuntu22.04",
+    "team/app:12.4.9-runtime-ubuntu22.04",
+    "team/app:12.4.1-runtime",
     "ollama/ollama:0.5",
     "ghcr.io/ggml-org/llama.cpp:server",
     f"{NGC}/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
@@ -196,6 +209,12 @@ def test_a_name_may_tell_of_cuda_without_its_version(image):
 @pytest.mark.parametrize("image", WITHOUT_CUDA)
 def test_images_for_the_cpu_are_known(image):
     assert looked_up(image).kind is Kind.NONE
+
+
+def test_an_official_image_is_known_directly_beneath_its_mirror_and_not_by_its_name_alone():
+    """An organisation's own `ubuntu` may have CUDA."""
+    assert looked_up("mirror.corp:5000/ubuntu:22.04").kind is Kind.NONE
+    assert looked_up("mirror.corp:5000/team/ubuntu:22.04").kind is Kind.UNKNOWN
 
 
 @pytest.mark.parametrize(("image", "platform"), FOR_OTHERS)

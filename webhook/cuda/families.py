@@ -11,7 +11,7 @@ from dataclasses import replace
 from webhook.cuda import readers
 from webhook.cuda.bases import Base
 from webhook.cuda.need import Kind
-from webhook.cuda.official_images import WITHOUT_CUDA
+from webhook.cuda.official_images import WITHOUT_CUDA, WITHOUT_CUDA_ANYWHERE
 from webhook.cuda.reading import Name, Reader, Reading, without_cuda
 from webhook.model.image import Reference
 
@@ -116,8 +116,12 @@ _BY_NAME: Mapping[str, Reader] = {
     **{f"{name}-inference-graviton": _AMAZON for name in ("pytorch", "tensorflow")},
     **dict.fromkeys(("cuda", "cudagl", "nvidia-cuda", "nvidia_cuda"), readers.like_nvidia_cuda),
     **dict.fromkeys(_NGC_FRAMEWORKS, readers.like_ngc_release),
+    "vllm-openai": readers.like_vllm,
 }
 """By the last part of the path."""
+
+_ANYWHERE: Mapping[str, Reader] = dict.fromkeys(WITHOUT_CUDA_ANYWHERE, _CPU)
+"""By the last part of the path, where nothing else is known of it."""
 
 _BY_NAMESPACE: Mapping[str, Reader] = {
     "rapidsai": readers.rapids,
@@ -197,7 +201,6 @@ def _reader(name: Name) -> Reader:
         found = next((_BY_NAMESPACE[part] for part in namespaces), None)
     if found is None and len(parts) > 2 and parts[-3] == _NIM:
         found = _CUDA
-    return found or _BY_WORDS
-
-
-_BY_WORDS = readers.worded(Kind.UNKNOWN)
+    if found is None and len(parts) == 1 and parts[0] in WITHOUT_CUDA:
+        found = _CPU
+    return found or _ANYWHERE.get(parts[-1]) or readers.of_no_family

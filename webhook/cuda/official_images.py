@@ -14,3 +14,13 @@ WITHOUT_CUDA: frozenset[str] = frozenset(
     rockylinux ros ruby rust scratch solr sonarqube spark swift telegraf tomcat traefik ubuntu vault wordpress zookeeper
     """.split()  # noqa: SIM905  # a hundred lines of quotes say less
 )
+
+WITHOUT_CUDA_ANYWHERE: frozenset[str] = frozenset(
+    """
+    agnhost alpine busybox curl golang haproxy httpd mariadb memcached mongo mysql nginx node pause postgres python
+    rabbitmq redis registry traefik
+    """.split()  # noqa: SIM905  # as above
+)
+"""Names that mean the same in any organisation and registry: servers, and what Kubernetes is tested with (pause and
+agnhost of registry.k8s.io). Languages and systems on which people build their own CUDA are left out. Python is not: its
+CUDA comes with pip, and no name tells."""

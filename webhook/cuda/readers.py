@@ -12,13 +12,21 @@ from webhook.cuda.kernels import Build
 from webhook.cuda.need import Kind
 from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.tokens import is_cuda
-from webhook.model.versions import Version
+from webhook.cuda.toolkits import TOOLKITS
+from webhook.model.versions import Version, parse_version
 
 _TOOLKIT = re.compile(r"v?([0-9]{1,2}(?:\.[0-9]{1,2}(?:\.[0-9]{1,4})?)?)(?=[-_]|\Z)", re.ASCII)
 _WHOLE_TOOLKIT = re.compile(
     r"([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)(?:-cudnn[0-9.]*)?(?:-tensorrt)?-(?:base|runtime|devel)(?![a-z0-9])",
     re.ASCII,
 )
+_LIKE_NVIDIA_CUDA = re.compile(
+    r"([0-9]{1,2}\.[0-9]\.[0-9])(?:-cudnn[0-9.]*)?(?:-tensorrt)?-(?:base|runtime|devel)"
+    r"-(?:ubuntu|ubi|rockylinux|centos|opensuse|oraclelinux|amzn|azl|cm)[0-9.]+(?![a-z0-9])",
+    re.ASCII,
+)
+"""Tags of nvidia/cuda in full: X.Y.Z-[cudnn-]{base,runtime,devel}-distribution."""
+_RELEASE = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _MONTHLY = re.compile(r"[12][0-9]\.[01][0-9](?:\.[0-9]{1,2})?-(?:tf[12]-)?py3(?![a-z0-9])", re.ASCII)
 
 _WITHOUT_FRAMEWORK = frozenset(("cuda-dl-base", "tensorrt"))
@@ -36,6 +44,20 @@ def like_nvidia_cuda(name: Name) -> Reading:
     """A repository called cuda elsewhere: a copy, if its tags have the form of nvidia/cuda's."""
     cuda = _leading(_WHOLE_TOOLKIT, name.tag)
     return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED, build=Build.USER) if cuda else by_words(name)
+
+
+def of_no_family(name: Name) -> Reading:
+    """An image of no family that is known: its words, and a tag that has the whole form of nvidia/cuda's.
+
+    Such a tag is that of the base, if that CUDA was ever released; what stands on the base is not known.
+    """
+    found = _LIKE_NVIDIA_CUDA.match(name.tag)
+    if found is not None and found[1] in _RELEASED:
+        return Reading(Kind.CUDA, parse_version(found[1]), name.of_tag, Base.RELATED)
+    return by_words(name)
+
+
+_RELEASED = frozenset(str(toolkit.cuda) for toolkit in TOOLKITS)
 
 
 def cuda_samples(name: Name) -> Reading:
@@ -116,6 +138,11 @@ def vllm(name: Name) -> Reading:
     if found.cuda is None and not found.notes:
         found = _built(frameworks.VLLM, name)
     return replace(found.on(Base.CUDA), floor=Version((7, 0)), build=Build.PYTORCH_OF_PIP)
+
+
+def like_vllm(name: Name) -> Reading:
+    """A repository called vllm-openai elsewhere: a copy or an image on top, if its tags begin as releases do."""
+    return vllm(name).on(Base.RELATED) if _RELEASE.match(name.tag) else by_words(name, Kind.CUDA)
 
 
 def sglang(name: Name) -> Reading:
