@@ -1,4 +1,7 @@
-"""Containers with several GPUs get the NCCL environment of the platform, and never lose a variable of their own."""
+"""Containers with several GPUs, and those of jobs on several nodes, get the NCCL environment of the platform.
+
+They never lose a variable of their own.
+"""
 
 import pytest
 from pydantic import ValidationError
@@ -139,3 +142,69 @@ def test_a_value_that_no_process_can_have_is_a_policy_error():
     """The kernel ends a variable at the first NUL."""
     with pytest.raises(ValidationError):
         settings_of(RULE, {"env": {"NCCL_DEBUG": "a\0b"}})
+
+
+def owned(kind, **spec):
+    raw = pod(container(gpus=1), **spec)
+    raw["metadata"]["ownerReferences"] = [{"kind": kind, "name": "a", "controller": True}]
+    return raw
+
+
+def marked(*names, **annotations):
+    raw = pod(container(gpus=1))
+    raw["metadata"] |= {"labels": dict.fromkeys(names, "a"), "annotations": annotations}
+    return raw
+
+
+OF_SEVERAL_NODES = [
+    *[
+        pytest.param(owned(kind), id=f"owned by a {kind}")
+        for kind in ("PyTorchJob", "MPIJob", "TFJob", "JAXJob", "PaddleJob", "XGBoostJob", "MXJob", "RayCluster")
+    ],
+    *[
+        pytest.param(marked(name), id=f"labelled {name}")
+        for name in (
+            "training.kubeflow.org/job-name",
+            "jobset.sigs.k8s.io/jobset-name",
+            "leaderworkerset.sigs.k8s.io/name",
+            "ray.io/cluster",
+            "volcano.sh/job-name",
+            "batch.kubernetes.io/job-completion-index",
+        )
+    ],
+    pytest.param(
+        marked(**{"batch.kubernetes.io/job-completion-index": "0"}), id="an indexed Job before Kubernetes 1.28"
+    ),
+    pytest.param(
+        marked("leaderworkerset.sigs.k8s.io/name", **{"leaderworkerset.sigs.k8s.io/size": "2"}), id="a group of two"
+    ),
+]
+
+
+@pytest.mark.parametrize("raw", OF_SEVERAL_NODES)
+def test_one_gpu_is_enough_in_a_job_that_may_run_on_several_nodes(raw):
+    assert env_of(raw) == OURS
+    assert is_left_alone(RULE, raw, SETTINGS | {"multiNode": False})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(owned("Job"), id="a Job"),
+        pytest.param(owned("ReplicaSet"), id="a Deployment"),
+        pytest.param(owned("StatefulSet"), id="a StatefulSet"),
+        pytest.param(marked("job-name", "app"), id="other labels"),
+        pytest.param(
+            marked("leaderworkerset.sigs.k8s.io/name", **{"leaderworkerset.sigs.k8s.io/size": "1"}), id="a group of one"
+        ),
+    ],
+)
+def test_any_other_container_with_one_gpu_is_left_alone(raw):
+    assert is_left_alone(RULE, raw, SETTINGS)
+
+
+def test_a_container_without_gpus_is_left_alone_in_every_job():
+    raw = owned("MPIJob")
+    raw["spec"]["containers"].append(container("side"))
+    containers = mutated(RULE, raw, SETTINGS)["spec"]["containers"]
+    assert [one.get("env") for one in containers] == [OURS, None]

@@ -1,4 +1,7 @@
-"""Containers with several GPUs get the NCCL environment of the platform, and never lose a variable of their own."""
+"""Containers with several GPUs, and those of jobs on several nodes, get the NCCL environment of the platform.
+
+They never lose a variable of their own.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -7,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
+from webhook.model.several_nodes import may_span_nodes
 from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule
 
 
@@ -29,6 +33,13 @@ class Settings(InjectionSettings):
 
     min_gpus: Annotated[int, Field(ge=1)] = 2
     """GPUs in one container from which it gets the variables."""
+    multi_node: bool = True
+    """Whether a container with fewer GPUs, but one at least, gets them too where its pod belongs to a job that may run
+    on several nodes, because NCCL connects its pods. Such a job is known by the owner of its pods (PyTorchJob, MPIJob,
+    TFJob, JAXJob, PaddleJob, XGBoostJob, MXJob, RayCluster) or by their labels and annotations
+    (`training.kubeflow.org/job-name`, `jobset.sigs.k8s.io/jobset-name`, `leaderworkerset.sigs.k8s.io/name` unless the
+    group has a size of 1, `ray.io/cluster`, `volcano.sh/job-name`, and `batch.kubernetes.io/job-completion-index` of
+    Jobs that are indexed)."""
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
     """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are texts."""
     also_with_env_from: bool = False
@@ -38,8 +49,9 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:  # noqa: ARG001  # the contract
     """Add the variables that the container does not set in any form."""
+    least = 1 if settings.multi_node and may_span_nodes(pod) else settings.min_gpus
     for container in pod.lasting_containers():
-        if container.gpu_count < settings.min_gpus:
+        if container.gpu_count < least:
             continue
         missing = [name for name in sorted(settings.env) if not container.sets_env(name)]
         unsure = [] if settings.also_with_env_from else [name for name in missing if container.may_take_env(name)]
@@ -70,9 +82,9 @@ _ENV = {"env": {"NCCL_DEBUG": "WARN", "NCCL_SOCKET_IFNAME": "eth0"}}
 
 RULE = Rule(
     key="ncclEnv",
-    promise="Containers with several GPUs get the platform's NCCL environment.",
-    problem="Everybody who trains on several GPUs has to find out what NCCL needs on this network; until then training "
-    "is slow, or ends in a time-out that says nothing.",
+    promise="Containers with several GPUs, and those of jobs on several nodes, get the platform's NCCL environment.",
+    problem="Everybody who trains on several GPUs or nodes has to find out what NCCL needs on this network; until then "
+    "training is slow, or ends in a time-out that says nothing.",
     examples=(Example(_WITH_ONE_OF_ITS_OWN, _ENV),),
     settings=Settings,
     mutate=mutate,

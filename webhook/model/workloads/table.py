@@ -20,6 +20,7 @@ from webhook.model.workloads import (
     slurm,
     spark,
 )
+from webhook.model.workloads.labels import labelled
 from webhook.model.workloads.queues import waiting
 from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import Template
@@ -147,7 +148,7 @@ def templates_of(raw: Mapping[str, Any], most: int | None = None) -> tuple[Templ
         return ()
     known = workload_of(raw.get("apiVersion"), raw.get("kind"))
     found = known.read(raw) if known is not None else search(raw, most)
-    return tuple(waiting(raw, islice(found, most)))
+    return tuple(labelled(raw, waiting(raw, islice(found, most))))
 
 
 def number_of_templates(raw: Mapping[str, Any]) -> int:

@@ -41,15 +41,22 @@ class Template:
     """Places in the pod whose values are filled in later, so that nothing can be said about them."""
     is_queued: bool = False
     """Whether a queue is yet to decide where the pods run."""
+    labels: Mapping[str, str] = field(default_factory=lambda: _NOWHERE)
+    """Labels that the controller adds, by which rules know the pods; the values are not told."""
 
     @property
     def made(self) -> Mapping[str, Any]:
-        """`pod` with the owner that it will have."""
+        """`pod` with the owner and the labels that it will have."""
         metadata = self.pod.get("metadata")
-        if not self.owner_kind or not (metadata is None or isinstance(metadata, dict)):
+        if not (metadata is None or isinstance(metadata, dict)):
             return self.pod
-        owner = {"kind": self.owner_kind, "controller": True}
-        return {**self.pod, "metadata": {**(metadata or {}), "ownerReferences": [owner]}}
+        added: dict[str, Any] = {}
+        if self.owner_kind:
+            added["ownerReferences"] = [{"kind": self.owner_kind, "controller": True}]
+        own = (metadata or {}).get("labels")
+        if self.labels and (own is None or isinstance(own, dict)):
+            added["labels"] = {**self.labels, **(own or {})}
+        return {**self.pod, "metadata": {**(metadata or {}), **added}} if added else self.pod
 
     def place(self, field: str) -> str:
         """Where in the object stands what is at `field` of the pod.

@@ -1,0 +1,70 @@
+"""What makes a job one of several nodes is foretold of its templates as it will stand on their pods."""
+
+from typing import Any
+
+import pytest
+
+from tests.model.workloads.samples import OBJECTS, title
+from tests.reviews import NAMESPACE, policy
+from webhook.cluster.snapshot import Snapshot
+from webhook.engine.workloads import foresee_pods
+from webhook.model.pod import pod_from_raw
+from webhook.model.several_nodes import may_span_nodes
+from webhook.model.workloads import templates_of
+
+GROUPS = {
+    "batch.volcano.sh",
+    "disaggregatedset.x-k8s.io",
+    "flow.volcano.sh",
+    "jobset.x-k8s.io",
+    "kubeflow.org",
+    "leaderworkerset.x-k8s.io",
+    "ray.io",
+    "trainer.kubeflow.org",
+}
+NCCL = policy({"ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}}})
+TEMPLATE = {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
+
+
+@pytest.mark.parametrize("raw", [raw for raw in OBJECTS if raw["kind"] not in ("Job", "CronJob")], ids=title)
+def test_the_pods_of_training_jobs_are_known_and_no_others(raw: dict[str, Any]) -> None:
+    alone = raw["kind"] == "Notebook" or (
+        raw["kind"] == "LeaderWorkerSet" and raw["spec"]["leaderWorkerTemplate"].get("size", 1) == 1
+    )
+    expected = raw["apiVersion"].rpartition("/")[0] in GROUPS and not alone
+    assert {may_span_nodes(pod_from_raw(one.made)) for one in templates_of(raw)} <= {expected}
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_completed"),
+    [
+        pytest.param("Indexed", True, id="indexed"),
+        pytest.param("NonIndexed", False, id="not indexed"),
+        pytest.param(None, False, id="nothing said"),
+    ],
+)
+def test_a_job_is_one_of_several_nodes_where_it_is_indexed(mode: str | None, is_completed: bool) -> None:
+    job = {"completionMode": mode, "parallelism": 2, "completions": 2, "template": TEMPLATE}
+    for kind, spec in (("Job", job), ("CronJob", {"jobTemplate": {"spec": job}})):
+        raw = {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+        (one,) = foresee_pods(raw, NAMESPACE, NCCL, Snapshot.of([]))
+        assert [injection.rule for injection in one.injections] == ["ncclEnv"] * is_completed
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"labels": None}, {"labels": {"ray.io/cluster": "mine"}}], ids=str)
+def test_the_labels_of_the_author_are_kept(metadata: Any) -> None:
+    group = {"template": {**TEMPLATE, "metadata": metadata}}
+    raw = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"headGroupSpec": group}}
+    (template,) = templates_of(raw)
+    own = (metadata or {}).get("labels") or {}
+    assert template.made["metadata"]["labels"] == {"ray.io/cluster": "", **own}
+    assert template.pod["metadata"] == metadata, "the object is not changed"
+
+
+@pytest.mark.parametrize("labels", ["a", 1, ["a"]], ids=["text", "number", "list"])
+def test_malformed_labels_stay_as_they_are(labels: object) -> None:
+    """So that the mistake is told."""
+    group = {"template": {**TEMPLATE, "metadata": {"labels": labels}}}
+    raw = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"headGroupSpec": group}}
+    (template,) = templates_of(raw)
+    assert template.made["metadata"]["labels"] == labels
