@@ -5,6 +5,8 @@ kubernetes-sigs/lws, ray-project/kuberay, volcano-sh/volcano, and of the Job con
 completion mode Indexed. None says on how many nodes a job runs, but for the size of a LeaderWorkerSet's group.
 """
 
+from types import MappingProxyType
+
 from webhook.model.pod import Pod
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -28,6 +30,9 @@ _OWNERS = frozenset(
         "XGBoostJob",
     }
 )
+
+IN_A_GROUP = MappingProxyType({LEADER_WORKER_SET: ""})
+"""The label of pods in a LeaderWorkerSet, as templates of operators that make one have it."""
 
 
 def may_span_nodes(pod: Pod) -> bool:

@@ -26,7 +26,15 @@ NCCL = policy({"ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}}})
 TEMPLATE = {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
 
 
-@pytest.mark.parametrize("raw", [raw for raw in OBJECTS if raw["kind"] not in ("Job", "CronJob")], ids=title)
+OTHERS = ("Job", "CronJob", "LLMInferenceService", "LLMInferenceServiceConfig", "NIMService", "NIMPipeline")
+"""Kinds of which it depends on the object."""
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [raw for raw in OBJECTS if raw["kind"] not in OTHERS and not raw["apiVersion"].startswith("ome.io")],
+    ids=title,
+)
 def test_the_pods_of_training_jobs_are_known_and_no_others(raw: dict[str, Any]) -> None:
     alone = raw["kind"] == "Notebook" or (
         raw["kind"] == "LeaderWorkerSet" and raw["spec"]["leaderWorkerTemplate"].get("size", 1) == 1
@@ -68,3 +76,45 @@ def test_malformed_labels_stay_as_they_are(labels: object) -> None:
     raw = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}, "spec": {"headGroupSpec": group}}
     (template,) = templates_of(raw)
     assert template.made["metadata"]["labels"] == labels
+
+
+RUNNER = {"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("api", "spec", "expected"),
+    [
+        pytest.param(
+            "serving.kserve.io/v1alpha2 LLMInferenceService", {"template": TEMPLATE["spec"]}, [False], id="KServe"
+        ),
+        pytest.param(
+            "serving.kserve.io/v1alpha2 LLMInferenceService",
+            {"template": TEMPLATE["spec"], "worker": TEMPLATE["spec"], "parallelism": {"pipeline": 2}},
+            [True, True],
+            id="KServe's groups",
+        ),
+        pytest.param(
+            "apps.nvidia.com/v1alpha1 NIMService",
+            {"resources": RUNNER["resources"], "multiNode": {}},
+            [False],
+            id="NIM",
+        ),
+        pytest.param(
+            "apps.nvidia.com/v1alpha1 NIMService",
+            {"resources": RUNNER["resources"], "multiNode": {"parallelism": {"pipeline": 2}}},
+            [True],
+            id="NIM's groups",
+        ),
+        pytest.param("ome.io/v1beta1 InferenceService", {"engine": {"runner": RUNNER}}, [False], id="OME"),
+        pytest.param(
+            "ome.io/v1beta1 InferenceService",
+            {"engine": {"leader": {"runner": RUNNER}, "worker": {"size": 1, "runner": RUNNER}}},
+            [True, True],
+            id="OME's groups",
+        ),
+    ],
+)
+def test_groups_of_an_inference_service_are_of_several_nodes(api: str, spec: Any, expected: list[bool]) -> None:
+    version, kind = api.split()
+    raw = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    assert [may_span_nodes(pod_from_raw(one.made)) for one in templates_of(raw)] == expected

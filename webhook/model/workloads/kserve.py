@@ -6,13 +6,14 @@ its containers to a runtime, only what it says itself is known of its pods.
 An LLMInferenceService is completed with the presets of config/llmisvcconfig, chosen as combineBaseRefsConfig in
 pkg/controller/v1alpha2/llmisvc/config_merge.go does. All of them mount a memory volume at /dev/shm of the container
 `main`, of 1Gi where a pod works alone, and of 8Gi in groups that share data. KServe has no preset for groups that share
-the layers of a model.
+the layers of a model. Groups are LeaderWorkerSets (workload_multi_node.go beside it).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.model.several_nodes import IN_A_GROUP
 from webhook.model.workloads.parts import counted, from_spec, listed, mapped, part, product, with_the_rest
 from webhook.model.workloads.placeholders import settled_template
 from webhook.model.workloads.shared_memory import with_shared_memory
@@ -98,8 +99,9 @@ def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
         *from_spec(part(spec, "template"), f"{where}.template", group=leaders, pods=replicas),
         *from_spec(worker, f"{where}.worker", group=f"{name} worker".lstrip(), pods=rest),
     ):
+        made = template if worker is None or size == 1 else replace(template, labels=IN_A_GROUP)
         shared = _preset_memory(worker, parallelism)
-        yield with_shared_memory(template, _LLM_CONTAINER, _PRESET_VOLUME, shared) if shared else template
+        yield with_shared_memory(made, _LLM_CONTAINER, _PRESET_VOLUME, shared) if shared else made
 
 
 def _preset_memory(worker: object, parallelism: object) -> str:

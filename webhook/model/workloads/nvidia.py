@@ -10,10 +10,12 @@ size, or none.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from webhook.model.accelerators import accelerator
 from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.several_nodes import IN_A_GROUP
 from webhook.model.workloads.merging import is_worth, merged
 from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, product
 from webhook.model.workloads.shared_memory import with_shared_memory
@@ -58,6 +60,8 @@ def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> It
     is_deployment = not spec.get("multiNode") and spec.get("inferencePlatform") in (None, "standalone")
     owner = "ReplicaSet" if is_deployment else ""
     template = Template(pod, where, group, _nim_pods(spec), owner_kind=owner, elsewhere=elsewhere)
+    if mapped(spec, "multiNode") and _stages(spec) != 1:
+        template = replace(template, labels=IN_A_GROUP)
     yield with_shared_memory(template, name, _NIM_VOLUME, part(spec, "storage", "sharedMemorySizeLimit"))
 
 
@@ -70,8 +74,13 @@ def _nim_pods(spec: Mapping[str, Any]) -> int | None:
     replicas = counted(spec.get("replicas"), 1)
     if part(spec, "scale", "enabled") is True:
         replicas = counted(part(spec, "scale", "hpa", "minReplicas"), 1)
+    return product(replicas, _stages(spec))
+
+
+def _stages(spec: Mapping[str, Any]) -> int | None:
+    """Pods that run one model together, as a LeaderWorkerSet."""
     stages = counted(part(spec, "multiNode", "parallelism", "pipeline"), 1)
-    return product(replicas, None if stages is None else max(stages, 1))
+    return None if stages is None else max(stages, 1)
 
 
 def dynamo_graph(raw: Mapping[str, Any]) -> Iterator[Template]:

@@ -2,13 +2,15 @@
 
 Fields and defaults are those of pkg/apis/ome/v1beta1 in sgl-project/ome; how a pod is put together is that of
 pkg/controller/v1beta1/inferenceservice: the runner is the container of its name, a leader and workers take the place of
-the pods of a component. Where a service leaves resources to a runtime or to an accelerator class, nothing is known.
+the pods of a component, in a LeaderWorkerSet. Where a service leaves resources to a runtime or to an accelerator class,
+nothing is known.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.model.several_nodes import IN_A_GROUP
 from webhook.model.workloads.merging import merged
 from webhook.model.workloads.parts import counted, from_spec, listed, mapped, named, part, product, with_the_rest
 from webhook.model.workloads.placeholders import settled_template
@@ -46,9 +48,12 @@ def _component(spec: Mapping[str, Any], where: str, name: str, *, is_completed: 
         yield from _pods(spec, spec, where, name, pods, is_completed=is_completed)
         return
     at = f"{where}.leader" if leader else where
-    yield from _pods(leader or spec, spec, at, f"{name} leader", pods, is_completed=is_completed)
-    workers = product(pods, counted(worker.get("size"), 0))
-    yield from _pods(worker, spec, f"{where}.worker", f"{name} worker", workers, is_completed=is_completed)
+    size = counted(worker.get("size"), 0)
+    for template in (
+        *_pods(leader or spec, spec, at, f"{name} leader", pods, is_completed=is_completed),
+        *_pods(worker, spec, f"{where}.worker", f"{name} worker", product(pods, size), is_completed=is_completed),
+    ):
+        yield template if size == 0 else replace(template, labels=IN_A_GROUP)
 
 
 def _least(spec: Mapping[str, Any]) -> int | None:
