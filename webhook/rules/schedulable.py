@@ -5,9 +5,12 @@ pods do not matter, nor do taints of nodes that start, are ill or about to go. N
 they are declared as `nodePools`, beside the nodes that exist; where those are not known, nothing is said. Of devices
 that come from a DeviceClass (`deviceclass.resource.kubernetes.io/...`, or declared with `dra: true`) nothing is said
 either: no node lists them. Nor is anything said of pods that wait in a queue, or for a scheduling gate: what the queue
-selects and tolerates for them is known once they are let go.
-Nothing at all is said of pods that ask for an extended resource which a DeviceClass gives
-(its `extendedResourceName`), nor where the DeviceClasses of the cluster cannot be read.
+selects and tolerates for them is known once they are let go. Nothing at all is said of pods that ask for an extended
+resource which a DeviceClass gives (its `extendedResourceName`), nor where the DeviceClasses of the cluster cannot be
+read.
+
+Another value, label or resource is suggested only where the pod would then fit. Where a pod selects a GPU by the label
+of a cloud that no node has, it is told what that GPU is called on the nodes there are.
 """
 
 from collections.abc import Iterator

@@ -4,9 +4,10 @@ Each thing that the pod wants is asked for alone. What no node has even so is a 
 together is reduced to as few things as do; and where nothing fails, it is the taints.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from webhook.model.accelerators import Share
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
 from webhook.model.wording import cut, few, is_size, nearest, offered
@@ -63,8 +64,8 @@ class _Hopeless:
         wants = [want for want in found if not self._is_said_twice(want)]
         hopeless = [want for want in wants if self._is_too_much([want])]
         gpus = [want for want in wants if isinstance(want, Amount) and want.is_gpu]
-        yield from (self._alone(want, gpus) for want in hopeless)
         others = [want for want in wants if want not in hopeless]
+        yield from (self._alone(want, gpus, others) for want in hopeless)
         if self._is_too_much(others):
             yield self._together(fewest(others, self._is_too_much))
 
@@ -86,33 +87,49 @@ class _Hopeless:
         found = self.nodes.runtime_class(runtime_class)
         return found.node_selector if found is not None else ()
 
-    def _alone(self, want: Want, gpus: Sequence[Want]) -> Reason:
-        """What no node has of one thing; of what goes with GPUs, no node that has those."""
+    def _alone(self, want: Want, gpus: Sequence[Want], others: Sequence[Want]) -> Reason:
+        """What no node has of one thing; of what goes with GPUs, no node that has those.
+
+        What is suggested instead fits together with the `others`, of which some node has each.
+        """
+
+        def fits(instead: Want) -> bool:
+            return not self._is_too_much([instead, *others])
+
         match want:
             case Amount(is_gpu=True):
                 is_unknown = want.resource not in self.nodes.gpu_resources()
-                return self._unknown_gpu(want) if is_unknown else self._too_large(want, [])
+                return self._unknown_gpu(want, fits) if is_unknown else self._too_large(want, [])
             case Amount():
                 has_some = not self._is_too_much(gpus) and self.nodes.most(want.resource, only(self.pod, gpus))
                 return self._too_large(want, gpus if has_some else [])
             case Labels():
-                return no_node_has(want, self.nodes)
+                return no_node_has(want, self.nodes, fits)
             case Affinity():
-                return no_node_meets(want, self.nodes, self._is_too_much)
+                return no_node_meets(want, self.nodes, self._is_too_much, fits)
             case ClassNodes():
                 selected = few([str(Labels(one, want.where)) for one in self._selected_by(want.runtime_class)])
                 return Reason(want.where, f"no node has {want}", f"they are {selected}", f"Choose another, or {TELL}")
 
-    def _unknown_gpu(self, want: Amount) -> Reason:
+    def _unknown_gpu(self, want: Amount, fits: Callable[[Want], bool]) -> Reason:
         """A GPU resource that no node offers, such as a MIG profile."""
         known, own = sorted(self.nodes.gpu_resources()), self.pod.known.of(want.resource)
         alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
-        meant = nearest(want.resource, alike)
-        remedy = f"Did you mean {meant}? Ask for that" if meant else f"Ask for what nodes offer, or {TELL}"
+        meant = nearest(want.resource, [name for name in alike if self._is_used_alike(want.resource, name)])
+        remedy = f"Ask for what nodes offer, or {TELL}"
         if not known:
             remedy = "Tell the platform team, which declares pools that scale from zero in the policy's nodePools"
+        elif own is not None and own.share is Share.PASSTHROUGH:
+            remedy = f"For a virtual machine, {TELL}; containers ask for what nodes offer"
+        elif meant and fits(replace(want, resource=meant)):
+            remedy = f"Did you mean {meant}? Ask for that"
         offers = f"nodes offer {few(alike or known)}" if known else "nodes offer no GPUs"
         return Reason(want.where, f"asks for {cut(want.resource)}, which no node offers", offers, remedy)
+
+    def _is_used_alike(self, one: str, other: str) -> bool:
+        """Whether both GPU resources are for containers, or both for virtual machines."""
+        shares = [gpu.share for name in (one, other) if (gpu := self.pod.known.of(name)) is not None]
+        return len({share is Share.PASSTHROUGH for share in shares}) == 1
 
     def _too_large(self, want: Amount, others: Sequence[Want]) -> Reason:
         """More than the largest of the nodes that have the others."""
@@ -137,7 +154,8 @@ class _Hopeless:
         alike = [
             name for name in sorted(known) if own and (gpu := self.pod.known.of(name)) and gpu.vendor is own.vendor
         ]
-        return [name for name in alike if self.nodes.most(name, pod) != 0]
+        used = [name for name in alike if self._is_used_alike(want.resource, name)]
+        return [name for name in used if self.nodes.most(name, pod) != 0]
 
     def _together(self, wants: Sequence[Want]) -> Reason:
         """Things that some node has each, and no node has together."""
