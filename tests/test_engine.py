@@ -96,11 +96,27 @@ def test_no_other_mode_changes_anything(key: str, mode: str) -> None:
     assert ((), (), before) == (outcome.patch, outcome.injected, outcome.object)
 
 
-@pytest.mark.parametrize("key", MUTATORS)
+@pytest.mark.parametrize("key", [key for key in MUTATORS if BY_KEY[key].warns_of_injections])
 def test_warn_says_what_would_be_injected(key: str) -> None:
     outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="warn"), FACTS)
     (said,) = [warning for warning in outcome.warnings if "would add" in warning]
     assert said.startswith(f"{key}: spec: would add ")
+
+
+def test_warn_only_records_of_visible_devices_what_would_be_injected() -> None:
+    """A side container without GPUs is given `void`, about which its author has nothing to do."""
+    outcome = engine.foresee(wanting_pod(), policy({"visibleDevices": {}}, mode="warn"), FACTS)
+    assert outcome.warnings == ()
+    assert [(finding.kind, finding.mode) for finding in outcome.findings] == [(Kind.INJECTION, Mode.AUDIT)]
+
+
+def test_warn_says_of_visible_devices_what_its_author_has_to_change_and_why() -> None:
+    raw = pod(1, spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})
+    (said,) = engine.foresee(raw, policy({"visibleDevices": {}}, mode="warn"), FACTS).warnings
+    assert said == (
+        'visibleDevices: spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]: is "all" in a container without NVIDIA GPUs '
+        "in its limits; it may only be void, none or empty there. Ask for a GPU in resources.limits, or set it to void."
+    )
 
 
 @pytest.mark.parametrize("key", MUTATORS)

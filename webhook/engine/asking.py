@@ -70,12 +70,15 @@ def _too_much_to_add(what: str, most: int) -> CountError:
 
 
 def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
-    """What a rule that is not enforced would have injected; without a missing limit the API server refuses the pod."""
+    """What a rule that is not enforced would have injected; without a missing limit the API server refuses the pod.
+
+    Of a rule whose injections ask nothing of people it is only recorded.
+    """
     is_needed = any(isinstance(edit, AddGpuLimit) for edit in wanted)
     message = f"would add {listed(wanted)}"
     return Finding(
         bound.rule.key,
-        bound.mode,
+        bound.mode if bound.rule.warns_of_injections else Mode.AUDIT,
         Kind.INJECTION,
         "spec",
         message,

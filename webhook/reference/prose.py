@@ -36,6 +36,9 @@ Every rule has a `mode`, which means the same everywhere:
 | `audit` | stays as it is; log, metric and audit annotation say what would be added | is admitted, and recorded alike |
 | `disabled` | stays as it is | is admitted |
 
+What [`visibleDevices`](#visibledevices) would add is recorded and no warning under `warn` too, because nobody has to do
+anything about it.
+
 ## Which file applies
 
 `{DEFAULT_FILE}` applies to every namespace. At most one other file applies on top of it: an exact name beats a longer

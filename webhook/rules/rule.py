@@ -300,6 +300,9 @@ class Rule:
     is_momentary: bool = False
     """Whether what it injects follows from what is known of nodes and images at the moment, so that the lack of it is
     not held against a pod."""
+    warns_of_injections: bool = True
+    """Whether people hear in mode warn of what it would inject. Where nobody has to do anything about that, it is only
+    recorded."""
     follows_nodes: bool = False
     """Whether its violations follow from the nodes that the pod may use. Schedulers and queues narrow these down in
     pods that were admitted; such an update brings a warning, and is not refused."""

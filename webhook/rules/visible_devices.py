@@ -3,7 +3,8 @@
 Watched are NVIDIA_VISIBLE_DEVICES, device files, the toolkit's list of devices, annotations for container runtimes and
 privileges; in pods with GPUs, where one is easily the key to all, as in pods without. In a pod that asks for NVIDIA
 GPUs, a container that asks for none gets the value `void`, unless it sets one itself. `void` is not injected in other
-pods, nor in debug containers, which nothing can be added to.
+pods, nor in debug containers, which nothing can be added to. In mode `warn` nobody is told of a `void` that would be
+added: the author has nothing to do about it, and it is only recorded.
 """
 
 from collections.abc import Iterator
@@ -249,4 +250,5 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
+    warns_of_injections=False,
 )
