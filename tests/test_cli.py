@@ -80,6 +80,23 @@ def test_review_judges_the_last_value_of_a_key_that_stands_twice_and_names_both_
     assert run("review", "twice.yaml", "--strict", "--output", output).exit_code == 2
 
 
+UIDS = {"a": "7", "b": None, "c": "0b2c4d3e-0000-4000-8000-000000000001"}
+
+
+@pytest.mark.parametrize("command", ["review", "audit"])
+def test_what_of_an_inventory_could_not_be_used_is_told_once(here: Path, command: str) -> None:
+    nameless = {"apiVersion": "v1", "kind": "Node", "metadata": {}}
+    items = [nameless, *({"kind": "Pod", **pod(1, name=name, uid=uid)} for name, uid in UIDS.items())]
+    file = here / "odd.yaml"
+    file.write_text(yaml.safe_dump({"kind": "List", "items": items}))
+    result = run(command, "good.yaml", "--inventory", file)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        f"warning: {file}: 1 of 1 objects of kind Node has no name: left out",
+        f"warning: {file}: pod team/a does not count against quotas: metadata.uid '7' is no UUID",
+    ]
+
+
 STATUSES = [
     pytest.param(["good.yaml"], 0, id="allowed"),
     pytest.param(["bad.yaml"], 1, id="refused"),

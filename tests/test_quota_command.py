@@ -140,7 +140,19 @@ def test_pods_that_cannot_be_read_are_told_of(policies: Path, tmp_path: Path) ->
     file.write_text(json.dumps({"kind": "List", "items": [broken]}))
     found = run("--policies", policies, "--inventory", file)
     assert found.exit_code == 0
-    assert found.stderr == f"note: pods of {file} that cannot be read, and do not count: 1\n"
+    reason = "metadata.uid '7' is no UUID"
+    assert found.stderr == f"warning: {file}: pod default/broken does not count against quotas: {reason}\n"
+
+
+def test_of_many_pods_that_cannot_be_read_the_first_are_named_and_the_others_counted(
+    policies: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.json"
+    broken = [{"kind": "Pod", "metadata": {"name": f"p{number}", "uid": "7"}} for number in range(23)]
+    file.write_text(json.dumps({"kind": "List", "items": broken}))
+    lines = run("--policies", policies, "--inventory", file).stderr.splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == f"warning: {file}: 3 more pods do not count against quotas"
 
 
 @pytest.mark.parametrize(

@@ -100,13 +100,22 @@ def inventory_pods(path: Path, accelerators: Accelerators = BUILT_IN) -> "Static
 
 @lru_cache(maxsize=1)
 def inventory_of(path: Path, accelerators: Accelerators = BUILT_IN) -> "Inventory":
-    """An inventory file, read once however often it is asked for, or what is wrong with it and exit status 2."""
+    """An inventory file, read once however often it is asked for, or what is wrong with it and exit status 2.
+
+    What of it could not be used is told.
+    """
     from webhook.cluster import inventory
 
     try:
-        return inventory.read_inventory(path, accelerators)
+        found = inventory.read_inventory(path, accelerators)
     except inventory.InventoryError as error:
         fail(str(error))
+    for message in found.left_out:
+        warn(f"{path}: {message}")
+    more = found.pods.unreadable - len(found.pods.left_out)
+    if more > 0:
+        warn(f"{path}: {more} more pods do not count against quotas")
+    return found
 
 
 def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "Ledgers":

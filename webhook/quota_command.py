@@ -65,10 +65,7 @@ def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Re
     from webhook.audit.quotas import counted
 
     policy_set = load_policies(policies)
-    pods = inventory_pods(inventory, policy_set.accelerators)
-    if pods.unreadable:
-        click.echo(f"note: pods of {inventory} that cannot be read, and do not count: {pods.unreadable}", err=True)
-    return counted(policy_set, pods.seen(), namespace)
+    return counted(policy_set, inventory_pods(inventory, policy_set.accelerators).seen(), namespace)
 
 
 def _told(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":

@@ -34,6 +34,9 @@ def test_gpu_pods_that_count_are_seen_and_what_cannot_be_read_is_counted(pods):
     assert {"a", "b", "leaving"} == {pod.name for pod in pods.seen()}
     assert {"b"} == {pod.name for pod in pods.seen("team-b")}
     assert pods.unreadable == 2
+    odd, nothing = pods.left_out
+    assert odd.startswith("pod team-a/odd does not count against quotas: spec.nodeSelector")
+    assert nothing == "pod number 7 does not count against quotas: found no pod with metadata"
     pods.close()
 
 
@@ -70,3 +73,17 @@ def test_pods_that_somebody_wrote_down_count_without_a_uid_once_each(clock):
     pods = StaticPods([written, written, {**written, "metadata": {"name": "b"}}], clock)
     assert sorted((pod.namespace, pod.name) for pod in pods.seen()) == [("default", "a"), ("default", "b")]
     assert StaticPods([written]).live_now(["default"], 1) < pods.live_now(["default"], 1)
+
+
+def test_of_two_pods_with_one_uid_one_counts_and_both_are_named(clock):
+    other = stored("b")
+    other["metadata"]["uid"] = stored("a")["metadata"]["uid"]
+    pods = StaticPods([stored("a"), stored("a"), other], clock)
+    assert [pod.name for pod in pods.seen()] == ["b"]
+    assert pods.left_out == ["pods team-a/a and team-a/b have one metadata.uid, so only the last one counts"]
+
+
+def test_pods_without_uid_and_name_count_each(clock):
+    nameless = stored("a")
+    nameless["metadata"] = {"generateName": "a-"}
+    assert len(list(StaticPods([nameless, nameless], clock).seen())) == 2

@@ -5,7 +5,7 @@ It stands in for a live cluster on laptops, in tests and in audits. Lists, singl
 are read; kinds that nobody asks about are passed over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,14 @@ class InventoryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What a file says of a cluster: what rules ask about, and the pods that count against quotas."""
+    """What a file says of a cluster: what rules ask about, and the pods that count against quotas.
+
+    `left_out` says what of it could not be used; of many alike only the first are named.
+    """
 
     snapshot: Snapshot
     pods: StaticPods
+    left_out: tuple[str, ...] = ()
 
 
 def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Inventory:
@@ -51,9 +55,24 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
         for kind, item in _items(path, line, document):
             if kind in objects:
                 objects[kind].append(item)
-    *of_snapshot, pods = (objects[kind] for kind in _KINDS)
+    *of_snapshot, raw_pods = (objects[kind] for kind in _KINDS)
     snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
-    return Inventory(snapshot, StaticPods(pods, accelerators=accelerators))
+    pods = StaticPods(raw_pods, accelerators=accelerators)
+    return Inventory(snapshot, pods, (*_nameless(objects), *pods.left_out))
+
+
+def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
+    """How many objects of each kind are left out because they have no name, which pods need not have."""
+    for kind, raws in objects.items():
+        count = 0 if kind == "Pod" else sum(not _has_name(raw) for raw in raws)
+        if count:
+            yield f"{count} of {len(raws)} objects of kind {kind} {'has' if count == 1 else 'have'} no name: left out"
+
+
+def _has_name(raw: object) -> bool:
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return isinstance(name, str) and bool(name)
 
 
 def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Snapshot:

@@ -1,5 +1,6 @@
 """The GPU pods of an inventory, which never change."""
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from uuid import NAMESPACE_URL, uuid5
@@ -8,13 +9,18 @@ from webhook.cluster.pod_table import PodTable, is_covered
 from webhook.cluster.seen import stored_from_raw
 from webhook.ledger.store import SeenPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.wording import cut
+
+_MOST_TOLD = 20
+"""Pods that are named one by one."""
 
 
 class StaticPods:
     """Implements `webhook.ledger.store.Pods` for pods as a file describes them.
 
     Those that somebody wrote down without a uid get one that follows from their namespace and name. `unreadable` counts
-    those that were left out because the API server would refuse them.
+    those that were left out because the API server would refuse them. `left_out` names the first of them and says why;
+    also those of which one does not count, because they have the same uid.
     """
 
     def __init__(
@@ -27,14 +33,26 @@ class StaticPods:
         self._table = PodTable()
         self._now = now
         self.unreadable = 0
-        for raw in raws:
+        self.left_out: list[str] = []
+        names: dict[bytes, str] = {}
+        for number, raw in enumerate(raws, 1):
+            name = _name_of(raw) or f"number {number}"
             try:
-                stored = stored_from_raw(_with_uid(raw), accelerators)
-            except ValueError:
+                stored = stored_from_raw(_with_uid(raw, name), accelerators)
+            except ValueError as error:
                 self.unreadable += 1
+                reason = re.sub(r"^pod \S*: ", "", str(error))  # it is named before
+                self._tell(f"pod {name} does not count against quotas: {reason}")
                 continue
             if stored.seen is not None:
+                other = names.setdefault(stored.uid, name)
+                if other != name:
+                    self._tell(f"pods {other} and {name} have one metadata.uid, so only the last one counts")
                 self._table.put(stored.seen, stored.ends)
+
+    def _tell(self, what: str) -> None:
+        if len(self.left_out) < _MOST_TOLD:
+            self.left_out.append(what)
 
     def listen(self, gone: Callable[[], None]) -> None:
         """Nobody hears of anything: pods in a file do not go."""
@@ -90,9 +108,17 @@ class StaticPods:
         return [pod for pod in self.seen() if is_covered(pod.namespace, patterns)]
 
 
-def _with_uid(raw: object) -> object:
+def _name_of(raw: object) -> str:
+    """Namespace and name of a pod; empty of one without a name."""
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        return ""
+    return f"{cut(str(metadata.get('namespace') or 'default'))}/{cut(str(metadata['name']))}"
+
+
+def _with_uid(raw: object, name: str) -> object:
+    """The pod with a uid that follows from this name, where it has none."""
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
     if not isinstance(raw, dict) or not isinstance(metadata, dict) or metadata.get("uid"):
         return raw
-    name = f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
     return {**raw, "metadata": {**metadata, "uid": str(uuid5(NAMESPACE_URL, f"pods/{name}"))}}
