@@ -98,6 +98,18 @@ def test_errors_are_named_and_said_at_the_top() -> None:
     assert "Nothing was found in what could be read" in text
 
 
+def test_what_was_found_comes_before_what_could_not_be_read_and_before_the_cluster() -> None:
+    """A reader of a report with a thousand broken files sees first what to mend; a line at the top tells of the rest."""
+    errors = tuple(DocumentError("a.yaml", at, at, "not YAML") for at in range(1, 40))
+    page = ParsedPage(render(replace(sample(), errors=errors)))
+    sections = [one.attributes["id"] for one in page.all("section") if "id" in one.attributes]
+    assert sections == ["overview", "comparison", "findings", "errors", "capacity", "quotas"]
+    linked = [one.attributes["href"].removeprefix("#") for one in page.all("a")]
+    assert [one for one in dict.fromkeys(linked) if one in sections] == ["findings", *sections[:2], *sections[3:]]
+    text = page.one("main").text
+    assert text.index("39 inputs could not be read") < text.index("Where it fails") < text.index("a.yaml:7")
+
+
 def test_what_was_not_read_from_a_file_has_no_file() -> None:
     """Of a cluster the message says what is meant, and `-` is standard input."""
     errors = (DocumentError("", 0, None, "Pod a/b: no map"), DocumentError("-", 1, 7, "not YAML"))

@@ -273,7 +273,6 @@
     });
     heads.forEach((head) => head.firstElementChild.addEventListener("click", () => sortBy(head.dataset.column)));
     more.addEventListener("click", () => makeRows(CHUNK));
-    new IntersectionObserver(([entry]) => entry.isIntersecting && makeRows(CHUNK), { rootMargin: "600px" }).observe(more.parentElement);
     addEventListener("hashchange", readFragment);
     addEventListener("beforeprint", () => makeRows(shown.length));
     show();
