@@ -99,7 +99,7 @@ def test_errors_are_named_and_said_at_the_top() -> None:
 
 
 def test_what_was_found_comes_before_what_could_not_be_read_and_before_the_cluster() -> None:
-    """A reader of a report with a thousand broken files sees first what to mend; a line at the top tells of the rest."""
+    """A reader of a report with a thousand broken files sees first what to mend; a line at the top tells the rest."""
     errors = tuple(DocumentError("a.yaml", at, at, "not YAML") for at in range(1, 40))
     page = ParsedPage(render(replace(sample(), errors=errors)))
     sections = [one.attributes["id"] for one in page.all("section") if "id" in one.attributes]
