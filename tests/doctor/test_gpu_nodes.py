@@ -1,0 +1,181 @@
+"""GPU nodes whose drivers nobody knows, that no pod gets to, or that offer a GPU twice are told."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from webhook.doctor import gpu_nodes
+from webhook.doctor.cluster import UnavailableError
+from webhook.doctor.finding import Finding, Status
+from webhook.doctor.installation import Installation, Place
+from webhook.policy.loader import load
+
+DRIVER = {"nvidia.com/cuda.driver-version.full": "580.95.05"}
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+
+
+class Answers:
+    """A cluster that answers with these lists; None is a list that must not be read, all else is unknown to it."""
+
+    def __init__(self, lists: Mapping[str, list[dict[str, Any]] | None]) -> None:
+        self._lists = lists
+
+    def find(self, path: str, _query: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any] | None:
+        if path in self._lists and self._lists[path] is None:
+            raise UnavailableError(f"the API server answered 403: cannot list {path}", "other rights")
+        return {"items": self._lists[path]} if path in self._lists else None
+
+    def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[dict[str, Any]]:
+        found = self.find(path, query)
+        if found is None:
+            raise UnavailableError(f"the API server does not know {path}")
+        yield from found["items"]
+
+
+def node(name: str, resource: str = "nvidia.com/gpu", count: int = 1, **parts: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": parts.get("labels", DRIVER)},
+        "spec": {"taints": parts.get("taints", [])},
+        "status": {"capacity": {"cpu": "8", resource: str(count)}},
+    }
+
+
+def slice_of(name: str, driver: str = "gpu.nvidia.com", devices: int = 1) -> dict[str, Any]:
+    return {"spec": {"driver": driver, "nodeName": name, "devices": [{"name": f"gpu-{at}"} for at in range(devices)]}}
+
+
+def said(
+    directory: Path, nodes: list[dict[str, Any]], rules: str = "{}", **lists: list[dict[str, Any]] | None
+) -> list[Finding]:
+    """What is found of these nodes; `slices` and `classes` are what else the cluster has."""
+    head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
+    (directory / "_default.yaml").write_text(f"{head}spec: {{rules: {rules}}}\n")
+    version = lists.pop("version", "v1")
+    answers: dict[str, Any] = {CLASSES: lists.get("classes", []), "/apis/scheduling.k8s.io/v1/priorityclasses": []}
+    if "slices" in lists:
+        answers[f"/apis/resource.k8s.io/{version}/resourceslices"] = lists["slices"]
+    installation = Installation(Answers({"/api/v1/nodes": nodes, **answers}), Place())
+    installation.policies = load(directory)
+    return list(gpu_nodes.look(installation))
+
+
+TOLERANT = "{tolerations: {mode: enforce}}"
+
+
+def test_gpu_nodes_that_are_known_reached_and_offered_once_are_well(tmp_path: Path) -> None:
+    nodes = [node("a", taints=[GPU_TAINT]), node("b"), node("cpu", "example.com/fpga", labels={}, taints=[SKU])]
+    (finding,) = said(tmp_path, nodes, TOLERANT, slices=[])
+    assert finding.status is Status.OK
+    assert finding.found == "2 GPU nodes: drivers are known, taints are tolerated, no GPU is offered twice"
+
+
+def test_a_cluster_without_gpu_nodes_is_well(tmp_path: Path) -> None:
+    (finding,) = said(tmp_path, [node("cpu", "example.com/fpga", labels={})])
+    assert (finding.status, finding.found) == (Status.OK, "no node offers GPUs by a device plugin")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "found"),
+    [
+        pytest.param(
+            [node("a", labels={}), node("b")], "1 of 2 nodes with NVIDIA GPUs has no label with the driver's", id="one"
+        ),
+        pytest.param(
+            [node("a", labels={}), node("b", labels={"nvidia.com/gpu.product": "Tesla-T4"}), node("c")],
+            "2 of 3 nodes with NVIDIA GPUs have no label with the driver's",
+            id="several",
+        ),
+        pytest.param(
+            [node("a", labels={}), node("amd", "amd.com/gpu", labels={}), node("vm", "nvidia.com/pgpu", labels={})],
+            "1 of 1 node with NVIDIA GPUs has no label with the driver's",
+            id="not those of others, and of virtual machines",
+        ),
+    ],
+)
+def test_nodes_without_a_label_of_their_driver_are_counted(
+    tmp_path: Path, nodes: list[dict[str, Any]], found: str
+) -> None:
+    (finding,) = said(tmp_path, nodes)
+    assert finding.status is Status.WARNING
+    assert finding.found.startswith(found)
+    assert "cudaDriver is blind there: a" in finding.found
+
+
+@pytest.mark.parametrize(
+    ("rules", "taints", "lacking"),
+    [
+        pytest.param("{}", [GPU_TAINT], ["nvidia.com/gpu=present:NoSchedule"], id="no rule adds tolerations"),
+        pytest.param("{tolerations: {mode: warn}}", [GPU_TAINT], ["nvidia.com/gpu=present:NoSchedule"], id="it warns"),
+        pytest.param(TOLERANT, [GPU_TAINT, SKU], ["sku=gpu:NoSchedule"], id="one of two"),
+        pytest.param(
+            "{tolerations: {mode: enforce, add: [{key: sku, operator: Exists}]}}", [SKU], [], id="by its key alone"
+        ),
+        pytest.param(
+            "{tolerations: {mode: enforce, add: [{key: sku, operator: Exists, resources: [amd.com/*]}]}}",
+            [SKU],
+            ["sku=gpu:NoSchedule"],
+            id="for GPUs of others",
+        ),
+        pytest.param(
+            TOLERANT, [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}], [], id="a cordon"
+        ),
+        pytest.param(TOLERANT, [{"key": "slow", "effect": "PreferNoSchedule"}], [], id="one that keeps nobody away"),
+    ],
+)
+def test_taints_of_gpu_nodes_that_no_policy_tolerates_are_told(
+    tmp_path: Path, rules: str, taints: list[dict[str, str]], lacking: list[str]
+) -> None:
+    findings = said(tmp_path, [node("a", taints=taints), node("b")], rules)
+    told = [one for one in findings if one.status is Status.WARNING]
+    assert [one.found for one in told] == [
+        f"1 of 2 GPU nodes has the taint {taint}, which no policy tolerates: a" for taint in lacking
+    ]
+
+
+def test_what_the_runtime_class_of_a_policy_tolerates_is_tolerated(tmp_path: Path) -> None:
+    scheduling = {"tolerations": [{"key": "sku", "operator": "Exists"}]}
+    classes = [{"metadata": {"name": "nvidia"}, "handler": "nvidia", "scheduling": scheduling}]
+    nodes = [node("a", taints=[SKU])]
+    (finding,) = said(tmp_path, nodes, "{runtimeClass: {mode: enforce, name: nvidia}}", classes=classes)
+    assert finding.status is Status.OK
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])
+def test_nodes_that_offer_their_gpus_by_device_plugin_and_by_resource_slices_are_told(
+    tmp_path: Path, version: str
+) -> None:
+    nodes = [node("a"), node("b"), node("dra", "example.com/fpga")]
+    slices = [slice_of("a"), slice_of("a"), slice_of("dra"), slice_of("gone")]
+    (finding,) = said(tmp_path, nodes, slices=slices, version=version)
+    assert finding.status is Status.WARNING
+    assert finding.found == (
+        "1 of 2 GPU nodes offers GPUs by a device plugin and by ResourceSlices of gpu.nvidia.com, so that one GPU can "
+        "be given to two pods: a"
+    )
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(slice_of("a", "compute-domain.nvidia.com"), id="compute domains"),
+        pytest.param(slice_of("a", "gpu.amd.com"), id="GPUs of another vendor"),
+        pytest.param(slice_of("a", devices=0), id="no devices"),
+        pytest.param(slice_of("b"), id="a device plugin that offers none any more"),
+        pytest.param({"spec": {"driver": "gpu.nvidia.com", "allNodes": True, "devices": [{}]}}, id="no node"),
+        pytest.param({}, id="nothing"),
+    ],
+)
+def test_other_slices_offer_nothing_twice(tmp_path: Path, found: dict[str, Any]) -> None:
+    (finding,) = said(tmp_path, [node("a"), node("b", count=0)], slices=[found])
+    assert finding.status is Status.OK
+
+
+def test_slices_that_must_not_be_listed_are_said_to_be_unknown(tmp_path: Path) -> None:
+    (finding,) = said(tmp_path, [node("a")], slices=None)
+    assert finding.status is Status.SKIPPED
+    assert finding.found.startswith("whether GPUs are offered twice is not known: the API server answered 403")
