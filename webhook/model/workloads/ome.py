@@ -14,8 +14,12 @@ from webhook.model.several_nodes import IN_A_GROUP
 from webhook.model.workloads.merging import merged
 from webhook.model.workloads.parts import counted, from_spec, listed, mapped, named, part, product, with_the_rest
 from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.shared_memory import with_shared_memory
 from webhook.model.workloads.template import Template
 
+_MAIN = "ome-container"
+_RDMA, _RDMA_CONTAINER, _RDMA_VOLUME = "rdma.ome.io/auto-inject", "rdma.ome.io/container-name", "dshm"
+"""The annotations by which OME mounts /dev/shm in one container (pkg/webhook/admission/pod/rdma_injector.go)."""
 _LEFT_TO_THE_RUNTIME = frozenset({"spec.tolerations", "spec.priorityClassName", "spec.activeDeadlineSeconds"})
 
 
@@ -25,7 +29,7 @@ def inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
     yield from from_spec(predictor, "spec.predictor", group="predictor", pods=_least(predictor), annotated=predictor)
     for name in ("engine", "decoder", "router"):
         for template in _component(mapped(raw, "spec", name), f"spec.{name}", name, is_completed=True):
-            yield replace(template, unknown=_LEFT_TO_THE_RUNTIME)
+            yield replace(template, unknown=template.unknown | _LEFT_TO_THE_RUNTIME)
 
 
 def serving_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -89,4 +93,8 @@ def _pods(  # noqa: PLR0913  # all that differs
             "metadata": {"annotations": component.get("annotations"), "labels": component.get("labels")},
             "spec": {**spec, "containers": containers},
         }
-        yield Template(pod, where, group, pods, elsewhere=elsewhere)
+        template = Template(pod, where, group, pods, elsewhere=elsewhere)
+        said = mapped(component, "annotations")
+        if said.get(_RDMA) == "true":
+            template = with_shared_memory(template, said.get(_RDMA_CONTAINER) or _MAIN, _RDMA_VOLUME)
+        yield template
