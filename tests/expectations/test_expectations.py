@@ -295,3 +295,17 @@ def test_policies_can_be_texts_and_directories_too(tmp_path: Path) -> None:
     for policies in ({"_default.yaml": text}, "policies", "../" + tmp_path.name + "/policies"):
         content = suite(case([pod(2)], {"refused": [{"rule": "gpuLimits"}]}), policies=policies)
         assert results(write(tmp_path / "sample.yaml", content)).exit_status == 0
+
+
+@pytest.mark.parametrize(("resource", "allowed"), [("nvidia.com/gpu", True), ("amd.com/gpu", False)])
+def test_an_inventory_in_the_test_may_hold_device_classes(tmp_path: Path, resource: str, allowed: bool) -> None:
+    """Of GPUs that one gives `schedulable` says nothing."""
+    policies = {"_default.yaml": {"spec": {"rules": {"schedulable": {"mode": "enforce"}}}}}
+    inventory = [
+        {"kind": "Node", "metadata": {"name": "cpu"}, "status": {"capacity": {"cpu": "8"}}},
+        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": resource}},
+    ]
+    expect = {"allowed": True} if allowed else {"refused": [{"rule": "schedulable"}]}
+    write(tmp_path / "a.yaml", suite(case([pod(1)], expect), policies=policies, inventory=inventory))
+    (found,) = results(tmp_path).cases
+    assert found.passed

@@ -21,7 +21,7 @@ from webhook.policy.schema import DEFAULT_FILE
 from webhook.policy.yaml_lines import Node
 
 _POLICIES = ("spec", "policies")
-_KINDS = ("Node", "RuntimeClass", "Pod")
+_KINDS = ("Node", "RuntimeClass", "DeviceClass", "Pod")
 _NOTHING = Inventory(Snapshot.of(), StaticPods())
 
 
@@ -111,7 +111,12 @@ def _inline(objects: list[Node], accelerators: Accelerators) -> Inventory:
     if errors:
         raise PolicyErrors(errors)
     return Inventory(
-        Snapshot.of(kinds["Node"], kinds["RuntimeClass"], accelerators=accelerators),
+        Snapshot.of(
+            kinds["Node"],
+            kinds["RuntimeClass"],
+            device_classes=kinds["DeviceClass"],
+            accelerators=accelerators,
+        ),
         StaticPods(kinds["Pod"], accelerators=accelerators),
     )
 
