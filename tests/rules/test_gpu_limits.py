@@ -260,6 +260,14 @@ def test_a_container_may_ask_for_the_maximum_and_not_for_one_more(gpus, most, me
     assert found == ([f"spec.containers[trainer].resources: {message}"] if message else [])
 
 
+@pytest.mark.parametrize(("namespace", "where"), [("web", "namespace web"), ("", "this namespace")])
+def test_a_namespace_whose_pods_may_have_no_gpu_is_told_that_gpus_are_not_enabled(namespace, where):
+    raw = {**pod(container(gpus=2)), "metadata": {"name": "p", "namespace": namespace}}
+    assert messages(RULE, raw, {"maxPerPod": 0}) == [
+        f"spec: asks for 2 GPUs; GPUs are not enabled in {where}. Ask the platform team to enable them."
+    ]
+
+
 @pytest.mark.parametrize("parts", [{}, {"restartPolicy": "Always"}], ids=["an init container", "a sidecar"])
 def test_the_maximum_of_a_container_holds_for_init_containers_and_sidecars(parts):
     raw = pod(container(gpus=1), initContainers=[container("warm", 3, **parts)])

@@ -55,7 +55,7 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
         pytest.param(
             asking(1),
             {"gpus": 0},
-            ["spec: asks for 1 GPU; the GPU quota allows none. Ask for none."],
+            ["spec: asks for 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to enable them."],
             id="none are allowed",
         ),
         pytest.param(

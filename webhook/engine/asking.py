@@ -10,6 +10,7 @@ from webhook.model.draft import Draft
 from webhook.model.edits import AddGpuLimit, Edit
 from webhook.model.pod import Pod
 from webhook.model.shape import CountError
+from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, Injection, Kind
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules.rule import Advice, Facts, Mode, Violation
@@ -136,7 +137,7 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
         Kind.VIOLATION,
         violation.where,
         f"{violation.found}; {violation.allowed}",
-        violation.remedy,
+        addressed(bound, violation.remedy),
         refuses=bound.mode is Mode.ENFORCE,
         fails_validation=violation.fails_validation,
         origin=bound.origin,
@@ -153,12 +154,17 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
         Kind.ADVICE,
         advice.where,
         advice.found,
-        advice.remedy,
+        addressed(bound, advice.remedy),
         origin=bound.origin,
         line=bound.line,
         brief=advice.brief,
         fault=advice.fault,
     )
+
+
+def addressed(bound: BoundRule, remedy: str) -> str:
+    """The remedy with whom the policy says people should turn to."""
+    return remedy.replace(PLATFORM_TEAM, bound.contact) if bound.contact else remedy
 
 
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.engine.asking import bounded, edits_of, facts_under, listed, violations
+from webhook.engine.asking import addressed, bounded, edits_of, facts_under, listed, violations
 from webhook.engine.stamps import STAMP, stamp_of
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.outcome import Finding, Kind, Outcome
@@ -100,7 +100,7 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
             "spec",
             f"{listed(lost)} should have been injected and is missing; another webhook removed it or added "
             "the GPUs later, or mutate.gpupolicy.dev was not called",
-            "Create the pod again, or tell the platform team",
+            addressed(bound, "Create the pod again, or tell the platform team"),
             refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
             origin=bound.origin,
             line=bound.line,

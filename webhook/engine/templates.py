@@ -88,7 +88,9 @@ def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
     """
     completing = where.completing if template.is_per_node else None
     policy = where.queued if template.is_queued else where.policy
-    outcome = foresee(template.made, policy, where.facts, completing=completing)
+    made = template.made
+    made = {**made, "metadata": {**(made.get("metadata") or {}), "namespace": where.namespace}}
+    outcome = foresee(made, policy, where.facts, completing=completing)
     pod = pod_from_raw(outcome.object, where.policy.accelerators)
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]

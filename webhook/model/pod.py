@@ -73,6 +73,8 @@ class Pod:
     """What the scheduler adds for the RuntimeClass, as the RuntimeClass says it."""
     is_gated: bool = False
     """Whether a scheduling gate holds the pod back, until somebody has decided where it may run."""
+    namespace: str = ""
+    """As the pod says it, for messages; a manifest may leave it to whoever applies it."""
 
     @property
     def gpu_count(self) -> int:
@@ -161,9 +163,7 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod:
     annotations = entries(metadata.get("annotations"), "metadata", "annotations")
     labels = entries(metadata.get("labels"), "metadata", "labels")
     try:
-        return _read(
-            mapping(pod.get("spec")), accelerators, annotations, labels, _owner_kind(metadata), _has_started(pod)
-        )
+        return _read(mapping(pod.get("spec")), accelerators, annotations, labels, metadata, _has_started(pod))
     except ShapeError as error:
         raise error.inside("spec") from None
 
@@ -173,7 +173,7 @@ def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
     known: Accelerators,
     annotations: Mapping[str, Any],
     labels: Mapping[str, Any],
-    owner_kind: str,
+    metadata: Mapping[str, Any],
     has_started: bool,
 ) -> Pod:
     runtime_class = spec.get("runtimeClassName")
@@ -195,7 +195,8 @@ def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
         accelerators=tuple([gpu for name in gpus if (gpu := known.of(name)) is not None]),
         known=known,
         labels=labels,
-        owner_kind=owner_kind,
+        owner_kind=_owner_kind(metadata),
+        namespace=_namespace(metadata),
         priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
         active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
         has_claims=bool(spec.get("resourceClaims")),
@@ -238,6 +239,11 @@ def _check_counts(spec: Mapping[str, Any]) -> None:
 def _has_started(pod: Mapping[str, Any]) -> bool:
     status = pod.get("status")
     return isinstance(status, dict) and status.get("startTime") is not None
+
+
+def _namespace(metadata: Mapping[str, Any]) -> str:
+    found = metadata.get("namespace")
+    return found if isinstance(found, str) else ""
 
 
 def _owner_kind(metadata: Mapping[str, Any]) -> str:

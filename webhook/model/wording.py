@@ -18,6 +18,10 @@ _LIKENESS = 0.75
 _SHORT = 6
 """Characters of an exact size that nobody would rather have rounded, such as 1000Gi."""
 
+PLATFORM_TEAM = "the platform team"
+"""Whom messages send people to, where the policy names no contact."""
+_ENABLE = f"Ask {PLATFORM_TEAM} to enable them"
+
 _UNITS = tuple((1024**power, f"{letter}i") for power, letter in reversed(list(enumerate("KMGTPE", start=1))))
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -59,6 +63,15 @@ def nearest(written: str, existing: Sequence[str]) -> str | None:
         return lowered[close[0]]
     words = set(_WORD.findall(wanted))
     return next((value for low, value in lowered.items() if words and words <= set(_WORD.findall(low))), None)
+
+
+def not_enabled(namespace: str) -> tuple[str, str]:
+    """What is allowed, and what to do, where a policy gives a namespace no GPUs at all.
+
+    >>> not_enabled("web")
+    ('GPUs are not enabled in namespace web', 'Ask the platform team to enable them')
+    """
+    return f"GPUs are not enabled in {f'namespace {cut(namespace)}' if namespace else 'this namespace'}", _ENABLE
 
 
 def is_size(resource: str) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +110,13 @@ class _Besides:
     pools: _Pools
     workloads: _Workloads
     accelerators: Accelerators
+    contact: str
 
     def under(self, source: PolicySource) -> "_Besides":
         """The same where the file of a namespace says nothing else."""
         pools = self.pools if source.pools is None else _Pools.of(source)
         workloads = self.workloads if source.workloads is None else _Workloads.of(source)
-        return _Besides(pools, workloads, self.accelerators)
+        return _Besides(pools, workloads, self.accelerators, source.contact or self.contact)
 
     def policy(self, name: str, files: tuple[str, ...], rules: Any, bound: tuple[BoundRule, ...]) -> Policy:
         """The policy of these rules; `rules` is what stands in its files, which its hash is made of."""
@@ -124,6 +125,9 @@ class _Besides:
             written.append(self.workloads.mode)
         if self.accelerators.declared:
             written.append([asdict(one) for one in self.accelerators.declared])
+        if self.contact:
+            written.append({"contact": self.contact})
+            bound = tuple(replace(one, contact=self.contact) for one in bound)
         return Policy(
             name,
             files,
@@ -134,6 +138,7 @@ class _Besides:
             self.workloads.mode or WorkloadsMode.WARN,
             self.workloads.origin,
             self.accelerators,
+            self.contact,
         )
 
 
@@ -162,7 +167,8 @@ class _Binder:
             if rule.key in self._default_nodes
         }
         self._default_files = (DEFAULT_FILE,) if default is not None else ()
-        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default), self._accelerators)
+        contact = (default.contact if default is not None else None) or ""
+        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default), self._accelerators, contact)
         self.default = (
             self._policy(default.name, self._default_files, self._default_rules, self._default_besides)
             if default is not None

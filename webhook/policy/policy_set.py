@@ -42,6 +42,8 @@ class BoundRule:
     settings: RuleSettings
     origin: str
     line: int = field(default=0, compare=False)
+    contact: str = ""
+    """Whom messages send people to; empty where the policy names nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Policy:
     workloads_origin: str = ""
     accelerators: Accelerators = BUILT_IN
     """Which resource names are GPUs, the same in every policy of a set."""
+    contact: str = ""
+    """Whom messages send people to; empty where no file names anybody."""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
     """The rules that mutate, one tuple for each stage, in the order of stages."""
     injectors: tuple[BoundRule, ...] = field(init=False)

@@ -8,11 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import AfterValidator, Field
 from pydantic_core import to_jsonable_python
 
 from webhook.model.quantity import format_bytes
+from webhook.model.shape import spelled
 from webhook.policy.accelerators import AcceleratorSettings
 from webhook.policy.part import Part
 from webhook.policy.pools import PoolSettings
@@ -45,6 +47,20 @@ class Workloads(Part):
     `disabled` looks at no such object."""
 
 
+_LONGEST_CONTACT = 60
+"""Characters; a warning has room for 256 in all."""
+
+
+def _contact(value: str) -> str:
+    contact = value.strip().rstrip(".")
+    if not contact or not value.isprintable() or len(value) > _LONGEST_CONTACT:
+        raise ValueError(
+            f"{spelled(value)} cannot stand in a message; write up to {_LONGEST_CONTACT} characters on one line, "
+            'such as "#gpu-help" or gpu-team@example.com'
+        )
+    return contact
+
+
 class Spec(Part):
     """What this policy says, and of which namespaces."""
 
@@ -59,6 +75,9 @@ class Spec(Part):
     workloads: Workloads | None = None
     """What is said of Deployments, PyTorchJobs and other objects that make pods when they are applied. Unset in every
     file: `warn`. The pods themselves are judged in any case."""
+    contact: Annotated[str, AfterValidator(_contact), Field(examples=["#gpu-help"])] | None = None
+    """Whom messages send people to, in place of "the platform team", such as `"#gpu-help"` or an address. Up to 60
+    characters. The one of a namespace's file replaces that of `_default.yaml`."""
     accelerators: AcceleratorSettings | None = None
     """Names of GPUs that only the platform knows. They stand in `_default.yaml` only, and hold in all namespaces."""
 

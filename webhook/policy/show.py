@@ -27,7 +27,9 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
     policy = policies.for_namespace(namespace)
     pools = [as_declared(pool) for pool in policy.node_pools]
     workloads = {"mode": str(policy.workloads)}
-    return {**head, "spec": {**({"nodePools": pools} if pools else {}), "workloads": workloads, "rules": settings}}
+    contact = {"contact": policy.contact} if policy.contact else {}
+    besides = {**contact, **({"nodePools": pools} if pools else {})}
+    return {**head, "spec": {**besides, "workloads": workloads, "rules": settings}}
 
 
 def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
@@ -44,6 +46,8 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
         lines += [f"#   {one.name}: {_meaning(one)}" for one in declared]
     lines += _yaml(document)
     lines.append("spec:")
+    if contact := spec.get("contact"):
+        lines += ["  " + line for line in _yaml({"contact": contact})]
     if pools := spec.get("nodePools"):
         lines.append(f"  # from {policy.pools_origin}, with the labels that follow from what it says")
         lines += ["  " + line for line in _yaml({"nodePools": pools})]

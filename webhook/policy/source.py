@@ -40,7 +40,8 @@ class PolicySource:
     """What one file says: the namespaces it claims, and its settings by rule, not yet merged.
 
     `pools` are the node pools it declares, `workloads` the mode for workloads; None where it says nothing about them or
-    something faulty. `accelerators` are the names of GPUs that it declares, beside those that everybody knows.
+    something faulty. `accelerators` are the names of GPUs that it declares, beside those that everybody knows, and
+    `contact` whom messages send people to.
     """
 
     file: str
@@ -51,6 +52,7 @@ class PolicySource:
     pools: tuple[PoolSettings, ...] | None
     workloads: WorkloadsMode | None
     accelerators: Accelerators = BUILT_IN
+    contact: str | None = None
 
 
 def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
@@ -86,7 +88,8 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     pools = document.spec.node_pools if document is not None else None
     said = document.spec.workloads if document is not None else None
     workloads = said.mode if said is not None else None
-    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads, accelerators)
+    contact = document.spec.contact if document is not None else None
+    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads, accelerators, contact)
 
 
 def _accelerators(root: Node) -> Accelerators:

@@ -91,10 +91,15 @@ def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     return found, f"their share is {most} bytes", remedy
 
 
+def asks_for(amount: Fraction, limit: Limit) -> str:
+    """What a pod asks for of what is limited."""
+    return f"asks for {_gpus(amount, limit)}"
+
+
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that does not fit even if nothing else is in use."""
     limit = excess.limit
-    found = f"asks for {_gpus(excess.asks, limit)}"
+    found = asks_for(excess.asks, limit)
     if not limit.hard:
         allowed = f"{_called(quota)} allows none"
     else:

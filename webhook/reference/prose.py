@@ -25,6 +25,13 @@ spec:
     sharedMemory: {{mode: enforce, size: 16Gi}}
 ```
 
+`spec.contact` says whom messages send people to, in place of "the platform team":
+
+```yaml
+spec:
+  contact: "#gpu-help"
+```
+
 ## Modes
 
 Every rule has a `mode`, which means the same everywhere:

@@ -11,7 +11,7 @@ from webhook.model.container import Container, GpuRequest
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.model.wording import cut, few
+from webhook.model.wording import cut, few, not_enabled
 from webhook.model.workloads.placeholders import is_placeholder
 from webhook.rules.manifests import train
 from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, Violation
@@ -35,7 +35,8 @@ class Settings(InjectionSettings):
     max_per_container: Annotated[int, Field(ge=0)] | None = None
     """Most GPUs in one container; a MIG slice and a shared GPU count as one. Unset: no maximum."""
     max_per_pod: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs that the scheduler reserves for one pod, counted alike. Unset: no maximum."""
+    """Most GPUs that the scheduler reserves for one pod, counted alike; 0 where GPUs are not enabled. Unset: no
+    maximum."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:  # noqa: ARG001  # the contract
@@ -58,7 +59,11 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     for container in pod.containers if pod.may_be_more else ():
         yield from _beyond(container, settings)
     if settings.max_per_pod is not None and pod.gpu_count > settings.max_per_pod:
-        yield _too_many("spec", pod.gpu_count, settings.max_per_pod, "pod")
+        if settings.max_per_pod:
+            yield _too_many("spec", pod.gpu_count, settings.max_per_pod, "pod")
+        else:
+            found = f"asks for {pod.gpu_count} {'GPU' if pod.gpu_count == 1 else 'GPUs'}"
+            yield Violation("spec", found, *not_enabled(pod.namespace))
 
 
 def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:

@@ -79,7 +79,8 @@ class Settings(RuleSettings):
     known: a MIG slice weighs 1/(most slices of its profile on one GPU), an AMD partition 1/(partitions in its mode),
     everything else 1."""
     gpus: Amount | None = None
-    """Most GPUs of all kinds, in whole GPUs or an exact fraction such as "7/2". Unset: no maximum."""
+    """Most GPUs of all kinds, in whole GPUs or an exact fraction such as "7/2"; 0 where GPUs are not enabled. Unset: no
+    maximum."""
     by_model: Mapping[KnownModel, Amount] = Field(default_factory=dict)
     """Most GPUs of a model, in whole GPUs: `{H100: 4, T4: 16}`. A name such as A100 stands for those of 40 GB and of
     80 GB."""
@@ -150,7 +151,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     demand = demand_of(pod, "", settings.quota.counting)
     if demand is None:
         return
-    for objection in objections(demand, settings.quota):
+    for objection in objections(demand, settings.quota, pod.namespace):
         yield Violation(objection.where, objection.found, objection.allowed, objection.remedy)
 
 

@@ -1,0 +1,89 @@
+"""Whom messages send people to: the contact of a policy, in place of the platform team."""
+
+import pytest
+
+from tests.reviews import FACTS, pod
+from webhook import engine
+from webhook.policy.show import effective_policy, explain
+
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
+NONE = "{gpuQuota: {mode: enforce, gpus: 0}}"
+
+
+def write(policies, name: str, contact: str = "", rules: str = "{}") -> None:
+    """Write NAME.yaml, in which the contact stands on line 5."""
+    said = f"  contact: {contact}\n" if contact else ""
+    policies.write(f"{name}.yaml", HEAD.format(name=name) + said + f"  rules: {rules}\n")
+
+
+def refusal(policies, namespace: str, **spec) -> str:
+    raw = pod(2, **spec)
+    raw["metadata"]["namespace"] = namespace
+    return engine.judge(raw, policies.load().for_namespace(namespace), FACTS).refusal
+
+
+def test_a_namespace_without_gpus_is_told_whom_to_ask(policies) -> None:
+    write(policies, "_default", '"#gpu-help"', NONE)
+    assert refusal(policies, "web") == (
+        "gpuQuota: spec: asks for 2 GPUs; GPUs are not enabled in namespace web. Ask #gpu-help to enable them."
+    )
+
+
+def test_without_a_contact_people_are_sent_to_the_platform_team(policies) -> None:
+    write(policies, "_default", rules=NONE)
+    assert refusal(policies, "web").endswith("namespace web. Ask the platform team to enable them.")
+
+
+def test_the_contact_of_a_namespace_replaces_that_of_the_default(policies) -> None:
+    write(policies, "_default", '"#gpu-help"', NONE)
+    write(policies, "own", "ada@example.com.")
+    write(policies, "silent")
+    asked = {name: refusal(policies, name).partition(". Ask ")[2] for name in ("own", "silent", "other")}
+    assert asked == {
+        "own": "ada@example.com to enable them.",
+        "silent": "#gpu-help to enable them.",
+        "other": "#gpu-help to enable them.",
+    }
+
+
+def test_every_rule_sends_people_to_the_contact(policies) -> None:
+    write(policies, "_default", '"#gpu-help"', '{imagePinning: {mode: enforce, registries: ["nvcr.io"]}}')
+    assert refusal(policies, "web").endswith("Use a copy there, or ask #gpu-help to allow it.")
+
+
+def test_a_quota_of_none_is_one_finding_whatever_models_it_names(policies) -> None:
+    write(policies, "_default", rules="{gpuQuota: {mode: enforce, gpus: 0, byModel: {H100: 0}}}")
+    assert refusal(policies, "web").startswith(
+        "gpuQuota: spec: asks for 2 GPUs; GPUs are not enabled in namespace web."
+    )
+
+
+def test_another_contact_is_another_policy(policies) -> None:
+    found = []
+    for contact in ("", '"#a"', '"#b"'):
+        write(policies, "_default", contact)
+        found.append(policies.load().default.hash)
+    assert len(set(found)) == len(found)
+
+
+def test_the_contact_is_shown(policies) -> None:
+    write(policies, "_default", '"#gpu-help"')
+    assert effective_policy(policies.load(), "web")["spec"]["contact"] == "#gpu-help"
+    assert "  contact: '#gpu-help'\n" in explain(policies.load(), "web")
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        pytest.param('""', '"" cannot stand in a message', id="nothing"),
+        pytest.param('" ."', '" ." cannot stand in a message', id="no word"),
+        pytest.param('"a\\nb"', "cannot stand in a message; write up to 60 characters on one line", id="two lines"),
+        pytest.param("x" * 61, "cannot stand in a message; write up to 60 characters on one line", id="too long"),
+        pytest.param("[a]", "a list", id="a list"),
+    ],
+)
+def test_a_contact_that_cannot_stand_in_a_message_is_an_error_with_its_place(policies, said, fault) -> None:
+    write(policies, "_default", said)
+    (error,) = policies.errors()
+    assert error.startswith("_default.yaml:5: spec.contact: ")
+    assert fault in error
