@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -32,7 +33,17 @@ ResourceGlobs = tuple[Annotated[str, Field(min_length=1)], ...]
 
 def asks_for_any(pod: Pod, globs: ResourceGlobs) -> bool:
     """Whether the pod asks for a GPU of one of these names; without any glob, for whatever GPU."""
-    return not globs or any(fnmatchcase(gpu, glob) for gpu in pod.gpus for glob in globs)
+    if not globs:
+        return True
+    for gpu in pod.gpus:  # noqa: SIM110  # asked several times about every pod, and twice as fast as any()
+        if _is_one_of(gpu, globs):
+            return True
+    return False
+
+
+@lru_cache(maxsize=1024)
+def _is_one_of(resource: str, globs: ResourceGlobs) -> bool:
+    return any(fnmatchcase(resource, glob) for glob in globs)
 
 
 LabelKey = Annotated[
