@@ -66,7 +66,8 @@ def test_a_pod_that_no_node_can_run_is_refused_with_the_nearest_remedies(
         pytest.param("nvidia/cuda:12.8.0-base-ubuntu24.04", "v100", True, id="CUDA 12.8 by cuda-compat for 470"),
         pytest.param("pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime", "v100", False, id="CUDA 12 on a driver of 11.4"),
         pytest.param(OLD, "l4", True, id="CUDA 11 on a newer GPU of its major architecture"),
-        pytest.param(OLD, "b200", False, id="CUDA 11 on a GPU that it does not know"),
+        pytest.param(OLD, "b200", True, id="CUDA 11 on a GPU that it does not know, for whatever is built on it"),
+        pytest.param("pytorch/pytorch:2.4.0-cuda12.1-cudnn9-runtime", "b200", False, id="kernels without PTX there"),
         pytest.param("nvcr.io/nvidia/pytorch:26.04-py3", "a100", False, id="a branch that is no base of CUDA 13"),
         pytest.param("registry.example/team/app:1", "v100", True, id="an image that says nothing"),
         pytest.param("rocm/vllm:latest", "h100", False, id="an image for another vendor's GPUs"),
@@ -137,7 +138,7 @@ def test_a_pool_that_scales_from_zero_is_a_candidate(site: Installation, make_na
     at_pool = {"nodeSelector": {"pool": "spot"}}
     assert tried(site.plane, make_namespace("growing"), NEW, **at_pool)[0] == 201
     assert tried(site.plane, make_namespace("knowing"), NEW, **at_pool)[0] == 403
-    status, message = tried(site.plane, make_namespace("growing"), "nvidia/cuda:10.2-base-ubuntu18.04", **at_pool)
+    status, message = tried(site.plane, make_namespace("growing"), "rocm/vllm:latest", **at_pool)
     assert status == 403
     assert "a pool with NVIDIA-H100-80GB-HBM3" in message
 
@@ -172,7 +173,7 @@ def test_another_image_for_a_pod_that_waits_is_judged_and_nothing_else_that_chan
     """The node that the pod is for gets too old a driver for it meanwhile."""
     plane, namespace = site.plane, make_namespace("judgedcuda")
     with another(plane, "aging", "h100") as at_pool:
-        eventually(lambda: is_refused(plane, namespace, OLD, **at_pool))  # so the node is known
+        eventually(lambda: is_refused(plane, namespace, "rocm/vllm:latest", **at_pool))  # so the node is known
         path = f"/api/v1/namespaces/{namespace}/pods"
         status, stored = plane.raw("POST", path, cuda_pod("waiting", NO_COMPAT, **at_pool))
         assert status == 201, stored

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from webhook.doctor.finding import Finding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
+from webhook.model.accelerators import accelerator
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Taint, Toleration
 from webhook.policy.errors import PolicyErrors
@@ -53,6 +54,11 @@ def references(installation: Installation) -> Iterator[Finding]:
         yield ok(f"the cluster has all that the policies name: {len(named)} {kinds}")
 
 
+def _is_of_absent_gpus(reference: Toleration, installation: Installation) -> bool:
+    """Whether the taint is named after GPUs that no node has: policies tolerate those of several vendors."""
+    return accelerator(reference.key) is not None and reference.key not in installation.facts.gpu_resources()
+
+
 def _absent(reference: Reference, installation: Installation) -> str:
     """Why the cluster does not have what settings name; empty where it has."""
     match reference:
@@ -65,7 +71,8 @@ def _absent(reference: Reference, installation: Installation) -> str:
             return "" if any(map(reference.matches, labels)) else f"no node satisfies {reference}"
         case Toleration():
             taints = (taint for node in installation.nodes for taint in node["spec"].get("taints") or ())
-            tolerated = not reference.key or any(reference.tolerates(_taint(taint)) for taint in taints)
+            is_idle = not reference.key or _is_of_absent_gpus(reference, installation)
+            tolerated = is_idle or any(reference.tolerates(_taint(taint)) for taint in taints)
             return "" if tolerated else f"no node has a taint {_spelled(reference)}"
 
 

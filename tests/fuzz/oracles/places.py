@@ -142,7 +142,9 @@ def schedulable(seen: Seen) -> Complaints:
     too_many = any(count > most[name] for name, count in gpus.items())
     by_name = any(maps(term, "matchFields") for term in at(seen.after, "spec", *AFFINITY) or ())
     is_bound = by_name or seen.after["spec"].get("nodeName") or controller(seen.after) == "DaemonSet"
-    if too_many and not is_bound and not refused:
+    spec, metadata = seen.after["spec"], at(seen.after, "metadata") or {}
+    is_queued = spec.get("schedulingGates") or "kueue.x-k8s.io/queue-name" in (metadata.get("labels") or {})
+    if too_many and not is_bound and not is_queued and not refused:
         yield f"not refused, although no node has {gpus}"
 
 
