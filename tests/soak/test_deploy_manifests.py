@@ -77,6 +77,8 @@ def test_a_disruption_budget_is_made_where_the_server_knows_it(server: ControlPl
 
 TAKES_CUSTOM_RESOURCES = (1, 28)
 """A 1.20 built with a Go newer than 1.17 crashes (modern-go/reflect2) when one is written."""
+HAS_DEVICE_CLASSES = (1, 32)
+"""Version of the API server that serves resource.k8s.io/v1beta1; a kubectl that knows no such kind asks for another."""
 ROLES = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 
@@ -151,6 +153,8 @@ def test_A8_the_replicas_may_do_what_they_need_and_nothing_else(
     server, keeps_certificates = account
     if ".gpupolicy.dev" in resource and server.version < TAKES_CUSTOM_RESOURCES:
         pytest.skip(f"no custom resource is left on {server.version}, which crashes where somebody writes one")
+    if resource.endswith(".resource.k8s.io") and server.version < HAS_DEVICE_CLASSES:
+        pytest.skip(f"kubectl of {server.version} knows of no DeviceClasses, which came later")
     user = f"--as=system:serviceaccount:{NAMESPACE}:gpu-policy"
     done = server.kubectl("auth", "can-i", verb, resource, user, namespace=where or None, check=False)
     allowed = who == ALWAYS or (who == KEEPERS and keeps_certificates)
