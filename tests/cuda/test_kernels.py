@@ -4,7 +4,7 @@ import pytest
 
 from webhook.cuda.evidence import Claims, need_of
 from webhook.cuda.finding import Verdict
-from webhook.cuda.kernels import Build, Kernels
+from webhook.cuda.kernels import KernelBuild, Kernels
 from webhook.cuda.offer import offer_from
 from webhook.cuda.verdict import judge
 from webhook.model.versions import parse_version
@@ -74,16 +74,16 @@ def test_the_reason_says_what_is_known_of_the_kernels(image, reason):
 @pytest.mark.parametrize(
     ("build", "cuda", "kernels"),
     [
-        pytest.param(Build.PYTORCH_OF_PIP, "11.8", Kernels.WITHOUT_PTX, id="wheels for CUDA 11"),
-        pytest.param(Build.PYTORCH_OF_PIP, "10.2", Kernels.UNKNOWN, id="wheels of which nobody has read"),
-        pytest.param(Build.PYTORCH_OF_PIP, "12.8", Kernels.UNKNOWN, id="wheels that may have PTX"),
-        pytest.param(Build.PYTORCH_OF_PIP, "12", Kernels.UNKNOWN, id="wheels for some CUDA 12"),
-        pytest.param(Build.PYTORCH_OF_PIP, None, Kernels.UNKNOWN, id="wheels for some CUDA"),
-        pytest.param(Build.PYTORCH_OF_CONDA, "11.8", Kernels.UNKNOWN, id="conda has PTX for CUDA 11"),
-        pytest.param(Build.PYTORCH_OF_CONDA, "12.1", Kernels.WITHOUT_PTX, id="conda for CUDA 12"),
-        pytest.param(Build.CUDA_SAMPLES, None, Kernels.WITH_PTX, id="samples"),
-        pytest.param(Build.USER, "12.4", Kernels.NONE, id="whoever builds on it"),
-        pytest.param(Build.UNKNOWN, "12.4", Kernels.UNKNOWN, id="nobody knows"),
+        pytest.param(KernelBuild.PYTORCH_OF_PIP, "11.8", Kernels.WITHOUT_PTX, id="wheels for CUDA 11"),
+        pytest.param(KernelBuild.PYTORCH_OF_PIP, "10.2", Kernels.UNKNOWN, id="wheels of which nobody has read"),
+        pytest.param(KernelBuild.PYTORCH_OF_PIP, "12.8", Kernels.UNKNOWN, id="wheels that may have PTX"),
+        pytest.param(KernelBuild.PYTORCH_OF_PIP, "12", Kernels.UNKNOWN, id="wheels for some CUDA 12"),
+        pytest.param(KernelBuild.PYTORCH_OF_PIP, None, Kernels.UNKNOWN, id="wheels for some CUDA"),
+        pytest.param(KernelBuild.PYTORCH_OF_CONDA, "11.8", Kernels.UNKNOWN, id="conda has PTX for CUDA 11"),
+        pytest.param(KernelBuild.PYTORCH_OF_CONDA, "12.1", Kernels.WITHOUT_PTX, id="conda for CUDA 12"),
+        pytest.param(KernelBuild.CUDA_SAMPLES, None, Kernels.WITH_PTX, id="samples"),
+        pytest.param(KernelBuild.USER, "12.4", Kernels.NONE, id="whoever builds on it"),
+        pytest.param(KernelBuild.UNKNOWN, "12.4", Kernels.UNKNOWN, id="nobody knows"),
     ],
 )
 def test_what_a_build_brings_depends_on_its_cuda(build, cuda, kernels):

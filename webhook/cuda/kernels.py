@@ -19,7 +19,7 @@ _FIRST_WITH_PTX = Version((12, 8))
 """From this CUDA on builds of PyTorch may have PTX for the newest GPU that it knows."""
 
 
-class Build(Enum):
+class KernelBuild(Enum):
     """Who built the code in an image."""
 
     PYTORCH_OF_PIP = auto()
@@ -38,14 +38,14 @@ class Build(Enum):
     def kernels(self, cuda: Version | None) -> Kernels:
         """What the image brings where it is built with this CUDA; None where that is not known.
 
-        >>> Build.PYTORCH_OF_PIP.kernels(Version((12, 4)))
+        >>> KernelBuild.PYTORCH_OF_PIP.kernels(Version((12, 4)))
         <Kernels.WITHOUT_PTX: 'without PTX'>
         """
-        if self is Build.CUDA_SAMPLES:
+        if self is KernelBuild.CUDA_SAMPLES:
             return Kernels.WITH_PTX
-        if self is Build.USER:
+        if self is KernelBuild.USER:
             return Kernels.NONE
-        first = {Build.PYTORCH_OF_PIP: 11, Build.PYTORCH_OF_CONDA: 12}.get(self)
+        first = {KernelBuild.PYTORCH_OF_PIP: 11, KernelBuild.PYTORCH_OF_CONDA: 12}.get(self)
         if first is None or cuda is None or cuda.major < first or cuda.reaches(_FIRST_WITH_PTX) is not False:
             return Kernels.UNKNOWN
         return Kernels.WITHOUT_PTX

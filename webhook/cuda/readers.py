@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from webhook.cuda import frameworks, ngc
 from webhook.cuda.bases import Base
-from webhook.cuda.kernels import Build
+from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import Kind
 from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.tokens import is_cuda
@@ -37,13 +37,13 @@ def nvidia_cuda(name: Name) -> Reading:
     """nvidia/cuda: the tag begins with the version of the toolkit."""
     cuda = _leading(_TOOLKIT, name.tag)
     found = (Reading(Kind.CUDA, cuda, name.of_tag) if cuda else by_words(name, Kind.CUDA)).on(Base.CUDA)
-    return replace(found, build=Build.USER)
+    return replace(found, build=KernelBuild.USER)
 
 
 def like_nvidia_cuda(name: Name) -> Reading:
     """A repository called cuda elsewhere: a copy, if its tags have the form of nvidia/cuda's."""
     cuda = _leading(_WHOLE_TOOLKIT, name.tag)
-    return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED, build=Build.USER) if cuda else by_words(name)
+    return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.USER) if cuda else by_words(name)
 
 
 def of_no_family(name: Name) -> Reading:
@@ -62,7 +62,7 @@ _RELEASED = frozenset(str(toolkit.cuda) for toolkit in TOOLKITS)
 
 def cuda_samples(name: Name) -> Reading:
     """k8s/cuda-sample and nvidia/samples: NVIDIA's samples, one of them in each image."""
-    return replace(by_words(name, Kind.CUDA).on(Base.RELATED), build=Build.CUDA_SAMPLES)
+    return replace(by_words(name, Kind.CUDA).on(Base.RELATED), build=KernelBuild.CUDA_SAMPLES)
 
 
 def ngc_release(name: Name) -> Reading:
@@ -108,7 +108,7 @@ def pytorch(name: Name) -> Reading:
     """pytorch/pytorch: the CUDA stands in the tag; runtime images have theirs from pip, older ones from conda."""
     words = name.tag.replace("_", "-").split("-")
     base = Base.CUDA if "devel" in words else Base.PLAIN if "runtime" in words else Base.UNKNOWN
-    found = replace(by_words(name, Kind.CUDA).on(base), build=Build.PYTORCH_OF_CONDA)
+    found = replace(by_words(name, Kind.CUDA).on(base), build=KernelBuild.PYTORCH_OF_CONDA)
     torch = frameworks.version_of(name.tag)
     if found.cuda is None or found.cuda.parts != (12, 8) or torch is None or not torch.at_least(_TORCH_29):
         return found
@@ -137,7 +137,7 @@ def vllm(name: Name) -> Reading:
     found = by_words(name, Kind.CUDA)
     if found.cuda is None and not found.notes:
         found = _built(frameworks.VLLM, name)
-    return replace(found.on(Base.CUDA), floor=Version((7, 0)), build=Build.PYTORCH_OF_PIP)
+    return replace(found.on(Base.CUDA), floor=Version((7, 0)), build=KernelBuild.PYTORCH_OF_PIP)
 
 
 def like_vllm(name: Name) -> Reading:
@@ -153,7 +153,7 @@ def sglang(name: Name) -> Reading:
     words = name.tag.split("-")
     if "xeon" in words:
         return without_cuda(name.of_tag)
-    found = replace(by_words(name, Kind.CUDA).on(Base.CUDA), build=Build.PYTORCH_OF_PIP)
+    found = replace(by_words(name, Kind.CUDA).on(Base.CUDA), build=KernelBuild.PYTORCH_OF_PIP)
     return replace(found, architectures=("arm64",)) if "gb200" in words or "gb300" in words else found
 
 
@@ -169,7 +169,7 @@ def text_generation_inference(name: Name) -> Reading:
         found = _built(frameworks.TEXT_GENERATION_INFERENCE, name)
     version = frameworks.version_of(name.tag)
     floor = Version((8, 0)) if version is not None and version.major >= 3 else None
-    found = replace(found.on(Base.RELATED), build=Build.PYTORCH_OF_CONDA)
+    found = replace(found.on(Base.RELATED), build=KernelBuild.PYTORCH_OF_CONDA)
     return replace(found, floor=floor, is_floor_verified=floor is None)
 
 

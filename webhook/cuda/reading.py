@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from webhook.cuda.bases import Base
-from webhook.cuda.kernels import Build
+from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import Kind
 from webhook.cuda.tokens import Words, words_in
 from webhook.model.image import Reference
@@ -63,7 +63,7 @@ class Reading:
     notes: tuple[str, ...] = ()
     architectures: tuple[str, ...] = ()
     platform: str = ""
-    build: Build = Build.UNKNOWN
+    build: KernelBuild = KernelBuild.UNKNOWN
 
     def on(self, base: Base) -> "Reading":
         """The same for an image with this base, unless it is none for CUDA."""
