@@ -1,4 +1,4 @@
-"""The Flask application: the pages beside the two review endpoints. The only import of Flask."""
+"""The Flask application: the pages beside the review endpoints. The only import of Flask."""
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
@@ -9,7 +9,7 @@ from webhook.admission.metrics import CONTENT_TYPE
 from webhook.admission.metrics_port import METRICS, MetricsApart
 from webhook.admission.service import Service
 
-_SERVED = "POST /mutate, POST /validate, GET /livez, GET /readyz and GET /metrics are served"
+_SERVED = "POST /mutate, /validate, /workloads and /policies, GET /livez, /readyz and /metrics are served"
 
 
 def create_app(service: Service) -> Flask:

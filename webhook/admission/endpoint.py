@@ -1,4 +1,4 @@
-"""POST /mutate, /validate and /workloads, the requests that count, as plain WSGI in front of Flask.
+"""POST /mutate, /validate, /workloads and /policies, the requests that count, as plain WSGI in front of Flask.
 
 Flask's routing and request objects cost 80 microseconds a request, as much as the decision itself, and these need
 none of it. Everything else falls through to Flask.
@@ -34,6 +34,9 @@ _SPENDABLE = 0.75
 _DEFAULT_TIMEOUT_SECONDS = 10
 """What Kubernetes waits for a webhook that says nothing else; for senders that do not say how long they wait."""
 
+_OF_POLICIES = "policies"
+"""The phase of ConfigMaps, which concerns no pod."""
+
 _WHOLE_SECONDS = re.compile(r"[0-9]{1,3}s")
 
 _LOG = logging.getLogger("gpu_policy.admission")
@@ -62,10 +65,13 @@ class ReviewEndpoint:
         self._service = service
         self._otherwise = otherwise
         self._room = Room()
+        self._turn = Room(1, most_waiting=1)
+        """Policies are checked one at a time: YAML takes memory and CPU time of which its JSON says nothing."""
         self._phases: dict[str, tuple[str, Phase]] = {
             "/mutate": ("mutate", service.mutate),
             "/validate": ("validate", service.validate),
             "/workloads": ("workloads", service.workloads),
+            "/policies": (_OF_POLICIES, service.config_maps),
         }
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -97,8 +103,9 @@ class ReviewEndpoint:
         needed = memory_of(body)
         if needed > MOST_OF_A_REVIEW:
             return self._refused_unread(body, needed)
+        wait = patience.seconds, patience.may_block
         try:
-            with self._room.taken(needed, patience.seconds, patience.may_block):
+            with self._turn.taken(int(name == _OF_POLICIES), *wait), self._room.taken(needed, *wait):
                 return self._decided(body, _Asked(name, decide, facts, patience, started))
         except TooLittleMemoryError:
             raise _unavailable("overloaded: other large reviews take up the memory, try again", "overloaded") from None

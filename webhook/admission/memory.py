@@ -67,16 +67,17 @@ class TooLittleMemoryError(Exception):
 
 
 class Room:
-    """The memory that large reviews share; those wait for each other that do not fit in together."""
+    """What reviews share, memory for example; those wait for each other that do not fit in together."""
 
-    def __init__(self, size: int = MOST_AT_ONCE) -> None:
+    def __init__(self, size: int = MOST_AT_ONCE, most_waiting: int = _MOST_WAITING) -> None:
         self._left = size
+        self._most_waiting = most_waiting
         self._waiting = 0
         self._changed = threading.Condition()
 
     @contextmanager
     def taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> Iterator[None]:
-        """Have so many bytes, waiting for them as long as that; `may_block` is called before.
+        """Have so much of it, waiting for it as long as that; `may_block` is called before.
 
         Raises TooLittleMemoryError.
         """
@@ -93,7 +94,7 @@ class Room:
     def _take(self, amount: int, seconds: float, may_block: Callable[[], None]) -> None:
         with self._changed:
             if amount > self._left:
-                if self._waiting >= _MOST_WAITING:
+                if self._waiting >= self._most_waiting:
                     raise TooLittleMemoryError
                 self._waiting += 1
                 try:

@@ -2,7 +2,7 @@
 
 import time
 
-from webhook.admission import phases
+from webhook.admission import config_maps, phases
 from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
@@ -88,6 +88,10 @@ class Service:
     def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:
         """Answer for objects that make pods."""
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, patience))
+
+    def config_maps(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # as all do
+        """Answer for ConfigMaps of policies."""
+        return config_maps.check(review, self.policies)
 
     def _with_images(self, facts: Facts, review: Request, patience: Patience) -> Facts:
         if self._images is None:

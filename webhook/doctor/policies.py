@@ -1,12 +1,11 @@
 """The policies of an installation, read from ConfigMaps as the kubelet projects them into one directory."""
 
-import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from webhook.doctor.cluster import Object, UnavailableError
+from webhook.policy.config_maps import files_of
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
@@ -21,7 +20,7 @@ def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
         raise UnavailableError("the Deployment mounts no ConfigMap with policies")
     files: dict[str, bytes] = {}
     for source, config_map in mounted:
-        files.update(_files(source, config_map))
+        files.update(files_of(config_map, source.get("items") or ()))
     where = Path(" and ".join(f"ConfigMap {source['name']}" for source, _ in mounted))
     return build(contents_of(where, files))
 
@@ -31,11 +30,3 @@ def changed_at(config_map: Object) -> datetime:
     metadata = config_map["metadata"]
     times = [metadata["creationTimestamp"], *(one.get("time") for one in metadata.get("managedFields") or ())]
     return max(datetime.fromisoformat(time) for time in times if time)
-
-
-def _files(source: Object, config_map: Object) -> Iterator[tuple[str, bytes]]:
-    """The files that a volume shows of a ConfigMap: all of its keys, or those that it names, where it names them to."""
-    contents: dict[str, bytes] = {key: text.encode() for key, text in (config_map.get("data") or {}).items()}
-    contents |= {key: base64.b64decode(text) for key, text in (config_map.get("binaryData") or {}).items()}
-    items: list[dict[str, Any]] = source.get("items") or [{"key": key, "path": key} for key in contents]
-    yield from ((item["path"], contents[item["key"]]) for item in items if item["key"] in contents)

@@ -32,10 +32,17 @@ def load(directory: Path | str, rules: Sequence[Rule] = RULES) -> PolicySet:
     return build(read_directory(Path(directory)), rules)
 
 
-def build(contents: Contents, rules: Sequence[Rule] = RULES, previous: PolicySet | None = None) -> PolicySet:
+def build(
+    contents: Contents,
+    rules: Sequence[Rule] = RULES,
+    previous: PolicySet | None = None,
+    *,
+    is_default_elsewhere: bool = False,
+) -> PolicySet:
     """The policies in files that were read; raises PolicyErrors.
 
-    Policies that `previous` has just alike are shared with it, so that a reload costs no second copy of them.
+    Policies that `previous` has just alike are shared with it, so that a reload costs no second copy of them. With
+    `is_default_elsewhere` a file that is not among these may be the default's: nothing that it can say is missed.
     """
     faults = Faults()
     faults.extend(contents.faults)
@@ -43,7 +50,7 @@ def build(contents: Contents, rules: Sequence[Rule] = RULES, previous: PolicySet
     default_path = str(contents.path / DEFAULT_FILE)
     default: PolicySource | None = None
     notices = []
-    is_default_unknown = any(fault.path == default_path for fault in contents.faults)
+    is_default_unknown = is_default_elsewhere or any(fault.path == default_path for fault in contents.faults)
     if DEFAULT_FILE in files:
         default = read_source(DEFAULT_FILE, default_path, files.pop(DEFAULT_FILE), rules, faults)
         is_default_unknown = default is None

@@ -42,6 +42,27 @@ class ReloadStatus:
     failures: int = 0
 
 
+def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[PolicyError]:
+    """Why a replica that follows `current` does not take up `policies`, made of `contents`, although they are sound.
+
+    What holds for everybody went away with its file, or is read at the start only.
+    """
+    errors = []
+    if policies.accelerators != current.accelerators:
+        message = (
+            "says of other names than at the start that they are GPUs, and pods are counted by the names of the "
+            "start; restart the replicas (kubectl rollout restart), or take the change back"
+        )
+        errors.append(PolicyError(str(contents.path / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
+    if current.has_default and not policies.has_default:
+        message = "the file is gone; restore it, or start again without it to run without default rules"
+        errors.append(PolicyError(str(contents.path / DEFAULT_FILE), 0, "", message))
+    if current.pots and QUOTAS_FILE not in dict(contents.files):
+        message = "the file is gone; restore it, or write `pots: []` in it to run without pots"
+        errors.append(PolicyError(str(contents.path / QUOTAS_FILE), 0, "", message))
+    return errors
+
+
 @dataclass(frozen=True, slots=True)
 class _Replaced:
     policies: PolicySet
@@ -85,6 +106,10 @@ class PolicyStore:
     def status(self) -> ReloadStatus:
         """How the last reload went."""
         return self._status
+
+    def on_disk(self) -> Contents:
+        """The files of the directory as they are now, in use or not. Raises PolicyErrors where it cannot be read."""
+        return read_directory(self._directory)
 
     def recent(self) -> tuple[PolicySet, ...]:
         """The other sets that were in use within the last three minutes, the one replaced last first."""
@@ -133,29 +158,12 @@ class PolicyStore:
             return False
         try:
             policies = build(contents, self._rules, self._current)
-            self._refuse_loss(policies, contents)
         except PolicyErrors as errors:
             return self._keep(contents.digest, errors)
+        if lost := losses(self._current, policies, contents):
+            return self._keep(contents.digest, PolicyErrors(lost))
         self._attempted = contents.digest
         return self._take(policies)
-
-    def _refuse_loss(self, policies: PolicySet, contents: Contents) -> None:
-        """Raise PolicyErrors where what holds for everybody went away with its file, or is read at the start only."""
-        errors = []
-        if policies.accelerators != self._current.accelerators:
-            message = (
-                "says of other names than at the start that they are GPUs, and pods are counted by the names of the "
-                "start; restart the replicas (kubectl rollout restart), or take the change back"
-            )
-            errors.append(PolicyError(str(self._directory / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
-        if self._current.has_default and not policies.has_default:
-            message = "the file is gone; restore it, or start again without it to run without default rules"
-            errors.append(PolicyError(str(self._directory / DEFAULT_FILE), 0, "", message))
-        if self._current.pots and QUOTAS_FILE not in dict(contents.files):
-            message = "the file is gone; restore it, or write `pots: []` in it to run without pots"
-            errors.append(PolicyError(str(self._directory / QUOTAS_FILE), 0, "", message))
-        if errors:
-            raise PolicyErrors(errors)
 
     def _keep(self, attempt: str, errors: PolicyErrors) -> bool:
         """Stay with the set in use, saying why once for each distinct attempt."""

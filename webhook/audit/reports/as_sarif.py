@@ -5,7 +5,6 @@ of GitHub, which shows 5,000 results of a run and takes files of up to 10 MB, co
 """
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from os.path import join
 from typing import Any
 
@@ -15,6 +14,7 @@ from webhook.audit.reports import wording
 from webhook.audit.reports.plain_json import dumps
 from webhook.audit.reports.sarif_places import ROOT, in_file, logical, of_object
 from webhook.audit.reports.sarif_rules import descriptors
+from webhook.release import version
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST_RESULTS = 5_000
@@ -56,14 +56,8 @@ def render(report: Report) -> str:
 
 def _driver(rules: Sequence[dict[str, Any]]) -> dict[str, Any]:
     notices = [{"id": key, "shortDescription": {"text": text}} for key, text in _NOTICES.items()]
-    return {"name": "gpu-policy", **_version(), "rules": rules, "notifications": notices}
-
-
-def _version() -> dict[str, str]:
-    try:
-        return {"version": version("gpu-policy-webhook")}
-    except PackageNotFoundError:  # run from its sources
-        return {}
+    known = {"version": version()} if version() else {}
+    return {"name": "gpu-policy", **known, "rules": rules, "notifications": notices}
 
 
 def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool) -> dict[str, Any]:

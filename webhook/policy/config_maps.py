@@ -1,0 +1,129 @@
+"""ConfigMaps of policies: the files that the kubelet makes of one, and what is wrong with them before it does.
+
+The directory of policies may be made of several ConfigMaps, and what the others hold may be changing at this moment. A
+mistake is certain where it is there without the others as well as with them; with them alone it is a doubt.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from webhook.model.shape import ShapeError, entries, text
+from webhook.policy.directory import Contents, contents_of
+from webhook.policy.errors import PolicyError, PolicyErrors
+from webhook.policy.loader import build
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.schema import DEFAULT_FILE
+from webhook.policy.store import losses
+from webhook.policy.yaml_lines import count_written
+
+MOST_WRITTEN = 50_000
+"""Keys and values in all files that are checked; the policies of some hundred namespaces have as many."""
+
+_HERE = Path()
+"""Files are named as the keys of the ConfigMap are."""
+
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found in the files of a ConfigMap; each of the parts is sorted by file and line.
+
+    `errors` are certain. `doubts` arise together with other ConfigMaps, as they are mounted at present, or are why
+    running replicas do not take these files up. `notices` are settings that do nothing, and the like.
+    """
+
+    errors: tuple[PolicyError, ...] = ()
+    doubts: tuple[PolicyError, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class TooLargeError(Exception):
+    """There is more to check than is checked; the text says how much is."""
+
+
+def files_of(config_map: Mapping[str, Any], items: Sequence[Mapping[str, Any]] = ()) -> dict[str, bytes]:
+    """The files that a volume shows of a ConfigMap: all of its keys, or those that it names, where it names them to.
+
+    Raises ShapeError for what no API server stores.
+    """
+    contents = dict(_contents(config_map))
+    if not items:
+        return contents
+    return {item["path"]: contents[item["key"]] for item in items if item["key"] in contents}
+
+
+def _contents(config_map: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
+    for key, value in entries(config_map.get("data"), "data").items():
+        yield key, text(value, "data", key).encode()
+    for key, value in entries(config_map.get("binaryData"), "binaryData").items():
+        written = text(value, "binaryData", key)
+        try:
+            yield key, base64.b64decode(written)
+        except ValueError:
+            raise ShapeError(value, "base64", "binaryData", key) from None
+
+
+def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet) -> Checked:
+    """What is wrong with the files of a ConfigMap that is about to change from `old` to `new`.
+
+    `mounted` is the whole directory at present, which may be a minute or two behind, and `current` the policies in use.
+    Raises TooLargeError.
+    """
+    others = {name: content for name, content in mounted.files if name not in new and old.get(name) != content}
+    together = {**others, **new}
+    _check_size(together)
+    found = _built(together, current)
+    if not others:
+        return found
+    alone = _places(_errors_of(new))
+    return Checked(
+        errors=tuple(error for error in found.errors if _place(error) in alone),
+        doubts=(*(error for error in found.errors if _place(error) not in alone), *found.doubts),
+        notices=tuple(notice for notice in found.notices if notice.partition(":")[0] in new),
+    )
+
+
+def _check_size(files: Files) -> None:
+    left = MOST_WRITTEN
+    for content in files.values():
+        left -= 1 + count_written(content, left)
+        if left < 0:
+            raise TooLargeError(f"together the policies have more than {MOST_WRITTEN} keys and values")
+
+
+def _built(files: Files, current: PolicySet) -> Checked:
+    """What is wrong with files that are the whole directory."""
+    try:
+        contents = contents_of(_HERE, files)
+        policies = build(contents)
+    except PolicyErrors as error:
+        return Checked(errors=tuple(replace(one, path="") if one.path == str(_HERE) else one for one in error.errors))
+    return Checked(doubts=tuple(losses(current, policies, contents)), notices=policies.notices)
+
+
+def _errors_of(files: Files) -> Sequence[PolicyError]:
+    """What is wrong with files that are a part of the directory, whatever the other parts say."""
+    try:
+        contents = contents_of(_HERE, files)
+    except PolicyErrors:
+        return ()  # no policy file is among them
+    try:
+        build(contents, is_default_elsewhere=DEFAULT_FILE not in files)
+    except PolicyErrors as error:
+        return error.errors
+    return ()
+
+
+_Place = tuple[str, int, str]
+
+
+def _place(error: PolicyError) -> _Place:
+    return error.path, error.line, error.key
+
+
+def _places(errors: Sequence[PolicyError]) -> frozenset[_Place]:
+    return frozenset(map(_place, errors))
