@@ -159,8 +159,20 @@ def test_what_is_sound_together_has_no_mistake(new: Texts, mounted: Texts) -> No
 )
 def test_what_is_wrong_only_together_is_a_doubt(new: Texts, mounted: Texts, doubt: str) -> None:
     """The others may be changing at the same moment, and what is mounted is a minute or two old."""
-    found = checked(new, mounted=mounted)
+    found = checked(new, old=DEFAULT if "_default.yaml" in new else None, mounted=mounted)
     assert (found.errors, told(found.doubts)) == ((), [doubt])
+
+
+def test_a_file_that_another_config_map_replaces_raises_no_doubts() -> None:
+    """As the default that comes with the chart, where people have one of their own."""
+    replaced = {"_default.yaml": policy_text("_default", "sharedMemory: {mode: warn}")}
+    changed = {"_default.yaml": policy_text("_default", "sharedMemory: {mode: enforce}")}
+    assert Checked() == checked(changed, old=replaced, mounted=DEFAULT | TEAM)
+    mistaken = {"_default.yaml": policy_text("_default", "sharedMemory: {mod: enforce}")}
+    assert told(checked(mistaken, old=replaced, mounted=DEFAULT | TEAM).errors) == [
+        "_default.yaml:6: spec.rules.sharedMemory.mod",
+        "_default.yaml:6: spec.rules.sharedMemory.mode",
+    ]
 
 
 def test_a_file_that_is_removed_or_renamed_does_not_speak_any_more() -> None:
@@ -187,7 +199,10 @@ FILES = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(PARTS))
 def test_an_error_is_there_in_the_whole_directory_and_all_of_its_errors_are_told(new: Texts, mounted: Texts) -> None:
     current = build(contents_of(Path(), encoded(DEFAULT)))
     on_disk = encoded(mounted)
-    found = check_files(encoded(new), {}, contents_of(Path(), {"z.yaml": policy_text("z").encode()} | on_disk), current)
+    old = {name: content for name, content in on_disk.items() if name in new}
+    found = check_files(
+        encoded(new), old, contents_of(Path(), {"z.yaml": policy_text("z").encode()} | on_disk), current
+    )
     try:
         build(contents_of(Path(), {"z.yaml": policy_text("z").encode()} | on_disk | encoded(new)))
         expected: set[PolicyError] = set()

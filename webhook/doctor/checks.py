@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from webhook.doctor import (
     absent,
     accelerators,
+    at_apply,
     certificates,
     configurations,
     crds,
@@ -44,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     Check("port", reachable.look),
     # What they decide by.
     Check("policies", platform.policies),
+    Check("policies-at-apply", at_apply.look),
     Check("references", platform.references),
     Check("absent-namespaces", absent.look),
     Check("accelerators", accelerators.look),

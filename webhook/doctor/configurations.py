@@ -4,14 +4,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.cluster.registration import PHASES, Document, RegistrationError, differences, webhooks_of
+from webhook.doctor import at_apply, crds
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.finding import Finding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
 
 PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
 """What kubectl calls the two kinds."""
-WORKLOADS = "workloads.gpupolicy.dev"
-"""The entry that no pod depends on: it judges what makes pods, and is always left out where nobody answers."""
+WITHOUT_PODS = {
+    crds.ENTRY: "no Deployment can be created while nobody answers, the webhook's own included",
+    at_apply.ENTRY: "no policy can be mended while nobody answers",
+}
+"""The entries that no pod depends on, and why the API server has to go on without an answer to them."""
 LONGEST_TIMEOUT = 10
 """Seconds that a pod may wait for an answer before people wait too long."""
 
@@ -67,14 +71,10 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
     if not webhooks:
         yield problem(f"{phase}: there are no webhooks in the configuration", "a webhook", installation.restore)
     for name, webhook in webhooks.items():
-        flaws = [
-            *_flaws(webhook, installation),
-            *(_flaws_of_workloads if name == WORKLOADS else _flaws_of_pods)(webhook),
-        ]
-        for field, found, expected in flaws:
+        for field, found, expected in _flaws(name, webhook, installation):
             faults.append(field)
             yield problem(f"{phase}: webhooks[{name}].{field} {found}", expected, installation.restore)
-        if webhook["failurePolicy"] == "Ignore" and name != WORKLOADS:
+        if webhook["failurePolicy"] == "Ignore" and name not in WITHOUT_PODS:
             yield warning(
                 f"{phase}: webhooks[{name}].failurePolicy is Ignore: pods pass unchecked while nobody answers",
                 "Fail, unless it was switched off on purpose",
@@ -84,8 +84,23 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
         yield ok(f"the {phase} webhook configuration has the essentials")
 
 
-def _flaws(webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
+def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
     """Field, what was found and what is expected."""
+    if webhook["matchPolicy"] != "Equivalent":
+        yield "matchPolicy", f"is {webhook['matchPolicy']}", "Equivalent, or other API versions of a kind pass by"
+    if webhook["sideEffects"] not in ("None", "NoneOnDryRun"):
+        yield "sideEffects", f"is {webhook['sideEffects']}", "None, or dry runs fail"
+    if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
+        yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
+    if name != at_apply.ENTRY:
+        yield from _flaws_of_namespaces(webhook, installation)
+    if name not in WITHOUT_PODS:
+        yield from _flaws_of_pods(webhook)
+    elif webhook["failurePolicy"] != "Ignore":
+        yield "failurePolicy", f"is {webhook['failurePolicy']}", f"Ignore, or {WITHOUT_PODS[name]}"
+
+
+def _flaws_of_namespaces(webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
     selected = left_out(webhook["namespaceSelector"])
     for namespace in sorted({"kube-system", installation.place.namespace} - selected):
         yield (
@@ -94,12 +109,6 @@ def _flaws(webhook: Mapping[str, Any], installation: Installation) -> Iterator[t
             "kube-system and the webhook's own namespace left out by kubernetes.io/metadata.name, or a cluster "
             "without a webhook could not start one",
         )
-    if webhook["matchPolicy"] != "Equivalent":
-        yield "matchPolicy", f"is {webhook['matchPolicy']}", "Equivalent, or other API versions of a kind pass by"
-    if webhook["sideEffects"] not in ("None", "NoneOnDryRun"):
-        yield "sideEffects", f"is {webhook['sideEffects']}", "None, or dry runs fail"
-    if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
-        yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
 
 
 def _flaws_of_pods(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -107,12 +116,6 @@ def _flaws_of_pods(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
         {"pods", "*"} & {*rule["resources"]} and {"CREATE", "*"} & {*rule["operations"]} for rule in webhook["rules"]
     ):
         yield "rules", "do not have pods on CREATE", "pods on CREATE"
-
-
-def _flaws_of_workloads(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    if webhook["failurePolicy"] != "Ignore":
-        expected = "Ignore, or no Deployment can be created while nobody answers, the webhook's own included"
-        yield "failurePolicy", f"is {webhook['failurePolicy']}", expected
 
 
 def left_out(selector: Mapping[str, Any]) -> set[str]:

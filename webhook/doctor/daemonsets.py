@@ -7,9 +7,9 @@ from typing import Any
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.finding import Finding, ok, warning
 from webhook.doctor.installation import Installation
+from webhook.doctor.selecting import selects
 from webhook.doctor.sent import why_sent
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.selectors import Expression
 
 DAEMON_SETS = "/apis/apps/v1/daemonsets"
 _NAMESPACES = "/api/v1/namespaces"
@@ -60,7 +60,7 @@ def _why(daemon_set: Object, entries: list[Object], labels: Mapping[str, str], a
     """Why pods of the DaemonSet are sent by one of the entries; empty where they are not."""
     template = (daemon_set.get("spec") or {}).get("template") or {}
     for entry in entries:
-        if not _selects(entry.get("namespaceSelector") or {}, labels):
+        if not selects(entry.get("namespaceSelector") or {}, labels):
             continue
         conditions = " ".join(one.get("expression", "") for one in entry.get("matchConditions") or ())
         if not conditions:
@@ -69,12 +69,3 @@ def _why(daemon_set: Object, entries: list[Object], labels: Mapping[str, str], a
         if why := why_sent(template, accelerators, nvidia_is_default_runtime=is_default):
             return why
     return ""
-
-
-def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether a label selector selects what has these labels."""
-    exact = (selector.get("matchLabels") or {}).items() <= labels.items()
-    return exact and all(
-        Expression(one["key"], one["operator"], tuple(one.get("values") or ())).matches(labels)
-        for one in selector.get("matchExpressions") or ()
-    )

@@ -12,7 +12,7 @@ from typing import Any
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.finding import Finding, ok, warning
 from webhook.doctor.installation import Installation
-from webhook.model.selectors import Expression
+from webhook.doctor.selecting import selects
 from webhook.model.wording import few
 
 _EXPECTED = "a NetworkPolicy that lets in nobody but the API server, or callers that have to show a certificate"
@@ -42,7 +42,7 @@ def look(installation: Installation) -> Iterator[Finding]:
     policies = [
         policy
         for policy in installation.cluster.items(path)
-        if _selects(policy["spec"].get("podSelector") or {}, workload.pod_labels) and _is_about_ingress(policy["spec"])
+        if selects(policy["spec"].get("podSelector") or {}, workload.pod_labels) and _is_about_ingress(policy["spec"])
     ]
     if not policies:
         yield warning(f"no NetworkPolicy is about the replicas: every pod may reach port {port}", _EXPECTED, _REMEDY)
@@ -67,16 +67,6 @@ def look(installation: Installation) -> Iterator[Finding]:
 
 def _is_about_ingress(spec: Mapping[str, Any]) -> bool:
     return "Ingress" in (spec.get("policyTypes") or ("Ingress",))
-
-
-def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether a LabelSelector matches an object with these labels."""
-    if not (selector.get("matchLabels") or {}).items() <= labels.items():
-        return False
-    expressions = selector.get("matchExpressions") or ()
-    return all(
-        Expression(one["key"], one["operator"], tuple(one.get("values") or ())).matches(labels) for one in expressions
-    )
 
 
 def _covers(rule: Rule, port: int, names: Iterable[str]) -> bool:

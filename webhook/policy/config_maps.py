@@ -80,11 +80,20 @@ def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet) -
     if not others:
         return found
     alone = _places(_errors_of(new))
+    doubts = [*(error for error in found.errors if _place(error) not in alone), *found.doubts]
+    if doubts and (shadows := _shadows(new, old, mounted)):
+        real = _built({**together, **shadows}, current)
+        doubts = [doubt for doubt in doubts if _place(doubt) in _places([*real.errors, *real.doubts])]
     return Checked(
         errors=tuple(error for error in found.errors if _place(error) in alone),
-        doubts=(*(error for error in found.errors if _place(error) not in alone), *found.doubts),
+        doubts=tuple(doubts),
         notices=tuple(notice for notice in found.notices if notice.partition(":")[0] in new),
     )
+
+
+def _shadows(new: Files, old: Files, mounted: Contents) -> Files:
+    """What may stand in place of the ConfigMap's own files: of two ConfigMaps that hold one file the later wins."""
+    return {name: here for name, here in mounted.files if name in new and here not in (new[name], old.get(name))}
 
 
 def _check_size(files: Files) -> None:

@@ -48,6 +48,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end }}
 
+{{/* The ConfigMaps that make the directory of policies; of two that hold the same file the later wins. */}}
+{{- define "gpu-policy.policyConfigMaps" -}}
+{{- $names := list -}}
+{{- if or .Values.policies.defaults .Values.policies.inline }}{{ $names = append $names (printf "%s-policies" (include "gpu-policy.name" .)) }}{{ end -}}
+{{- concat $names (.Values.policies.configMaps | default list) | uniq | toYaml -}}
+{{- end }}
+
+{{/* By what API servers without matchConditions tell ConfigMaps of policies from others. */}}
+{{- define "gpu-policy.policiesLabel" -}}
+gpupolicy.dev/policies: "true"
+{{- end }}
+
 {{/* The Secret that the served certificate is in. Each source has its own, so that none is handed from one owner to another. */}}
 {{- define "gpu-policy.certificateSecret" -}}
 {{- $source := .Values.certificates.source -}}

@@ -69,10 +69,7 @@
 - name: policies
   projected:
     sources:
-      {{- if or .Values.policies.defaults .Values.policies.inline }}
-      - configMap: {name: {{ include "gpu-policy.name" . }}-policies}
-      {{- end }}
-      {{- range .Values.policies.configMaps }}
+      {{- range include "gpu-policy.policyConfigMaps" . | fromYamlArray }}
       - configMap: {name: {{ . | quote }}}
       {{- end }}
 {{- end }}

@@ -26,7 +26,7 @@
 {{/* (list root phase): Fail or Ignore. Without matchConditions every pod of the cluster would depend on an answer. */}}
 {{- define "gpu-policy.failurePolicy" -}}
 {{- $root := first . -}}
-{{- if eq (last .) "workloads" -}}
+{{- if has (last .) (list "workloads" "policies") -}}
 Ignore
 {{- else -}}
 {{- $set := (get $root.Values.webhook (last .)).failurePolicy -}}

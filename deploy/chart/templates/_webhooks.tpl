@@ -1,6 +1,8 @@
 {{/* Both webhook configurations as they are installed; the replicas compare the live ones with the same text. */}}
 {{- define "gpu-policy.registration" -}}
-{{- $validating := ternary (list "validate" "workloads") (list "validate") .Values.workloads.enabled -}}
+{{- $validating := list "validate" -}}
+{{- if .Values.workloads.enabled }}{{ $validating = append $validating "workloads" }}{{ end -}}
+{{- if .Values.policies.checkAtApply }}{{ $validating = append $validating "policies" }}{{ end -}}
 {{ include "gpu-policy.configuration" (list . (list "mutate") "MutatingWebhookConfiguration") }}
 ---
 {{ include "gpu-policy.configuration" (list . $validating "ValidatingWebhookConfiguration") }}
@@ -28,7 +30,7 @@ webhooks:
   {{- end }}
 {{- end }}
 
-{{/* (list root phase): an entry of a configuration. No pod depends on what is said about workloads. */}}
+{{/* (list root phase): an entry of a configuration. No pod depends on what is said about workloads and policies. */}}
 {{- define "gpu-policy.webhook" -}}
 {{- $root := first . -}}
 {{- $phase := last . -}}
@@ -50,7 +52,19 @@ clientConfig:
 failurePolicy: {{ include "gpu-policy.failurePolicy" . }}
 matchPolicy: Equivalent
 sideEffects: {{ ternary "NoneOnDryRun" "None" (and (eq $phase "validate") $root.Values.quota.enabled) }}
+{{- if eq $phase "policies" }}
+timeoutSeconds: 5
+{{ include "gpu-policy.selection.policies" $root }}
+{{- else }}
 timeoutSeconds: {{ (ternary $root.Values.workloads (get $root.Values.webhook $phase) (eq $phase "workloads")).timeoutSeconds }}
+{{ include "gpu-policy.selection" . }}
+{{- end }}
+{{- end }}
+
+{{/* (list root phase): what of pods and of what makes them an entry is asked about. */}}
+{{- define "gpu-policy.selection" -}}
+{{- $root := first . -}}
+{{- $phase := last . -}}
 namespaceSelector:
   matchExpressions:
     - key: kubernetes.io/metadata.name
@@ -65,6 +79,29 @@ namespaceSelector:
 {{- if $root.Values.webhook.nvidiaIsDefaultRuntime }}{{ $conditions = $conditions.nvidiaIsDefaultRuntime }}{{ end }}
 matchConditions: {{- get $conditions $phase | toYaml | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* ConfigMaps of this namespace that the replicas mount as policies, by name; older servers have labels alone for that. */}}
+{{- define "gpu-policy.selection.policies" -}}
+namespaceSelector:
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: In
+      values: [{{ .Release.Namespace | quote }}]
+{{- if include "gpu-policy.hasMatchConditions" . }}
+matchConditions:
+  - name: only-policies
+    expression: object.metadata.name in ['{{ include "gpu-policy.policyConfigMaps" . | fromYamlArray | join "', '" }}']
+{{- else }}
+objectSelector:
+  matchLabels: {{- include "gpu-policy.policiesLabel" . | nindent 4 }}
+{{- end }}
+rules:
+  - apiGroups: [""]
+    apiVersions: ["*"]
+    resources: [configmaps]
+    operations: [CREATE, UPDATE]
+    scope: Namespaced
 {{- end }}
 
 {{/* The conditions of all phases; names of accelerators.extra come before those that everybody knows. */}}
