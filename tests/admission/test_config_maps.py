@@ -52,7 +52,7 @@ def test_a_mistake_is_refused_with_file_line_and_key(replica: Replica, operation
     answer = replica.ask("/policies", config_map(MISTAKEN), operation, old=old)
     assert (answer["allowed"], answer["status"]) == (
         False,
-        {"code": 422, "reason": "Invalid", "message": REFUSAL},
+        {"code": 403, "reason": "Forbidden", "message": REFUSAL},
     )
 
 

@@ -60,6 +60,12 @@ def pod_request(one: Raw, old: Raw | None = None) -> Raw:
     return _request("v1", "Pod", one, old)
 
 
+def config_map_request(name: str, operation: str = "CREATE") -> Raw:
+    """What an API server asks of a ConfigMap that is created, or updated."""
+    raw = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a.yaml": "a"}}
+    return _request("v1", "ConfigMap", raw, None if operation == "CREATE" else raw)
+
+
 def _request(api_version: str, kind: str, obj: Raw, old: Raw | None) -> Raw:
     group, _, version = api_version.rpartition("/")
     return {

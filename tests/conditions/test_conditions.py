@@ -62,6 +62,17 @@ def test_every_name_and_path_is_in_the_requests() -> None:
     assert len(pods.SIGNALS) > 5
 
 
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_of_config_maps_those_of_policies_are_sent_and_nothing_that_replicas_write(
+    conditions: Evaluator, operation: str
+) -> None:
+    names = ["gpu-policy-policies", "gpu-quota.namespace.team", "gpu-policy-images", "kube-root-ca.crt", "policies"]
+    asked = [(("policies",), agreement.config_map_request(name, operation)) for name in names]
+    said = [answer["policies"] for answer in conditions.ask(asked)]
+    assert [name for name, one in zip(names, said, strict=True) if one.matches] == ["gpu-policy-policies"]
+    assert {one.error for one in said} == {""}
+
+
 @pytest.mark.parametrize(
     ("expression", "error"),
     [

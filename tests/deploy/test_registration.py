@@ -11,12 +11,28 @@ from deploy.generate import CHART, INSTALL_VALUES
 from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, value_sets
 from webhook.admission.conditions import pod_conditions, workload_conditions
+from webhook.admission.config_maps import CHART as RELEASED
+from webhook.admission.config_maps import NAME_LABEL, VERSION_LABEL
 from webhook.model.accelerators import GPU_PATTERNS, Declared
 from webhook.model.workloads import WORKLOADS
+from webhook.release import version
 
 ROOT = CHART.parents[1]
-PHASES = ("mutate", "validate", "workloads")
+PHASES = ("mutate", "validate", "workloads", "policies")
 OF_PODS = ("mutate", "validate")
+ABOUT_PODS = ("mutate", "validate", "workloads")
+"""Everything but what is about policies."""
+WITHOUT_CONDITIONS = {"webhook": {"matchConditions": "never"}}
+MARK = {"matchLabels": {"gpupolicy.dev/policies": "true"}}
+
+
+def about_pods(objects: Objects) -> list[dict[str, Any]]:
+    return [entry for entry in objects.entries if entry["name"] != "policies.gpupolicy.dev"]
+
+
+def about_policies(objects: Objects) -> dict[str, Any]:
+    (entry,) = [entry for entry in objects.entries if entry["name"] == "policies.gpupolicy.dev"]
+    return entry
 
 
 def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
@@ -27,7 +43,7 @@ def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
 
 
 def test_pods_are_changed_and_judged_and_every_kind_that_is_known_to_make_them_is_judged() -> None:
-    mutate, validate, workloads = shipped().entries
+    mutate, validate, workloads, _ = shipped().entries
     assert registered(mutate) == {("", "pods")}
     assert registered(validate) == {("", name) for name in ("pods", "pods/ephemeralcontainers", "pods/resize")}
     assert registered(workloads) == {(kind.group, kind.resource) for kind in WORKLOADS.values()}
@@ -35,7 +51,7 @@ def test_pods_are_changed_and_judged_and_every_kind_that_is_known_to_make_them_i
 
 def test_kinds_are_asked_about_in_their_own_scope() -> None:
     """So that the selector of namespaces never stands in the way of what is in none."""
-    *_, workloads = shipped().entries
+    *_, workloads = about_pods(shipped())
     scopes = {(rule["apiGroups"][0], name): rule["scope"] for rule in workloads["rules"] for name in rule["resources"]}
     assert scopes == {
         (kind.group, kind.resource): "Namespaced" if kind.is_namespaced else "Cluster" for kind in WORKLOADS.values()
@@ -45,7 +61,7 @@ def test_kinds_are_asked_about_in_their_own_scope() -> None:
 @needs_helm
 def test_kinds_of_ones_own_are_asked_about_too() -> None:
     extra = [{"group": "ml.example.com", "resources": ["trainings", "sweeps"]}, {"group": "", "resources": ["things"]}]
-    *_, ours, theirs = rendered({"workloads": {"extraRules": extra}}).entries[-1]["rules"]
+    *_, ours, theirs = about_pods(rendered({"workloads": {"extraRules": extra}}))[-1]["rules"]
     for rule, group, resources in ((ours, "ml.example.com", ["trainings", "sweeps"]), (theirs, "", ["things"])):
         assert rule == {
             "apiGroups": [group],
@@ -57,7 +73,7 @@ def test_kinds_of_ones_own_are_asked_about_too() -> None:
 
 
 def test_A13_neither_scale_nor_status_of_a_workload_is_ever_asked_about() -> None:
-    *_, workloads = shipped().entries
+    *_, workloads = about_pods(shipped())
     assert not [name for _, name in registered(workloads) if "/" in name or "*" in name]
 
 
@@ -69,6 +85,76 @@ def test_no_object_ever_depends_on_what_is_said_of_workloads(values: dict[str, A
     assert len(of_workloads) == values.get("workloads", {}).get("enabled", True)
 
 
+@needs_helm
+@value_sets
+def test_no_object_ever_depends_on_what_is_said_of_policies(values: dict[str, Any]) -> None:
+    found = [entry for entry in rendered(values).entries if entry["name"] == "policies.gpupolicy.dev"]
+    assert {(e["failurePolicy"], e["sideEffects"], e["timeoutSeconds"]) for e in found} <= {("Ignore", "None", 5)}
+    assert len(found) == values.get("policies", {}).get("checkAtApply", True)
+
+
+@needs_helm
+@value_sets
+def test_of_policies_nothing_is_sent_but_config_maps_of_the_releases_own_namespace(values: dict[str, Any]) -> None:
+    for entry in rendered(values, namespace="platform").entries:
+        if entry["name"] == "policies.gpupolicy.dev":
+            (selected,) = entry["namespaceSelector"]["matchExpressions"]
+            assert selected == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["platform"]}
+            assert registered(entry) == {("", "configmaps")}
+        else:
+            assert ("", "configmaps") not in registered(entry)
+
+
+def mounted(objects: Objects) -> list[str]:
+    """The ConfigMaps that the replicas have as their directory of policies."""
+    (volume,) = [volume for volume in objects.pod["volumes"] if volume["name"] == "policies"]
+    return [source["configMap"]["name"] for source in volume["projected"]["sources"]]
+
+
+@needs_helm
+@value_sets
+def test_the_config_maps_that_are_mounted_as_policies_are_sent_whoever_made_them(values: dict[str, Any]) -> None:
+    """By their names; where there are no conditions by a label, which that of the chart has."""
+    objects = rendered(values)
+    if not values.get("policies", {}).get("checkAtApply", True):
+        return
+    entry = about_policies(objects)
+    if "matchConditions" in entry:
+        names = ", ".join(f"'{name}'" for name in mounted(objects))
+        assert entry["matchConditions"] == [
+            {"name": "only-policies", "expression": f"object.metadata.name in [{names}]"}
+        ]
+        assert "objectSelector" not in entry
+    else:
+        assert entry["objectSelector"] == MARK
+    own = [one["metadata"] for one in objects.of("ConfigMap") if one["metadata"]["name"] in mounted(objects)]
+    assert all(MARK["matchLabels"].items() <= metadata["labels"].items() for metadata in own)
+    marked = [one["metadata"] for one in objects if MARK["matchLabels"].items() <= one["metadata"]["labels"].items()]
+    assert marked == own
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "version", "expected"),
+    [
+        pytest.param({}, "1.28.0", (True, False), id="1.28"),
+        pytest.param({}, "1.27.0", (False, True), id="older than 1.28"),
+        pytest.param(WITHOUT_CONDITIONS, "1.36.0", (False, True), id="conditions are unwanted"),
+    ],
+)
+def test_policies_are_selected_by_name_or_by_label_and_never_by_nothing(
+    values: dict[str, Any], version: str, expected: tuple[bool, bool]
+) -> None:
+    entry = about_policies(rendered(values, version=version))
+    assert ("matchConditions" in entry, "objectSelector" in entry) == expected
+
+
+def test_the_chart_says_of_its_policies_which_release_they_are_of() -> None:
+    """By which replicas of another one know that they cannot judge them."""
+    labels = shipped().one("ConfigMap", "gpu-policy-policies")["metadata"]["labels"]
+    assert (labels[NAME_LABEL], labels[VERSION_LABEL]) == (RELEASED, version())
+
+
 def test_A19_deleting_is_never_asked_about() -> None:
     for entry in shipped().entries:
         assert {operation for rule in entry["rules"] for operation in rule["operations"]} <= {"CREATE", "UPDATE"}
@@ -77,7 +163,7 @@ def test_A19_deleting_is_never_asked_about() -> None:
 @needs_helm
 @value_sets
 def test_A19_the_webhooks_own_namespace_and_kube_system_are_always_excluded(values: dict[str, Any]) -> None:
-    for entry in rendered(values, namespace="platform").entries:
+    for entry in about_pods(rendered(values, namespace="platform")):
         excluded = entry["namespaceSelector"]["matchExpressions"][0]
         assert (excluded["key"], excluded["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
         assert {"platform", "kube-system"} <= set(excluded["values"])
@@ -100,7 +186,7 @@ def test_A52_where_agents_of_gpu_nodes_usually_are_is_excluded_until_other_names
     """So that a new node gets its device plugin while nobody answers."""
     named = {"webhook": {"namespaceSelector": {"exclude": ["team-infra", "gpu-policy"]}}}
     for values, expected in (({}, AGENTS), (named, ["team-infra"])):
-        for entry in rendered(values).entries:
+        for entry in about_pods(rendered(values)):
             excluded = entry["namespaceSelector"]["matchExpressions"][0]["values"]
             assert excluded == ["kube-system", "gpu-policy", *expected]
 
@@ -115,7 +201,7 @@ def test_A52_agents_that_are_not_excluded_after_all_are_not_refused_by_the_polic
 @value_sets
 def test_A25_namespaces_and_objects_are_selected_by_nothing_that_a_tenant_can_change(values: dict[str, Any]) -> None:
     for entry in rendered(values).entries:
-        assert "objectSelector" not in entry
+        assert "objectSelector" not in entry or entry["name"] == "policies.gpupolicy.dev"
         assert set(entry["namespaceSelector"]) == {"matchExpressions"}
         keys = {expression["key"] for expression in entry["namespaceSelector"]["matchExpressions"]}
         assert keys == {"kubernetes.io/metadata.name"}
@@ -141,7 +227,7 @@ def test_only_where_conditions_keep_other_pods_away_is_an_answer_required(
     phases = {phase: {"failurePolicy": explicit} for phase in OF_PODS}
     values = {"webhook": {"matchConditions": wanted, **phases}, "kubeVersion": version if from_value else ""}
     objects = rendered(values, version="1.20.0" if from_value and version < "1.28" else version)
-    *of_pods, of_workloads = objects.entries
+    *of_pods, of_workloads = about_pods(objects)
     for entry in of_pods:
         assert ("matchConditions" in entry, entry["failurePolicy"]) == expected
     assert ("matchConditions" in of_workloads, of_workloads["failurePolicy"]) == (expected[0], "Ignore")
@@ -151,7 +237,7 @@ def test_the_conditions_let_through_what_any_policy_may_concern() -> None:
     """So that no change of policies needs another registration."""
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
     conditions = dict.fromkeys(OF_PODS, pod_conditions) | {"workloads": workload_conditions}
-    for phase, entry in zip(PHASES, shipped().entries, strict=True):
+    for phase, entry in zip(ABOUT_PODS, about_pods(shipped()), strict=True):
         expected = conditions[phase](patterns, watches_devices=True, watches_nodes=phase != "mutate")
         assert entry["matchConditions"] == [condition.raw() for condition in expected]
 
@@ -170,6 +256,7 @@ def test_each_phase_has_a_failure_policy_and_a_patience_of_its_own() -> None:
         ("mutate.gpupolicy.dev", "Ignore", 2),
         ("validate.gpupolicy.dev", "Fail", 7),
         ("workloads.gpupolicy.dev", "Ignore", 3),
+        ("policies.gpupolicy.dev", "Ignore", 5),
     ]
 
 
@@ -256,16 +343,17 @@ def test_annotations_and_labels_of_the_configurations_stay_off_everything_else()
 
 def test_conditions_are_read_from_the_generated_file() -> None:
     generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())
-    found = [entry["matchConditions"] for entry in shipped().entries]
-    assert found == [generated[phase] for phase in PHASES]
+    found = [entry["matchConditions"] for entry in about_pods(shipped())]
+    assert found == [generated[phase] for phase in ABOUT_PODS]
 
 
 @needs_helm
 def test_A41_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> None:
     generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())["nvidiaIsDefaultRuntime"]
-    found = [entry["matchConditions"] for entry in rendered({"webhook": {"nvidiaIsDefaultRuntime": True}}).entries]
-    assert found == [generated[phase] for phase in PHASES]
-    assert found != [entry["matchConditions"] for entry in rendered().entries]
+    objects = rendered({"webhook": {"nvidiaIsDefaultRuntime": True}})
+    found = [entry["matchConditions"] for entry in about_pods(objects)]
+    assert found == [generated[phase] for phase in ABOUT_PODS]
+    assert found != [entry["matchConditions"] for entry in about_pods(rendered())]
 
 
 @needs_helm

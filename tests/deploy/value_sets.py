@@ -216,6 +216,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         },
     },
     "nothing is said of workloads": {"workloads": {"enabled": False}},
+    "policies are checked when they are mounted": {"policies": {"checkAtApply": False}},
 }
 """What the set is for -> its values."""
 

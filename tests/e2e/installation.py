@@ -26,6 +26,13 @@ ANNOTATION = "gpupolicy.dev/injected"
 COMMAND = [sys.executable, "-m", "webhook"]
 
 
+def without_conditions(webhook: dict[str, Any]) -> dict[str, Any]:
+    """Take the matchConditions away; what the chart has in place of those for policies."""
+    del webhook["matchConditions"]
+    is_about_pods = webhook["name"] != "policies.gpupolicy.dev"
+    return {} if is_about_pods else {"objectSelector": {"matchLabels": {"gpupolicy.dev/policies": "true"}}}
+
+
 class Installation:
     """One replica. `policies` is a directory that tests may edit; `url` is where the server answers."""
 
@@ -89,7 +96,7 @@ class Installation:
                 webhook["clientConfig"]["caBundle"] = bundle
                 webhook["clientConfig"]["service"]["port"] = self.port
                 if self.plane.version < (1, 28):
-                    del webhook["matchConditions"]
+                    webhook.update(without_conditions(webhook))
                     webhook["failurePolicy"] = "Ignore"
         return configurations
 

@@ -37,6 +37,7 @@ def test_missing_rights_of_the_operator_are_skipped_each_with_its_reason(site: S
         "rights",
         "port",
         "policies",
+        "policies-at-apply",
         "references",
         "absent-namespaces",
         "accelerators",

@@ -141,7 +141,8 @@ def extended(defined: ControlPlane, webhook: Installation) -> Installation:
     """The webhook, asked about the kind Training, as the chart's workloads.extraRules would register it."""
     rule = {"apiGroups": ["ml.example.com"], "apiVersions": ["*"], "resources": ["trainings"], "scope": "*"}
     configurations = webhook.configurations()
-    configurations[-1]["webhooks"][-1]["rules"].append({**rule, "operations": ["CREATE", "UPDATE"]})
+    (entry,) = [one for one in configurations[-1]["webhooks"] if one["name"] == "workloads.gpupolicy.dev"]
+    entry["rules"].append({**rule, "operations": ["CREATE", "UPDATE"]})
     everything = {"apiVersion": "v1", "kind": "List", "items": configurations}
     webhook.plane.kubectl("apply", "-f", "-", input=json.dumps(everything))
     probe = CUSTOM["Training"][0](template(9))

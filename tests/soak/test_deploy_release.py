@@ -170,9 +170,9 @@ def test_A21_helm_upgrade_and_rollback_keep_what_the_replicas_wrote(
     assert written(plane) == [None] * 4
     write_as_replicas_do(plane)
     run("upgrade", CHANGED)
-    assert (timeouts(plane), written(plane)) == ([3, 4], [MADE, *[BUNDLE] * 3])
+    assert (timeouts(plane), written(plane)) == ([3, 4], [MADE, *[BUNDLE] * 4])
     run("rollback")
-    assert (timeouts(plane), written(plane)) == ([5, 5], [MADE, *[BUNDLE] * 3])
+    assert (timeouts(plane), written(plane)) == ([5, 5], [MADE, *[BUNDLE] * 4])
 
 
 @pytest.mark.parametrize("how", [pytest.param([], id="client side"), pytest.param(["--server-side"], id="server side")])
@@ -186,7 +186,7 @@ def test_A21_applying_a_changed_manifest_keeps_what_the_replicas_wrote(
         entry["timeoutSeconds"] = 7
     objects.one("Secret")["metadata"]["labels"]["new"] = "label"
     plane.kubectl("apply", *how, "-f", "-", input=yaml.safe_dump_all(objects))
-    assert (timeouts(plane), written(plane)) == ([7, 7], [MADE, *[BUNDLE] * 3])
+    assert (timeouts(plane), written(plane)) == ([7, 7], [MADE, *[BUNDLE] * 4])
 
 
 @needs_helm
@@ -217,4 +217,4 @@ def test_a_replica_with_the_arguments_files_and_rights_of_the_pods_is_ready_and_
         replica.stop()
     data, *bundles = written(plane)
     assert {"ca.crt", "tls.crt", "tls.key"} <= data.keys()
-    assert bundles == [data["ca-bundle.crt"]] * 3
+    assert bundles == [data["ca-bundle.crt"]] * 4

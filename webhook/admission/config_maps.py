@@ -38,7 +38,7 @@ def check(request: Request, store: PolicyStore) -> Decision:
     if release := _of_another_release(raw):
         return _allowed(_of_release(release, checked))
     if checked.errors:
-        return Decision(Answer(is_allowed=False, message=_refusal(checked), code=422))
+        return Decision(Answer(is_allowed=False, message=_refusal(checked)))  # of 422 older kubectl shows no message
     return _allowed(_advice(checked))
 
 
