@@ -224,7 +224,7 @@ def test_control_characters_of_a_config_map_reach_no_terminal(replica: Replica) 
     assert message.isprintable()
 
 
-def test_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Replica) -> None:
+def test_A24_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Replica) -> None:
     """Every two of these globs can claim one namespace, which takes minutes to find out."""
     replica.service.decision_seconds = 0.1
     files = {
@@ -239,7 +239,7 @@ def test_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Rep
     assert replica.ask("/validate", pod(1))["allowed"]
 
 
-def test_policies_are_checked_one_at_a_time_and_no_pod_waits_for_them(
+def test_A24_policies_are_checked_one_at_a_time_and_no_pod_waits_for_them(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_disk, answers = replica.store.on_disk, []

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import runbook
 from tests.deploy.manifests import needs_helm, rendered
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
@@ -155,6 +156,16 @@ def test_a_config_map_of_ones_own_is_checked_as_the_chart_was_told_of_it(webhook
         assert REFUSAL in apply(plane, raw)[1]
         raw["data"] = SOUND
         assert apply(plane, raw) == (0, "")
+
+
+def test_the_runbooks_command_ends_what_is_said_of_policies_and_pods_are_judged_as_before(
+    plane: ControlPlane, webhook: Installation, tmp_path: Path
+) -> None:
+    command, *_ = runbook.blocks("Storing policies unchecked")
+    done = runbook.run(plane, tmp_path, command)
+    assert (done.returncode, done.stderr) == (0, "")
+    eventually(lambda: apply(plane, config_map(MISTAKEN), "--dry-run=server") == (0, ""))
+    assert webhook.is_asked()
 
 
 def test_while_nobody_answers_for_policies_they_are_stored_and_pods_are_judged_as_before(

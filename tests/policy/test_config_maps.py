@@ -247,7 +247,7 @@ def test_what_no_api_server_stores_is_no_config_map(raw: Mapping[str, Any], expe
         pytest.param({"a.yaml": "a: {" + ",".join(f"k{n}: 1" for n in range(MOST_WRITTEN // 2)) + "}"}, id="many keys"),
     ],
 )
-def test_more_than_is_checked_is_not_read(new: Texts) -> None:
+def test_A39_more_than_is_checked_is_not_read(new: Texts) -> None:
     with pytest.raises(TooLargeError, match=r"^together the policies have more than 50000 keys and values$"):
         checked(new, mounted=DEFAULT)
 
