@@ -151,7 +151,7 @@ def test_what_no_node_has_is_named_with_what_nodes_have(raw, message):
         pytest.param(
             asking(1, nodeSelector={POOL: "web", "kubernetes.io/hostname": "plain"}),
             "spec.containers[trainer].resources: asks for 1 nvidia.com/gpu; no node with kubernetes.io/hostname=plain "
-            "offers any. Remove it, or choose other nodes.",
+            "offers any. Choose other nodes, or tell the platform team.",
             id="GPUs and labels of nodes without any",
         ),
         pytest.param(
@@ -255,6 +255,15 @@ def test_a_value_is_suggested_only_where_the_pod_would_then_fit():
     assert there[0].endswith("Did you mean Tesla-T4? Correct the value.")
     assert elsewhere[0].endswith(
         "nodes have NVIDIA-A100-SXM4-80GB and Tesla-T4. Choose what nodes have, or tell the platform team."
+    )
+
+
+def test_the_label_of_another_cloud_is_none_of_this_one_misspelled():
+    facts = Snapshot.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "4"}, "1Ti", **{GKE: "nvidia-l4"})])
+    (message,) = told(asking(1, nodeSelector={"kubernetes.azure.com/accelerator": "nvidia"}), facts)
+    assert message == (
+        "spec.nodeSelector[kubernetes.azure.com/accelerator]: no node has this label; a node needs every label of "
+        "nodeSelector. Remove it, or tell the platform team."
     )
 
 

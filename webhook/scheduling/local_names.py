@@ -15,7 +15,7 @@ from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.quota.reading import models_at
 from webhook.scheduling.reasons import Nodes
 
-_OWNERS: Mapping[str, str] = {
+OWNERS: Mapping[str, str] = {
     GKE_ACCELERATOR: "GKE's label",
     "k8s.amazonaws.com/accelerator": "the label of AWS' autoscaler",
     "eks.amazonaws.com/instance-gpu-name": "EKS Auto Mode's label",
@@ -28,6 +28,7 @@ _OWNERS: Mapping[str, str] = {
     AMD_PRODUCT: "the label of AMD's node labeller",
     INTEL_PRODUCT: "the label of Intel's device plugin",
 }
+"""Labels by which a platform or a vendor names GPUs, and whose they are."""
 
 _PRODUCTS = (NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT)
 _SEARCHED = (*_PRODUCTS, *sorted(IN_WORDS.difference(_PRODUCTS)))
@@ -59,7 +60,7 @@ def local_name(expression: Expression, nodes: Nodes, fits: Callable[[Expression]
             alike = (one for one in nodes.label_values(key)[:_MOST_VALUES] if _names(key, one, models))
             for found in islice(alike, _TRIED):
                 if fits(Expression(key, Operator.IN, (found,))):
-                    label, owner = f"{expression.key}={cut(value)}", _OWNERS.get(expression.key)
+                    label, owner = f"{expression.key}={cut(value)}", OWNERS.get(expression.key)
                     written = f"{label} is {owner}" if owner else f"no node has {label}"
                     return LocalName(written, f"here it is {key}={cut(found)}")
     return None

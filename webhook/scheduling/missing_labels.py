@@ -9,7 +9,7 @@ from webhook.cuda.products import base_name, model_of
 from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Expression, Operator, Term
 from webhook.model.wording import cut, few, nearest
-from webhook.scheduling.local_names import local_name
+from webhook.scheduling.local_names import OWNERS, local_name
 from webhook.scheduling.reasons import TELL, Nodes, Reason
 from webhook.scheduling.wants import AFFINITY, Affinity, Labels, Want
 
@@ -154,7 +154,7 @@ def _memory(product: str) -> str:
 def _meant(key: str, nodes: Nodes) -> str | None:
     """The label of nodes that is named nearly as this one; prefixes are not compared, as they make all alike."""
     name = key.rpartition("/")[2]
-    if key in _KNOWN or len(name) > _LONGEST_NAME:
+    if key in _KNOWN or key in OWNERS or len(name) > _LONGEST_NAME:
         return None
     names = {known.rpartition("/")[2]: known for known in _KNOWN if nodes.label_values(known)}
     close = get_close_matches(name.lower(), names, n=1, cutoff=_LIKENESS)

@@ -141,7 +141,9 @@ class _Hopeless:
             if offers:
                 offer = f"nodes{_with(others)} offer {few(offers)}"
                 return Reason(want.where, found, offer, f"Ask for what they offer, or {instead}")
-            return Reason(want.where, found, f"no node{_with(others)} offers any", f"Remove it, or {instead}")
+            is_misplaced = want.is_gpu and len(_labelled(others)) == len(others)
+            remedy = f"Choose other nodes, or {TELL}" if is_misplaced else f"Remove it, or {instead}"
+            return Reason(want.where, found, f"no node{_with(others)} offers any", remedy)
         has = offered(want.resource, most)
         fewer = "less" if want.resource == "cpu" or is_size(want.resource) else "fewer"
         remedy = f"Ask for {has} or {fewer} in one pod, or {instead}"
