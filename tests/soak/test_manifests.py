@@ -95,7 +95,7 @@ def test_objects_of_built_in_kinds_are_valid_unless_something_refuses_them(
         for document in manifest.documents():
             raw: Any = document.object
             path = KINDS.get((document.api_version, document.kind))
-            if path is not None:
+            if path is not None and "ephemeralContainers" not in raw.get("spec", {}):  # added to pods that exist
                 looked_at += 1
                 body = {**raw, "metadata": {**raw.get("metadata", {}), "namespace": namespace}}
                 status, answer = control_plane.raw("POST", f"{path.format(namespace)}?dryRun=All", body)
