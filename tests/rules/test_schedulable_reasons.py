@@ -276,6 +276,11 @@ def test_no_gpu_of_containers_is_suggested_for_one_that_goes_to_a_virtual_machin
     )
 
 
+def test_a_gpu_in_capital_letters_is_the_one_in_small_letters():
+    (message,) = told(asking(1, "nvidia.com/GPU"), labelled(**HAD))
+    assert message.endswith("nodes offer nvidia.com/gpu. Did you mean nvidia.com/gpu? Ask for that.")
+
+
 def test_no_gpu_of_virtual_machines_is_suggested_to_a_container():
     facts = Snapshot.of([gpu_node("a", A100, {"nvidia.com/pgpu": "8"}, "1Ti")])
     (message,) = told(asking(1), facts)

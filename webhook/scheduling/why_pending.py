@@ -116,9 +116,12 @@ class _Hopeless:
         known, own = sorted(self.nodes.gpu_resources()), self.pod.known.of(want.resource)
         alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
         meant = nearest(want.resource, [name for name in alike if self._is_used_alike(want.resource, name)])
+        small = want.resource.lower()
         remedy = f"Ask for what nodes offer, or {TELL}"
         if not known:
             remedy = "Tell the platform team, which declares pools that scale from zero in the policy's nodePools"
+        elif small in known and fits(replace(want, resource=small)):
+            remedy = f"Did you mean {small}? Ask for that"
         elif own is not None and own.share is Share.PASSTHROUGH:
             remedy = f"For a virtual machine, {TELL}; containers ask for what nodes offer"
         elif meant and fits(replace(want, resource=meant)):
