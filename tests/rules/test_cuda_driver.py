@@ -366,6 +366,15 @@ def test_where_only_an_old_container_toolkit_would_refuse_the_pod_is_told_of_it(
     assert told(pod(container("c0", gpus=1, image=CUDA_12, env=disabled)), facts, unknown="deny") == []
 
 
+def test_a_requirement_that_the_pod_sets_itself_is_told_where_it_stands():
+    env = [{"name": "NVIDIA_REQUIRE_CUDA", "value": "cuda>=12.4"}]
+    facts = cluster({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", DRIVER: "545.23.08"})
+    (advice,) = told(pod(container("c0", gpus=1, image="registry.example.com/app:1", env=env)), facts)
+    assert advice.where == "spec.containers[c0].env[NVIDIA_REQUIRE_CUDA]"
+    assert advice.found.startswith("is not met by 1 node with NVIDIA-A100-SXM4-80GB, driver 545.23.08; ")
+    assert advice.remedy == "Remove it, or set NVIDIA_DISABLE_REQUIRE to true, or use the toolkit in CDI mode"
+
+
 def test_a_label_that_cannot_be_read_is_unknown_and_named():
     facts = cluster({"nvidia.com/gpu.product": "Tesla-T4", DRIVER: "about-550"})
     (violation,) = told(gpu_pod(CUDA_12), facts, unknown="deny")

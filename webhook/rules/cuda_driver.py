@@ -33,6 +33,8 @@ ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of the annotation by which a pod says what the image of one container needs: a CUDA version, or none."""
 
 
+_REQUIREMENT = "NVIDIA_REQUIRE_CUDA"
+
 _MOST_CONTAINERS = 64
 """GPU containers of one pod that are looked at. A node of eight GPUs in the smallest slices has room for 56."""
 
@@ -237,13 +239,17 @@ def _clearing(container: Container, need: Need, landings: Sequence[Landing]) -> 
 
 def _gate(survey: _Survey) -> Advice:
     first = survey.ground.fit[0]
-    found = (
-        f"the image's own NVIDIA_REQUIRE_CUDA is not met by {first}; a container toolkit before 1.18, or one in "
-        "legacy mode, does not start it although CUDA would run"
-    )
-    mend = "Set NVIDIA_DISABLE_REQUIRE to true, or use the toolkit in CDI mode"
     at = next(at for at, judgement in enumerate(first.fate.judgements) if judgement.gate is Gate.FAIL)
-    return Advice(f"{survey.uses[at][0].path}.image", found, mend)
+    container = survey.uses[at][0]
+    is_own = container.sets_env(_REQUIREMENT)
+    unmet = (
+        f"is not met by {first}; a container toolkit before 1.18, or one in legacy mode, does not start it although "
+        "CUDA would run"
+    )
+    mend = "NVIDIA_DISABLE_REQUIRE to true, or use the toolkit in CDI mode"
+    if is_own:
+        return Advice(f"{container.path}.env[{_REQUIREMENT}]", unmet, f"Remove it, or set {mend}")
+    return Advice(f"{container.path}.image", f"the image's own {_REQUIREMENT} {unmet}", f"Set {mend}")
 
 
 RULE = Rule(
