@@ -80,6 +80,7 @@ ANNOTATIONS = (
     "mounts.nri.io/container.c0",
     "mounts.noderesource.dev/container.c0",
     "devices.crio.io",
+    "devices.gke.io/container.c0",
     "io.kubernetes.cri-o.Devices",
     "io.kubernetes.cri-o.Devices/c0",
     "devices.nri.io/pod",

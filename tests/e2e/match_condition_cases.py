@@ -263,6 +263,7 @@ ANNOTATED = [
     pytest.param("mounts.nri.io/pod", True, id="mounts"),
     pytest.param("io.kubernetes.cri-o.Devices", True, id="devices of CRI-O"),
     pytest.param("devices.crio.io/main", True, id="devices of CRI-O, of one container"),
+    pytest.param("devices.gke.io/container.main", True, id="devices of GKE's injector, of one container"),
     pytest.param("network-devices.nri.io/pod", False, id="network devices"),
     pytest.param("example.com/cdi.k8s.io", False, id="another key"),
     pytest.param("cdi.k8s.iox/gpus", False, id="a longer key"),

@@ -116,6 +116,11 @@ def test_other_mounts_are_nobodys_business(path):
         ("io.kubernetes.cri-o.Devices", "/dev/fuse,/dev/nvidia0:/dev/a:rwm"),
         ("devices.crio.io/main", "/dev//dri/card0"),
         ("devices.crio.io", "/dev/char/195:0"),
+        ("devices.gke.io", "[{path: /dev/nvidia0}]"),
+        ("devices.gke.io/pod", "[{path: /dev/shm/../nvidia1}]"),
+        ("devices.gke.io/container.main", "- path: /proc/1/root/dev/nvidia0"),
+        ("devices.gke.io/container.main", '[{path: "/dev/\\x6evidia0"}]'),
+        ("devices.gke.io/container.main", "[{path: !!binary L2Rldi9udmlkaWEw}]"),
     ],
 )
 @pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
@@ -132,6 +137,7 @@ def test_A41_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
     ("key", "value"),
     [
         ("io.kubernetes.cri-o.Devices", "/dev/fuse,/dev/net/tun"),
+        ("devices.gke.io/container.main", "[{path: /dev/dmabuf_import_helper}, {path: /dev/drift}]"),
         ("network-devices.nri.io/pod", "- host-if: a"),
         ("example.com/cdi.k8s.io", "nvidia.com/gpu=all"),
         ("devices.example.com", "/dev/nvidia0"),

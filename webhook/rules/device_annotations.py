@@ -2,7 +2,8 @@
 
 Sources: CRI-O (server/container_create_linux.go; internal/factory/container copies a pod's annotations to each of its
 containers, where the NVIDIA runtime reads cdi.k8s.io/*), containerd (pod_annotations of a runtime), the NRI plugin of
-nvidia-container-toolkit (nvidia.cdi.k8s.io) and the device injector of containerd/nri.
+nvidia-container-toolkit (nvidia.cdi.k8s.io), the device injector of containerd/nri and that of GKE
+(nri_device_injector in GoogleCloudPlatform/container-engine-accelerators), which takes paths alone.
 """
 
 import re
@@ -22,11 +23,12 @@ DEVICE_KEYS = (
 which any may be on the toolkit's device list."""
 VENDORS_KEYS = ".cdi.k8s.io"
 """What is in the keys, before the slash, by which plugins of vendors give devices; NVIDIA has nvidia.cdi.k8s.io."""
-PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices")
+PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices", "devices.gke.io")
 """What the keys begin with whose values are paths on the node; /dev/fuse is one that people need."""
 
 _ALL_KEYS = (*DEVICE_KEYS, *PATH_KEYS)
-_GPU_PATH = re.compile(r"/dev/[/.]*(nvidia|dri|kfd)|/(195|226):|/run/[/.]*nvidia")
+_GPU_PATH = re.compile(r"/(nvidia|kfd|dri\b|(195|226):)|[\\!]")
+"""However the way there is spelled. In YAML an escape or a tag may hide it, which no path of a device has."""
 
 
 def asking_for_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
