@@ -49,14 +49,15 @@ class Candidate:
 
     @property
     def is_left_to_the_scheduler(self) -> bool:
-        """Whether nothing else decides where the pod runs: no queue, gate, node's name, claim, class or other pod."""
+        """Whether nothing else decides where the pod runs: no queue, gate, name, claim, class, share or other pod."""
         pod, spec = pod_from_raw(self.completed), self.completed["spec"]
         affinity = spec.get("affinity") or {}
         near = any((affinity.get(key) or {}).get(_REQUIRED) for key in ("podAffinity", "podAntiAffinity"))
         spread = any(one.get("whenUnsatisfiable") != "ScheduleAnyway" for one in _items(spec, _SPREAD))
         decided = spec.get("nodeName") or spec.get("schedulingGates") or spec.get("resourceClaims")
-        named = any(term.fields for term in pod.required or ())
-        return not (near or spread or decided or named or pod.is_held or any(gpu.by_dra for gpu in pod.accelerators))
+        decided = decided or any(term.fields for term in pod.required or ()) or pod.is_held
+        decided = decided or any(gpu.by_dra for gpu in pod.accelerators)
+        return not (near or spread or decided or any(one.asks_gpu_attributes for one in pod.containers))
 
 
 _REQUIRED, _SPREAD = "requiredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints"

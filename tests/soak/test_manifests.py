@@ -86,6 +86,8 @@ def test_the_api_server_too_refuses_gpus_that_stand_in_requests_only(
 def test_objects_of_built_in_kinds_are_valid_unless_something_refuses_them(
     control_plane: ControlPlane, make_namespace: Callable[[str], str]
 ) -> None:
+    if control_plane.version < (1, 29):
+        pytest.skip("manifests have CronJobs of batch/v1 and native sidecars")
     namespace = make_namespace("corpus")
     complaints: dict[str, str] = {}
     looked_at = 0
