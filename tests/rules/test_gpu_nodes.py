@@ -114,6 +114,13 @@ def test_other_pods_are_left_alone(raw):
     assert told(raw) == []
 
 
+@pytest.mark.parametrize("annotation", ["gpu-fraction", "gpu-memory"])
+def test_a_pod_that_gets_a_part_of_a_gpu_from_its_scheduler_is_a_gpu_pod(annotation):
+    raw = tolerating(NAMED)
+    raw["metadata"]["annotations"] = {annotation: "0.5"}
+    assert told(raw) == []
+
+
 def test_an_init_container_with_a_gpu_makes_a_gpu_pod():
     assert told(tolerating(NAMED, initContainers=[container("check", gpus=1)])) == []
 

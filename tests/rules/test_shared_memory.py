@@ -158,6 +158,13 @@ def test_a_limit_that_is_none_is_no_limit(limit):
     assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("8Gi")]
 
 
+@pytest.mark.parametrize("values", [{}, {"size": "16Gi"}], ids=["a fraction", "a size"])
+def test_of_a_limit_that_an_operator_fills_in_nobody_is_told_that_it_is_missing(values):
+    raw = pod(container(resources={"limits": {"nvidia.com/gpu": 2, "memory": "filled in"}}))
+    assert mutated(RULE, raw, values)["spec"]["volumes"] == [memory_volume(values.get("size", "8Gi"))]
+    assert advice(RULE, raw, values) == []
+
+
 def test_a_size_within_the_limit_is_taken():
     assert mutated(RULE, pod(trainer(memory="128Gi")), {"size": "16Gi"})["spec"]["volumes"] == [memory_volume("16Gi")]
     assert advice(RULE, pod(trainer(memory="16Gi")), {"size": "16Gi"}) == []

@@ -59,6 +59,18 @@ def parse_quantity(value: object) -> Number:
     return _parse_text(text)
 
 
+def is_some(amount: object) -> bool:
+    """Whether it is more than none. What is no quantity is something: the API server refuses it on its own.
+
+    >>> is_some("1Gi"), is_some("0"), is_some(None), is_some("filled in")
+    (True, False, False, True)
+    """
+    try:
+        return parse_quantity(amount) != 0
+    except QuantityError:
+        return True
+
+
 def _spelled_number(value: object) -> str:
     """A JSON number as JSON spells it. A huge integer would take its time and is no quantity anyway."""
     is_number = isinstance(value, float) or (isinstance(value, int) and value.bit_length() <= 3 * _MAX_LENGTH)

@@ -1,8 +1,9 @@
 """Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPUs then lack.
 
 It is about pods that tolerate the taint of GPU nodes by name and would fit on one. Pods that tolerate everything, as
-agents of nodes do, pods of DaemonSets, and those that want a device which only GPU nodes have, such as a network card,
-are left alone. Nothing is said where no node has such a taint.
+agents of nodes do, pods of DaemonSets, those that want a device which only GPU nodes have, such as a network card, and
+those that get a part of a GPU from the scheduler of KAI or Run:ai by an annotation (`gpu-fraction`, `gpu-memory`) are
+left alone. Nothing is said where no node has such a taint.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,9 @@ from webhook.scheduling.wants import Amount, only
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 """Prefixes of resource names of those who make GPUs. What else they offer, such as network cards, is on GPU nodes."""
+_FRACTIONS = ("gpu-fraction", "gpu-memory")
+"""Annotations by which the schedulers of KAI and Run:ai give a pod a part of a GPU, which it asks for in no resource.
+Source: pkg/common/constants of kai-scheduler/KAI-Scheduler."""
 
 
 class TaintSettings(BaseModel):
@@ -108,6 +112,8 @@ def _belongs_there(pod: Pod) -> bool:
     if pod.gpus or pod.has_claims or pod.owner_kind == "DaemonSet":
         return True
     if any(not toleration.key for toleration in pod.tolerations):
+        return True
+    if any(annotation in pod.annotations for annotation in _FRACTIONS):
         return True
     if any(container.has_claims or container.asks_gpu_attributes for container in pod.containers):
         return True

@@ -14,7 +14,7 @@ from typing import Any
 from webhook.model.container import Container
 from webhook.model.demand import demand_of
 from webhook.model.pod import Pod
-from webhook.model.quantity import QuantityError, format_bytes, parse_quantity
+from webhook.model.quantity import QuantityError, format_bytes, is_some, parse_quantity
 from webhook.model.shape import spelled
 from webhook.rules.manifests import train
 from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, RuleSettings, Violation
@@ -64,13 +64,13 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     if not containers:
         return
     whole = _Budget(pod.resources.get("limits") or {}, pod.resources.get("requests") or {})
-    has_limit, has_request = _is_some(whole.limits.get("memory")), _is_some(whole.request_of("cpu"))
+    has_limit, has_request = is_some(whole.limits.get("memory")), is_some(whole.request_of("cpu"))
     for container in containers:
         own = _Budget(container.limits, container.requests)
         missing = []
-        if settings.memory_limit and not has_limit and not _is_some(own.limits.get("memory")):
+        if settings.memory_limit and not has_limit and not is_some(own.limits.get("memory")):
             missing.append((_MEMORY, "memory" in own.limits))
-        if settings.cpu_request and not has_request and not _is_some(own.request_of("cpu")):
+        if settings.cpu_request and not has_request and not is_some(own.request_of("cpu")):
             missing.append((_CPU, "cpu" in own.requests))
         if missing:
             yield _lacks(container, missing)
@@ -122,14 +122,6 @@ def _unequal(where: str, budget: _Budget, alternative: str = "") -> Iterator[Vio
         "the policy wants both equal, so that memory is there when it is used",
         f"Write {_shown(limit)} in requests.memory{alternative}",
     )
-
-
-def _is_some(amount: object) -> bool:
-    """Whether it is more than none. What is no quantity is something: the API server refuses it on its own."""
-    try:
-        return parse_quantity(amount) != 0
-    except QuantityError:
-        return True
 
 
 def _shown(amount: object) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 from webhook.model.container import Container
 from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.pod import Pod
-from webhook.model.quantity import format_bytes
+from webhook.model.quantity import format_bytes, is_some
 from webhook.rules.manifests import train
 from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, ByteSize, Example, Facts, InjectionSettings, Rule
 
@@ -78,6 +78,8 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
     where = "spec.volumes"
     if not limits:
         size = settings.size or WITHOUT_LIMIT
+        if any(is_some(container.limits.get("memory")) for container in containers):
+            return size, []  # an amount that an operator fills in later
         found = f"{DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a limit"
         return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
     smallest = min(limits)

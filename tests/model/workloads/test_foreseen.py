@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.samples import GPU_TAINT, node
 from tests.model.workloads.samples import CASES, OBJECTS, title
 from tests.reviews import FACTS, NAMESPACE, policy
+from webhook.cluster.snapshot import Snapshot
 from webhook.engine.workloads import foresee_pods
 
 STRICT = policy(
@@ -74,3 +76,30 @@ def test_nothing_is_refused_for_an_image_that_is_filled_in_later() -> None:
 
     assert refused("my/trainer:1") == ["spec.templates[a].container.image"]
     assert refused("my/trainer:{{inputs.parameters.tag}}") == []
+
+
+TOLERANT = {
+    "containers": [{"name": "a", "image": "a"}],
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+}
+TEMPLATE = {"spec": TOLERANT}
+RUNTIME = {"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": TEMPLATE}}}]}}}
+
+
+@pytest.mark.parametrize(
+    ("api", "object_", "is_told"),
+    [
+        pytest.param("apps/v1 Deployment", {"spec": {"template": TEMPLATE}}, True, id="a Deployment"),
+        pytest.param("v1 PodTemplate", {"template": TEMPLATE}, False, id="a PodTemplate"),
+        pytest.param("trainer.kubeflow.org/v1alpha1 TrainingRuntime", {"spec": RUNTIME}, False, id="a runtime"),
+        pytest.param("serving.kserve.io/v1alpha1 ServingRuntime", {"spec": TOLERANT}, False, id="a serving runtime"),
+    ],
+)
+def test_of_tolerations_nothing_is_said_where_another_object_adds_the_gpus(
+    api: str, object_: dict[str, Any], is_told: bool
+) -> None:
+    version, kind = api.split()
+    raw = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **object_}
+    facts = Snapshot.of([node("gpu", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "8"})])
+    (one,) = foresee_pods(raw, NAMESPACE, policy({"gpuNodesForGpuPods": {}}), facts)
+    assert bool(one.findings) == is_told

@@ -118,3 +118,27 @@ def test_groups_of_an_inference_service_are_of_several_nodes(api: str, spec: Any
     version, kind = api.split()
     raw = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
     assert [may_span_nodes(pod_from_raw(one.made)) for one in templates_of(raw)] == expected
+
+
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": TEMPLATE}}
+PYTORCH_JOB = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "spec": {"pytorchReplicaSpecs": {"Worker": {"template": TEMPLATE}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("inside", "expected"),
+    [
+        pytest.param({"template": TEMPLATE}, False, id="a template"),
+        pytest.param({"trialSpec": JOB}, False, id="a Job"),
+        pytest.param({"trialSpec": {**JOB, "spec": {**JOB["spec"], "completionMode": "Indexed"}}}, True, id="indexed"),
+        pytest.param({"trialSpec": PYTORCH_JOB}, True, id="a PyTorchJob"),
+        pytest.param({"trialSpec": {**PYTORCH_JOB, "apiVersion": 1}}, False, id="no whole object"),
+    ],
+)
+def test_in_an_unknown_kind_the_object_inside_of_it_tells(inside: dict[str, Any], expected: bool) -> None:
+    """An Experiment of Katib is in the group of training jobs, and makes any kind of job."""
+    raw = {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "spec": {"trialTemplate": inside}}
+    assert [may_span_nodes(pod_from_raw(one.made)) for one in templates_of(raw)] == [expected]

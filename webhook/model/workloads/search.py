@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
-from webhook.model.workloads.parts import named, part, short
+from webhook.model.workloads.labels import labelled
+from webhook.model.workloads.parts import mapped, named, part, short
 from webhook.model.workloads.placeholders import settled_template
 from webhook.model.workloads.template import Template
 
@@ -82,7 +83,8 @@ def search(raw: Mapping[str, Any], most: int | None = None) -> Iterator[Template
     times = Counter(names)
     for spot, name in zip(found, names, strict=True):
         template = Template(_pod_at(spot), spot.path, group=name if times[name] == 1 else "")
-        yield from (one for one in settled_template(template) if _reads_as_pod(one.pod))
+        settled = labelled(_object_around(spot), settled_template(template))
+        yield from (one for one in settled if _reads_as_pod(one.pod))
 
 
 def number_of_specs(raw: Mapping[str, Any]) -> int:
@@ -96,6 +98,16 @@ def _pod_at(spot: _Spot) -> Mapping[str, Any]:
     if spot.key == "spec" and above is not None and above.above is not None:
         return {"metadata": part(above.value, "metadata"), "spec": spot.value}
     return {"spec": spot.value}
+
+
+def _object_around(spot: _Spot) -> Mapping[str, Any]:
+    """The whole object inside of the one that is searched, such as the job of an experiment; empty outside of any."""
+    inside, above = spot, spot.above
+    while above is not None and above.above is not None:
+        inside, above = above, above.above
+        if isinstance(part(inside.value, "apiVersion"), str) and isinstance(part(inside.value, "kind"), str):
+            return mapped(inside.value)
+    return {}
 
 
 def _is_in_template(spot: _Spot) -> bool:

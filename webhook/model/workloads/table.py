@@ -1,7 +1,7 @@
 """The kinds that are known to make pods."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -39,6 +39,27 @@ class Workload:
     resource: str
     read: Reader
     is_namespaced: bool = True
+
+    def templates(self, raw: Mapping[str, Any]) -> Iterator[Template]:
+        """The templates of an object of this kind, with the labels that its controller adds."""
+        for template in labelled(raw, self.read(raw)):
+            is_base = self.kind in _MAKE_NONE
+            yield replace(template, unknown=template.unknown | _TOLERATIONS) if is_base else template
+
+
+_MAKE_NONE = frozenset(
+    {
+        "ClusterServingRuntime",
+        "ClusterTrainingRuntime",
+        "LLMInferenceServiceConfig",
+        "PodTemplate",
+        "ServingRuntime",
+        "TrainingRuntime",
+    }
+)
+"""Kinds that make no pods by themselves. What makes pods of them says how many GPUs those get, and adds tolerations:
+nothing can be said of the tolerations that stand there."""
+_TOLERATIONS = frozenset({"spec.tolerations"})
 
 
 _KINDS = (
@@ -147,8 +168,8 @@ def templates_of(raw: Mapping[str, Any], most: int | None = None) -> tuple[Templ
     if is_pod(raw.get("apiVersion"), raw.get("kind")):
         return ()
     known = workload_of(raw.get("apiVersion"), raw.get("kind"))
-    found = known.read(raw) if known is not None else search(raw, most)
-    return tuple(labelled(raw, waiting(raw, islice(found, most))))
+    found = search(raw, most) if known is None else known.templates(raw)
+    return tuple(waiting(raw, islice(found, most)))
 
 
 def number_of_templates(raw: Mapping[str, Any]) -> int:
