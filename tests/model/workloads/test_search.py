@@ -126,6 +126,9 @@ def test_what_only_speaks_of_containers_is_no_template(spec: Any) -> None:
         ("apiextensions.crossplane.io/v1", "Composition"),
         ("auto.gke.io/v1", "WorkloadAllowlist"),
         ("policy.open-cluster-management.io/v1", "ConfigurationPolicy"),
+        ("types.kubefed.io/v1beta1", "FederatedDeployment"),
+        ("work.karmada.io/v1alpha1", "Work"),
+        ("work.open-cluster-management.io/v1", "ManifestWork"),
         ("apps/v1", "ControllerRevision"),
     ],
 )

@@ -40,6 +40,9 @@ _FOREIGN_GROUPS = (
     "gatekeeper.sh",
     "kyverno.io",  # its rules say how the containers of others have to look
     "policy.open-cluster-management.io",
+    "types.kubefed.io",  # what these three hold runs in other clusters
+    "work.karmada.io",
+    "work.open-cluster-management.io",
 )
 _FOREIGN_KINDS = frozenset({("apps", "ControllerRevision"), ("", "Pod"), ("", "ConfigMap"), ("", "Secret")})
 _SCHEMA = "CustomResourceDefinition"
