@@ -105,6 +105,8 @@ FOR_CUDA_OF_NO_KNOWN_VERSION = [
     "tensorflow/tensorflow:latest-gpu",
     "tensorflow/serving:2.14.1-gpu",
     "vllm/vllm-openai:latest",
+    "lmcache/vllm-openai:v0.5.4",
+    "registry.corp/ml/vllm-openai:v0.5.1",
     "lmsysorg/sglang:dev",
     f"{TGI}:sha-1a2b3c4",
     f"{TGI}:3.3.5-trtllm",

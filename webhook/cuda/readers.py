@@ -141,8 +141,19 @@ def vllm(name: Name) -> Reading:
 
 
 def like_vllm(name: Name) -> Reading:
-    """A repository called vllm-openai elsewhere: a copy or an image on top, if its tags begin as releases do."""
-    return vllm(name).on(Base.RELATED) if _RELEASE.match(name.tag) else by_words(name, Kind.CUDA)
+    """A repository called vllm-openai elsewhere: a copy or an image on top, if its tags begin as releases do.
+
+    Only of copies is it known that they have vLLM's versions: those of lmcache/vllm-openai are LMCache's, where 0.5.4
+    has vLLM 0.27.1 (issue 5101 of LMCache/LMCache), and mirrors seldom keep the organisation.
+    """
+    if not _RELEASE.match(name.tag):
+        return by_words(name, Kind.CUDA)
+    if name.parts[-2:-1] == _COPIES_OF_VLLM or name.in_tag.versions:
+        return vllm(name).on(Base.RELATED)
+    return Reading(Kind.CUDA, evidence=name.of_tag, base=Base.RELATED)
+
+
+_COPIES_OF_VLLM = ("aibrix",)
 
 
 def sglang(name: Name) -> Reading:
