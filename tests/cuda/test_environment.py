@@ -145,13 +145,20 @@ IMAGE = {CUDA: "12.4.1", GATE: "cuda>=12.4"}
         pytest.param(of(IMAGE), ((OFF, "1"), (GATE, "x" * 4600)), of({OFF: "1"}), id="whatever it holds, switched off"),
         pytest.param(of(IMAGE), ((OFF, "1"), (GATE, None)), of({OFF: "1"}), id="one that nobody sees, switched off"),
         pytest.param(None, (), None, id="nothing known"),
-        pytest.param(None, ((CUDA, "12.4"),), of({CUDA: "12.4"}), id="the container's version"),
+        pytest.param(
+            None, ((CUDA, "12.4"),), of({CUDA: "12.4"}, {CUDA: "12.4", GATE: "cuda>=9.0"}), id="the container's version"
+        ),
         pytest.param(None, ((GATE, "cuda>=12"),), of({GATE: "cuda>=12"}), id="the container's requirement"),
         pytest.param(None, (("NVIDIA_REQUIRE_X", "x"),), None, id="another requirement says too little"),
         pytest.param(None, ((OFF, "true"),), of({OFF: "true"}), id="the checks switched off"),
         pytest.param(None, ((OFF, "yes"),), None, id="which yes does not do"),
         pytest.param(None, ((CUDA, "12.4"), ("NVIDIA_REQUIRE_X", None)), None, id="one that nobody sees"),
-        pytest.param(None, ((CUDA, "1"), (OFF, None)), of({CUDA: "1"}, is_complete=False), id="a switch alone"),
+        pytest.param(
+            None,
+            ((CUDA, "1"), (OFF, None)),
+            of({CUDA: "1"}, {CUDA: "1", GATE: "cuda>=9.0"}, is_complete=False),
+            id="a switch alone",
+        ),
     ],
 )
 def test_the_containers_variables_lie_over_those_of_the_image(image, container, expected):

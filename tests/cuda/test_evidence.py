@@ -153,14 +153,6 @@ def test_an_annotation_may_say_that_there_is_no_cuda(word):
             None,
             id="a month behind a NIM",
         ),
-        pytest.param(
-            SILENT,
-            {"CUDA_VERSION": "11.6.2"},
-            "11.6.2",
-            Compat.UNKNOWN,
-            {"CUDA_VERSION": "11.6.2"},
-            id="a version alone",
-        ),
     ],
 )
 def test_the_environment_alone_tells_need_compat_and_gate(image, env, expected, compat, gate):
@@ -170,6 +162,14 @@ def test_the_environment_alone_tells_need_compat_and_gate(image, env, expected, 
     assert need.env == (ImageEnv.of(gate) if gate else None)
     read = need_of(image, Claims(sight=sight(env)))
     assert (read.cuda, read.compat, read.env) == (need.cuda, compat, ImageEnv.of(env))
+
+
+def test_a_version_in_the_container_counts_for_the_toolkit_unless_the_image_has_a_requirement():
+    env = {"CUDA_VERSION": "11.6.2"}
+    need = need_of(SILENT, Claims(env=tuple(env.items())))
+    assert (str(need.cuda), need.compat) == ("11.6.2", Compat.UNKNOWN)
+    assert need.env == ImageEnv.of(env, {"NVIDIA_REQUIRE_CUDA": "cuda>=9.0", **env})
+    assert need_of(SILENT, Claims(sight=sight(env))).env == ImageEnv.of(env)
 
 
 @pytest.mark.parametrize(

@@ -130,12 +130,17 @@ def laid_over(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
 
 
 def _alone(own: Mapping[str, str | None], known: Mapping[str, str]) -> ImageEnv | None:
-    """What the container's variables come to over an image of which nothing is known."""
+    """What the container's variables come to over an image of which nothing is known.
+
+    The toolkit asks about CUDA_VERSION only where NVIDIA_REQUIRE_CUDA is not set, and the image may set that, too, be
+    it to what any driver satisfies.
+    """
     unknown = own.keys() - known.keys()
     says_enough = known.get(REQUIRE_CUDA) or known.get("CUDA_VERSION")
     if not says_enough or any(name.startswith(REQUIRE) for name in unknown):
         return None
-    return ImageEnv.of(known, is_complete=DISABLE not in unknown)
+    variants = (known,) if REQUIRE_CUDA in known else (known, {**NGC_REQUIREMENT, **known})
+    return ImageEnv.of(*variants, is_complete=DISABLE not in unknown)
 
 
 def _is_requirement(name: str) -> bool:
