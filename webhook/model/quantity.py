@@ -124,3 +124,16 @@ def format_bytes(size: int) -> str:
         if size and size % scale == 0:
             return f"{size // scale}{suffix}"
     return str(size)
+
+
+def is_some(amount: object) -> bool:
+    """Whether it is more than none. What is no quantity is something: the API server refuses it, or an operator fills
+    it in.
+
+    >>> is_some("8Gi"), is_some("0"), is_some(None), is_some("filled in")
+    (True, False, False, True)
+    """
+    try:
+        return parse_quantity(amount) != 0
+    except QuantityError:
+        return True

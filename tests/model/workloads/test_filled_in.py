@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.rules.samples import messages
+from tests.rules.samples import advice, messages
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import templates_of
+from webhook.rules import shared_memory
 from webhook.rules.memory_and_cpu import RULE
 
 ONE = {"nvidia.com/gpu": 1}
@@ -27,6 +28,16 @@ def kserve(**resources):
     }
 
 
+def custom(component="predictor", beside=(), **resources):
+    """A service with a container of its own, which KServe's webhook completes, and others beside it."""
+    containers = [{"image": "registry.example.com/serve:1", "resources": resources}, *beside]
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "spec": {component: {"containers": containers}},
+    }
+
+
 def told(raw, values=None):
     return [message for template in templates_of(raw) for message in messages(RULE, template.made, values)]
 
@@ -39,10 +50,27 @@ def told(raw, values=None):
         pytest.param(kserve(limits=ONE), id="KServe, GPUs alone"),
         pytest.param(kserve(limits=ONE, requests=None), id="KServe, null"),
         pytest.param(kserve(limits={**ONE, "memory": "8Gi", "cpu": 4}), id="KServe, all"),
+        pytest.param(custom(limits=ONE), id="KServe, a container of its own"),
+        pytest.param(custom("transformer", limits=ONE), id="KServe, a transformer"),
     ],
 )
 def test_what_an_operator_fills_in_is_not_missing(raw):
     assert told(raw, {"memoryRequestEqualsLimit": True}) == []
+
+
+@pytest.mark.parametrize("raw", [kserve(limits=ONE), custom(limits=ONE)], ids=["a model", "a container of its own"])
+def test_nobody_is_told_that_a_limit_is_missing_which_is_filled_in(raw):
+    assert [one for template in templates_of(raw) for one in advice(shared_memory.RULE, template.made)] == []
+
+
+def test_only_the_first_container_is_completed_and_none_beside_a_model():
+    sidecar = {"name": "sidecar", "image": "registry.example.com/side:1", "resources": {"limits": ONE}}
+    (said,) = told(custom(beside=[sidecar], limits=ONE))
+    assert "sidecar" in said
+    beside_a_model = kserve(limits=ONE)
+    beside_a_model["spec"]["predictor"]["containers"] = [sidecar]
+    (said,) = told(beside_a_model)
+    assert "sidecar" in said
 
 
 def test_what_is_written_is_judged():

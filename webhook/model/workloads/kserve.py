@@ -51,9 +51,16 @@ def _component(
         resources = with_the_rest(spec[field]["resources"])
         containers = [{**spec[field], "name": _CONTAINER, "resources": resources}, *containers]
         elsewhere[f"spec.containers[{_CONTAINER}]"] = f"{where}.{field}"
+    elif _is_custom(spec) and mapped(containers[0], "resources"):
+        containers = [{**containers[0], "resources": with_the_rest(containers[0]["resources"])}, *containers[1:]]
     if containers:
         pod = {"metadata": {"annotations": annotations}, "spec": {**spec, "containers": containers}}
         yield Template(pod, where, component, _least(spec, "minReplicas"), elsewhere=elsewhere)
+
+
+def _is_custom(spec: Mapping[str, Any]) -> bool:
+    """Whether its first container serves, which KServe's webhook completes as well (Default in predictor_custom.go)."""
+    return bool(listed(spec, "containers")) and not any(name in spec for name in FRAMEWORKS)
 
 
 def _least(spec: object, key: str) -> int | None:
