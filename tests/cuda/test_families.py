@@ -164,7 +164,11 @@ FOR_OTHERS = [
     ("team/app:cuda12.4-rocm6", "AMD ROCm"),
     ("intel/intel-extension-for-pytorch:2.3.110-xpu", "Intel XPUs"),
     (f"{AWS}/pytorch-inference-neuronx:2.1.2-neuronx-py310-sdk2.20.0-ubuntu20.04", "AWS Neuron"),
-    ("public.ecr.aws/neuron/anything:1", "AWS Neuron"),
+    ("public.ecr.aws/neuron/pytorch-training-neuronx:2.5.1", "AWS Neuron"),
+    ("ollama/ollama:0.6.5-rocm", "AMD ROCm"),
+    ("ghcr.io/ggml-org/llama.cpp:server-intel-b4719", "Intel XPUs"),
+    ("opea/vllm-gaudi:1.2", "Intel Gaudi"),
+    ("team/app:main-rocm6.2-9f1c2ab", "AMD ROCm"),
     ("vault.habana.ai/gaudi-docker/1.18.0/ubuntu22.04/habanalabs/pytorch-installer-2.4.0:latest", "Intel Gaudi"),
     ("vllm/vllm-tpu:nightly", "Google TPUs"),
     ("lmsysorg/sglang:v0.5.6-cann8.3.rc1-a3", "Huawei Ascend"),
@@ -186,6 +190,11 @@ SILENT = [
     f"{NGC}/k8s-device-plugin:v0.20.0",
     f"{NGC}/driver:595.91.07-ubuntu22.04",
     "app:cpu-gpu",
+    "team/api:pr-812-add-rocm-support-9f1c2ab",
+    "team/api:feature-tpu-export",
+    "neuron/segmenter:2.1.0",
+    "ascend/ranker:4",
+    "design/gaudi:2.4.1",
 ]
 
 FAMILIES = [image for image, _ in KNOWN + FOR_OTHERS] + FOR_CUDA_OF_NO_KNOWN_VERSION + WITHOUT_CUDA
@@ -322,6 +331,9 @@ def test_rows_that_nobody_read_stay_marked(image, is_verified):
         ("nvidia/cuda-arm64:11.4.0-base-ubuntu20.04", ("arm64",)),
         (f"{NGC}/pytorch:25.05-py3-igpu", ("arm64",)),
         ("arm64v8/python:3.12", ("arm64",)),
+        ("team/agent:1.2-linux-arm64", ("arm64",)),
+        ("team/agent:fix-arm64-build-77", ()),
+        ("team/agent:fix-jetson-build", ()),
         ("pytorch/pytorch:latest", ()),
     ],
 )

@@ -13,6 +13,7 @@ from webhook.cuda.bases import Base
 from webhook.cuda.need import Kind
 from webhook.cuda.official_images import WITHOUT_CUDA, WITHOUT_CUDA_ANYWHERE
 from webhook.cuda.reading import Name, Reader, Reading, without_cuda
+from webhook.cuda.tokens import Words
 from webhook.model.image import Reference
 
 _CUDA = readers.worded(Kind.CUDA)
@@ -141,14 +142,16 @@ _NIM = "nim"
 
 _OTHER_VENDORS: Mapping[str, str] = {
     "rocm": "ROCm",
-    "neuron": "Neuron",
     "gaudi-docker": "Gaudi",
     "tpu-pytorch": "TPU",
     "tpu-pytorch-releases": "TPU",
-    "ascend": "Ascend",
     "ascendai": "Ascend",
 }
-"""Namespaces whose images are all for another vendor's accelerators."""
+"""Namespaces whose images are all for another vendor's accelerators. Names that a team may have as well, such as neuron,
+are none of them: images for Neuron say it in their own name, too."""
+
+_ALSO_NAMES = frozenset(("gaudi",))
+"""What anything may be called."""
 
 _PLATFORMS: Mapping[str, str] = {
     "ROCm": "AMD ROCm",
@@ -169,27 +172,34 @@ def look_up(reference: Reference) -> Reading:
     '12.4.1'
     """
     name = Name.of(reference)
-    platform = _platform(name)
+    reader = _reader(name)
+    is_believed = reader is not readers.of_no_family or name.in_tag.is_plain
+    told = name.in_tag if is_believed else _NOTHING
+    platform = _platform(name, told)
     if platform:
         return Reading(Kind.OTHER, None, name.of_tag, Base.PLAIN, platform=_PLATFORMS[platform])
     if name.in_tag.says_cpu:
         return without_cuda(name.of_tag)
-    if name.in_tag.is_tegra or name.in_last.is_tegra:
+    if told.is_tegra or name.in_last.is_tegra:
         return Reading(Kind.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
-    found = _reader(name)(name)
-    architectures = found.architectures or _architectures(name)
+    found = reader(name)
+    architectures = found.architectures or _architectures(name, told)
     return replace(found, architectures=architectures) if architectures else found
 
 
-def _architectures(name: Name) -> tuple[str, ...]:
-    """The CPU architectures that a name speaks of."""
+_NOTHING = Words()
+"""What a tag of no known family tells that reads like the name of a branch."""
+
+
+def _architectures(name: Name, told: Words) -> tuple[str, ...]:
+    """The CPU architectures that a name speaks of, and its tag, as far as it is believed."""
     own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), ())
-    return name.in_tag.architectures or name.in_last.architectures or own
+    return told.architectures or name.in_last.architectures or own
 
 
-def _platform(name: Name) -> str:
+def _platform(name: Name, told: Words) -> str:
     """The other vendor's platform that a name speaks of, which no word of CUDA outweighs; empty where it does not."""
-    found = name.in_tag.platform or name.in_last.platform
+    found = told.platform or ("" if name.last in _ALSO_NAMES else name.in_last.platform)
     return found or next((_OTHER_VENDORS[part] for part in name.parts[:-1] if part in _OTHER_VENDORS), "")
 
 

@@ -37,6 +37,16 @@ _TOKEN = re.compile(
 )
 _PLATFORMS = frozenset(("ROCm", "XPU", "Neuron", "Gaudi", "TPU", "Ascend", "MUSA"))
 _ARCHITECTURES = frozenset(("amd64", "arm64", "ppc64le"))
+_OF_VARIANTS = frozenset(
+    """
+    all alpine base beta bookworm bullseye candidate common core debian dev devel dgpu distroless edge exp ffmpeg
+    final fp full ga inference jammy jupyter latest linux main master nightly noble notebook ompi onnx openmpi prod
+    production py python pytorch rc release rhel rocky run runtime serve server serving slim snapshot stable
+    tensorflow test tf torch training transformers trixie ubi ubuntu v vllm
+    """.split()  # noqa: SIM905  # as elsewhere
+)
+"""What stands in tags beside versions to tell variants of an image apart."""
+_BETWEEN = re.compile(r"[^a-z0-9]+", re.ASCII)
 _OLDEST, _NEWEST, _LAST_MINOR = 5, 19, 9
 """A number outside of these is some other version: cuda-1.0 is an application's, cuda-24.04 a distribution's."""
 
@@ -51,6 +61,9 @@ class Words:
     is_tegra: bool = False
     platform: str = ""
     architectures: tuple[str, ...] = ()
+    is_plain: bool = True
+    """Whether what stands beside them are versions and names of variants, and no sentence as the name of a branch is:
+    add-rocm-support."""
 
     @property
     def says_cpu(self) -> bool:
@@ -107,7 +120,13 @@ def words_in(text: str) -> Words:
         is_tegra="tegra" in names,
         platform=next((name for name in names if name in _PLATFORMS), ""),
         architectures=tuple(dict.fromkeys(name for name in names if name in _ARCHITECTURES)),
+        is_plain=not names or _is_plain(text),
     )
+
+
+def _is_plain(text: str) -> bool:
+    rest = _BETWEEN.split(_TOKEN.sub("-", text.lower()))
+    return all(word in _OF_VARIANTS or not word.isalpha() for word in rest)
 
 
 def _version_of(token: re.Match[str]) -> tuple[int, ...] | None:
