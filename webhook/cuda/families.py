@@ -147,7 +147,7 @@ _OTHER_VENDORS: Mapping[str, str] = {
     "tpu-pytorch-releases": "TPU",
     "ascendai": "Ascend",
 }
-"""Namespaces whose images are all for another vendor's accelerators. Names that a team may have as well, such as neuron,
+"""Namespaces whose images are all for another vendor's accelerators. Names that a team may have as well, as neuron is,
 are none of them: images for Neuron say it in their own name, too."""
 
 _ALSO_NAMES = frozenset(("gaudi",))
