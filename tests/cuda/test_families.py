@@ -195,6 +195,11 @@ SILENT = [
     "neuron/segmenter:2.1.0",
     "ascend/ranker:4",
     "design/gaudi:2.4.1",
+    "team/tpu-migration:3",
+    "team/export-tpu-model:1",
+    "team/npu-bench:2",
+    "team/sycl-bench:1",
+    "intel/oneapi-basekit:2025.0.1-0-devel-ubuntu22.04",
 ]
 
 FAMILIES = [image for image, _ in KNOWN + FOR_OTHERS] + FOR_CUDA_OF_NO_KNOWN_VERSION + WITHOUT_CUDA

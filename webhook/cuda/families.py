@@ -5,6 +5,7 @@ registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. What is in no family is rea
 a bare version there means nothing.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -150,8 +151,9 @@ _OTHER_VENDORS: Mapping[str, str] = {
 """Namespaces whose images are all for another vendor's accelerators. Names that a team may have as well, as neuron is,
 are none of them: images for Neuron say it in their own name, too."""
 
-_ALSO_NAMES = frozenset(("gaudi",))
-"""What anything may be called."""
+_OF_HARDWARE = re.compile(r"(?<![a-z0-9])(?:gaudi[0-9]*|[hntx]pu|cann[0-9.]*)(?![a-z0-9])", re.ASCII)
+"""Words that tell what an image is built for at the end of its name (vllm-tpu), and elsewhere what it is about
+(tpu-migration), or nothing (gaudi)."""
 
 _PLATFORMS: Mapping[str, str] = {
     "ROCm": "AMD ROCm",
@@ -199,7 +201,9 @@ def _architectures(name: Name, told: Words) -> tuple[str, ...]:
 
 def _platform(name: Name, told: Words) -> str:
     """The other vendor's platform that a name speaks of, which no word of CUDA outweighs; empty where it does not."""
-    found = told.platform or ("" if name.last in _ALSO_NAMES else name.in_last.platform)
+    word = _OF_HARDWARE.search(name.last)
+    is_sure = word is None or 0 < word.start() < word.end() == len(name.last)
+    found = told.platform or (name.in_last.platform if is_sure else "")
     return found or next((_OTHER_VENDORS[part] for part in name.parts[:-1] if part in _OTHER_VENDORS), "")
 
 

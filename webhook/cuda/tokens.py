@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     | (?P<digits>(?:cuda[-_]?(?:9|1[0-9])[0-9](?![0-9.]))|(?:cu(?:9|1[0-9])[0-9](?![a-z0-9])))
     | (?P<whole>(?:cuda(?:9|1[0-9])(?![0-9]|\.[0-9]))|(?:cuda[-_]1[0-3](?![a-z0-9.]))|(?:cu(?:9|1[0-9])(?![a-z0-9.])))
     | (?P<cpu>(?:cpu|(?:no|non|without)[-_]?cuda)(?:[-_]?only)?(?![a-z0-9]))
-    | (?P<XPU>(?:xpu|oneapi|sycl|(?:gpu|server|full|light)-intel)(?![a-z0-9]))
+    | (?P<XPU>(?:xpu|(?:gpu|server|full|light)-intel)(?![a-z0-9]))
     | (?P<gpu>(?:cuda|gpu|cudnn[0-9.]*|cublas)(?![a-z0-9]))
     | (?P<tegra>(?:igpu|l4t|jetson|jetpack[0-9.]*|tegra)(?![a-z0-9]))
     | (?P<amd64>(?:amd64|x86[-_]64)(?![a-z0-9]))
