@@ -74,7 +74,7 @@ def message(nodes, tolerated, remedy="Remove the toleration"):
             message(
                 "1 GPU node",
                 "nvidia.com/gpu",
-                "Remove the toleration, and the 0 GPUs in spec.containers[trainer].resources, which add it on GKE",
+                "Remove the toleration, and the 0 GPUs in resources of container trainer, which add it on GKE",
             ),
             id="zero GPUs",
         ),

@@ -92,7 +92,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
             "spec.tolerations",
             f"lets a pod without GPUs onto {_counted(nodes)} by tolerating {few(used)}",
             "their cpu and memory are for GPU pods",
-            f"Remove the {'toleration' if len(used) == 1 else 'tolerations'}{elsewhere}{_and_zeros(pod)}",
+            f"Remove the {'toleration' if len(used) == 1 else 'tolerations'}{_and_zeros(pod)}{elsewhere}",
         )
 
 
@@ -158,7 +158,9 @@ def _and_zeros(pod: Pod) -> str:
     zeros = [container for container in pod.lasting_containers() if _names_gpus(container)]
     if not zeros:
         return ""
-    return f", and the 0 GPUs in {few([f'{container.path}.resources' for container in zeros])}, which add it on GKE"
+    names = [cut(container.name) for container in zeros]
+    whose = f"container{'' if len(names) == 1 else 's'} {few(names)}"
+    return f", and the 0 GPUs in resources of {whose}, which add it on GKE"
 
 
 def _names_gpus(container: Container) -> bool:
