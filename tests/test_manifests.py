@@ -58,9 +58,13 @@ def test_nothing_that_the_author_wrote_is_changed_and_a_second_evaluation_change
 
 
 def lost(written: Any, found: Any, place: str = "") -> str | None:
-    """The place of something that was written and is no longer found; a list may have got more items anywhere."""
+    """The place of something that was written and is no longer found; a list may have got more items anywhere.
+
+    What an earlier evaluation has stamped on the pod is not its author's.
+    """
     if isinstance(written, Mapping) and isinstance(found, Mapping):
-        places = (lost(value, found.get(key), f"{place}.{key}") for key, value in written.items())
+        own = {key: value for key, value in written.items() if not str(key).startswith("gpupolicy.dev/")}
+        places = (lost(value, found.get(key), f"{place}.{key}") for key, value in own.items())
         return next((one for one in places if one), None)
     if isinstance(written, Sequence) and isinstance(found, Sequence) and not isinstance(written, str):
         rest = iter(found)

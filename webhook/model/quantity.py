@@ -60,7 +60,8 @@ def parse_quantity(value: object) -> Number:
 
 
 def is_some(amount: object) -> bool:
-    """Whether it is more than none. What is no quantity is something: the API server refuses it on its own.
+    """Whether it is more than none. What is no quantity is something: the API server refuses it, or an operator
+    fills it in.
 
     >>> is_some("1Gi"), is_some("0"), is_some(None), is_some("filled in")
     (True, False, False, True)
@@ -124,16 +125,3 @@ def format_bytes(size: int) -> str:
         if size and size % scale == 0:
             return f"{size // scale}{suffix}"
     return str(size)
-
-
-def is_some(amount: object) -> bool:
-    """Whether it is more than none. What is no quantity is something: the API server refuses it, or an operator fills
-    it in.
-
-    >>> is_some("8Gi"), is_some("0"), is_some(None), is_some("filled in")
-    (True, False, False, True)
-    """
-    try:
-        return parse_quantity(amount) != 0
-    except QuantityError:
-        return True
