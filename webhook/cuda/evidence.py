@@ -89,14 +89,14 @@ def need_of(image: str, claims: Claims) -> Need:
 def _answer(question: _Question) -> Need:
     notes: list[str] = []
     reference = _reference(question.image, notes)
+    reading = families.look_up(reference) if reference is not None else _NOTHING_KNOWN
     image_env = {} if question.config is None else dict(question.config.env)
     stronger = _mapped(question, reference, notes) or _container(question, notes) or _annotated(question, notes)
     if stronger is None and question.is_pending and question.config is None:
         return Need(Kind.UNKNOWN, None, "none", notes=tuple(notes), is_pending=True)
     if question.problem:
         notes.append(f"its registry told nothing: {question.problem}")
-    answer = stronger or _configured(image_env, notes)
-    reading = families.look_up(reference) if reference is not None else _NOTHING_KNOWN
+    answer = stronger or (None if reading.outweighs_configuration else _configured(image_env, notes))
     if answer is None:
         answer = _Answer(reading.kind, reading.cuda, reading.evidence, reading.is_verified)
         notes.extend(reading.notes)

@@ -6,13 +6,15 @@ a bare version there means nothing.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from webhook.cuda import readers
+from webhook.cuda import catalogue, readers
 from webhook.cuda.bases import Base
+from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import Kind
 from webhook.cuda.official_images import WITHOUT_CUDA, WITHOUT_CUDA_ANYWHERE
+from webhook.cuda.origins import build_of
 from webhook.cuda.reading import Name, Reader, Reading, without_cuda
 from webhook.cuda.tokens import Words
 from webhook.model.image import Reference
@@ -26,25 +28,15 @@ _JUPYTER = readers.worded(Kind.NONE, Base.PLAIN)
 _NGC_FRAMEWORKS = ("pytorch", "tensorflow", "tritonserver", "jax", "mxnet", "paddlepaddle", "vllm", "sglang")
 _INFRASTRUCTURE_PLACES = ("nvidia", "k8s", "cloud-native")
 _INFRASTRUCTURE = (
-    "container-toolkit",
     "dcgm",
-    "dcgm-exporter",
     "driver",
     "gdrdrv",
-    "gpu-feature-discovery",
     "gpu-operator",
     "gpu-operator-validator",
-    "k8s-cc-manager",
     "k8s-container-toolkit",
-    "k8s-device-plugin",
-    "k8s-dra-driver-gpu",
-    "k8s-driver-manager",
     "k8s-kata-manager",
-    "k8s-mig-manager",
-    "kubevirt-gpu-device-plugin",
     "nvidia-fs",
     "nvidia-mig-manager",
-    "vgpu-device-manager",
     "vgpu-manager",
 )
 _JUPYTER_STACKS = (
@@ -82,7 +74,6 @@ _BY_END: Mapping[str, Reader] = {
     "nvidia/cuda-dl-base": readers.ngc_release,
     "nvidia/tensorrt": readers.ngc_release,
     "nvidia/tensorrtserver": readers.ngc_release,
-    "nvidia/nemo": readers.worded(Kind.CUDA, Base.NGC),
     "nvidia/samples": readers.cuda_samples,
     "k8s/cuda-sample": readers.cuda_samples,
     **{f"nvidia/{framework}": readers.ngc_release for framework in _NGC_FRAMEWORKS},
@@ -108,6 +99,8 @@ _BY_END: Mapping[str, Reader] = {
     "condaforge/miniforge3": _CPU,
     "condaforge/mambaforge": _CPU,
     "mambaorg/micromamba": _CPU,
+    **catalogue.BY_END,
+    **catalogue.WITHOUT_CUDA_BY_END,
 }
 """By the last two parts of the path."""
 
@@ -119,6 +112,8 @@ _BY_NAME: Mapping[str, Reader] = {
     **dict.fromkeys(("cuda", "cudagl", "nvidia-cuda", "nvidia_cuda"), readers.like_nvidia_cuda),
     **dict.fromkeys(_NGC_FRAMEWORKS, readers.like_ngc_release),
     "vllm-openai": readers.like_vllm,
+    **catalogue.BY_NAME,
+    **catalogue.WITHOUT_CUDA_BY_NAME,
 }
 """By the last part of the path."""
 
@@ -135,11 +130,18 @@ _BY_NAMESPACE: Mapping[str, Reader] = {
     "azureml": readers.azure,
     "acpt": readers.azure,
     "distroless": _CPU,
+    **catalogue.BY_NAMESPACE,
 }
 """By one of the two parts before the last."""
 
 _NIM = "nim"
 """nvcr.io/nim/<organisation>/<model>: the tag is the version of the service."""
+
+_NEVER = (_CPU, readers.infrastructure)
+"""Readers of images that have no CUDA."""
+
+_NOTHING = Words()
+"""What a tag of no known family tells that reads like the name of a branch."""
 
 _OTHER_VENDORS: Mapping[str, str] = {
     "rocm": "ROCm",
@@ -185,12 +187,16 @@ def look_up(reference: Reference) -> Reading:
     if told.is_tegra or name.in_last.is_tegra:
         return Reading(Kind.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
     found = reader(name)
-    architectures = found.architectures or _architectures(name, told)
-    return replace(found, architectures=architectures) if architectures else found
+    build = build_of(name) if found.build is KernelBuild.UNKNOWN and found.kind is Kind.CUDA else found.build
+    return replace(found, architectures=found.architectures or _architectures(name, told), build=build)
 
 
-_NOTHING = Words()
-"""What a tag of no known family tells that reads like the name of a branch."""
+def may_have_cuda() -> Iterator[str]:
+    """Every family whose images may have CUDA: the end of the path, or a namespace with /* behind it."""
+    named = {**_BY_END, **_BY_NAME, **{f"{namespace}/*": reader for namespace, reader in _BY_NAMESPACE.items()}}
+    never = catalogue.WITHOUT_CUDA_BY_END.keys() | catalogue.WITHOUT_CUDA_BY_NAME.keys()
+    yield from (name for name, reader in named.items() if reader not in _NEVER and name not in never)
+    yield f"{_NIM}/*"
 
 
 def _architectures(name: Name, told: Words) -> tuple[str, ...]:
@@ -214,7 +220,7 @@ def _reader(name: Name) -> Reader:
         namespaces = (part for part in reversed(parts[-3:-1]) if part in _BY_NAMESPACE)
         found = next((_BY_NAMESPACE[part] for part in namespaces), None)
     if found is None and len(parts) > 2 and parts[-3] == _NIM:
-        found = _CUDA
+        found = catalogue.nim
     if found is None and len(parts) == 1 and parts[0] in WITHOUT_CUDA:
         found = _CPU
     return found or _ANYWHERE.get(parts[-1]) or readers.of_no_family

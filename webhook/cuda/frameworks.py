@@ -37,15 +37,18 @@ class Built:
         last = self.last
         return version.at_least(self.first) and (last is None or last.at_least(version.cut(len(last.parts))))
 
+    @classmethod
+    def of(cls, first: str, last: str, cuda: str, source: str) -> "Built":
+        """A row as tables write it, an empty `last` for None."""
+        return cls(parse_version(first), parse_version(last) if last else None, parse_version(cuda), source)
+
     @property
     def is_verified(self) -> bool:
         """Whether somebody has read it."""
         return self.source != MEMORY
 
 
-def _built(first: str, last: str, cuda: str, source: str) -> Built:
-    return Built(parse_version(first), parse_version(last) if last else None, parse_version(cuda), source)
-
+_built = Built.of
 
 TENSORFLOW: tuple[Built, ...] = (
     _built("1.5", "1.12", "9.0", LIST_OF_TENSORFLOW_IMAGES),

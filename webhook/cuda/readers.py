@@ -11,6 +11,7 @@ from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import Kind
 from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
+from webhook.cuda.released import RAPIDS
 from webhook.cuda.tokens import is_cuda
 from webhook.cuda.toolkits import TOOLKITS
 from webhook.model.versions import Version, parse_version
@@ -185,9 +186,17 @@ def text_generation_inference(name: Name) -> Reading:
 
 
 def rapids(name: Name) -> Reading:
-    """rapidsai/*: built on nvidia/cuda as long as the tags named its second number."""
+    """rapidsai/*: built on nvidia/cuda, whose second number tags named up to 25.10; then the release tells it."""
     found = by_words(name, Kind.CUDA)
+    release = _RAPIDS_RELEASE.match(name.tag)
+    if found.cuda is not None and found.cuda.minor is None and release and name.last in ("base", "notebooks"):
+        known = map(parse_version, RAPIDS.get(release[1], ()))
+        found = replace(found, cuda=next((cuda for cuda in known if cuda.major == found.cuda.major), found.cuda))
     return found.on(Base.RELATED if found.cuda is not None and found.cuda.minor is not None else Base.UNKNOWN)
+
+
+_RAPIDS_RELEASE = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda", re.ASCII)
+"""Not 26.04a, which is built every night."""
 
 
 def google(name: Name) -> Reading:

@@ -64,6 +64,8 @@ class Reading:
     architectures: tuple[str, ...] = ()
     platform: str = ""
     build: KernelBuild = KernelBuild.UNKNOWN
+    outweighs_configuration: bool = False
+    """Whether the name says more than the image's configuration, which is that of a base it does not use."""
 
     def on(self, base: Base) -> "Reading":
         """The same for an image with this base, unless it is none for CUDA."""

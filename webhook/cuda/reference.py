@@ -6,9 +6,12 @@ from webhook.cuda.drivers import BRANCHES, Branch
 from webhook.cuda.forward_compat import LISTINGS, Listing
 from webhook.cuda.gpus import GENERATIONS, first_cuda, generation_of
 from webhook.cuda.guide import GUIDE
+from webhook.cuda.kernels import KernelBuild, Kernels
 from webhook.cuda.need import Compat, Kind, Need
 from webhook.cuda.ngc import RELEASES
 from webhook.cuda.offer import Offer
+from webhook.cuda.origins import ORIGINS
+from webhook.cuda.released import PRODUCTS, RAPIDS, RAPIDS_MATRIX
 from webhook.cuda.toolkits import MINORS, TOOLKITS, native_driver
 from webhook.cuda.verdict import Verdict, judge
 from webhook.model.versions import Version, parse_version
@@ -20,7 +23,9 @@ _LAST_OF_BRANCH = 999
 
 def cuda_reference() -> str:
     """The text of docs/cuda.md."""
-    return "\n".join((GUIDE, *_matrix(), *_drivers(), *_gpus(), *_compat(), *_releases())) + "\n"
+    return (
+        "\n".join((GUIDE, *_matrix(), *_drivers(), *_gpus(), *_compat(), *_releases(), *_products(), *_code())) + "\n"
+    )
 
 
 def _matrix() -> Iterator[str]:
@@ -126,6 +131,42 @@ def _releases() -> Iterator[str]:
         ["Month", "CUDA", "Least compute capability", "Source"],
         ([row.month, str(row.cuda), _floor(row.floor_text, row.floor_source), row.source] for row in RELEASES),
     )
+
+
+def _products() -> Iterator[str]:
+    yield (
+        "\n## Products with versions of their own\n\n"
+        "The CUDA of images whose tag is a version or month of the product, and no more. Both ends are included.\n"
+    )
+    rows = [(images, row) for images, table in PRODUCTS.items() for row in table]
+    yield from _table(
+        ["Images", "From", "To", "CUDA", "Source"],
+        ([images, str(row.first), str(row.last or "newer"), str(row.cuda), row.source] for images, row in rows),
+    )
+    rapids = ([release, ", ".join(cuda), RAPIDS_MATRIX] for release, cuda in RAPIDS.items())
+    yield "\nRAPIDS names one number of CUDA in its tags; the others, by release:\n"
+    yield from _table(["Release", "CUDA", "Source"], rapids)
+
+
+def _code() -> Iterator[str]:
+    yield (
+        "\n## Code for newer GPUs\n\n"
+        "Who built the code in images, and whether it has PTX for GPUs that are newer than its CUDA, which the driver\n"
+        "compiles. Images without PTX do not run there. Of others it is mostly not known whether all code in them has\n"
+        "PTX.\n"
+    )
+    yield from _table(["Built by", "Brings", "Known", "Source"], map(_built_by, KernelBuild))
+    yield "\nThe families of images, each with who built its own code. Where nobody knows, why:\n"
+    yield from _table(
+        ["Images", "Built by", "Note"],
+        ([", ".join(origin.families), origin.build.value.title, origin.note] for origin in ORIGINS),
+    )
+
+
+def _built_by(build: KernelBuild) -> list[str]:
+    code = build.value
+    brought = {Kernels.NONE: "no kernels", Kernels.WITHOUT_PTX: "no PTX", Kernels.WITH_PTX: "PTX"}
+    return [code.title, brought.get(code.brings, "unknown"), code.span, code.source]
 
 
 def _floor(text: str, source: str) -> str:

@@ -1,0 +1,95 @@
+"""Who built the code in images: a row for every family, which says what the images themselves are told."""
+
+from collections import Counter
+from fnmatch import fnmatchcase
+
+import pytest
+
+from webhook.cuda.families import look_up, may_have_cuda
+from webhook.cuda.kernels import KernelBuild, Kernels
+from webhook.cuda.origins import ORIGINS
+from webhook.model.image import parse_reference
+
+WRITTEN = [family for origin in ORIGINS for family in origin.families]
+TOLD_BY_TAG = {
+    "vllm/vllm-openai": "vllm/vllm-openai:v0.6.3",
+    "vllm-openai": "mirror.corp/team/vllm-openai:v0.6.3",
+    "lmsysorg/sglang": "lmsysorg/sglang:v0.4.1-cu124",
+    "pytorch/pytorch": "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime",
+    "huggingface/text-generation-inference": "ghcr.io/huggingface/text-generation-inference:2.4.0",
+    "nvidia/samples": "nvidia/samples:vectoradd-cuda11.2.1",
+    "k8s/cuda-sample": "nvcr.io/nvidia/k8s/cuda-sample:nbody",
+    "cuda-vector-add": "registry.k8s.io/cuda-vector-add:v0.1",
+    "hpc-cloud/nccl-tests": "public.ecr.aws/hpc-cloud/nccl-tests:latest",
+    "nvidia/cuda": "nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04",
+    "nvidia/cudagl": "nvidia/cudagl:11.4.2-base-ubuntu20.04",
+    "nvidia/cuda-arm64": "nvidia/cuda-arm64:11.4.0-base-ubuntu20.04",
+    "nvidia/cuda-ppc64le": "nvidia/cuda-ppc64le:11.4.0-base-ubi8",
+    "cuda": "registry.corp/cuda:12.4.1-devel-ubuntu22.04",
+    "cudagl": "registry.corp/cudagl:11.4.2-devel-ubuntu20.04",
+    "nvidia-cuda": "registry.corp/nvidia-cuda:12.4.1-devel-ubuntu22.04",
+    "nvidia_cuda": "registry.corp/nvidia_cuda:12.4.1-devel-ubuntu22.04",
+}
+"""One image of each family whose tags have to have the form that is theirs."""
+
+
+def build_of(image):
+    return look_up(parse_reference(image)).build
+
+
+@pytest.mark.parametrize("family", sorted(set(may_have_cuda())))
+def test_of_every_family_somebody_wrote_down_who_built_its_code_or_why_nobody_knows(family):
+    assert family in WRITTEN or any(fnmatchcase(family, pattern) for pattern in WRITTEN)
+
+
+def test_no_family_stands_in_two_rows():
+    assert [family for family, rows in Counter(WRITTEN).items() if rows > 1] == []
+
+
+def test_whatever_is_known_has_a_source_and_whatever_is_not_has_a_reason():
+    assert all(build.value.source for build in KernelBuild if build is not KernelBuild.UNKNOWN)
+    assert all(origin.note for origin in ORIGINS if origin.build is KernelBuild.UNKNOWN)
+
+
+BY_NAME = [
+    pytest.param(
+        f"registry.corp/{family.removesuffix('/*')}/x:cu124" if "*" in family else f"{family}:cu124", origin.build
+    )
+    for origin in ORIGINS
+    if not origin.by_tag and origin.build is not KernelBuild.UNKNOWN
+    for family in origin.families
+]
+
+
+@pytest.mark.parametrize(("image", "build"), BY_NAME)
+def test_where_the_name_alone_tells_the_row_counts(image, build):
+    assert build_of(image) is build
+
+
+@pytest.mark.parametrize("family", [family for origin in ORIGINS if origin.by_tag for family in origin.families])
+def test_where_the_tag_tells_as_well_its_reader_says_what_the_row_says(family):
+    row = next(origin for origin in ORIGINS if family in origin.families)
+    assert build_of(TOLD_BY_TAG[family]) is row.build
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pytest.param("registry.corp/team/vllm-openai:cu124-ours", id="vLLM that somebody may have built"),
+        pytest.param("registry.corp/team/pytorch:cu124", id="PyTorch that somebody may have built"),
+        pytest.param("registry.corp/team/trainer:cu124", id="anything"),
+        pytest.param("ghcr.io/huggingface/text-generation-inference:3.3.5-trtllm", id="another engine"),
+    ],
+)
+def test_a_name_that_others_use_as_well_tells_nothing_of_the_code(image):
+    assert build_of(image) is KernelBuild.UNKNOWN
+
+
+def test_only_builds_whose_source_shows_it_are_without_ptx():
+    """Each refuses pods, so a new one belongs into this list by hand."""
+    assert [build for build in KernelBuild if build.value.brings is Kernels.WITHOUT_PTX] == [
+        KernelBuild.PYTORCH_OF_PIP,
+        KernelBuild.PYTORCH_OF_CONDA,
+        KernelBuild.NCCL_TESTS_OF_AWS,
+        KernelBuild.TEXT_EMBEDDINGS,
+    ]
