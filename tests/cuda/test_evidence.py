@@ -214,7 +214,7 @@ def test_an_image_built_on_a_monthly_release_has_its_floor():
     env = {"CUDA_VERSION": "12.6.3.004", "NVIDIA_PYTORCH_VERSION": "24.11"}
     need = need_of(SILENT, Claims(sight=sight(env)))
     assert (str(need.cuda), str(need.compute_floor), need.is_floor_verified) == ("12.6.3", "7.5", False)
-    assert str(need.certain_floor) == "7.0"
+    assert str(need.certain_floor) == "6.0"
 
 
 def test_what_nobody_read_is_marked_in_the_evidence():

@@ -57,7 +57,7 @@ def test_what_is_no_month_is_none(text):
 
 def test_a_floor_in_doubt_has_a_certain_one_below():
     release = release_of("24.11")
-    assert (str(release.floor), release.is_floor_verified, str(release.certain_floor)) == ("7.5", False, "7.0")
+    assert (str(release.floor), release.is_floor_verified, str(release.certain_floor)) == ("7.5", False, "6.0")
     read = release_of("25.03")
     assert (str(read.floor), read.is_floor_verified, read.certain_floor) == ("7.5", True, None)
     assert not any(release.is_floor_verified for release in RELEASES if release.source == UNREAD)

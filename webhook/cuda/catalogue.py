@@ -118,7 +118,7 @@ BY_END: Mapping[str, Reader] = {
     "clara-holoscan/holoscan": _released(released.HOLOSCAN, Base.RELATED, "-dgpu"),
     "physicsnemo/physicsnemo": _released(released.PHYSICSNEMO, Base.NGC),
     "modulus/modulus": worded(Kind.CUDA, Base.NGC),
-    "nvidia/deepstream": _CUDA,
+    "nvidia/deepstream": _released(released.DEEPSTREAM, Base.RELATED, "-[a-z0-9-]+"),
     "riva/riva-speech": _CUDA,
     "gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev": _released(released.TCPXO_PLUGIN, Base.RELATED, "(?:-[0-9])?"),
     "gpudirect-tcpxo/tcpgpudmarxd-dev": _released(released.TCPXO_DAEMON, Base.RELATED),

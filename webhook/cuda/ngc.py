@@ -15,6 +15,7 @@ NOTES = "release notes of the month"
 """docs.nvidia.com/deeplearning/<framework>/release-notes/rel-YY-MM.html"""
 TRITON = "compatibility table of tritonserver"
 """github.com/triton-inference-server/server, docs/introduction/compatibility.md (2026-08)"""
+QUOTED = "release notes of the month, as others quote them"
 UNREAD = "unverified"
 """Known from memory or from its neighbours; nobody has read the release notes."""
 
@@ -64,7 +65,7 @@ class Release:
 RELEASES: tuple[Release, ...] = (
     Release("19.11", "10.2.89", NOTES),
     Release("20.01", "10.2.89", NOTES),
-    Release("20.02", "10.2.89", UNREAD),
+    Release("20.02", "10.2.89", NOTES),
     Release("20.03", "10.2.89", NOTES),
     Release("20.06", "11.0.167", NOTES),
     Release("20.07", "11.0.194", NOTES),
@@ -81,7 +82,7 @@ RELEASES: tuple[Release, ...] = (
     Release("21.07", "11.4.0", UNREAD),
     Release("21.08", "11.4.1", UNREAD),
     Release("21.09", "11.4.2", NOTES),
-    Release("21.10", "11.4.2", UNREAD),
+    Release("21.10", "11.4.2", QUOTED),
     Release("21.11", "11.5.0", NOTES),
     Release("21.12", "11.5.0", UNREAD),
     Release("22.01", "11.6.0", NOTES),
@@ -97,8 +98,8 @@ RELEASES: tuple[Release, ...] = (
     Release("22.11", "11.8.0", NOTES),
     Release("22.12", "11.8.0", NOTES),
     Release("23.01", "12.0.1", NOTES),
-    Release("23.02", "12.0.1", UNREAD),
-    Release("23.03", "12.1.0", UNREAD),
+    Release("23.02", "12.0.1", QUOTED),
+    Release("23.03", "12.1.0", QUOTED),
     Release("23.04", "12.1.0", NOTES),
     Release("23.05", "12.1.1", NOTES),
     Release("23.06", "12.1.1", NOTES),
@@ -118,9 +119,9 @@ RELEASES: tuple[Release, ...] = (
     Release("24.08", "12.6.0", TRITON),
     Release("24.09", "12.6.1", TRITON),
     Release("24.10", "12.6.2", NOTES),
-    Release("24.11", "12.6.3", TRITON, "7.5", UNREAD, "7.0"),
-    Release("24.12", "12.6.3", TRITON, "7.5", UNREAD, "7.0"),
-    Release("25.01", "12.8.0", TRITON, "7.5", UNREAD),
+    Release("24.11", "12.6.3", TRITON, "7.5", UNREAD, "6.0"),
+    Release("24.12", "12.6.3", NOTES, "7.5", UNREAD, "6.0"),
+    Release("25.01", "12.8.0", NOTES, "7.5"),
     Release("25.02", "12.8.0", TRITON, "7.5", UNREAD),
     Release("25.03", "12.8.1", NOTES, "7.5"),
     Release("25.04", "12.9.0", TRITON, "7.5"),
@@ -143,7 +144,8 @@ RELEASES: tuple[Release, ...] = (
     Release("26.09", "13.4.1", NOTES, "7.5"),
     Release("26.10", "13.4.3", NOTES, "7.5"),
 )
-"""All that are known, in order. 20.04, 20.05 and 21.01 were never released on this base."""
+"""All that are known, in order. 20.04, 20.05 and 21.01 were never released on this base. Triton's notes of 24.12 say
+compute capability 6.0, those of 25.01 say 7.5; what the other frameworks of 24.11 and 24.12 support nobody has read."""
 
 TRITON_TRTLLM: Mapping[str, str] = {
     "24.04": "12.3.2",
@@ -180,6 +182,9 @@ TRITON_TRTLLM: Mapping[str, str] = {
 TRITON_VLLM: Mapping[str, str] = {"25.06": "12.9.0", "25.07": "12.9.0", "25.08": "13.0.1"}
 """CUDA of tritonserver:YY.MM-vllm-python-py3 where it is not that of the month (TRITON)."""
 
+_LAST_READ = max(TRITON_TRTLLM)
+"""The last month in that table. Of later ones nobody has read whether they differ."""
+
 _BY_MONTH: Mapping[str, Release] = {release.month: release for release in RELEASES}
 
 
@@ -212,4 +217,5 @@ def cuda_of(month: str, tag: str) -> tuple[Version | None, bool]:
     if "-vllm" in tag and month in TRITON_VLLM:
         return parse_version(TRITON_VLLM[month]), True
     release = _BY_MONTH.get(month)
-    return (release.cuda, release.is_verified) if release else (None, True)
+    is_read = "-vllm" not in tag or month <= _LAST_READ
+    return (release.cuda, release.is_verified and is_read) if release else (None, True)

@@ -35,6 +35,18 @@ TENSORRT_LLM: tuple[Built, ...] = (
 )
 """nvidia/tensorrt-llm/release, on nvidia/pytorch of a month. Release candidates have bases of their own."""
 
+DEEPSTREAM_DOCKERFILES = "NVIDIA-AI-IOT/deepstream_dockers, x86 Dockerfiles of the release"
+DEEPSTREAM: tuple[Built, ...] = (
+    Built.of("6.2", "6.2", "11.8", DEEPSTREAM_DOCKERFILES),
+    Built.of("6.3", "6.3", "12.1", DEEPSTREAM_DOCKERFILES),
+    Built.of("6.4", "6.4", "12.2", DEEPSTREAM_DOCKERFILES),
+    Built.of("7.0", "7.0", "12.2.2", DEEPSTREAM_DOCKERFILES),
+    Built.of("7.1", "7.1", "12.6", DEEPSTREAM_DOCKERFILES),
+    Built.of("8.0", "8.0", "12.8.1", DEEPSTREAM_DOCKERFILES),
+    Built.of("9.0", "9.0", "13.1", DEEPSTREAM_DOCKERFILES),
+)
+"""nvidia/deepstream, on nvidia/tritonserver and nvidia/cuda; where these differ, the numbers that they agree on."""
+
 HOLOSCAN: tuple[Built, ...] = (
     Built.of("0.6", "0.6", "11.6.1", MEMORY),
     Built.of("1.0", "2.5", "12.2.1", MEMORY),
@@ -106,6 +118,7 @@ PRODUCTS: Mapping[str, tuple[Built, ...]] = {
     "nvidia/nemo": NEMO,
     "nvidia/nemo-rl": NEMO_RL,
     "nvidia/tensorrt-llm/release": TENSORRT_LLM,
+    "nvidia/deepstream": DEEPSTREAM,
     "nvidia/clara-holoscan/holoscan": HOLOSCAN,
     "nvidia/physicsnemo/physicsnemo": PHYSICSNEMO,
     "nim/meta/llama-*": NIM_LLM,
