@@ -110,7 +110,7 @@ FOR_CUDA_OF_NO_KNOWN_VERSION = [
     "nvcr.io/nim/nvidia/nv-embedqa-e5-v5:1.3.0",
     "pytorch/pytorch:latest",
     "tensorflow/tensorflow:latest-gpu",
-    "tensorflow/serving:2.14.1-gpu",
+    "tensorflow/serving:latest-gpu",
     "vllm/vllm-openai:latest",
     "lmcache/vllm-openai:v0.5.4",
     "registry.corp/ml/vllm-openai:v0.5.1",

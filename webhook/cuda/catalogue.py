@@ -1,4 +1,4 @@
-"""Families of images that products, clouds and Kubeflow publish under versions of their own, and how they are read."""
+"""Families of images that products, clouds and projects publish under versions of their own, and how they are read."""
 
 import re
 from collections.abc import Mapping
@@ -17,20 +17,23 @@ _CUDA = worded(Kind.CUDA)
 _CPU = worded(Kind.NONE)
 
 
-def _released(table: tuple[Built, ...], base: Base = Base.FOREIGN, ending: str = "") -> Reader:
+def _released(
+    table: tuple[Built, ...], base: Base = Base.FOREIGN, ending: str = "", otherwise: Kind = Kind.CUDA
+) -> Reader:
     """A reader for tags that are a version, maybe with this ending, and no more: others are built apart.
 
-    Words of CUDA in the tag say more than the version.
+    Words of CUDA in the tag say more than the version. `otherwise` is what images are whose words say nothing. Of a
+    version that nobody has read, not even the base is known, unless all of NVIDIA's are on the same one.
     """
     form = re.compile(rf"v?[0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,2}}{ending}", re.ASCII)
 
     def read(name: Name) -> Reading:
-        found = by_words(name, Kind.CUDA)
+        found = by_words(name, otherwise)
         if found.kind is not Kind.CUDA or found.cuda is not None or found.notes:
             return found.on(base)
         row = built_with(table, name.tag) if form.fullmatch(name.tag) else None
         if row is None:
-            return found.on(base)
+            return found.on(Base.NGC if base is Base.NGC else Base.FOREIGN)
         return replace(found, cuda=row.cuda, evidence=name.of_tag, is_verified=row.is_verified).on(base)
 
     return read
@@ -114,6 +117,9 @@ _OF_NOTEBOOKS = """
 BY_END: Mapping[str, Reader] = {
     "nvidia/nemo": _released(released.NEMO, Base.NGC, r"(?:\.framework)?"),
     "nvidia/nemo-rl": _released(released.NEMO_RL, Base.NGC),
+    "nvidia/nemo-automodel": _released(released.NEMO_AUTOMODEL, Base.NGC),
+    "nvidia/nemo-curator": _released(released.NEMO_CURATOR, Base.RELATED),
+    "clara/bionemo-framework": _released(released.BIONEMO, Base.NGC),
     "tensorrt-llm/release": _released(released.TENSORRT_LLM, Base.NGC, r"(?:\.post[0-9]+)?"),
     "clara-holoscan/holoscan": _released(released.HOLOSCAN, Base.RELATED, "-dgpu"),
     "physicsnemo/physicsnemo": _released(released.PHYSICSNEMO, Base.NGC),
@@ -128,6 +134,8 @@ BY_END: Mapping[str, Reader] = {
     "trainer/xgboost-runtime": _of_kubeflow(_released(released.KUBEFLOW_XGBOOST, Base.CUDA)),
     "trainer/torchtune-trainer": _of_kubeflow(_released(released.KUBEFLOW_TORCHTUNE, Base.PLAIN)),
     "mpioperator/tensorflow-benchmarks": _tensorflow_benchmarks,
+    "cupy/cupy": _released(released.CUPY, Base.CUDA),
+    "tensorflow/serving": _released(released.TENSORFLOW_SERVING, Base.CUDA, "-(?:devel-)?gpu", Kind.NONE),
 }
 """By the last two parts of the path."""
 

@@ -77,6 +77,11 @@ class KernelBuild(Enum):
         "reports from the containers: TORCH_CUDA_ARCH_LIST ends in +PTX, and 24.11, which names compute_90 among its"
         " architectures, runs on compute capability 12.1",
     )
+    JAX_OF_NVIDIA = _code(
+        "NVIDIA's JAX",
+        Kernels.WITH_PTX,
+        "NVIDIA/JAX-Toolbox, .github/container/build-jax.sh (2026-07): compute_ for the newest GPU",
+    )
     TENSORFLOW = _code(
         "TensorFlow's wheels",
         Kernels.WITH_PTX,

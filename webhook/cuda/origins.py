@@ -42,11 +42,16 @@ ORIGINS: tuple[Origin, ...] = (
         by_tag=True,
     ),
     _origin("nvidia/pytorch", KernelBuild.PYTORCH_OF_NVIDIA),
-    _origin("nvidia/nemo physicsnemo/physicsnemo modulus/modulus", KernelBuild.PYTORCH_OF_NVIDIA, "on nvidia/pytorch"),
+    _origin(
+        "nvidia/nemo clara/bionemo-framework physicsnemo/physicsnemo modulus/modulus",
+        KernelBuild.PYTORCH_OF_NVIDIA,
+        "on nvidia/pytorch",
+    ),
     _origin(
         "tensorflow/tensorflow jupyter/tensorflow-notebook jupyter-tensorflow-cuda jupyter-tensorflow-cuda-full",
         KernelBuild.TENSORFLOW,
     ),
+    _origin("nvidia/jax", KernelBuild.JAX_OF_NVIDIA),
     _origin("rapidsai/base rapidsai/notebooks", KernelBuild.RAPIDS),
     _origin("nvidia/samples k8s/cuda-sample cuda-vector-add", KernelBuild.CUDA_SAMPLES, by_tag=True),
     _origin("hpc-cloud/nccl-tests", KernelBuild.NCCL_TESTS_OF_AWS, by_tag=True),
@@ -60,7 +65,7 @@ ORIGINS: tuple[Origin, ...] = (
     _origin("cuda cudagl nvidia-cuda nvidia_cuda", KernelBuild.USER, "copies of nvidia/cuda", by_tag=True),
     _origin("nvidia/cuda-dl-base", KernelBuild.USER, "libraries for the containers of NVIDIA's frameworks"),
     _origin(
-        "nvidia/tensorflow nvidia/jax nvidia/mxnet nvidia/paddlepaddle",
+        "nvidia/tensorflow nvidia/mxnet nvidia/paddlepaddle",
         KernelBuild.UNKNOWN,
         "NVIDIA's builds; nobody has read their flags",
     ),
@@ -80,7 +85,11 @@ ORIGINS: tuple[Origin, ...] = (
         "copies of NVIDIA's, or images on top of them",
     ),
     _origin("tensorflow/serving", KernelBuild.UNKNOWN, "nobody has read its flags"),
-    _origin("cupy/cupy", KernelBuild.UNKNOWN, "compiles its kernels when it runs, but for libraries that are not open"),
+    _origin(
+        "cupy/cupy",
+        KernelBuild.UNKNOWN,
+        "its own kernels are compiled when they run (cupy/cuda/compiler.py); those of its libraries are not open",
+    ),
     _origin("huggingface/text-embeddings-inference", KernelBuild.TEXT_EMBEDDINGS),
     _origin(
         "rayproject/ray rayproject/ray-ml",
@@ -109,6 +118,11 @@ ORIGINS: tuple[Origin, ...] = (
         "gpudirect-tcpxo/* gpudirect-tcpx/* gpudirect-gib/*",
         KernelBuild.UNKNOWN,
         "plug-ins of NCCL, their daemons and tests, whose Dockerfiles are not published",
+    ),
+    _origin(
+        "nvidia/nemo-automodel nvidia/nemo-curator",
+        KernelBuild.UNKNOWN,
+        "with kernels of many others, of which nobody has read all flags",
     ),
     _origin("nvidia/nemo-rl", KernelBuild.UNKNOWN, "wheels of pip for CUDA 12.8 and later, and kernels of its own"),
     _origin(

@@ -1,7 +1,7 @@
 """Products that name their own version or month, and the CUDA that the images of each are built with.
 
-Of NVIDIA's catalogue, of clouds and of Kubeflow. A version that no row covers has no answer: what products are built
-on changes from one release to the next.
+Of NVIDIA's catalogue, of clouds, of Kubeflow and others. A version that no row covers has no answer: what products are
+built on changes from one release to the next.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,30 @@ NEMO_RL: tuple[Built, ...] = (
     Built.of("0.7", "0.7", "13.2.0", NEMO_RL_DOCKERFILE),
 )
 """nvidia/nemo-rl, on nvidia/cuda-dl-base of a month."""
+
+NEMO_AUTOMODEL: tuple[Built, ...] = (
+    Built.of("26.06", "26.06", "13.2.1", "NVIDIA-NeMo/Automodel, docker/Dockerfile of v0.5.0"),
+)
+"""nvidia/nemo-automodel; earlier months may be on either of two bases."""
+
+CURATOR_DOCKERFILE = "NVIDIA-NeMo/Curator, docker/Dockerfile of the release, and fern/docs.yml for its month"
+NEMO_CURATOR: tuple[Built, ...] = (
+    Built.of("25.09", "25.09", "12.8.1", CURATOR_DOCKERFILE),
+    Built.of("26.02", "26.02", "12.8.1", CURATOR_DOCKERFILE),
+    Built.of("26.04", "26.04", "12.8.1", CURATOR_DOCKERFILE),
+    Built.of("26.07", "26.07", "12.9.1", CURATOR_DOCKERFILE),
+)
+"""nvidia/nemo-curator, on nvidia/cuda."""
+
+BIONEMO_DOCKERFILE = "NVIDIA/bionemo-framework, Dockerfile of the release"
+BIONEMO: tuple[Built, ...] = (
+    Built.of("2.0", "2.2", "12.3.2", MEMORY),
+    Built.of("2.3", "2.3", "12.6.3", BIONEMO_DOCKERFILE),
+    Built.of("2.4", "2.6.1", "12.8.0", BIONEMO_DOCKERFILE),
+    Built.of("2.6.2", "2.6.2", "12.9.0", BIONEMO_DOCKERFILE),
+    Built.of("2.6.3", "2.7", "12.9.1", BIONEMO_DOCKERFILE),
+)
+"""nvidia/clara/bionemo-framework, on nvidia/pytorch of a month; that of the first, 24.02, nobody has read."""
 
 TRTLLM_NOTES = "NVIDIA/TensorRT-LLM, docs/source/release-notes.md"
 TENSORRT_LLM: tuple[Built, ...] = (
@@ -105,6 +129,32 @@ KUBEFLOW_XGBOOST: tuple[Built, ...] = (Built.of("2.2", "2.3", "12.4.0", KUBEFLOW
 KUBEFLOW_TORCHTUNE: tuple[Built, ...] = (Built.of("2.0", "2.3", "12.8", KUBEFLOW_TRAINER),)
 """trainer/torchtune-trainer, on pytorch/pytorch."""
 
+CUPY_DOCKERFILE = "cupy/cupy, docker/python3/Dockerfile of the release"
+CUPY: tuple[Built, ...] = (
+    Built.of("5.0", "7", "9.2", CUPY_DOCKERFILE),
+    Built.of("8.0", "8", "10.2", CUPY_DOCKERFILE),
+    Built.of("9.0", "9", "11.2.2", CUPY_DOCKERFILE),
+    Built.of("10.0", "10", "11.4.2", CUPY_DOCKERFILE),
+    Built.of("11.0", "11", "11.7.0", CUPY_DOCKERFILE),
+    Built.of("12.0", "12", "11.8.0", CUPY_DOCKERFILE),
+    Built.of("13.0", "13", "12.2.0", CUPY_DOCKERFILE),
+    Built.of("14.0", "14.2", "13.0.0", CUPY_DOCKERFILE),
+)
+"""cupy/cupy, on nvidia/cuda."""
+
+SERVING_DOCKERFILE = "tensorflow/serving, tools/docker/Dockerfile.gpu of the release"
+TENSORFLOW_SERVING: tuple[Built, ...] = (
+    Built.of("1.9", "1.12", "9.0", SERVING_DOCKERFILE),
+    Built.of("1.13", "2.1", "10.0", SERVING_DOCKERFILE),
+    Built.of("2.2", "2.3", "10.1", SERVING_DOCKERFILE),
+    Built.of("2.4", "2.4", "11.0", SERVING_DOCKERFILE),
+    Built.of("2.5.1", "2.11", "11.2.1", SERVING_DOCKERFILE),
+    Built.of("2.12", "2.14", "11.8.0", SERVING_DOCKERFILE),
+    Built.of("2.15", "2.19", "12.2.0", SERVING_DOCKERFILE),
+    Built.of("2.20", "2.20", "12.5.1", SERVING_DOCKERFILE),
+)
+"""tensorflow/serving with -gpu, on nvidia/cuda."""
+
 RAPIDS_MATRIX = "rapidsai/docker, matrix.yaml of the release"
 RAPIDS: Mapping[str, tuple[str, ...]] = {
     "25.12": ("12.9.1", "13.0.2"),
@@ -117,6 +167,9 @@ RAPIDS: Mapping[str, tuple[str, ...]] = {
 PRODUCTS: Mapping[str, tuple[Built, ...]] = {
     "nvidia/nemo": NEMO,
     "nvidia/nemo-rl": NEMO_RL,
+    "nvidia/nemo-automodel": NEMO_AUTOMODEL,
+    "nvidia/nemo-curator": NEMO_CURATOR,
+    "nvidia/clara/bionemo-framework": BIONEMO,
     "nvidia/tensorrt-llm/release": TENSORRT_LLM,
     "nvidia/deepstream": DEEPSTREAM,
     "nvidia/clara-holoscan/holoscan": HOLOSCAN,
@@ -129,5 +182,7 @@ PRODUCTS: Mapping[str, tuple[Built, ...]] = {
     "kubeflow/trainer/deepspeed-runtime, mlx-runtime": KUBEFLOW_RUNTIME,
     "kubeflow/trainer/xgboost-runtime": KUBEFLOW_XGBOOST,
     "kubeflow/trainer/torchtune-trainer": KUBEFLOW_TORCHTUNE,
+    "cupy/cupy": CUPY,
+    "tensorflow/serving with -gpu": TENSORFLOW_SERVING,
 }
 """By the images as people know them."""
