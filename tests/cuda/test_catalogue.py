@@ -24,6 +24,7 @@ def looked_up(image):
 @pytest.mark.parametrize(
     ("image", "cuda"),
     [
+        (f"{NGC}/nemo:24.07", "12"),
         (f"{NGC}/nemo:25.09", "12.9.1"),
         (f"{NGC}/nemo:25.11.01", "13.0.1"),
         (f"{NGC}/nemo:26.04.00", "13.1.1"),
@@ -110,7 +111,7 @@ def test_what_only_follows_from_something_else_stays_marked(image, cuda):
         pytest.param(f"{NIM}/nvidia/nv-embedqa-e5-v5:1.3.0", id="another one of NVIDIA"),
         pytest.param(f"{GCE}/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev:v1.0.8-1", id="an older plug-in"),
         pytest.param(f"{GCE}/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev:v3.1.9", id="the plug-in of another network"),
-        pytest.param(f"{GCE}/gpudirect-gib/nccl-plugin-gib:v1.1.1", id="and of a third"),
+        pytest.param(f"{GCE}/gpudirect-gib/nccl-plugin-gib-diagnostic:v1.1.1", id="the tests of a third"),
         pytest.param("public.ecr.aws/hpc-cloud/nccl-tests:latest", id="whatever is latest"),
         pytest.param("kubeflownotebookswg/jupyter-pytorch-cuda:latest", id="the latest notebook"),
         pytest.param("cupy/cupy:latest", id="the latest CuPy"),
@@ -137,6 +138,8 @@ def test_other_tags_leave_the_version_open(image):
         "nvidia/dcgm-exporter:3.1.7-3.1.4-ubuntu20.04",
         "k8s.gcr.io/nvidia-gpu-device-plugin:1.0",
         "gcr.io/gke-release/nvidia-partition-gpu:1",
+        f"{GCE}/gpudirect-gib/nccl-plugin-gib:v1.1.1",
+        f"{GCE}/gpudirect-gib/nccl-plugin-gib-arm64:v1.1.0",
         f"{KUBEFLOW}/trainer/dataset-initializer:v2.1.0",
         f"{KUBEFLOW}/kubeflow/notebook-servers/jupyter-scipy:v1.10.0",
         "kubeflownotebookswg/codeserver-python:v1.9.2",
@@ -156,6 +159,7 @@ def test_what_uses_the_driver_alone_or_no_gpu_needs_no_cuda(image):
         pytest.param(f"{NGC}/cloud-native/dcgm:4.6.0-1-ubuntu24.04", id="has kernels for diagnosis"),
         pytest.param("registry.corp/trainer/model-initializer:v2.1.0", id="a name that anybody may use"),
         pytest.param(f"{GCE}/gpudirect-tcpxo/tcpgpudmarxd-dev:v1.0.9", id="a daemon that nobody has read"),
+        pytest.param(f"{GCE}/gpudirect-gib/nccl-gib-a4x-max-arm64:v1.1.1", id="an installer with its tests"),
     ],
 )
 def test_what_nobody_knows_to_need_none_is_not_said_to(image):

@@ -105,6 +105,9 @@ kubevirt-gpu-device-plugin, vgpu-device-manager and k8s-cc-manager (2026-08): no
 no CUDA. gpu-operator and its validator bring a kernel, which they run, and are not among them."""
 _OF_GKE = "fastsocket-installer nri-device-injector nvidia-gpu-device-plugin nvidia-partition-gpu"
 """Source: the Dockerfiles of GoogleCloudPlatform/container-engine-accelerators (2026-06)."""
+_OF_GIB = "nccl-plugin-gib nccl-plugin-gib-arm64"
+"""They copy the plug-in to the node; the tests are in others. Source: gpudirect-rdma/nccl-rdma-installer*.yaml of the
+same."""
 _OF_TRAINER = "data-cache dataset-initializer model-initializer trainer-controller-manager"
 """Source: kubeflow/trainer, cmd, Dockerfiles (v2.0 to v2.3)."""
 _OF_MPI = "base intel intel-builder mpi-operator mpi-pi mpich mpich-builder openmpi openmpi-builder"
@@ -161,6 +164,7 @@ BY_NAMESPACE: Mapping[str, Reader] = {
 
 WITHOUT_CUDA_BY_END: Mapping[str, Reader] = {
     **_under("nvidia k8s cloud-native", _OPERATOR, _needs_driver_only),
+    **_under("gpudirect-gib", _OF_GIB, _CPU),
     **_under("trainer", _OF_TRAINER, _of_kubeflow(_CPU)),
     **_under("mpioperator", _OF_MPI, _CPU),
     **_under("kubeflownotebookswg notebook-servers", _OF_NOTEBOOKS, _CPU),

@@ -186,12 +186,17 @@ def text_generation_inference(name: Name) -> Reading:
 
 
 def rapids(name: Name) -> Reading:
-    """rapidsai/*: built on nvidia/cuda, whose second number tags named up to 25.10; then the release tells it."""
+    """rapidsai/*: built on nvidia/cuda, whose second number tags named up to 25.10; then the release tells it.
+
+    Since 24.02 its libraries begin at compute capability 7.0 (rapidsai/rapids-cmake, set_architectures.cmake).
+    """
     found = by_words(name, Kind.CUDA)
-    release = _RAPIDS_RELEASE.match(name.tag)
-    if found.cuda is not None and found.cuda.minor is None and release and name.last in ("base", "notebooks"):
+    release = _RAPIDS_RELEASE.match(name.tag) if name.last in ("base", "notebooks") else None
+    if found.cuda is not None and found.cuda.minor is None and release:
         known = map(parse_version, RAPIDS.get(release[1], ()))
         found = replace(found, cuda=next((cuda for cuda in known if cuda.major == found.cuda.major), found.cuda))
+    if release and release[1] >= "24.02":
+        found = replace(found, floor=Version((7, 0)))
     return found.on(Base.RELATED if found.cuda is not None and found.cuda.minor is not None else Base.UNKNOWN)
 
 

@@ -9,14 +9,19 @@ from collections.abc import Mapping
 from webhook.cuda.frameworks import MEMORY, Built
 
 NEMO_VERSIONS = "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md (2026-08)"
+NEMO_GUIDE = "docs.nvidia.com/nemo-framework/user-guide/24.09/softwarecomponentversions.html"
 NEMO: tuple[Built, ...] = (
+    Built.of("24.05", "24.05", "12", NEMO_GUIDE),
+    Built.of("24.07", "24.07", "12", NEMO_GUIDE),
+    Built.of("24.09", "24.09", "12", NEMO_GUIDE),
     Built.of("25.09", "25.09", "12.9.1", NEMO_VERSIONS),
     Built.of("25.11", "25.11", "13.0.1", NEMO_VERSIONS),
     Built.of("26.02", "26.02", "13.0.2", NEMO_VERSIONS),
     Built.of("26.04", "26.04", "13.1.1", NEMO_VERSIONS),
     Built.of("26.06", "26.06", "13.2.1", NEMO_VERSIONS),
 )
-"""nvidia/nemo, whose month is not that of its base. Tags that name a model are built apart, and not known."""
+"""nvidia/nemo, whose month is not that of its base. Tags that name a model are built apart, and not known. Of the
+months of 24 the guide tells the version of NVIDIA's PyTorch alone, whose containers were all built with CUDA 12."""
 
 NEMO_RL_DOCKERFILE = "NVIDIA-NeMo/RL, docker/Dockerfile of the release"
 NEMO_RL: tuple[Built, ...] = (
