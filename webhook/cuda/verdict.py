@@ -34,7 +34,7 @@ def judge(need: Need, offer: Offer) -> Judgement:
 def judge_without_gate(need: Need, offer: Offer) -> Judgement:
     """The same where nobody asks for the container toolkit's own check, whose cost tenants decide on."""
     if need.kind is Kind.NONE:
-        return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no GPU", Gate.NOT_APPLICABLE)
+        return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no CUDA", Gate.NOT_APPLICABLE)
     if need.kind is Kind.OTHER:
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
         return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
