@@ -13,7 +13,7 @@ from webhook.model.image import parse_reference
 WRITTEN = [family for origin in ORIGINS for family in origin.families]
 TOLD_BY_TAG = {
     "vllm/vllm-openai": "vllm/vllm-openai:v0.6.3",
-    "vllm-openai": "mirror.corp/team/vllm-openai:v0.6.3",
+    "vllm-openai": "mirror.corp/aibrix/vllm-openai:v0.6.3",
     "lmsysorg/sglang": "lmsysorg/sglang:v0.4.1-cu124",
     "pytorch/pytorch": "pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime",
     "huggingface/text-generation-inference": "ghcr.io/huggingface/text-generation-inference:2.4.0",
