@@ -365,6 +365,42 @@ def test_a_workload_that_is_none_as_it_is_written_is_an_error(tmp_path: Path, he
         assert error.message.startswith(message)
 
 
+PATCH = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: server}
+spec:
+  template:
+    spec:
+      containers: [{name: server, resources: {requests: {nvidia.com/gpu: 1}}}]
+"""
+
+
+def test_a_patch_of_kustomize_is_no_object_and_is_passed_over_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "patch.yaml").write_text(PATCH)
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    (error,) = read_all([str(tmp_path / "patch.yaml")], io.BytesIO())
+    assert isinstance(error, DocumentError)
+    assert error.message == (
+        "a patch of a Kubernetes object: it has no selector, and a container has no image; run kustomize build first"
+    )
+    assert [one.object["kind"] for one in read_all([str(tmp_path)], io.BytesIO())] == ["Pod"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("spec:\n  template", "spec:\n  selector: {}\n  template", id="with a selector"),
+        pytest.param("{name: server, resources", "{name: server, image: a, resources", id="with an image"),
+        pytest.param("apps/v1", "example.com/v1", id="of another group"),
+    ],
+)
+def test_what_lacks_less_is_no_patch(tmp_path: Path, old: str, new: str) -> None:
+    (tmp_path / "a.yaml").write_text(PATCH.replace(old, new))
+    (found,) = read_all([str(tmp_path / "a.yaml")], io.BytesIO())
+    assert isinstance(found, Document)
+
+
 def test_a_directory_with_nothing_to_review_says_so(tmp_path: Path) -> None:
     (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\nversion: 1.0.0\n")
     (error,) = read_all([str(tmp_path)], io.BytesIO())

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from webhook.audit.loading import UnreadableError, load
 from webhook.audit.repeated_keys import RepeatedKey
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
+from webhook.model.workloads.parts import mapped
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -161,8 +162,10 @@ def _has_content(chunk: str) -> bool:
 
 _NO_OBJECT = "no Kubernetes object"
 _NO_DOCUMENT = "holds no document"
-_PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT)
-"""What is wrong with files that a directory may hold beside manifests: values, settings of CI, nothing but comments."""
+_PATCH = "a patch of a Kubernetes object"
+_PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT, _PATCH)
+"""What is wrong with files that a directory may hold beside manifests: values, settings of CI, nothing but comments,
+patches of kustomize."""
 _HALF_AN_OBJECT = "half a Kubernetes object"
 
 
@@ -212,7 +215,7 @@ def _objects(document: Document) -> Iterator[Document | DocumentError]:
             else:
                 yield document.error(f"items[{index}]: {_NO_OBJECT}: a map with apiVersion and kind is expected")
     else:
-        yield _mistaken(document) or document
+        yield _mistaken(document) or _patch(document) or document
 
 
 def _are_objects(items: object) -> bool:
@@ -245,6 +248,24 @@ def _mistaken(document: Document) -> DocumentError | None:
             article = "an" if kind[0] in "AEIOU" else "a"
             return document.error(f"apiVersion: found {document.api_version!r}, but {article} {kind}'s is {version!r}")
     return None
+
+
+_SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
+"""Kinds of the group apps, all of which need a selector."""
+
+
+def _patch(document: Document) -> DocumentError | None:
+    """The error of a part of an object, which kustomize merges into the whole: what it lacks may stand there.
+
+    Without a selector, and with a container without an image, no API server takes it.
+    """
+    spec = mapped(document.object, "spec")
+    if document.kind not in _SELECTING or not document.api_version.startswith("apps/") or "selector" in spec:
+        return None
+    containers = mapped(spec, "template", "spec").get("containers")
+    if not isinstance(containers, list) or all(isinstance(one, dict) and "image" in one for one in containers):
+        return None
+    return document.error(f"{_PATCH}: it has no selector, and a container has no image; run kustomize build first")
 
 
 def _is_known(api_version: str, kind: str) -> bool:
