@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webhook.audit.capacity import capacity_of
+from webhook.audit.claims import InputClaims
 from webhook.audit.collect import Collected, Collector, Place
 from webhook.audit.compare import changed_injections, refused_anew
 from webhook.audit.documents import Document, DocumentError
@@ -27,12 +28,13 @@ class Background:
     """What is known of the cluster that objects are in, or that files are meant for.
 
     `pods` are in the quotas before any of the objects is. `counted` are those of an inventory, to say how the quotas
-    stand; None where there is none.
+    stand; None where there is none. `claims` are those of the input; None where nothing is to be said of claims.
     """
 
     facts: Snapshot = EMPTY
     pods: Pods = field(default_factory=StaticPods)
     counted: Iterable[SeenPod] | None = None
+    claims: InputClaims | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class Judges:
     def of(cls, directory: str, policies: PolicySet, background: Background, images: Sights | None = None) -> "Judges":
         """These policies, with ledgers of their own; `images` are asked about images where there are any."""
         facts = background.facts if images is None else WithImages(background.facts, images)
-        return cls(directory, Surroundings(policies, facts, Ledgers(Means(MemoryStore(), background.pods))))
+        ledgers = Ledgers(Means(MemoryStore(), background.pods))
+        return cls(directory, Surroundings(policies, facts, ledgers, background.claims))
 
 
 class Audit:

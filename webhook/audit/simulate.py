@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from webhook import engine
+from webhook.audit.claims import InputClaims
 from webhook.audit.documents import Document, DocumentError
 from webhook.engine import Foreseen, quotas
 from webhook.ledger.book import uid_bytes
@@ -97,12 +98,14 @@ class ReviewList:
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What objects are reviewed against. The pods among them are entered in `ledgers` one after the other, so that
-    the last ones are refused where all together pass a quota.
+    the last ones are refused where all together pass a quota. `claims` are those that their pods may name; without them
+    nothing is said of what pods ask for by claim.
     """
 
     policies: PolicySet
     facts: Facts
     ledgers: Ledgers
+    claims: InputClaims | None = None
 
 
 def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: Surroundings) -> ReviewList:
@@ -136,11 +139,15 @@ def look(document: Document, namespace: str, surroundings: Surroundings, *, is_r
         outcome = engine.foresee(document.object, policy, surroundings.facts)
         if not is_running:
             outcome = _reserved(outcome, document, where, surroundings)
+        if surroundings.claims is not None:
+            outcome = surroundings.claims.told_of_pod(outcome, where)
         return Item(document, where, name, policy, outcome.findings, outcome)
     bound = surroundings.policies.quotas_for(where)
     pods = engine.foresee_pods(document.object, where, policy, surroundings.facts, bound)
     if not pods:
-        return Item(document, _own_namespace(document), name, None)
+        return Item(document, own_namespace(document), name, None)
+    if surroundings.claims is not None:
+        pods = tuple(surroundings.claims.told_of_template(one, where, policy) for one in pods)
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
     return Item(document, where, name, policy, findings, None, pods)
 
@@ -173,7 +180,8 @@ def _name(document: Document) -> str:
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
-def _own_namespace(document: Document) -> str:
+def own_namespace(document: Document) -> str:
+    """The namespace that an object names; empty where it names none."""
     return str(_metadata(document).get("namespace") or "")
 
 
@@ -182,7 +190,7 @@ def _namespace(document: Document, namespace: str) -> str:
     known = workload_of(document.api_version, document.kind)
     if known is not None and not known.is_namespaced:
         return ""
-    return _own_namespace(document) or namespace
+    return own_namespace(document) or namespace
 
 
 def _uid(metadata: Mapping[str, Any]) -> bytes:

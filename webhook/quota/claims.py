@@ -9,6 +9,11 @@ from webhook.model.wording import cut, few
 from webhook.quota.objections import Objection
 from webhook.quota.quota import ClaimsMode, Quota
 
+CLAIMS = "spec.resourceClaims"
+"""Where the claims of a pod stand."""
+BY_CLAIM = "asks for devices by resource claims, which may be GPUs"
+"""What is found of a pod with resource claims, by whoever does not know these."""
+
 _ASK = "Ask for GPUs that are counted, such as nvidia.com/gpu, in resources.limits"
 _DECLARE = f"{_ASK}, or tell the platform team, which says in accelerators.extra what the class is"
 _WEIGH = f"{_ASK}, or tell the platform team, which says in weights what it weighs"
@@ -23,7 +28,7 @@ def uncounted(pod: Pod, quota: Quota) -> Iterator[Objection]:
     only = f"{name} allows only what it can count"
     allowed = only if mode is ClaimsMode.DENY else f"{name} does not count them"
     if pod.has_claims:
-        yield Objection("spec.resourceClaims", "asks for devices by resource claims, which may be GPUs", allowed, _ASK)
+        yield Objection(CLAIMS, BY_CLAIM, allowed, _ASK)
     for container in pod.containers:
         where = f"{container.path}.resources"
         if container.has_claims and not (pod.has_claims or container.unknown_classes):

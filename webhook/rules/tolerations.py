@@ -1,6 +1,7 @@
 """GPU pods tolerate the taints of GPU nodes, those of the GPUs that they ask for.
 
-Nothing is added that a toleration of the pod covers already.
+Nothing is added that a toleration of the pod covers already. Pods whose only GPUs are by resource claim get nothing:
+the webhook does not know what a claim is for.
 """
 
 from collections.abc import Iterator

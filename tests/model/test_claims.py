@@ -1,0 +1,139 @@
+"""Claims are read in every version of resource.k8s.io, and what cannot be read is never taken for a number."""
+
+from typing import Any
+
+import pytest
+
+from webhook.model.accelerators import BUILT_IN, Accelerators, Declared, Vendor
+from webhook.model.claims import CLAIM, TEMPLATE, Claim, ClaimOfPod, Devices, claim_from, claims_of
+
+GPUS = Devices("gpu.nvidia.com", 2)
+MANY = 10**30
+
+
+def claim(version: str, *requests: Any) -> dict[str, Any]:
+    spec = {"devices": {"requests": list(requests)}}
+    return {"apiVersion": f"resource.k8s.io/{version}", "kind": CLAIM, "metadata": {"name": "gpus"}, "spec": spec}
+
+
+def template(version: str, *requests: Any) -> dict[str, Any]:
+    return {**claim(version), "kind": TEMPLATE, "spec": {"spec": claim(version, *requests)["spec"]}}
+
+
+def asked(**fields: Any) -> dict[str, Any]:
+    return {"deviceClassName": "gpu.nvidia.com", **fields}
+
+
+@pytest.mark.parametrize("make", [claim, template], ids=["claim", "template"])
+@pytest.mark.parametrize(
+    ("version", "request_", "devices"),
+    [
+        pytest.param("v1alpha3", asked(name="gpu", count=2), (GPUS,), id="v1alpha3"),
+        pytest.param("v1beta1", asked(name="gpu", count=2, allocationMode="ExactCount"), (GPUS,), id="v1beta1"),
+        pytest.param("v1beta2", {"name": "gpu", "exactly": asked(count=2)}, (GPUS,), id="v1beta2"),
+        pytest.param("v1", {"name": "gpu", "exactly": asked(count=2)}, (GPUS,), id="v1"),
+        pytest.param("v1", {"name": "gpu", "exactly": asked()}, (Devices("gpu.nvidia.com", 1),), id="one by default"),
+        pytest.param(
+            "v1",
+            {"name": "gpu", "exactly": asked(allocationMode="All")},
+            (Devices("gpu.nvidia.com", None),),
+            id="all that match",
+        ),
+        pytest.param(
+            "v1beta1",
+            asked(name="gpu", allocationMode="All", adminAccess=True),
+            (Devices("gpu.nvidia.com", None, is_administrative=True),),
+            id="administrative",
+        ),
+        pytest.param(
+            "v1",
+            {"name": "gpu", "firstAvailable": [asked(name="two", count=2), {"deviceClassName": "b", "name": "b"}]},
+            (GPUS, Devices("b", 1)),
+            id="alternatives",
+        ),
+    ],
+)
+def test_a_request_is_read_as_its_version_has_it(make: Any, version: str, request_: Any, devices: Any) -> None:
+    found = claim_from(make(version, request_))
+    assert found is not None
+    assert ("gpus", (devices,)) == (found.name, found.requests)
+    assert found.kind == make(version)["kind"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(None, id="nothing"),
+        pytest.param({"name": "gpu"}, id="no class"),
+        pytest.param(asked(count="2"), id="a text for a count"),
+        pytest.param(asked(count=True), id="a boolean for a count"),
+        pytest.param(asked(count=0), id="none"),
+        pytest.param(asked(count=MANY), id="more than 64 bits"),
+        pytest.param(asked(allocationMode="Some"), id="a mode of the future"),
+        pytest.param({"firstAvailable": [asked(), {"name": "b"}]}, id="an alternative without a class"),
+    ],
+)
+def test_a_request_that_cannot_be_read_says_nothing(request_: Any) -> None:
+    assert claim_from(claim("v1", request_)) == Claim(CLAIM, "gpus", ((),))
+
+
+def test_a_claim_of_classic_resource_allocation_says_nothing() -> None:
+    raw = {**claim("v1alpha2"), "spec": {"resourceClassName": "gpu.nvidia.com"}}
+    assert claim_from(raw) == Claim(CLAIM, "gpus", ((),))
+
+
+def test_a_compute_domain_leads_to_a_template_with_one_channel() -> None:
+    channel = {"resourceClaimTemplate": {"name": "channel"}}
+    raw = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "spec": {"channel": channel}}
+    devices = Devices("compute-domain-default-channel.nvidia.com", 1)
+    assert claim_from(raw) == Claim(TEMPLATE, "channel", ((devices,),))
+    assert not devices.may_be_gpus(BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param({"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "a"}}, id="another group"),
+        pytest.param({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "a"}}, id="kind"),
+        pytest.param({"apiVersion": "resource.k8s.io/v1", "kind": CLAIM, "metadata": {"name": 1}}, id="no name"),
+        pytest.param({"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain"}, id="no channel"),
+    ],
+)
+def test_other_objects_are_no_claims(raw: dict[str, Any]) -> None:
+    assert claim_from(raw) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ({"name": "gpu", "resourceClaimName": "mine"}, ClaimOfPod("gpu", CLAIM, "mine")),
+        ({"name": "gpu", "resourceClaimTemplateName": "t"}, ClaimOfPod("gpu", TEMPLATE, "t")),
+        ({"name": "gpu", "source": {"resourceClaimTemplateName": "t"}}, ClaimOfPod("gpu", TEMPLATE, "t")),
+        ({"name": "gpu"}, ClaimOfPod("gpu")),
+        ("gpu", ClaimOfPod("")),
+    ],
+    ids=["by claim", "by template", "before 1.31", "by neither", "nonsense"],
+)
+def test_a_pod_names_its_claims(entry: Any, found: ClaimOfPod) -> None:
+    assert list(claims_of({"resourceClaims": [entry]})) == [found]
+
+
+@pytest.mark.parametrize(
+    ("name", "are", "may_be"),
+    [
+        ("gpu.nvidia.com", True, True),
+        ("mig.nvidia.com", True, True),
+        ("gpu.amd.com", True, True),
+        ("gpu.example.com", False, True),
+        ("mrdma.google.com", False, False),
+    ],
+)
+def test_whether_devices_are_gpus_follows_from_what_is_known_of_their_class(name: str, are: bool, may_be: bool) -> None:
+    devices = Devices(name)
+    assert (are, may_be) == (devices.are_gpus(BUILT_IN), devices.may_be_gpus(BUILT_IN))
+
+
+def test_a_policy_may_say_what_a_class_is() -> None:
+    own = "deviceclass.resource.kubernetes.io/gpu.example.com"
+    assert Devices("gpu.example.com").are_gpus(Accelerators((Declared(own, Vendor.NVIDIA),)))
+    assert not Devices("gpu.example.com").may_be_gpus(Accelerators((Declared(own, share=None),)))

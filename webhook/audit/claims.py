@@ -1,0 +1,156 @@
+"""What pods ask for by resource claims, where the claims, or the templates of claims, are in the input of an audit.
+
+The webhook does not know claims: it counts nothing that is asked for by one, and injects nothing for it. An audit of
+files says what that is, beside what a quota has to say of the claims, or as a finding that is only recorded.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.engine import Foreseen
+from webhook.model.claims import CLAIM, Claim, ClaimOfPod, Devices, Request, claim_from, claims_of
+from webhook.model.wording import cut
+from webhook.model.workloads.parts import mapped
+from webhook.outcome import Finding, Kind, Outcome
+from webhook.policy.policy_set import Policy
+from webhook.quota.claims import BY_CLAIM, CLAIMS
+from webhook.rules import tolerations
+from webhook.rules.rule import Mode
+
+KEY = "resourceClaims"
+"""What findings about claims are called by where no quota has anything to say of them; no rule has this name."""
+
+_SHOWN = 3
+"""Claims of a pod, requests of a claim and alternatives of a request that are spelled out."""
+_TOLERATE = "Write the tolerations of GPU nodes into the pod; none are added for GPUs by claim"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A pod that may have claims. `gets_tolerations` where the webhook adds some that its spec does not show."""
+
+    spec: Mapping[str, Any]
+    namespace: str
+    policy: Policy
+    gets_tolerations: bool = False
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether it has tolerations of any kind."""
+        return self.gets_tolerations or bool(self.spec.get("tolerations"))
+
+
+class InputClaims:
+    """The claims and templates of claims of an input, by namespace, kind and name."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], Claim] = {}
+
+    def learn(self, raw: Mapping[str, Any], namespace: str) -> None:
+        """Remember an object of this namespace, if it is a claim or a template of claims."""
+        claim = claim_from(raw)
+        if claim is not None:
+            self._known[namespace, claim.kind, claim.name] = claim
+
+    def told_of_pod(self, outcome: Outcome, namespace: str) -> Outcome:
+        """What became of a pod, with what it asks for by claims."""
+        asking = _Asking(mapped(outcome.object, "spec"), namespace, outcome.policy)
+        return replace(outcome, findings=self._told(outcome.findings, asking, CLAIMS))
+
+    def told_of_template(self, foreseen: Foreseen, namespace: str, policy: Policy) -> Foreseen:
+        """What would become of the pods of a template, with what they ask for by claims."""
+        template = foreseen.template
+        if template.is_unknown(CLAIMS):
+            return foreseen
+        adds = any(one.rule == tolerations.RULE.key for one in foreseen.injections)
+        asking = _Asking(mapped(template.pod, "spec"), namespace, policy, gets_tolerations=adds)
+        return replace(foreseen, findings=self._told(foreseen.findings, asking, template.place(CLAIMS)))
+
+    def _told(self, findings: Sequence[Finding], asking: _Asking, place: str) -> tuple[Finding, ...]:
+        """The findings about a pod with what it asks for by claims, which stand at `place`.
+
+        Nothing is added where all of that is known to be other devices than GPUs.
+        """
+        named = list(claims_of(asking.spec))
+        if not named:
+            return tuple(findings)
+        found = f"asks for {_listed(self._phrases(named, asking.namespace), len(named), 'claim')}"
+        if any(one.message.startswith(BY_CLAIM) for one in findings):
+            return tuple(replace(one, message=_instead(one.message, found)) for one in findings)
+        devices, known = list(self._devices(named, asking.namespace)), asking.policy.accelerators
+        if not any(one is None or one.may_be_gpus(known) for one in devices):
+            return tuple(findings)
+        are_gpus = any(one is not None and one.are_gpus(known) for one in devices)
+        remedy = _TOLERATE if are_gpus and not asking.tolerates else ""
+        return (*findings, Finding(KEY, Mode.AUDIT, Kind.ADVICE, place, f"{found}; not counted", remedy))
+
+    def _claim(self, named: ClaimOfPod, namespace: str) -> Claim | None:
+        return self._known.get((namespace, named.kind, named.target))
+
+    def _devices(self, named: Iterable[ClaimOfPod], namespace: str) -> Iterator[Devices | None]:
+        """All that the claims may be satisfied with; None for what is not known."""
+        for one in named:
+            claim = self._claim(one, namespace)
+            for request in claim.requests if claim is not None else ((),):
+                yield from request or (None,)
+
+    def _phrases(self, named: Sequence[ClaimOfPod], namespace: str) -> Iterator[str]:
+        for one in named[:_SHOWN]:
+            if not one.kind:
+                yield f"devices by claim {cut(one.name)}, of which the pod does not say where it comes from"
+                continue
+            by = f"by {'claim' if one.kind == CLAIM else 'claim template'} {cut(one.target)}"
+            claim = self._claim(one, namespace)
+            if claim is None:
+                yield f"devices {by}, which is not in the input"
+            else:
+                yield f"{_requests(claim.requests)} {by}"
+
+
+def _instead(message: str, found: str) -> str:
+    """The message with what the pod asks for instead of words that leave it open."""
+    return found + message.removeprefix(BY_CLAIM) if message.startswith(BY_CLAIM) else message
+
+
+def _requests(requests: Sequence[Request]) -> str:
+    """What a claim is for: devices of one class together, where the claim says how many."""
+    exact: dict[str, int] = {}
+    others: list[str] = []
+    for request in requests:
+        first = request[0] if len(request) == 1 else None
+        if first is not None and first.count is not None and not first.is_administrative:
+            exact[first.device_class] = exact.get(first.device_class, 0) + first.count
+        else:
+            others.append(_alternatives(request))
+    phrases = [*(_phrase(Devices(name, count)) for name, count in exact.items()), *others]
+    return _listed(phrases, len(phrases), "request")
+
+
+def _alternatives(request: Request) -> str:
+    if not request:
+        return "devices in a number that cannot be read"
+    if len(request) == 1:
+        return _phrase(request[0])
+    return f"one of {len(request)} alternatives ({_listed(map(_phrase, request), len(request), 'alternative', 'or')})"
+
+
+def _phrase(devices: Devices) -> str:
+    name = cut(devices.device_class)
+    if devices.count is None:
+        text = f"all matching devices of {name}"
+    else:
+        text = f"{devices.count} {'device' if devices.count == 1 else 'devices'} of {name}"
+    return f"administrative access to {text}" if devices.is_administrative else text
+
+
+def _listed(phrases: Iterable[str], count: int, what: str, word: str = "and") -> str:
+    """The first phrases in a row, and how many more there are.
+
+    >>> _listed(["1 device of a", "2 devices of b"], 2, "request"), _listed(["a", "b", "c", "d"], 4, "request")
+    ('1 device of a and 2 devices of b', 'a, b, c and 1 more request')
+    """
+    shown = [phrase for phrase, _ in zip(phrases, range(_SHOWN), strict=False)]
+    more = count - _SHOWN
+    last = f"{more} more {what}{'' if more == 1 else 's'}" if more > 0 else shown.pop()
+    return f"{', '.join(shown)} {word} {last}" if shown else last
