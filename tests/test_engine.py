@@ -76,7 +76,7 @@ def test_every_rule_that_injects_stands_in_the_table_of_these_tests() -> None:
 
 
 def test_every_rule_that_refuses_stands_in_the_table_of_these_tests() -> None:
-    assert {rule.key for rule in RULES if rule.validate is not None} == set(VIOLATED)
+    assert {rule.key for rule in RULES if rule.validate is not None and not rule.only_advises} == set(VIOLATED)
 
 
 @pytest.mark.parametrize("key", MUTATORS)
@@ -195,6 +195,18 @@ def test_a_refused_pod_gets_no_advice_about_what_is_then_not_injected() -> None:
 
 
 UNLIMITED = pod(spec={"containers": [{"name": "c0", "resources": {"limits": {"nvidia.com/gpu": 2}}}]})
+UNLIMITED_VOLUME = pod(
+    spec={
+        "volumes": [{"name": "dshm", "emptyDir": {"medium": "Memory"}}],
+        "containers": [
+            {
+                "name": "c0",
+                "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],
+                "resources": {"limits": {"nvidia.com/gpu": 2}},
+            }
+        ],
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +223,37 @@ def test_one_missing_memory_limit_is_one_finding(memory_and_cpu: dict[str, Any],
     using = policy({"sharedMemory": {}, "memoryAndCpu": memory_and_cpu})
     assert [finding.rule for finding in engine.foresee(UNLIMITED, using, FACTS).findings] == rules
     assert engine.complete(UNLIMITED, using, FACTS).injected == ("sharedMemory",)
+
+
+@pytest.mark.parametrize(
+    ("memory_and_cpu", "rules"),
+    [
+        pytest.param({"mode": "warn"}, ["memoryAndCpu"], id="it warns"),
+        pytest.param({"mode": "enforce"}, ["memoryAndCpu"], id="it refuses"),
+        pytest.param({"mode": "audit"}, ["sharedMemory", "memoryAndCpu"], id="nobody would be told"),
+        pytest.param({"memoryLimit": False}, ["sharedMemory", "memoryAndCpu"], id="it is about the CPU alone"),
+    ],
+)
+def test_a_volume_without_any_limit_is_left_to_who_objects_to_the_limit(
+    memory_and_cpu: dict[str, Any], rules: list[str]
+) -> None:
+    using = policy({"sharedMemory": {}, "memoryAndCpu": memory_and_cpu})
+    assert [finding.rule for finding in engine.judge(UNLIMITED_VOLUME, using, FACTS).findings] == rules
+
+
+def test_a_volume_above_the_memory_limit_is_told_beside_what_other_rules_find() -> None:
+    volume = {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}
+    raw = pod(
+        spec={
+            "volumes": [volume],
+            "containers": [
+                container("c0", limits={"nvidia.com/gpu": 1}, volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}])
+            ],
+        }
+    )
+    outcome = engine.foresee(raw, policy({"sharedMemory": {}, "memoryAndCpu": {}}), FACTS)
+    assert [finding.rule for finding in outcome.findings] == ["sharedMemory", "memoryAndCpu"]
+    assert [finding.refuses for finding in outcome.findings] == [False, True]
 
 
 def test_the_rules_that_name_a_fault_declare_it() -> None:

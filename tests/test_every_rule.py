@@ -128,6 +128,15 @@ def test_no_json_makes_a_rule_fail(rule, data):
                 assert len(value.found) + len(value.remedy) < 2000
 
 
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.only_advises], ids=lambda rule: rule.key)
+@checked_on_pods
+@given(st.data())
+def test_a_rule_that_only_advises_refuses_nothing(rule, data):
+    pod = pod_from_raw(data.draw(pods()))
+    told = rule.validate(pod, settings_of(rule, data.draw(rule_values(rule.key))), data.draw(clusters()))
+    assert [value for value in told if not isinstance(value, Advice)] == []
+
+
 @checked_on_pods
 @given(GPU_PODS, ALL_VALUES, clusters(), st.lists(st.permutations(MUTATORS), max_size=8))
 def test_the_order_of_mutators_in_a_stage_makes_no_difference(raw, values, facts, orders):

@@ -23,7 +23,8 @@ PRIORITY_CLASS = {
 
 @dataclass(frozen=True, slots=True)
 class RulePods:
-    """Pods for one rule. `lacks` is completed under `settings` and `adding`, `breaks` is objected to under `settings`.
+    """Pods for one rule. `lacks` is completed under `settings` and `adding`. `breaks` is objected to under `settings`:
+    with advice by a rule that only advises, with violations by every other.
 
     `keeps` is neither; None where it is `lacks` as the rule completes it.
     """
@@ -71,7 +72,7 @@ def rule_pods(raw: Raw) -> Mapping[str, RulePods]:
         ),
         "timeLimit": RulePods(_notebook(raw), _with(_notebook(raw), "activeDeadlineSeconds", 10**6)),
         "runtimeClass": RulePods(tolerating),
-        "sharedMemory": RulePods(raw),
+        "sharedMemory": RulePods(raw, _with_a_large_volume(raw)),
         "ncclEnv": RulePods(raw, settings={"env": nccl}),
         "driverCapabilities": RulePods(raw),
         "gpuLimits": RulePods(in_requests, in_requests, settings={"maxPerPod": 8}, adding={"requestsOnly": "repair"}),
@@ -120,6 +121,12 @@ def _sharing(raw: Raw, count: str) -> dict[str, Any]:
 
 def _with_a_sidecar(raw: Raw) -> dict[str, Any]:
     return _with(raw, "containers", [{"name": "upload", "image": "registry.example.com/upload:1"}])
+
+
+def _with_a_large_volume(raw: Raw) -> dict[str, Any]:
+    """It mounts at /dev/shm what may hold more than any container of the benchmark's pods may use."""
+    pod = _of_container(raw, "volumeMounts", [{"name": "dshm", "mountPath": "/dev/shm"}])
+    return _with(pod, "volumes", [{"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Ti"}}])
 
 
 def _without_gpus(tolerating: Raw) -> RulePods:

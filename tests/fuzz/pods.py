@@ -144,7 +144,8 @@ def _volume(draw: Draw, spec: Raw, _metadata: Raw) -> None:
 
 
 def _memory(draw: Draw) -> Raw:
-    return {"emptyDir": draw.choice(({"medium": "Memory"}, {"medium": "Memory", "sizeLimit": "1Gi"}, {}))}
+    sized = ({"medium": "Memory", "sizeLimit": size} for size in ("1Gi", "16Gi", "20Gi", "0"))
+    return {"emptyDir": draw.choice(({"medium": "Memory"}, *sized, {}))}
 
 
 def _toleration(draw: Draw, spec: Raw, _metadata: Raw) -> None:

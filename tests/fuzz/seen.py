@@ -33,6 +33,11 @@ class Seen:
         findings = (self.judged or self.mutated).findings
         return [finding for finding in findings if finding.rule == rule and finding.kind is Kind.VIOLATION]
 
+    def advice(self, rule: str) -> list[Finding]:
+        """What a rule tells people of the pod as it is stored."""
+        findings = self.judged.findings if self.judged else ()
+        return [finding for finding in findings if finding.rule == rule and finding.kind is Kind.ADVICE]
+
     def has_injected(self, rule: str) -> bool:
         """Whether the rule is among those that changed the pod."""
         return rule in self.mutated.injected

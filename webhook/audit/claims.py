@@ -119,8 +119,8 @@ def _requests(requests: Sequence[Request]) -> str:
     others: list[str] = []
     for request in requests:
         first = request[0] if len(request) == 1 else None
-        if first is not None and first.count is not None and not first.is_administrative:
-            exact[first.device_class] = exact.get(first.device_class, 0) + first.count
+        if first is not None and first.number is not None and not first.is_administrative:
+            exact[first.device_class] = exact.get(first.device_class, 0) + first.number
         else:
             others.append(_alternatives(request))
     phrases = [*(_phrase(Devices(name, count)) for name, count in exact.items()), *others]
@@ -137,10 +137,10 @@ def _alternatives(request: Request) -> str:
 
 def _phrase(devices: Devices) -> str:
     name = cut(devices.device_class)
-    if devices.count is None:
+    if devices.number is None:
         text = f"all matching devices of {name}"
     else:
-        text = f"{devices.count} {'device' if devices.count == 1 else 'devices'} of {name}"
+        text = f"{devices.number} {'device' if devices.number == 1 else 'devices'} of {name}"
     return f"administrative access to {text}" if devices.is_administrative else text
 
 

@@ -89,20 +89,34 @@ def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
     )
 
 
-def violations(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> Iterator[Finding]:
-    """What these rules have to say about a pod, in their modes."""
+def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Iterator[Finding]:
+    """What these rules have to say about a pod, in their modes, but no advice about what one of them objects to."""
+    told: frozenset[str] | None = None
     for bound in validators:
-        for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # validators only hold rules that validate
+        for value in _judgements(bound, pod, facts):
+            if isinstance(value, Advice) and value.fault:
+                told = _faults_told(pod, validators, facts) if told is None else told
+                if value.fault in told:
+                    continue
             yield _finding(bound, value)
+
+
+def _judgements(bound: BoundRule, pod: Pod, facts: Facts) -> Iterable[Violation | Advice]:
+    return bound.rule.validate(pod, bound.settings, facts)  # type: ignore[misc]  # only rules that validate are asked
+
+
+def _faults_told(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
+    """The faults of a pod that some of these rules object to, so that people hear of it."""
+    telling = (bound for bound in validators if bound.rule.faults and bound.mode is not Mode.AUDIT)
+    values = (value for bound in telling for value in _judgements(bound, pod, facts))
+    return frozenset(value.fault for value in values if isinstance(value, Violation))
 
 
 def told_once(findings: Sequence[Finding], pod: Pod, policy: Policy, facts: Facts) -> list[Finding]:
     """The findings of mutators without advice about what a validator will tell of the same pod, if it tells people."""
-    faults = {finding.fault for finding in findings if finding.fault}
-    if not faults:
+    if not any(finding.fault for finding in findings):
         return list(findings)
-    telling = [bound for bound in policy.validators if bound.mode is not Mode.AUDIT and bound.rule.faults & faults]
-    told = {finding.fault for finding in violations(pod, telling, facts)}
+    told = _faults_told(pod, policy.validators, facts)
     return [finding for finding in findings if not finding.fault or finding.fault not in told]
 
 

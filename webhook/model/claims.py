@@ -24,10 +24,10 @@ _LARGEST = 2**63
 
 
 class Devices(NamedTuple):
-    """Devices of one class. `count` is None for all that match."""
+    """Devices of one class. `number` is None for all that match."""
 
     device_class: str
-    count: int | None = 1
+    number: int | None = 1
     is_administrative: bool = False
 
     def may_be_gpus(self, accelerators: Accelerators) -> bool:

@@ -122,7 +122,7 @@ def container_from_raw(
             [
                 (name, amount)
                 for name in resource_names
-                if accelerators.may_be_gpus(name) and (amount := _positive(resource_names[name])) is not None
+                if accelerators.may_be_gpus(name) and (amount := positive(resource_names[name])) is not None
             ]
         )
     env = each(raw, "env", _env)
@@ -134,14 +134,14 @@ def container_from_raw(
         gpu_requests=asked,
         env=env,
         mounts=each(raw, "volumeMounts", _mount),
-        memory_limit=_positive(limits.get("memory")),
+        memory_limit=positive(limits.get("memory")),
         env_from=each(raw, "envFrom", _prefix) if raw.get("envFrom") else (),
         is_sidecar=list_name == INIT and raw.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
         has_claims=bool(unknown or resources.get("claims")),
         unknown_classes=unknown,
         asks_gpu_attributes=not GPU_ATTRIBUTES.isdisjoint(resource_names)
-        and any(_positive(resource_names[name]) for name in GPU_ATTRIBUTES if name in resource_names),
+        and any(positive(resource_names[name]) for name in GPU_ATTRIBUTES if name in resource_names),
         image=text(raw.get("image"), "image"),
         gpu_count=sum([request.count for request in asked]),
         requests=requests,
@@ -204,8 +204,8 @@ def _mount(raw: object) -> Mount:
     return Mount(text(name, "name"), text(path, "mountPath"), text(sub_path, "subPath"))
 
 
-def _positive(value: object) -> int | None:
-    """An amount such as a memory limit; None where there is none, for 0 and for what the API server will refuse."""
+def positive(value: object) -> int | None:
+    """An amount such as a memory limit, rounded up. None where there is none, for 0 and for nonsense."""
     try:
         amount = parse_quantity(value)
     except QuantityError:

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from itertools import count
-from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from webhook.model import bounds
 from webhook.model.accelerators import BUILT_IN, Accelerator, Accelerators, Share, Vendor
 from webhook.model.affinity import has_anti_affinity, node_terms
-from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw
+from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw, positive
 from webhook.model.fixed import fixed
-from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Term
 from webhook.model.shape import CountError, ShapeError, each, entries, mapping, text, too_many
 from webhook.model.tolerations import Toleration, toleration_from_raw
@@ -23,11 +21,14 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 class Volume(NamedTuple):
-    """A volume of the pod. `host_path` is the path on the node, or empty."""
+    """A volume of the pod. `host_path` is the path on the node, or empty. `size_limit` is that of a volume in memory,
+    as it is written.
+    """
 
     name: str
     host_path: str = ""
     is_memory: bool = False
+    size_limit: object = None
 
 
 @fixed(frozen=True, slots=True, weakref_slot=True)
@@ -307,11 +308,12 @@ def _volume(raw: object) -> Volume:
     name = volume.get("name")
     if name.__class__ is str and "hostPath" not in volume and "emptyDir" not in volume:
         return Volume(name)
-    return Volume(
-        text(volume.get("name"), "name"),
-        text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path"),
-        mapping(volume.get("emptyDir"), "emptyDir").get("medium") == "Memory",
-    )
+    name = text(name, "name")
+    path = text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path")
+    empty = mapping(volume.get("emptyDir"), "emptyDir")
+    if empty.get("medium") != "Memory":
+        return Volume(name, path)
+    return Volume(name, path, is_memory=True, size_limit=empty.get("sizeLimit"))
 
 
 def _resources(spec: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -326,8 +328,4 @@ def _pod_memory_limit(spec: Mapping[str, Any]) -> int | None:
     resources = mapping(spec.get("resources"), "resources")
     if not resources:
         return None
-    try:
-        amount = parse_quantity(mapping(resources.get("limits"), "resources", "limits").get("memory"))
-    except QuantityError:
-        return None
-    return ceil(amount) if amount > 0 else None
+    return positive(mapping(resources.get("limits"), "resources", "limits").get("memory"))

@@ -43,7 +43,8 @@ def _overview(groups: Groups) -> str:
 
 
 def _ways(rule: Rule) -> str:
-    ways = {"completes pods": rule.mutate, "judges pods": rule.validate, "judges workloads": rule.judge_replicas}
+    judging = "gives advice" if rule.only_advises else "judges pods"
+    ways = {"completes pods": rule.mutate, judging: rule.validate, "judges workloads": rule.judge_replicas}
     return ", ".join(way for way, function in ways.items() if function is not None)
 
 

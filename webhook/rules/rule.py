@@ -292,6 +292,8 @@ class Rule:
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
     """The faults that its violations name, so that advice of other rules about one of these can be left out."""
+    only_advises: bool = False
+    """Whether what it says of a pod that it judges is advice alone, so that it refuses none in any mode."""
     anticipates_validation: bool = False
     """Whether some of its violations are `fails_validation`: only such a rule is asked about them at `/mutate`."""
     judges_injections: bool = False

@@ -1,6 +1,10 @@
 """Containers with GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
 
-A container that mounts something there keeps it.
+A container that mounts something there keeps it. What a container writes to a volume in memory counts against its
+memory limit. So people are told of a volume that may hold more than the limits of those who mount it, and of one that
+has no limit at all: without `sizeLimit` the kubelet gives it the size of the pod's limit and, where some container has
+none, of the node's memory (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes). No pod is refused for
+either.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,9 +12,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from webhook.model.container import Container
+from webhook.model.container import Container, positive
 from webhook.model.edits import AddMemoryVolume, AddMount
-from webhook.model.pod import Pod
+from webhook.model.pod import Pod, Volume
 from webhook.model.quantity import format_bytes, is_some
 from webhook.rules.manifests import train
 from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, ByteSize, Example, Facts, InjectionSettings, Rule
@@ -53,6 +57,64 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolu
         yield AddMount(container, volume, DIRECTORY)
 
 
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:  # noqa: ARG001  # the contract
+    """Tell of volumes in memory at /dev/shm that may hold more than memory limits allow, or that nothing limits."""
+    memory = {volume.name: volume for volume in pod.volumes if volume.is_memory}
+    if not memory:
+        return
+    told: set[str] = set()
+    for container in pod.lasting_containers():
+        mount = container.mounts_at(DIRECTORY) if container.gpu_count >= settings.min_gpus else None
+        if mount is None or mount.volume not in memory or mount.volume in told:
+            continue
+        volume = memory[mount.volume]
+        has_size = is_some(volume.size_limit)
+        advice = _above_the_limit(pod, volume) if has_size else _without_a_limit(pod, container, volume)
+        if advice is not None:
+            told.add(volume.name)
+            yield advice
+
+
+def _above_the_limit(pod: Pod, volume: Volume) -> Advice | None:
+    """What to know of a volume that may hold more than all who mount it may use together."""
+    size, limit = positive(volume.size_limit), _limit_of(pod, volume)
+    if size is None or limit is None or size <= limit:
+        return None
+    return Advice(
+        _place(volume),
+        f"sizeLimit is {format_bytes(size)}, and what is in {DIRECTORY} counts against the memory limit of "
+        f"{format_bytes(limit)}; the kernel kills the container before the volume is full",
+        f"Raise resources.limits.memory above {format_bytes(size)}, or lower sizeLimit",
+    )
+
+
+def _limit_of(pod: Pod, volume: Volume) -> int | None:
+    """Bytes of memory that those who mount a volume may use together, None where that has no limit."""
+    users = [c for c in pod.lasting_containers() if any(mount.volume == volume.name for mount in c.mounts)]
+    limits = [container.memory_limit for container in users if container.memory_limit is not None]
+    together = [sum(limits)] if len(limits) == len(users) else []
+    if pod.memory_limit is not None:
+        together.append(pod.memory_limit)
+    return min(together, default=None)
+
+
+def _without_a_limit(pod: Pod, container: Container, volume: Volume) -> Advice | None:
+    """What to know of a volume without a size, in a container without a memory limit."""
+    if is_some(container.limits.get("memory")) or is_some((pod.resources.get("limits") or {}).get("memory")):
+        return None
+    return Advice(
+        _place(volume),
+        f"has no sizeLimit, and {container.path} has no memory limit; what is written to {DIRECTORY} can take all "
+        "memory of the node",
+        "Set resources.limits.memory",
+        fault=NO_MEMORY_LIMIT,
+    )
+
+
+def _place(volume: Volume) -> str:
+    return f"spec.volumes[{volume.name}].emptyDir"
+
+
 def _volume_of_a_sibling(pod: Pod) -> str | None:
     """The memory volume that some container already mounts at /dev/shm."""
     memory = {volume.name for volume in pod.volumes if volume.is_memory}
@@ -93,12 +155,27 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
     return smallest, [Advice(where, found, f"Raise resources.limits.memory to {format_bytes(settings.size)} or more")]
 
 
+_LARGER_THAN_ITS_LIMIT = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 128Gi}}]
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      volumeMounts: [{name: shm, mountPath: /dev/shm}]
+      resources: {limits: {nvidia.com/gpu: 2, memory: 64Gi}}
+"""
+
 RULE = Rule(
     key="sharedMemory",
     promise="Containers with GPUs get a memory-backed /dev/shm.",
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
     "data in /dev/shm, and that of a container has 64 MiB.",
-    examples=(Example(train(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),),
+    examples=(Example(train(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")), Example(_LARGER_THAN_ITS_LIMIT)),
     settings=Settings,
     mutate=mutate,
+    validate=validate,
+    only_advises=True,
 )

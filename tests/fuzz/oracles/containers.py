@@ -60,6 +60,31 @@ def shared_memory(seen: Seen) -> Complaints:
             yield f"{volume} is larger than the memory of its container"
     if len(added) > 1:
         yield f"{len(added)} volumes for one {SHM}"
+    if seen.judged is not None:
+        yield from _large_volumes(seen, least)
+
+
+def _large_volumes(seen: Seen, least: int) -> Complaints:
+    """A memory volume at /dev/shm is told that may hold more than the limits of all who mount it, and no other.
+
+    That some GPU container has no limit at all is left to memoryAndCpu, which is on in every namespace.
+    """
+    told = {finding.field for finding in seen.advice("sharedMemory")}
+    everyone = lasting(seen.after)
+    mounted = {
+        mount["name"]
+        for one in everyone
+        for mount in [mount for mount in maps(one, "volumeMounts") if _is_shm(mount)][:1]
+        if count_of(one) >= least
+    }
+    for volume in maps(seen.after, "spec", "volumes"):
+        name = volume["name"]
+        users = [one for one in everyone if any(mount["name"] == name for mount in maps(one, "volumeMounts"))]
+        limits = [amount(at(one, "resources", "limits", "memory")) or 0 for one in users]
+        size = amount(at(volume, "emptyDir", "sizeLimit")) or 0
+        is_memory = at(volume, "emptyDir", "medium") == "Memory"
+        is_large = is_memory and name in mounted and all(limits) and size > sum(limits)
+        yield from exactly(f"spec.volumes[{name}].emptyDir" in told, is_large, f"told of {name} at {SHM}")
 
 
 def _is_shm(mount: Raw) -> bool:
