@@ -133,6 +133,10 @@ OTHERWISE: list[tuple[str, str, dict[str, Any]]] = [
     ("spot", "imagePinning", {"mode": "warn"}),
     ("spot", "replicaSpread", {"inject": "none"}),
     ("spot", "gpuLimits", {"maxPerPod": 4}),
+    ("aks", "tolerations", {"add": []}),
+    ("aks", "gpuNodesForGpuPods", {"mode": "warn"}),
+    ("aks-spot", "tolerations", {"add": []}),
+    ("aks-spot", "nodeAffinity", {"required": []}),
     ("tenants", "nodeAffinity", {"required": []}),
     ("tenants", "visibleDevices", {"mode": "warn"}),
     ("tenants", "gpuNodesForGpuPods", {"mode": "warn"}),
@@ -179,6 +183,14 @@ def test_every_rule_that_is_not_enforced_as_shipped_is_enforced_by_an_example() 
         rule for name in FILES for rule, said in WRITTEN[name]["rules"].items() if said.get("mode") == "enforce"
     }
     assert {rule.key for rule in RULES if shipped[rule.key]["mode"] != "enforce"} <= enforced
+
+
+@pytest.mark.parametrize("name", ["aks.yaml", "aks-spot.yaml"])
+def test_what_is_for_the_pools_of_a_cloud_tolerates_what_the_default_does_of_nvidia(name: str) -> None:
+    """Its list replaces that of the default, and pools are often tainted in both ways."""
+    of_nvidia = WRITTEN[DEFAULT_FILE]["rules"]["tolerations"]["add"][0]
+    assert of_nvidia["key"] == "nvidia.com/gpu"
+    assert WRITTEN[name]["rules"]["tolerations"]["add"][0] == of_nvidia
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "workloads" in WRITTEN[name]])
