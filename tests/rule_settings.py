@@ -48,7 +48,7 @@ def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
             maxPerContainer=st.integers(0, 8),
             maxPerPod=st.integers(0, 16),
         ),
-        "visibleDevices": st.just({}),
+        "visibleDevices": _map(wholeNodes=_some(("deny", "warn", "allow"))),
         "cudaDriver": _map(
             unknown=_some(("allow", "warn", "deny")),
             steer=st.booleans(),

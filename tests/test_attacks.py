@@ -392,8 +392,11 @@ def test_A12_all_three_lists_of_containers_are_read(list_name: str) -> None:
         pytest.param({"initContainers": [container("c", env=EXPOSED)]}, id="init container"),
         pytest.param({"containers": [container("c", limits={"nvidia.com/gpu": 0}, env=EXPOSED)]}, id="zero GPUs"),
         pytest.param(
-            {"containers": [container("a", limits={"nvidia.com/gpu": 1}), container("b", env=EXPOSED)]},
-            id="beside one that asks",
+            {
+                "containers": [container("a", limits={"nvidia.com/gpu": 1}), container("b", env=EXPOSED)],
+                "tolerations": [{"operator": "Exists"}],
+            },
+            id="beside one that asks, where nodes have more",
         ),
         pytest.param({"volumes": [{"name": "v", "hostPath": {"path": "/dev/nvidia0"}}]}, id="device file"),
         pytest.param({"volumes": [{"name": "v", "hostPath": {"path": "//dev/../dev//nvidiactl"}}]}, id="disguised"),

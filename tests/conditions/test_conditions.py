@@ -10,7 +10,7 @@ from tests.fuzz.world import World
 from webhook.admission.conditions import pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
 
-SEED, REQUESTS = 3, 1000
+SEED, REQUESTS = 1, 1500
 
 
 @pytest.fixture(scope="module")

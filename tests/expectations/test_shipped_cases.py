@@ -74,6 +74,7 @@ OTHERWISE = [
     pytest.param("_default", "memoryAndCpu", {"memoryRequestEqualsLimit": True}, id="memoryAndCpu wants all of it"),
     pytest.param("_default", "visibleDevices", {"mode": "enforce"}, id="visibleDevices refuses"),
     pytest.param("_default", "visibleDevices", {"mode": "audit"}, id="visibleDevices is silent"),
+    pytest.param("_default", "visibleDevices", {"wholeNodes": "deny"}, id="visibleDevices in whole nodes"),
     pytest.param("_default", "imagePinning", {"mode": "enforce"}, id="imagePinning refuses"),
     pytest.param("_default", "imagePinning", {"require": "digest"}, id="imagePinning wants a digest"),
     pytest.param("_default", "imagePinning", {"registries": ["registry.example.com"]}, id="imagePinning of registries"),

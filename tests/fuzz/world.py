@@ -93,7 +93,7 @@ RULES_OF: Mapping[str, Mapping[str, Any]] = {
     "gpuLimits": {"requestsOnly": "deny", "maxPerContainer": 8, "maxPerPod": 12},
     "sharedGpus": {},
     "memoryAndCpu": {"memoryLimit": True, "cpuRequest": True, "memoryRequestEqualsLimit": False},
-    "visibleDevices": {},
+    "visibleDevices": {"wholeNodes": "deny"},
     "imagePinning": {"require": "tag", "registries": []},
     "schedulable": {},
     "cudaDriver": {
@@ -123,7 +123,7 @@ SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             "memoryAndCpu": {"mode": "warn"},
             "imagePinning": {"mode": "audit"},
             "schedulable": {"mode": "warn"},
-            "visibleDevices": {"mode": "warn"},
+            "visibleDevices": {"mode": "warn", "wholeNodes": "allow"},
         }
     ),
     "warned": _merged({}, "warn"),

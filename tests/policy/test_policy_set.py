@@ -25,8 +25,13 @@ def test_mutators_come_in_stages_and_validators_in_the_order_of_the_rules(polici
     keys = [[bound.rule.key for bound in stage] for stage in policy.mutators]
     assert len(Stage) == len(keys)
     assert keys == [["tolerations", "nodeAffinity"], ["sharedMemory", "gpuLimits", "visibleDevices"], []]
-    assert [bound.rule.key for bound in policy.validators] == ["nodeAffinity", "gpuLimits", "visibleDevices"]
-    assert [bound.mode for bound in policy.validators] == [Mode.ENFORCE, Mode.ENFORCE, Mode.WARN]
+    assert [bound.rule.key for bound in policy.validators] == [
+        "nodeAffinity",
+        "sharedMemory",
+        "gpuLimits",
+        "visibleDevices",
+    ]
+    assert [bound.mode for bound in policy.validators] == [Mode.ENFORCE, Mode.AUDIT, Mode.ENFORCE, Mode.WARN]
 
 
 def test_a_glob_gives_the_same_policy_object_every_time(policies) -> None:

@@ -127,9 +127,12 @@ def test_other_mounts_are_nobodys_business(path):
 def test_A41_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
     raw = pod(container(gpus=gpus))
     raw["metadata"]["annotations"] = {"team": "a", key: value}
+    remedy = "Remove the annotation, and ask for a GPU where the pod needs one."
+    if gpus and key.startswith("devices.gke.io"):
+        remedy = "Ask for all GPUs of the node, or remove the annotation."
     assert messages(RULE, raw) == [
         f"metadata.annotations[{key}]: is {value}, which asks the container runtime for devices; GPUs come with a GPU "
-        "in resources.limits. Remove the annotation, and ask for a GPU where the pod needs one."
+        f"in resources.limits. {remedy}"
     ]
 
 

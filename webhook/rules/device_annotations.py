@@ -2,14 +2,17 @@
 
 Sources: CRI-O (server/container_create_linux.go; internal/factory/container copies a pod's annotations to each of its
 containers, where the NVIDIA runtime reads cdi.k8s.io/*), containerd (pod_annotations of a runtime), the NRI plugin of
-nvidia-container-toolkit (nvidia.cdi.k8s.io), the device injector of containerd/nri and that of GKE
-(nri_device_injector in GoogleCloudPlatform/container-engine-accelerators), which takes paths alone.
+nvidia-container-toolkit (nvidia.cdi.k8s.io), the device injector of containerd/nri, and that of GKE, which takes paths
+alone (nri_device_injector in GoogleCloudPlatform/container-engine-accelerators). By the latter the daemons of
+GPUDirect-TCPX and -TCPXO get all GPUs of their node.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+GKE_KEYS = "devices.gke.io"
+"""What the keys of GKE's device injector begin with. The values are YAML with paths on the node."""
 DEVICE_KEYS = (
     "cdi.k8s.io/",
     "cdi-devices.nri.io",
@@ -23,12 +26,14 @@ DEVICE_KEYS = (
 which any may be on the toolkit's device list."""
 VENDORS_KEYS = ".cdi.k8s.io"
 """What is in the keys, before the slash, by which plugins of vendors give devices; NVIDIA has nvidia.cdi.k8s.io."""
-PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices", "devices.gke.io")
+PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices", GKE_KEYS)
 """What the keys begin with whose values are paths on the node; /dev/fuse is one that people need."""
 
 _ALL_KEYS = (*DEVICE_KEYS, *PATH_KEYS)
 _GPU_PATH = re.compile(r"/(nvidia|kfd|dri\b|(195|226):)|[\\!]")
 """However the way there is spelled. In YAML an escape or a tag may hide it, which no path of a device has."""
+_HIDING = ("\\", "!")
+_NVIDIA_GPU = re.compile(r"(?:/nvidia|/195:)([0-9]+)")
 
 
 def asking_for_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
@@ -43,3 +48,14 @@ def asking_for_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
                 yield key
         elif key.startswith(DEVICE_KEYS) or VENDORS_KEYS in key.partition("/")[0]:
             yield key
+
+
+def named_gpus(value: object) -> int | None:
+    """How many GPUs of NVIDIA the value of an annotation names by the paths of their device files; None where an escape
+    or a tag may hide some.
+
+    >>> named_gpus("[{path: /dev/nvidia0}, {path: /dev/nvidia1}, {path: /dev/nvidiactl}]")
+    2
+    """
+    text = str(value)
+    return None if any(sign in text for sign in _HIDING) else len(set(_NVIDIA_GPU.findall(text)))

@@ -5,21 +5,26 @@ privileges; in pods with GPUs, where one is easily the key to all, as in pods wi
 GPUs, a container that asks for none gets the value `void`, unless it sets one itself. `void` is not injected in other
 pods, nor in debug containers, which nothing can be added to. In mode `warn` nobody is told of a `void` that would be
 added: the author has nothing to do about it, and it is only recorded.
+
+In a pod that asks for all GPUs of its node, side containers may see them: a check of their health says so by
+NVIDIA_VISIBLE_DEVICES=all, a daemon of GPUDirect on GKE by its annotation (`wholeNodes`). No image is trusted by its
+name, which anybody can write. Privileged containers and device files are judged there too, since what has them can
+outlive the pod, or reach further than to GPUs.
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from webhook.model.accelerators import Vendor
 from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod, Volume, changed
-from webhook.rules.device_annotations import asking_for_devices
+from webhook.rules.device_annotations import GKE_KEYS, asking_for_devices, named_gpus
 from webhook.rules.device_files import asks_for_devices, is_device_file, shown
+from webhook.rules.reaction import Reaction, ReactionSetting
 from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, Violation
 from webhook.rules.visible_variables import (
     VARIABLE,
@@ -28,18 +33,12 @@ from webhook.rules.visible_variables import (
     left_to_the_image,
     set_elsewhere,
     sets_legacy,
+    shows_all,
 )
+from webhook.rules.whole_nodes import OwnGpus
 
-
-class Reaction(StrEnum):
-    """What becomes of a pod that does something which a platform may allow."""
-
-    DENY = "deny"
-    WARN = "warn"
-    ALLOW = "allow"
-
-
-_Reaction = Annotated[Reaction, BeforeValidator(lambda value: Reaction(value) if isinstance(value, str) else value)]
+_OF_GPUDIRECT = 8
+"""GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""
 
 
 class Settings(InjectionSettings):
@@ -53,24 +52,28 @@ class Settings(InjectionSettings):
     nvidia_is_default_runtime: bool = False
     """Whether the toolkit also runs for pods without runtimeClassName, as where `nvidia-ctk runtime configure` was told
     `--set-as-default`. Set the value webhook.nvidiaIsDefaultRuntime of the chart with it, or such pods are not sent."""
-    privileged: _Reaction = Reaction.DENY
+    privileged: ReactionSetting = Reaction.DENY
     """Privileged containers, debug containers included, in pods that ask for GPUs, and under the NVIDIA runtime: they
     see every GPU of their node. `deny`, `warn` or `allow`."""
-    device_files: _Reaction = Reaction.DENY
+    device_files: ReactionSetting = Reaction.DENY
     """Volumes of GPU device files, or of the root of a driver that runs in a container: `deny`, `warn` or `allow`."""
-    annotations: _Reaction = Reaction.DENY
+    annotations: ReactionSetting = Reaction.DENY
     """Annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*: `deny`, `warn` or
     `allow`."""
-    env_from: _Reaction = Reaction.WARN
+    env_from: ReactionSetting = Reaction.WARN
     """ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs, and in containers
     under the NVIDIA runtime that do not set it in env: `deny`, `warn` or `allow`. Nobody sees here what they hold."""
-    debug_containers: _Reaction = Reaction.DENY
+    debug_containers: ReactionSetting = Reaction.DENY
     """Debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image: `deny`, `warn` or
     `allow`."""
-    images: _Reaction = Reaction.ALLOW
+    images: ReactionSetting = Reaction.ALLOW
     """Other containers that do so and ask for no GPU, in pods where no `void` is injected: `deny`, `warn` or `allow`.
     With an image of CUDA they see every GPU of their node, unless the toolkit accepts the variable from privileged
     containers only."""
+    whole_nodes: ReactionSetting = Reaction.ALLOW
+    """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that ask for all GPUs of every node they could land on, whose
+    GPUs are then their own: `deny` judges them as in other pods, or `warn` or `allow`. Write `deny` where larger nodes
+    may join that `nodePools` does not declare."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:  # noqa: ARG001  # the contract
@@ -84,29 +87,23 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:  # n
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse what gives a container GPUs that it does not ask for."""
-    runtime = _runtime(pod, settings, facts)
+    runtime, own = _runtime(pod, settings, facts), OwnGpus(pod, settings.whole_nodes, facts)
     for volume in pod.volumes:
         if volume.host_path and is_device_file(volume.host_path):
             yield from _of_volume(volume, pod, settings)
     if pod.annotations:
-        yield from _of_annotations(pod, settings)
+        yield from _of_annotations(pod, settings, own)
     if pod.node_name:
         yield from _of_the_node(pod, facts)
     for container in pod.containers:
         if (found := exposing_value(container)) is not None:
-            yield found
+            is_clear = shows_all(container) or not asks_for_nvidia(container)
+            yield from own.told([found]) if is_clear else [found]
         yield from [_of_a_mount(mount, container) for mount in container.mounts if asks_for_devices(mount)]
         if container.is_privileged and (pod.gpus or runtime):
-            yield from _told(settings.privileged, _privileged(pod, container, runtime))
+            yield from settings.privileged.told(_privileged(pod, container, runtime))
         if container.env_from or (runtime and not asks_for_nvidia(container)):
-            yield from _of_what_is_not_said(pod, container, settings, runtime)
-
-
-def _told(reaction: Reaction, violation: Violation) -> Iterator[Violation | Advice]:
-    if reaction is Reaction.DENY:
-        yield violation
-    elif reaction is Reaction.WARN:
-        yield Advice(violation.where, f"{violation.found}; {violation.allowed}", violation.remedy, violation.brief)
+            yield from own.told(_of_what_is_not_said(pod, container, settings, runtime))
 
 
 def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
@@ -130,18 +127,29 @@ def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violati
         whose, remedy = "GPUs", "Remove the volume"
         allowed = "a container gets the device files of its own GPUs, and no others, without any volume"
     found = f"mounts {shown(volume.host_path)} in a pod that asks for {whose}"
-    yield from _told(settings.device_files, Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy))
+    yield from settings.device_files.told(Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy))
 
 
-def _of_annotations(pod: Pod, settings: Settings) -> Iterator[Violation | Advice]:
+def _of_annotations(pod: Pod, settings: Settings, own: OwnGpus) -> Iterator[Violation | Advice]:
     for key in asking_for_devices(pod.annotations):
+        is_of_gke = key.startswith(GKE_KEYS)
+        if is_of_gke and own.are_all is None and _is_for_gpudirect(pod, named_gpus(pod.annotations[key])):
+            continue
         violation = Violation(
             f"metadata.annotations[{key}]",
             f"is {shown(str(pod.annotations[key]))}, which asks the container runtime for devices",
             "GPUs come with a GPU in resources.limits",
-            "Remove the annotation, and ask for a GPU where the pod needs one",
+            "Ask for all GPUs of the node, or remove the annotation"
+            if is_of_gke and pod.gpus
+            else "Remove the annotation, and ask for a GPU where the pod needs one",
         )
-        yield from _told(settings.annotations, violation)
+        found = settings.annotations.told(violation)
+        yield from own.told(found) if is_of_gke else found
+
+
+def _is_for_gpudirect(pod: Pod, named: int | None) -> bool:
+    """Whether a pod for nodes that nobody knows names no more GPUs than all of a machine with GPUDirect."""
+    return named is not None and named <= pod.gpu_count and pod.gpu_count >= _OF_GPUDIRECT
 
 
 def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
@@ -196,14 +204,14 @@ def _of_what_is_not_said(
     if not asks and (not runtime or _gets_void(pod, container)):
         return
     if is_sent and (elsewhere := set_elsewhere(container)) is not None:
-        yield from _told(settings.env_from, elsewhere)
+        yield from settings.env_from.told(elsewhere)
     if asks or (unsaid := left_to_the_image(container, runtime)) is None:
         return
     if sets_legacy(container):
         yield unsaid
     elif is_sent:
         is_debugger = container.list_name == EPHEMERAL
-        yield from _told(settings.debug_containers if is_debugger else settings.images, unsaid)
+        yield from (settings.debug_containers if is_debugger else settings.images).told(unsaid)
 
 
 def _gets_void(pod: Pod, container: Container) -> bool:

@@ -50,6 +50,11 @@ def exposing_value(container: Container) -> Violation | None:
     )
 
 
+def shows_all(container: Container) -> bool:
+    """Whether the variable is set to `all`, in these words."""
+    return dict(container.env).get(VARIABLE) == "all"
+
+
 def set_elsewhere(container: Container) -> Violation | None:
     """What is wrong where a ConfigMap or Secret may set the variable, and nothing in the pod beats it."""
     names = (VARIABLE,) if asks_for_nvidia(container) else (VARIABLE, LEGACY)

@@ -12,11 +12,15 @@ _RUNTIMES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
 
 
 def visible_devices(seen: Seen) -> Complaints:
-    """The variable with a device, device files and privileges are refused; what reaches for no GPU never is."""
+    """The variable with a device, device files and privileges are refused; what reaches for no GPU never is.
+
+    The variable may be set where the pod takes whole nodes, if the settings let it: by some GPU, that is.
+    """
     refused = {finding.field for finding in seen.violations("visibleDevices")}
+    may_take_nodes = seen.settings["visibleDevices"]["wholeNodes"] == "allow" and bool(reserved(seen.after))
     for name, one in containers(seen.after):
         where = f"spec.{name}[{one.get('name')}].env[{_VARIABLE}]"
-        if _shows_gpus(one) and where not in refused:
+        if _shows_gpus(one) and where not in refused and not may_take_nodes:
             yield f"not refused: {where}"
     yield from _must_be_refused(seen, refused)
     for volume in maps(seen.after, "spec", "volumes"):
