@@ -80,6 +80,23 @@ def test_review_judges_the_last_value_of_a_key_that_stands_twice_and_names_both_
     assert run("review", "twice.yaml", "--strict", "--output", output).exit_code == 2
 
 
+def test_an_inventory_is_the_file_that_is_there_when_the_command_runs(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same relative path another directory has another file, and what was written anew is read anew."""
+    other = here / "other"
+    other.mkdir()
+    told = []
+    for place, text in ((here, INVENTORY), (other, "kind: Node\nmetadata: {}\n"), (other, "kind: PriorityClass\n")):
+        monkeypatch.chdir(place)
+        Path("facts.yaml").write_text(text)
+        told.append(
+            run("review", here / "good.yaml", "--policies", here / "policies", "--inventory", "facts.yaml").stderr
+        )
+    start = "warning: facts.yaml: 1 of 1 objects of kind"
+    assert told == ["", f"{start} Node has no name: left out\n", f"{start} PriorityClass has no name: left out\n"]
+
+
 UIDS = {"a": "7", "b": None, "c": "0b2c4d3e-0000-4000-8000-000000000001"}
 
 

@@ -98,12 +98,26 @@ def inventory_pods(path: Path, accelerators: Accelerators = BUILT_IN) -> "Static
     return inventory_of(path, accelerators).pods
 
 
-@lru_cache(maxsize=1)
 def inventory_of(path: Path, accelerators: Accelerators = BUILT_IN) -> "Inventory":
     """An inventory file, read once however often it is asked for, or what is wrong with it and exit status 2.
 
     What of it could not be used is told.
     """
+    return _read_once(path, os.path.abspath(path), _version_of(path), accelerators)
+
+
+def _version_of(path: Path) -> tuple[int, int]:
+    """What changes with a file: when it was written, in nanoseconds, and its size; zeros where it cannot be read."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, _place: str, _version: tuple[int, int], accelerators: Accelerators) -> "Inventory":
+    """An inventory, remembered as long as the same file is meant, which a relative path alone does not say."""
     from webhook.cluster import inventory
 
     try:
