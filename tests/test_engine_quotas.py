@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -412,3 +413,24 @@ def test_A46_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_i
         "gpuQuota: spec: does not fit beside what its namespace holds; a quota of it is used up. "
         "Free some or ask for less."
     )
+
+
+# Whom people should turn to.
+
+UNDECLARED = {"deviceclass.resource.kubernetes.io/h100": 1}
+
+
+def test_what_the_ledger_says_sends_people_to_the_contact_of_their_policy() -> None:
+    in_force = replace(POLICY, contact="#gpu-help")
+    outcome = reserved(Outcome(in_force, pod(4)), TEAM, [own(gpus=8)], lambda _: [Unanswered("timed out")], None)
+    assert [one.remedy for one in outcome.findings] == ["Try again in a moment, or tell #gpu-help"]
+
+
+@pytest.mark.parametrize("contact", ["", "#gpu-help"], ids=["nobody named", "somebody named"])
+def test_what_pots_cannot_count_sends_people_to_the_contact_of_their_policy(contact: str) -> None:
+    raw = pod(spec={"containers": [container("c0", limits=UNDECLARED)]})
+    in_force = replace(policy({}), contact=contact)
+    of_pod = reserved(Outcome(in_force, raw), TEAM, [pot(gpus=8)], lambda _: [], None).findings
+    of_job = check_workload(workload("Job", raw), TEAM, in_force, FACTS, [pot(gpus=8)]).findings
+    whom = contact or "the platform team"
+    assert [f"tell {whom}, which says" in one.remedy for one in (*of_pod, *of_job)] == [True, True]

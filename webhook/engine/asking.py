@@ -181,6 +181,13 @@ def addressed(bound: BoundRule, remedy: str) -> str:
     return remedy.replace(PLATFORM_TEAM, bound.contact) if bound.contact else remedy
 
 
+def addressed_to(contact: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings of others than rules, with whom a policy says people should turn to; empty where it says nothing."""
+    for finding in findings:
+        is_open = contact and PLATFORM_TEAM in finding.remedy
+        yield replace(finding, remedy=finding.remedy.replace(PLATFORM_TEAM, contact)) if is_open else finding
+
+
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
     """What a rule would inject, whatever its mode; no more than would be refused for their number."""
     values = _answers(bound, pod, facts)

@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import Any
 
 from webhook.cluster.seen import counted_pod
+from webhook.engine.asking import addressed_to
 from webhook.ledger.book import MOST_RESOURCES
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import (
@@ -25,6 +26,7 @@ from webhook.ledger.verdicts import (
 )
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.model.shape import shortened
+from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.quotas import BoundQuota
 from webhook.quota import wording
@@ -101,7 +103,12 @@ def _with_verdicts(
         for one, verdict in zip(claims, verdicts, strict=True)
         if not isinstance(verdict, Granted)
     ]
-    return replace(outcome, findings=(*outcome.findings, *findings)) if findings else outcome
+    return _told(outcome, findings) if findings else outcome
+
+
+def _told(outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
+    """The outcome with more findings, which send people to whom the policy names."""
+    return replace(outcome, findings=(*outcome.findings, *addressed_to(outcome.policy.contact, findings)))
 
 
 def reserved(
@@ -120,7 +127,7 @@ def reserved(
         return outcome
     claims = claims_of(outcome.object, namespace, bound)
     if claims.findings:
-        outcome = replace(outcome, findings=(*outcome.findings, *claims.findings))
+        outcome = _told(outcome, claims.findings)
     if outcome.refusals or not claims.claims:
         return outcome
     verdicts = ask([one.claim for one in claims.claims])
@@ -154,7 +161,7 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Ite
         "spec",
         f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so what is free is not known: "
         f"{verdict.reason}",
-        "Try again in a moment, or tell the platform team",
+        f"Try again in a moment, or tell {PLATFORM_TEAM}",
         refuses=bound.mode is Mode.ENFORCE and bound.on_ledger_failure is OnLedgerFailure.DENY,
         origin=bound.origin,
         line=bound.line,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from webhook.engine.asking import facts_under, told
+from webhook.engine.asking import addressed_to, facts_under, told
 from webhook.engine.foreseeing import foresee
 from webhook.engine.quotas_of_workloads import Group, pot_findings
 from webhook.model.edits import AddGpuLimit
@@ -95,7 +95,8 @@ def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]
     if not any(finding.refuses for finding in findings):
-        findings.extend(pot_findings(pod, where.namespace, where.quotas))
+        of_pots = pot_findings(pod, where.namespace, where.quotas)
+        findings.extend(addressed_to(where.policy.contact, of_pots))
     return JudgedTemplate(template, pod, tuple(findings), outcome.injections)
 
 
