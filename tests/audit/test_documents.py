@@ -178,6 +178,25 @@ def test_of_many_repeated_keys_the_first_are_told_and_how_many_more_there_are() 
     assert heard[-1] == "file:1: 10 more of its keys stand more than once in one map; keep one of each"
 
 
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        pytest.param(1, ["'k0' stands in line 3 and again in line 4", "of them"], id="one"),
+        pytest.param(2, ["'k0' stands in line 3", "'k1' stands in line 5", "of each"], id="two"),
+        pytest.param(
+            21, ["'k19' stands in line 41", "1 more of its keys stands more than once in one map", "of each"], id="many"
+        ),
+    ],
+)
+def test_strict_names_every_repeated_key_of_an_object_in_one_error(count: int, told: list[str]) -> None:
+    keys = "".join(f"k{number}: 1\nk{number}: 2\n" for number in range(count))
+    (error,) = read_text("apiVersion: v1\nkind: Pod\n" + keys, "file")
+    assert isinstance(error, DocumentError)
+    assert error.line == 4
+    assert [part for part in told if part not in error.message] == []
+    assert error.message.count(";") == min(count, 20) + (count > 20)
+
+
 @pytest.mark.parametrize("is_told", [True, False], ids=["lenient", "strict"])
 def test_repeated_keys_of_what_is_no_object_are_passed_over_in_a_directory(tmp_path: Path, is_told: bool) -> None:
     (tmp_path / "values.yaml").write_text("a: 1\na: 2\n")

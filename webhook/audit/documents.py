@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from webhook.audit.loading import UnreadableError, load
-from webhook.audit.repeated_keys import RepeatedKey
+from webhook.model.repeated_keys import MOST_REPEATED, RepeatedKey, more_than_told, told_of
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
 from webhook.model.workloads.parts import mapped
 
@@ -169,10 +169,6 @@ patches of kustomize."""
 _HALF_AN_OBJECT = "half a Kubernetes object"
 
 
-_MOST_REPEATED = 20
-"""Repeated keys of one document that are told one by one."""
-
-
 def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[Document | DocumentError]:
     """The objects of a text that begins at this place."""
     try:
@@ -184,8 +180,8 @@ def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[D
         found = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
         yield place.error(f"{found}: a map with apiVersion and kind is expected")
     elif repeated and tell is None:
-        first = repeated[0]
-        yield replace(place.error(f"{first.told(place.line)}; keep one of them"), line=place.line + first.last)
+        error = place.error(f"{'; '.join(told_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
+        yield replace(error, line=place.line + repeated[0].last)
     else:
         if tell is not None:
             _tell_of(repeated, place, tell)
@@ -193,12 +189,15 @@ def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[D
 
 
 def _tell_of(repeated: Sequence[RepeatedKey], place: Document, tell: Tell) -> None:
-    for one in repeated[:_MOST_REPEATED]:
+    for one in repeated[:MOST_REPEATED]:
         told = f"{one.told(place.line)}; kubectl takes the last value, and that is judged; keep one of them"
         tell(f"{place.source}:{place.line + one.last}: {told}")
-    if len(repeated) > _MOST_REPEATED:
-        more = len(repeated) - _MOST_REPEATED
-        tell(f"{place.source}:{place.line}: {more} more of its keys stand more than once in one map; keep one of each")
+    if more := more_than_told(repeated):
+        tell(f"{place.source}:{place.line}: {more}; keep one of each")
+
+
+def _each(count: int) -> str:
+    return "them" if count == 1 else "each"
 
 
 def _objects(document: Document) -> Iterator[Document | DocumentError]:

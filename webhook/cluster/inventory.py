@@ -5,10 +5,11 @@ It stands in for a live cluster on laptops, in tests and in audits. Lists, singl
 are read; kinds that nobody asks about are passed over.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import yaml
@@ -16,10 +17,16 @@ import yaml
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.repeated_keys import RepeatedKey, repeated_in_json, told_of, without_repeated
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
+
+_KEY_IN_JSON = re.compile(rb'"\s*:')
+"""What a key ends with. Texts in values have it as well, and have it again when they are written anew, unless their
+quote is spelled in another way."""
+_ESCAPED_QUOTE = rb"\u0022"
 
 _KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "Pod")
 
@@ -36,7 +43,8 @@ class InventoryError(ValueError):
 class Inventory:
     """What a file says of a cluster: what rules ask about, and the pods that count against quotas.
 
-    `left_out` says what of it could not be used; of many alike only the first are named.
+    `left_out` says what of it could not be used, and which keys stand twice in one map; of many alike only the first
+    are named.
     """
 
     snapshot: Snapshot
@@ -51,14 +59,17 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
     """
     path = Path(path)
     objects: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
-    for line, document in _documents(path):
-        for kind, item in _items(path, line, document):
+    repeated: list[RepeatedKey] = []
+    for document in _documents(path):
+        repeated += document.repeated
+        for kind, item in _items(path, document.line, document.value):
             if kind in objects:
                 objects[kind].append(item)
     *of_snapshot, raw_pods = (objects[kind] for kind in _KINDS)
     snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
     pods = StaticPods(raw_pods, accelerators=accelerators)
-    return Inventory(snapshot, pods, (*_nameless(objects), *pods.left_out))
+    told = (f"{one}; the last value counts" for one in told_of(repeated, 1))
+    return Inventory(snapshot, pods, (*told, *_nameless(objects), *pods.left_out))
 
 
 def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
@@ -80,23 +91,32 @@ def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> S
     return read_inventory(path, accelerators).snapshot
 
 
-def _documents(path: Path) -> list[tuple[int | None, Any]]:
-    """The documents of the file with the lines they start on; JSON has no lines."""
+class _Document(NamedTuple):
+    """A document of the file with the line it starts on, which JSON has not, and the keys that it repeats in a map."""
+
+    line: int | None
+    value: Any
+    repeated: Sequence[RepeatedKey] = ()
+
+
+def _documents(path: Path) -> list[_Document]:
+    """The documents of the file."""
     try:
         data = path.read_bytes()
     except OSError as error:
         found = f"the file cannot be read ({error.strerror or error})"
         raise InventoryError(path, None, found, "name a readable file") from None
-    documents = [(line, document) for line, document in _parsed(path, data) if document is not None]
+    documents = [document for document in _parsed(path, data) if document.value is not None]
     if not documents:
         raise InventoryError(path, None, "the file is empty")
     return documents
 
 
-def _parsed(path: Path, data: bytes) -> list[tuple[int | None, Any]]:
+def _parsed(path: Path, data: bytes) -> list[_Document]:
     if data.lstrip().startswith(b"{"):
         try:
-            return [(None, orjson.loads(data))]
+            value = orjson.loads(data)
+            return [_Document(None, value, repeated_in_json(data.decode()) if _may_repeat_keys(data, value) else ())]
         except orjson.JSONDecodeError:
             pass  # YAML says on which line, and reads the JSON dialects that people write by hand
     try:
@@ -108,12 +128,20 @@ def _parsed(path: Path, data: bytes) -> list[tuple[int | None, Any]]:
         raise InventoryError(path, None, f"this is not YAML ({' '.join(str(error).split())[:200]})") from None
 
 
-def _yaml_documents(data: bytes) -> Iterator[tuple[int, Any]]:
+def _may_repeat_keys(data: bytes, value: Any) -> bool:
+    """Whether a JSON text may have more keys than what was read of it. To go through it key by key takes far longer."""
+    if _ESCAPED_QUOTE in data:
+        return True
+    return len(_KEY_IN_JSON.findall(data)) != len(_KEY_IN_JSON.findall(orjson.dumps(value)))
+
+
+def _yaml_documents(data: bytes) -> Iterator[_Document]:
     loader = _Loader(data)
     try:
         while loader.check_node():
             node = loader.get_node()
-            yield node.start_mark.line + 1, loader.construct_document(node)
+            repeated = without_repeated(node)
+            yield _Document(node.start_mark.line + 1, loader.construct_document(node), repeated)
     finally:
         loader.dispose()
 

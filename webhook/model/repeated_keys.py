@@ -6,13 +6,16 @@ for a repeated one. Each map and each text is gone through once.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
 from webhook.model.wording import cut
+
+MOST_REPEATED = 20
+"""Repeated keys of one text that are told one by one."""
 
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -36,6 +39,19 @@ class RepeatedKey:
         if self.times == 2:
             return f"the key {key} stands in line {first} and again in line {last} of one map"
         return f"the key {key} stands {self.times} times in one map, first in line {first} and last in line {last}"
+
+
+def told_of(repeated: Sequence[RepeatedKey], line: int) -> Iterator[str]:
+    """What is told of the repeated keys of a text whose first line has this number; of many, how many more they are."""
+    yield from (one.told(line) for one in repeated[:MOST_REPEATED])
+    if more := more_than_told(repeated):
+        yield more
+
+
+def more_than_told(repeated: Sequence[RepeatedKey]) -> str:
+    """How many keys are repeated beyond those that are told one by one; empty where there are none."""
+    more = len(repeated) - MOST_REPEATED
+    return f"{more} more of its keys {'stands' if more == 1 else 'stand'} more than once in one map" if more > 0 else ""
 
 
 def without_repeated(root: yaml.Node | None) -> list[RepeatedKey]:
