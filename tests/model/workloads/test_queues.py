@@ -28,6 +28,9 @@ CUDA = policy({"cudaDriver": {}}, workloads="enforce")
 IMAGE = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"
 SPEC = f"{{containers: [{{name: a, image: '{IMAGE}', resources: {{limits: {{nvidia.com/gpu: 1}}}}}}]}}"
 POD = f"template: {{spec: {SPEC}}}"
+FOR_VOLCANO, FOR_YUNIKORN = (
+    f"template: {{spec: {{schedulerName: {name}, {SPEC[1:]}}}" for name in ("volcano", "yunikorn")
+)
 KUEUE = "labels: {kueue.x-k8s.io/queue-name: q}"
 KAI = "labels: {kai.scheduler/queue: q}"
 
@@ -58,6 +61,10 @@ QUEUED = [
     pytest.param("apps/v1 Deployment", KUEUE, POD, id="a Deployment of Kueue"),
     pytest.param("apps/v1 Deployment", "", f"template: {{metadata: {{{KAI}}}, spec: {SPEC}}}", id="pods of KAI"),
     pytest.param("batch.volcano.sh/v1alpha1 Job", "", f"queue: q, tasks: [{{name: b, {POD}}}]", id="Volcano's Job"),
+    pytest.param("batch.volcano.sh/v1alpha1 Job", "", f"tasks: [{{name: b, {POD}}}]", id="Volcano's default queue"),
+    pytest.param("batch/v1 Job", "", FOR_VOLCANO, id="pods in Volcano's default queue"),
+    pytest.param("apps/v1 Deployment", "", FOR_YUNIKORN, id="pods for YuniKorn"),
+    pytest.param("batch/v1 Job", "annotations: {yunikorn.apache.org/queue: root.a}", POD, id="a queue of YuniKorn"),
     pytest.param(
         "batch.volcano.sh/v1alpha1 CronJob",
         "",
@@ -105,7 +112,13 @@ STARTED = [
         id="a PyTorchJob that Kueue has started",
     ),
     pytest.param("apps/v1 Deployment", "", f"queue: q, {POD}", id="a queue of nobody"),
-    pytest.param("batch.volcano.sh/v1alpha1 Job", "", f"tasks: [{{name: b, {POD}}}]", id="Volcano's default queue"),
+    pytest.param(
+        "batch.volcano.sh/v1alpha1 Job",
+        "",
+        f"schedulerName: default-scheduler, tasks: [{{name: b, {POD}}}]",
+        id="Volcano's Job for another scheduler",
+    ),
+    pytest.param("apps/v1 Deployment", "labels: {queue: q}", POD, id="a label that only YuniKorn reads"),
 ]
 
 

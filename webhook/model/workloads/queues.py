@@ -5,7 +5,10 @@ tolerations of the ResourceFlavor that it chose (pkg/podset/podset.go in kuberne
 Deployments and the like are not suspended; it holds their pods by a scheduling gate. Queues of KAI and of
 Volcano choose among nodes for pods that exist (label `kai.scheduler/queue` in kai-scheduler/KAI-Scheduler, its
 annotation in ai-dynamo/dynamo; `scheduling.volcano.sh/queue-name` and `queue` in volcano-sh/volcano, in runPolicy of
-kubeflow/training-operator and in batchSchedulerOptions of kubeflow/spark-operator).
+kubeflow/training-operator and in batchSchedulerOptions of kubeflow/spark-operator). Whoever names no queue of Volcano
+is in its queue `default`: pods with its schedulerName, and its own Jobs, which get that. YuniKorn has every pod with
+its schedulerName in a queue, `root.sandbox` unless it says or is given another (pkg/common/constants in
+apache/yunikorn-k8shim).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +25,14 @@ _QUEUES = (
     "runai/queue",
     "scheduling.volcano.sh/queue-name",
     "volcano.sh/queue-name",
+    "yunikorn.apache.org/queue",
 )
 """Labels and annotations that name a queue, whether of the object or of its pods."""
 _FIELDS = (("runPolicy", "schedulingPolicy", "queue"), ("batchSchedulerOptions", "queue"))
 """Where in a spec a queue is named, besides."""
+_VOLCANOS_SCHEDULER = "volcano"
+_SCHEDULERS = (_VOLCANOS_SCHEDULER, "yunikorn")
+"""Schedulers that have every pod of theirs in a queue."""
 _SUSPENDED = (("suspend",), ("runPolicy", "suspend"))
 _VOLCANO = ("batch.volcano.sh/", "flow.volcano.sh/")
 _REPEATED = {"CronJob": "jobTemplate", "RayCronJob": "jobTemplate", "ScheduledSparkApplication": "template"}
@@ -40,15 +47,21 @@ def waiting(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[T
     made, spec = _made(raw, kind)
     suspended = [] if kind in _FLOWS else [part(spec, *path) for path in _SUSPENDED]
     queues = _QUEUES if False in suspended else (*_QUEUES, KUEUE_QUEUE)
-    fields = (*_FIELDS, ("queue",)) if str(raw.get("apiVersion")).startswith(_VOLCANO) else _FIELDS
     waits = (
         True in suspended
-        or any(part(spec, *path) for path in fields)
+        or (str(raw.get("apiVersion")).startswith(_VOLCANO) and _is_for_volcano(spec))
+        or any(part(spec, *path) for path in _FIELDS)
         or any(_names(mapped(one, "metadata"), queues) for one in (raw, made))
     )
     for template in templates:
         is_queued = waits or _names(mapped(template.pod, "metadata"), queues)
+        is_queued = is_queued or part(template.pod, "spec", "schedulerName") in _SCHEDULERS
         yield replace(template, is_queued=True) if is_queued else template
+
+
+def _is_for_volcano(spec: Mapping[str, Any]) -> bool:
+    """Whether a Job of Volcano's goes to its queues, which is so unless it names another scheduler and no queue."""
+    return bool(part(spec, "queue")) or part(spec, "schedulerName") in (None, "", _VOLCANOS_SCHEDULER)
 
 
 def _made(raw: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
