@@ -167,7 +167,7 @@ def test_A21_helm_upgrade_and_rollback_keep_what_the_replicas_wrote(
     plane: ControlPlane, run: Callable[..., str]
 ) -> None:
     run("install", {})
-    assert written(plane) == [None] * 4
+    assert written(plane) == [None] * 5
     write_as_replicas_do(plane)
     run("upgrade", CHANGED)
     assert (timeouts(plane), written(plane)) == ([3, 4], [MADE, *[BUNDLE] * 4])
