@@ -16,8 +16,8 @@ TEAM = "team"
 SPREAD = {"replicaSpread": {}}
 PREFERRED = {"replicaSpread": {"inject": "preferred"}}
 CROWDED = (
-    "spec.template.spec.topologySpreadConstraints: not set, and no podAntiAffinity either; one node may get all "
-    "replicas, which then fail with it. Set one of the two, with topologyKey kubernetes.io/hostname."
+    "spec.template.spec.topologySpreadConstraints: nothing keeps the replicas apart; one node may get all of them, "
+    "which then fail with it. Set it or podAntiAffinity, with topologyKey kubernetes.io/hostname."
 )
 
 

@@ -166,9 +166,9 @@ CASES = [
         Case(
             "replicaSpread",
             replicas(2),
-            "pod template (2 pods, 2 GPUs): spec.template.spec.topologySpreadConstraints: not set, and no "
-            "podAntiAffinity either; one node may get all replicas, which then fail with it. Set one of the two, with "
-            "topologyKey kubernetes.io/hostname.",
+            "pod template (2 pods, 2 GPUs): spec.template.spec.topologySpreadConstraints: nothing keeps the replicas "
+            "apart; one node may get all of them, which then fail with it. Set it or podAntiAffinity, with topologyKey "
+            "kubernetes.io/hostname.",
             replicas(2, affinity=SPREAD),
         ),
         id="replicaSpread",

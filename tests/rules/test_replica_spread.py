@@ -27,8 +27,8 @@ def said(raw, values=None, replicas=2, facts=NOTHING_KNOWN):
 
 def test_replicas_that_nothing_keeps_apart_are_told():
     assert said(replica()) == [
-        "spec.topologySpreadConstraints: not set, and no podAntiAffinity either; one node may get all replicas, which "
-        "then fail with it. Set one of the two, with topologyKey kubernetes.io/hostname."
+        "spec.topologySpreadConstraints: nothing keeps the replicas apart; one node may get all of them, which then "
+        "fail with it. Set it or podAntiAffinity, with topologyKey kubernetes.io/hostname."
     ]
 
 

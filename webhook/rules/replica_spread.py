@@ -40,9 +40,9 @@ def judge_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts) ->
     if _may_crowd(pod) and not _is_spread(settings, facts):
         yield Violation(
             "spec.topologySpreadConstraints",
-            "not set, and no podAntiAffinity either",
-            "one node may get all replicas, which then fail with it",
-            f"Set one of the two, with topologyKey {HOST}",
+            "nothing keeps the replicas apart",
+            "one node may get all of them, which then fail with it",
+            f"Set it or podAntiAffinity, with topologyKey {HOST}",
         )
 
 

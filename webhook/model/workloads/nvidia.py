@@ -56,7 +56,11 @@ def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> It
         "metadata": {"annotations": spec.get("annotations")},
         "spec": {**placement, "runtimeClassName": spec.get("runtimeClassName") or None, "containers": [container]},
     }
-    elsewhere = {"metadata": where, f"spec.containers[{name}]": where}
+    elsewhere = {
+        "metadata": where,
+        f"spec.containers[{name}]": where,
+        "spec.topologySpreadConstraints": f"{where}.affinity",  # the only one of both that a NIMService has
+    }
     is_deployment = not spec.get("multiNode") and spec.get("inferencePlatform") in (None, "standalone")
     owner = "ReplicaSet" if is_deployment else ""
     template = Template(pod, where, group, _nim_pods(spec), owner_kind=owner, elsewhere=elsewhere)
