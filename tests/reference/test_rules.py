@@ -62,8 +62,8 @@ PLAIN = Rule("plain", "It promises.", RuleSettings, validate=judge)
 
 def test_a_rule_without_settings_of_its_own_says_so() -> None:
     text = rules_reference({"Plain": [PLAIN]})
-    assert "It has no settings of its own." in text
-    assert "| [`plain`](#plain) | It promises. | judges pods |" in text
+    assert "This rule has no settings of its own." in text
+    assert "| [`plain`](#plain) | It promises. | validates pods |" in text
 
 
 class OfItsOwn(RuleSettings):
@@ -105,7 +105,7 @@ Error from server (Forbidden): error when creating "train.yaml": admission webho
 request: told: spec: is a pod; none is allowed. Go home.
 ```
 
-It has no settings of its own.
+This rule has no settings of its own.
 """
         )
     )
@@ -124,7 +124,7 @@ def test_rules_that_complete_pods_without_the_settings_for_it_are_named() -> Non
         rule.key for rule in RULES if rule.mutate is not None and not issubclass(rule.settings, InjectionSettings)
     ]
     assert without != []
-    text = rules_reference().partition("\n## Settings of rules that complete pods\n")[2].partition("\n## ")[0]
-    assert f"\nNot of {' and '.join(f'`{key}`' for key in without)}, whose injections" in text
+    text = rules_reference().partition("\n## Settings of rules that mutate pods\n")[2].partition("\n## ")[0]
+    assert f"\n{' and '.join(f'`{key}`' for key in without)} do not have this setting" in text
     others = {"Others": [rule for rule in RULES if rule.key not in without]}
-    assert "Not of" not in rules_reference(others)
+    assert "do not have this setting" not in rules_reference(others)

@@ -43,21 +43,21 @@ class DeclaredSettings(Part):
     """Names of one kind of GPUs."""
 
     name: Annotated[str, AfterValidator(_resource_name), Field(examples=["example.com/vgpu"])]
-    """Name of the resource, or a glob of names in one domain: `*` any text, `?` one character. What is known anyway
-    keeps its meaning."""
+    """Name of the resource, or a glob of names in one domain: `*` stands for any text, `?` for one character. Resources
+    that are known to be GPUs keep their meaning even if the glob matches them."""
     gpu: bool = True
-    """`false` says of a device class (`deviceclass.resource.kubernetes.io/...`) that its devices are no GPUs. Of any
-    other name that is taken for granted."""
+    """`false` says that the devices of a device class (`deviceclass.resource.kubernetes.io/...`) are no GPUs. No other
+    name needs it, since names that are not declared are no GPUs."""
     vendor: Vendor | None = None
-    """Who made the GPUs: `nvidia`, `amd`, `intel`, or `other`. A quota of a model counts the GPUs of its vendor.
-    Required of all that are GPUs."""
+    """Who made the GPUs: `nvidia`, `amd`, `intel`, or `other`. The limit of a model in a quota counts only GPUs of the
+    model's vendor. Required, unless `gpu` is false."""
     share: Share = Share.WHOLE
-    """What one unit is: a `whole` GPU, one that is `shared` at the same time, a `slice` of one, a GPU that goes to a
-    virtual machine (`passthrough`), or all GPUs of the `node`. What a unit weighs in a quota stands in its `weights`;
-    1 unless written."""
+    """What one unit gives: a `whole` GPU, a GPU that is `shared` with others at the same time, a `slice` of a GPU, a
+    GPU that goes to a virtual machine (`passthrough`), or all GPUs of the `node`. What a unit weighs in a quota is set
+    in `weights` of the quota, and is 1 otherwise."""
     dra: bool = False
-    """Whether a DRA driver gives it, by the `extendedResourceName` of a DeviceClass: no node lists it then, and its
-    pods get no RuntimeClass and no variables. Of a device class that is taken for granted."""
+    """Whether a DRA driver gives it, by the `extendedResourceName` of a DeviceClass: then no node lists it, and pods
+    that request it get no RuntimeClass and no environment variables. Always true of a device class."""
 
     @model_validator(mode="after")
     def _says_something(self) -> "DeclaredSettings":
@@ -82,9 +82,9 @@ class AcceleratorSettings(Part):
     """Names of GPUs beyond those that everybody knows."""
 
     extra: Annotated[tuple[DeclaredSettings, ...], Field(max_length=MOST_DECLARED)]
-    """Names that only the platform knows: those of vGPU plugins, and the `extendedResourceName` of a DeviceClass. They
-    are GPUs for every rule, quota and report. `accelerators.extra` of the chart has to name them too, so that pods
-    which use them are sent to the webhook."""
+    """Resource names of GPUs that are not built in, such as those of vGPU plugins and the `extendedResourceName` of a
+    DeviceClass. They are GPUs for every rule, quota and report. `accelerators.extra` of the chart has to name them,
+    too, so that pods which request them are sent to the webhook."""
 
     @property
     def accelerators(self) -> Accelerators:

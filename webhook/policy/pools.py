@@ -68,27 +68,28 @@ class PoolSettings(Part):
     """A pool of nodes that may have none at the moment."""
 
     name: Annotated[LabelValue, Field(min_length=1, examples=["h100-spot"])]
-    """What people call the pool; unique in its list."""
+    """Name of the pool, for messages; unique in its list."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels of its nodes, as far as pods may select by them. Those that follow from the keys below need not be
-    repeated, and `kubernetes.io/os` is `linux` unless written here."""
+    """Labels of its nodes that pods may select. Labels that follow from the keys below need not be repeated, and
+    `kubernetes.io/os` is `linux` unless written here."""
     taints: tuple[TaintSettings, ...] = ()
     """Taints of its nodes."""
     driver: Annotated[str, AfterValidator(_driver), Field(examples=["550.54.15"])] | None = None
-    """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch alone, `"550"`. Becomes the labels
-    `nvidia.com/cuda.driver-version.*`, and the older `nvidia.com/cuda.driver.*`. Unset: not known."""
+    """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch alone, `"550"`. It becomes the
+    labels     `nvidia.com/cuda.driver-version.*`, and the older `nvidia.com/cuda.driver.*`. Unset: not known."""
     product: Annotated[LabelValue, Field(min_length=1, examples=["NVIDIA-H100-80GB-HBM3"])] | None = None
-    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`. Of a GPU that is known
-    it becomes the labels `nvidia.com/gpu.family` and `nvidia.com/gpu.compute.*` as well; write others, such as
-    `nvidia.com/gpu.memory`, in `labels`. Unset: not known, and pods that select that label find no node here, which is
-    how cluster autoscalers see it."""
+    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`. If the GPU is known, its
+    nodes also have the labels `nvidia.com/gpu.family` and `nvidia.com/gpu.compute.*`; write others, such as
+    `nvidia.com/gpu.memory`, in `labels`. Unset: not known, and pods that select `nvidia.com/gpu.product` do not fit the
+    pool, which is how cluster autoscalers see it, too."""
     gpus: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """GPUs on each node. For NVIDIA GPUs becomes the label `nvidia.com/gpu.count`. Unset: not known."""
+    """GPUs on each node. For NVIDIA GPUs it becomes the label `nvidia.com/gpu.count`. Unset: not known."""
     resource: Annotated[str, AfterValidator(_gpu_resource), Field(examples=["nvidia.com/gpu"])] = "nvidia.com/gpu"
-    """Name of the GPU resource that its nodes offer. NVIDIA ones get the label `nvidia.com/gpu.present` as well."""
+    """Name of the GPU resource that its nodes offer. Nodes with NVIDIA GPUs also get the label
+    `nvidia.com/gpu.present`."""
     arch: Literal["amd64", "arm64"] | None = None
-    """CPU architecture. Becomes the label `kubernetes.io/arch`. Unset: what `labels` say, else that of a product which
-    shares its board with a CPU, such as NVIDIA-GB200, else `amd64`."""
+    """CPU architecture. It becomes the label `kubernetes.io/arch`. Unset: the one in `labels`, else the one of a
+    `product` with a CPU on the same board, such as NVIDIA-GB200, else `amd64`."""
 
     _known: Accelerators = PrivateAttr(BUILT_IN)
 

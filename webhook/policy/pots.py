@@ -46,17 +46,17 @@ class PotSettings(gpu_quota.Settings):
     """A quota that namespaces share: together they may use no more than its limits."""
 
     name: Annotated[str, AfterValidator(_pot_name), Field(examples=["research"])]
-    """What people call the pot; unique, and a DNS label. Its ledger is called `pot.` and this."""
+    """Name of the pot; unique, and a DNS label. The name of its ledger is `pot.` followed by this name."""
     namespaces: Annotated[
         tuple[Annotated[str, AfterValidator(_namespace)], ...],
         AfterValidator(_at_least_one),
         Field(json_schema_extra={"minItems": 1}),
     ]
-    """Namespaces whose pods count together: exact names and globs with `*` and `?`. A namespace may be in several
-    pots, and all of them hold."""
+    """Namespaces whose pods count together: exact names and globs with `*` and `?`. A namespace may be in several pots;
+    then all of them apply."""
     mode: Mode = Mode.ENFORCE
-    """`enforce` refuses a pod that would pass a limit, `warn` says so, `audit` only records it, `disabled` does
-    nothing."""
+    """`enforce` refuses a pod that would exceed a limit, `warn` admits it with a warning, `audit` only records it,
+    `disabled` does nothing."""
 
     @model_validator(mode="after")
     def _limits_something(self) -> "PotSettings":

@@ -33,18 +33,18 @@ Schema = dict[str, Any]
 
 
 class Metadata(Part):
-    """Who this policy is."""
+    """What the file is called."""
 
     name: str
     """The file's name without `.yaml`; `_default` for the policy of every namespace."""
 
 
 class Workloads(Part):
-    """What whoever applies an object that makes pods hears of these pods."""
+    """What happens to workloads (Deployments, PyTorchJobs and other objects that make pods) when they are applied."""
 
     mode: WorkloadsMode
-    """What becomes of an object whose pods would be refused: `warn` admits it with a warning, `enforce` refuses it,
-    `disabled` looks at no such object."""
+    """What happens to a workload whose pods would be refused: `warn` admits it with a warning, `enforce` refuses it,
+    `disabled` does not check workloads at all."""
 
 
 _LONGEST_CONTACT = 60
@@ -62,37 +62,37 @@ def _contact(value: str) -> str:
 
 
 class Spec(Part):
-    """What this policy says, and of which namespaces."""
+    """What this policy says, and for which namespaces."""
 
     namespaces: tuple[str, ...] | None = None
-    """Namespaces the policy is for: exact names and globs with `*` and `?`. Unset: the namespace of the file's name. An
-    exact name beats a longer glob, which beats a shorter one, which beats `_default.yaml`."""
+    """Namespaces that the policy is for: exact names and globs with `*` and `?`. Unset: the namespace with the file's
+    name. An exact name takes precedence over any glob, and a longer glob over a shorter one."""
     rules: dict[str, dict[str, Any]]
-    """Settings of each rule, merged over those of `_default.yaml`; a rule named in neither file is disabled."""
+    """Settings of each rule, merged over those of `_default.yaml`. A rule that neither file names is disabled."""
     node_pools: tuple[PoolSettings, ...] | None = None
-    """Pools of nodes that may have no node at the moment, because they scale from zero: pods may land there too. A
-    namespace's list replaces that of `_default.yaml`."""
+    """Pools of nodes that scale from zero, so that they may have no node at the moment: rules then know that pods could
+    run there, too. A namespace's list replaces that of `_default.yaml`."""
     workloads: Workloads | None = None
-    """What is said of Deployments, PyTorchJobs and other objects that make pods when they are applied. Unset in every
-    file: `warn`. The pods themselves are judged in any case."""
+    """What happens to workloads (Deployments, PyTorchJobs and other objects that make pods) when they are applied.
+    Unset: `warn`. Their pods are validated in any case, when they are created."""
     contact: Annotated[str, AfterValidator(_contact), Field(examples=["#gpu-help"])] | None = None
-    """Whom messages send people to, in place of "the platform team", such as `"#gpu-help"` or an address. Up to 60
-    characters. The one of a namespace's file replaces that of `_default.yaml`."""
+    """Whom users should ask, such as `"#gpu-help"` or an address, in up to 60 characters. Messages name it instead of
+    "the platform team". A namespace's contact replaces that of `_default.yaml`."""
     accelerators: AcceleratorSettings | None = None
-    """Names of GPUs that only the platform knows. They stand in `_default.yaml` only, and hold in all namespaces."""
+    """Resource names of GPUs that are not built in. They are declared in `_default.yaml` only, for all namespaces."""
 
 
 class PolicyFile(Part):
-    """A policy of gpu-policy-webhook: which promises are kept in some namespaces, and how firmly."""
+    """A policy of gpu-policy-webhook: which rules apply to some namespaces, and in which mode."""
 
     api_version: Literal["gpupolicy.dev/v1alpha1"]
     """Version of this format."""
     kind: Literal["GPUPolicy"]
     """What the file holds."""
     metadata: Metadata
-    """Who this policy is."""
+    """What the file is called."""
     spec: Spec
-    """What this policy says, and of which namespaces."""
+    """What this policy says, and for which namespaces."""
 
 
 def policy_schema(rules: Sequence[Rule] = RULES) -> Schema:

@@ -35,7 +35,7 @@ def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
 
 def _overview(groups: Groups) -> str:
     """All rules in one table, in the order in which messages and patches name them."""
-    lines = ["\n| Rule | Promise | How it is kept |\n|---|---|---|\n"]
+    lines = ["\n| Rule | Promise | What the rule does |\n|---|---|---|\n"]
     for title, rules in groups.items():
         lines.append(f"| **{title}** | | |\n")
         lines += (f"| [`{rule.key}`](#{rule.key.lower()}) | {rule.promise} | {_ways(rule)} |\n" for rule in rules)
@@ -43,8 +43,8 @@ def _overview(groups: Groups) -> str:
 
 
 def _ways(rule: Rule) -> str:
-    judging = "gives advice" if rule.only_advises else "judges pods"
-    ways = {"completes pods": rule.mutate, judging: rule.validate, "judges workloads": rule.judge_replicas}
+    validating = "gives advice" if rule.only_advises else "validates pods"
+    ways = {"mutates pods": rule.mutate, validating: rule.validate, "validates workloads": rule.judge_replicas}
     return ", ".join(way for way, function in ways.items() if function is not None)
 
 
@@ -55,19 +55,19 @@ def _shared(groups: Groups) -> str:
     return (
         "\n## Settings of every rule\n\n"
         + table(every, list(every["properties"]))
-        + "\n## Settings of rules that complete pods\n\n"
+        + "\n## Settings of rules that mutate pods\n\n"
         + table(injecting, added)
         + _exceptions(groups)
     )
 
 
 def _exceptions(groups: Groups) -> str:
-    """The rules that complete pods and have none of these settings."""
+    """The rules that mutate pods and have none of these settings."""
     completing = (rule for rules in groups.values() for rule in rules if rule.mutate is not None)
     keys = [f"`{rule.key}`" for rule in completing if not issubclass(rule.settings, InjectionSettings)]
     if not keys:
         return ""
-    return "\n" + _filled(f"Not of {' and '.join(keys)}, {prose.MOMENTARY}") + "\n"
+    return "\n" + _filled(f"{' and '.join(keys)} {prose.MOMENTARY}") + "\n"
 
 
 def _all(groups: Groups) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _own_settings(rule: Rule) -> Iterator[str]:
     schema = rule_schema(rule)
     shared = settings_schema(InjectionSettings)["properties"]
     own = [key for key, part in schema["properties"].items() if part != shared.get(key)]
-    yield "\n" + table(schema, own) if own else "\nIt has no settings of its own.\n"
+    yield "\n" + table(schema, own) if own else "\nThis rule has no settings of its own.\n"
     yield from entries(schema, own)
     for group in rule.settings.exclusive:
         yield f"\n{' and '.join(f'`{key}`' for key in sorted(group))} exclude each other.\n"

@@ -25,34 +25,34 @@ from webhook.rules import (
 from webhook.rules.rule import Rule
 
 GROUPS: Mapping[str, tuple[Rule, ...]] = {
-    "Where the pod may run": (
+    "Where a pod may run": (
         tolerations.RULE,
         node_affinity.RULE,
         replica_spread.RULE,
         gpu_nodes.RULE,
     ),
-    "How important it is, and for how long it runs": (
+    "How important a pod is, and how long it may run": (
         priority_class.RULE,
         time_limit.RULE,
     ),
-    "What it finds there": (
+    "What a container finds on its node": (
         runtime_class.RULE,
         shared_memory.RULE,
         nccl_env.RULE,
         driver_capabilities.RULE,
     ),
-    "What it may ask for": (
+    "What a pod may request": (
         gpu_limits.RULE,
         shared_gpus.RULE,
         memory_and_cpu.RULE,
         visible_devices.RULE,
         image_pinning.RULE,
     ),
-    "Whether it will run there": (
+    "Whether a pod can run at all": (
         schedulable.RULE,
         cuda_driver.RULE,
     ),
-    "How much of it there is for a namespace": (gpu_quota.RULE,),
+    "How many GPUs a namespace may use": (gpu_quota.RULE,),
 }
 """Every rule, under what it is about."""
 

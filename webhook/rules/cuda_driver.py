@@ -1,8 +1,10 @@
-"""GPU pods run only where the node's driver and GPU can run the CUDA of their images, and are told when nothing can.
+"""GPU pods run only on nodes whose driver and GPU can run the CUDA of their images.
 
-What an image needs is read from its name, its configuration in the registry, and what policies and annotations say;
-docs/cuda.md has the tables. What is not known passes, unless `unknown` says otherwise. Of a pod that waits in a queue,
-or for a scheduling gate, only what holds of all nodes is said: it may come to tolerate any taint.
+A pod that some nodes cannot run is kept off these nodes. A pod is refused only if none of the nodes that it could run
+on can run its images. What an image needs is read from its name, its configuration in the registry, policies and
+annotations; [cuda.md](cuda.md) has the tables. An image or node of which too little is known is no reason to refuse a
+pod, unless `unknown` says otherwise. For a pod that waits in a queue or for a scheduling gate, all nodes are taken into
+account, whatever their taints, because the queue may still add tolerations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,20 +75,20 @@ class Settings(RuleSettings):
     unknown: Annotated[Unknown, BeforeValidator(lambda value: Unknown(value) if isinstance(value, str) else value)] = (
         Unknown.ALLOW
     )
-    """What becomes of a pod whose need, or whose candidate nodes, are not known: `allow`, `warn` or `deny`. A pod is
-    never refused because the registry of its image has not answered yet."""
+    """What happens to a pod if it is not known what its images need, or on which nodes it could run: `allow`, `warn` or
+    `deny`. A pod is never refused because the registry of its image has not answered yet."""
     steer: bool = True
-    """Whether a pod that some of its candidate nodes cannot run gets a required node affinity that excludes those, by
-    the coarsest of their labels that no other candidate has."""
+    """Whether the pod gets a required node affinity that excludes the nodes which cannot run its images, while others
+    can. It excludes them by the coarsest label that they have and the others do not."""
     forward_compat: Annotated[
         ForwardCompat, BeforeValidator(lambda value: ForwardCompat(value) if isinstance(value, str) else value)
     ] = ForwardCompat.ALLOW
-    """Whether nodes count as fit whose driver runs the image only through the cuda-compat package in it: `allow` or
-    `deny`."""
+    """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with the cuda-compat
+    package in the image: `allow` or `deny`."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
-    """What the platform knows of images: a glob of the image, with or without its registry and tag (`*` any text, `?`
-    one character), and the CUDA version that it needs, in quotes, or `none`. The longest glob that matches beats all
-    other evidence."""
+    """What the platform team knows of images: globs of image names, with or without registry and tag (`*` stands for
+    any text, `?` for one character), each with the CUDA version that the images need, in quotes, or `none`. The longest
+    glob that matches an image takes precedence over everything else that is known of it."""
 
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:
@@ -254,7 +256,7 @@ def _gate(survey: _Survey) -> Advice:
 
 RULE = Rule(
     key="cudaDriver",
-    promise="GPU pods run only where driver and GPU can run the CUDA of their images.",
+    promise="GPU pods run only on nodes whose driver and GPU can run the CUDA of their images.",
     problem='A pod waits for its GPU, pulls gigabytes and fails with "CUDA driver version is insufficient for CUDA '
     'runtime version", on some nodes and not on others.',
     examples=(

@@ -1,9 +1,12 @@
-"""Containers that ask for NVIDIA GPUs get the libraries of the driver that they need, and no others.
+"""Containers that request NVIDIA GPUs get the driver libraries that they need, and no others.
 
-NVIDIA's container toolkit mounts what `NVIDIA_DRIVER_CAPABILITIES` names. Without it the toolkit decides: compute and
-utility since 1.4, utility alone before, and everything, graphics and video too, for an image that sets `CUDA_VERSION`
-but no `NVIDIA_REQUIRE_CUDA`. What the container sets is never touched, and neither is an image that is known to say it
-itself. Where images are not looked up, the value of this rule takes the place of what the image says.
+NVIDIA's container toolkit mounts the libraries that the variable `NVIDIA_DRIVER_CAPABILITIES` names. Where the variable
+is not set, the toolkit decides: since version 1.4 it mounts those for compute and utility, before that only those for
+utility. For an image that sets `CUDA_VERSION` but not `NVIDIA_REQUIRE_CUDA` it mounts all of them, graphics and video
+included.
+
+The rule never changes a variable that the container sets, and adds none if the image is known to set it. Where images
+are not looked up in their registry, the value of this rule overrides what an image sets.
 
 Sources: CHANGELOG.md, internal/config/image/capabilities.go and
 cmd/nvidia-container-runtime-hook/container_config.go of NVIDIA/nvidia-container-toolkit.
@@ -62,12 +65,13 @@ class Settings(RuleSettings):
         Field(strict=False, json_schema_extra={"minItems": 1}),
         AfterValidator(_are_some),
     ] = (Capability.COMPUTE, Capability.UTILITY)
-    """What containers get: `compute` for CUDA and OpenCL, `utility` for nvidia-smi and NVML, `video` for the Video
-    Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or `all`."""
+    """Libraries that containers get: `compute` for CUDA and OpenCL, `utility` for nvidia-smi and NVML, `video` for the
+    Video Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or
+    `all`."""
     also_with_env_from: bool = False
-    """Whether a container gets the variable although its `envFrom` may set it. The value injected here wins over one
-    that its ConfigMap or Secret sets, which the webhook cannot see; by default such a container is left alone, with a
-    warning."""
+    """Whether a container also gets the variable if its `envFrom` may set it. The webhook cannot see what the ConfigMap
+    or Secret holds, and a value injected into `env` takes precedence over it. By default nothing is injected into such
+    a container, with a warning."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
@@ -102,8 +106,8 @@ def _is_said_by_image(container: Container, facts: Facts) -> bool:
 RULE = Rule(
     key="driverCapabilities",
     promise="GPU containers get the driver libraries that they need.",
-    problem="What a container finds of the driver depends on its image and on the container toolkit of its node: "
-    "nvidia-smi works and CUDA does not, or graphics libraries come along that nobody asked for.",
+    problem="Which driver libraries a container finds depends on its image and on the container toolkit of its node: "
+    "nvidia-smi works and CUDA does not, or graphics libraries are mounted that nobody needs.",
     examples=(Example(train()),),
     settings=Settings,
     mutate=mutate,

@@ -1,4 +1,4 @@
-"""GPUs are asked for in whole numbers, in limits, and not more of them than the namespace allows."""
+"""Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -30,13 +30,14 @@ class Settings(InjectionSettings):
     requests_only: Annotated[
         RequestsOnly, BeforeValidator(lambda value: RequestsOnly(value) if isinstance(value, str) else value)
     ] = RequestsOnly.DENY
-    """GPUs in requests without limits, which Kubernetes refuses: `deny` explains it, `repair` adds the same number to
-    the limits of a pod and touches nothing else. Templates of workloads are never repaired."""
+    """What happens to GPUs that stand in requests but not in limits, which Kubernetes refuses: `deny` refuses the pod
+    and says how to mend it, `repair` adds the same number to the limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs in one container; a MIG slice and a shared GPU count as one. Unset: no maximum."""
-    max_per_pod: Annotated[int, Field(ge=0)] | None = None
-    """Most GPUs that the scheduler reserves for one pod, counted alike; 0 where GPUs are not enabled. Unset: no
+    """Most GPUs that one container may request; a MIG slice and a share of a GPU count as one each. Unset: no
     maximum."""
+    max_per_pod: Annotated[int, Field(ge=0)] | None = None
+    """Most GPUs that the scheduler may reserve for one pod, counted in the same way; 0 says that GPUs are not enabled.
+    Unset: no maximum."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:  # noqa: ARG001  # the contract
@@ -192,9 +193,10 @@ def _too_many(where: str, found: int, allowed: int, what: str) -> Violation:
 
 RULE = Rule(
     key="gpuLimits",
-    promise="GPUs are asked for in whole numbers, in limits, and within the maximum.",
-    problem='Kubernetes answers GPUs in requests alone with "Limit must be set for non overcommitable resources", '
-    "which helps few people, and nothing keeps one pod from taking all GPUs of a node.",
+    promise="Containers request GPUs in whole numbers, in limits, and no more than the maximum.",
+    problem='Kubernetes refuses GPUs that stand in requests but not in limits with "Limit must be set for '
+    'non overcommitable resources", which does not say what to do; and nothing keeps a pod from taking all GPUs of a '
+    "node.",
     examples=(
         Example(train(resources="{requests: {nvidia.com/gpu: 4}}")),
         Example(train(resources="{limits: {nvidia.com/gpu: 8}}"), {"maxPerPod": 4}),

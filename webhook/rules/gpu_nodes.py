@@ -1,9 +1,9 @@
-"""Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPUs then lack.
+"""Pods without GPUs stay off GPU nodes, where they would take cpu and memory that GPU pods need.
 
-It is about pods that tolerate the taint of GPU nodes by name and would fit on one. Pods that tolerate everything, as
-agents of nodes do, pods of DaemonSets, those that want a device which only GPU nodes have, such as a network card, and
-those that get a part of a GPU from the scheduler of KAI or Run:ai by an annotation (`gpu-fraction`, `gpu-memory`) are
-left alone. Nothing is said where no node has such a taint.
+A pod without GPUs breaks this rule if it tolerates the taint of GPU nodes by its key and would fit on a GPU node with
+that taint. Exempt are pods that tolerate every taint, as node agents do, pods of DaemonSets, pods that request a device
+which only GPU nodes have, such as a network card, and pods that get a part of a GPU from the scheduler of KAI or Run:ai
+by an annotation (`gpu-fraction`, `gpu-memory`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ class TaintSettings(BaseModel):
     key: TaintKey = Field(min_length=1)
     """Key of the taint, such as `nvidia.com/gpu`."""
     value: LabelValue = ""
-    """Value of the taint; empty is any."""
+    """Value of the taint; empty stands for any value."""
 
     def marks(self, taint: Taint) -> bool:
         """Whether a node with this taint is one of those that are meant."""
@@ -68,9 +68,9 @@ class Settings(RuleSettings):
         strict=False,
         json_schema_extra={"minItems": 1},
     )
-    """Taints that mark GPU nodes, each by its key and, where it has one here, its value. The API server does not know
-    this list: it asks only about tolerations with `gpu` in key or value, with the resource name of a GPU as key, or
-    with key `sku` and operator `Exists`. Pods that tolerate other taints of the list are found by audits alone."""
+    """Taints that mark GPU nodes. The API server does not know this list: of the pods without GPUs, it sends the
+    webhook only those that have a toleration with `gpu` in its key or value, with the resource name of a GPU as key, or
+    with key `sku` and operator `Exists`. Pods that tolerate other taints of the list are found only by an audit."""
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -172,7 +172,7 @@ RULE = Rule(
     promise="GPU nodes are for GPU pods.",
     settings=Settings,
     validate=validate,
-    problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay idle because no GPU pod fits.",
+    problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay free because no GPU pod fits.",
     examples=(
         Example(
             mode=Mode.WARN,

@@ -1,10 +1,13 @@
-"""A namespace uses no more GPUs than its quota, counted in whole GPUs, by model and by resource, at every instant.
+"""A namespace never uses more GPUs than its quota, which may limit GPUs of all kinds, each model and each resource.
 
-What is in use is counted in the API server's own store, so the number is exact with any number of replicas. A MIG slice
-is the part of a GPU that it is: 1/7 for the smallest slice of an H100. A pod's model is what its nodeSelector and
-required node affinity say; one that may land on several counts against each of them, and its slices as the largest part
-that they can be: `nvidia.com/mig-1g.10gb` is 1/7 of an H100, 1/4 of an A100 of 40 GB, and 1/4 where nothing is said.
-Several namespaces that share one quota are a pot of `_quotas.yaml`.
+Usage is counted in an object of the API server, so it is exact with any number of replicas. A MIG slice counts as a
+part of its GPU: the smallest slice of an H100 is 1/7.
+
+The model of a pod follows from its nodeSelector and required node affinity. A pod that could run on several models
+counts against the limit of each of them, and its slices count as the largest part that they could be:
+`nvidia.com/mig-1g.10gb` is 1/7 of an H100, 1/4 of an A100 of 40 GB, and 1/4 if the pod selects no model.
+
+A quota that several namespaces share is a [pot](#pots) of `_quotas.yaml`.
 """
 
 import re
@@ -71,37 +74,37 @@ class Settings(RuleSettings):
     """Settings of `gpuQuota`."""
 
     models: Mapping[ModelName, Labels] = Field(default_factory=dict)
-    """What the platform's own node labels say of GPU models: for a model's name, label keys, each with a list of values
-    and globs (`*` any text, `?` one character). A name that is known gets further values, any other becomes a model of
-    its own. The known ones are told by the labels of GPU Feature Discovery and of the clouds."""
+    """Which of the platform's own node labels stand for which GPU model: names of models, each with label keys and
+    lists of their values or globs (`*` stands for any text, `?` for one character). Built-in models are known by the
+    labels of GPU Feature Discovery and of the clouds; labels given here are added to these. Any other name becomes a
+    new model."""
     weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
-    """What a unit of a resource weighs, in whole GPUs: `{"nvidia.com/gpu.shared": "1/4"}`. It comes before what is
-    known: a MIG slice weighs 1/(most slices of its profile on one GPU), an AMD partition 1/(partitions in its mode),
-    everything else 1."""
+    """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice counts as
+    1/(most slices of its profile on one GPU), an AMD partition as 1/(partitions in its mode), everything else as 1."""
     gpus: Amount | None = None
-    """Most GPUs of all kinds, in whole GPUs or an exact fraction such as "7/2"; 0 where GPUs are not enabled. Unset: no
-    maximum."""
+    """Most GPUs of all kinds together, as a whole number or an exact fraction such as "7/2"; 0 says that GPUs are not
+    enabled. Unset: no maximum."""
     by_model: Mapping[KnownModel, Amount] = Field(default_factory=dict)
-    """Most GPUs of a model, in whole GPUs: `{H100: 4, T4: 16}`. A name such as A100 stands for those of 40 GB and of
-    80 GB."""
+    """Most GPUs of each model: `{H100: 4, T4: 16}`. A name such as A100 stands for the GPUs of 40 GB and of 80 GB
+    together."""
     by_resource: Mapping[ExistingResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
-    """Most units of a GPU resource, whatever they weigh: `{"nvidia.com/mig-1g.10gb": 14}`."""
+    """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
     unspecified_model: Annotated[
         UnspecifiedModel, BeforeValidator(lambda value: UnspecifiedModel(value) if isinstance(value, str) else value)
     ] = UnspecifiedModel.COUNT
-    """What becomes of a pod that does not say which model it wants, where models are limited: `count` counts it against
-    each of them, `deny` refuses it and says which label to add."""
+    """What happens to a pod that does not select a model, if `byModel` is set: `count` counts it against the limit of
+    each model, `deny` refuses it and says which label to select."""
     claims: Annotated[
         ClaimsMode, BeforeValidator(lambda value: ClaimsMode(value) if isinstance(value, str) else value)
     ] = ClaimsMode.WARN
-    """What becomes of a pod that may get GPUs which nobody counts, where a quota holds: `deny` refuses it, `warn` says
-    so, `allow` is silent. Such pods have resource claims, a device class of which nobody has said whether it is GPUs,
-    or a resource that opens all GPUs of a node, such as gpu.intel.com/i915_monitoring, of which `weights` says
-    nothing."""
+    """What happens to a pod that may get GPUs which cannot be counted, if a quota applies to it: `deny` refuses it,
+    `warn` admits it with a warning, `allow` says nothing. Such a pod has resource claims, requests a device class that
+    is neither known nor declared, or requests a resource that gives access to all GPUs of a node, such as
+    gpu.intel.com/i915_monitoring, without an entry in `weights`."""
     on_ledger_failure: Annotated[
         OnLedgerFailure, BeforeValidator(lambda value: OnLedgerFailure(value) if isinstance(value, str) else value)
     ] = OnLedgerFailure.DENY
-    """What becomes of a pod while it cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
+    """What happens to a pod while usage cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
 
     _accelerators: Accelerators = PrivateAttr(BUILT_IN)
 
@@ -179,8 +182,8 @@ spec:
 RULE = Rule(
     key="gpuQuota",
     promise="A namespace uses no more GPUs than its quota.",
-    problem="The team that comes first has all GPUs; a ResourceQuota knows neither models nor what part of a GPU a MIG "
-    "slice is, and does not say which pods use them.",
+    problem="The team that comes first has all GPUs; a ResourceQuota knows neither GPU models nor what part of a GPU a "
+    "MIG slice is, and its message does not say which pods use the GPUs.",
     examples=(Example(_ONE_TOO_MANY, {"gpus": 8}, beside=_USED),),
     settings=Settings,
     validate=validate,

@@ -1,9 +1,9 @@
-"""GPU containers run a version of their image that somebody chose, from a registry that somebody trusts.
+"""GPU containers run a chosen version of their image, from a registry that the platform trusts.
 
-A tag named `latest`, or none, is whatever was pushed last: a job that starts again may run other code, on another CUDA.
-A digest names one image for ever, and beside a digest a tag means nothing. A name without a registry is one of Docker
-Hub, as containerd reads it. A name that is not valid is left to the kubelet, which refuses it; `registries` allow no
-such name.
+The tag `latest`, which also applies where no tag is written, stands for whatever was pushed last: a job that starts
+again may run other code, with another CUDA. A digest names one image for ever; a tag beside a digest means nothing. A
+name without a registry is an image of Docker Hub. A name that is not valid is refused only if `registries` is set; the
+kubelet refuses it otherwise.
 """
 
 import re
@@ -71,14 +71,15 @@ class Settings(RuleSettings):
     require: Annotated[Require, BeforeValidator(lambda value: Require(value) if isinstance(value, str) else value)] = (
         Require.TAG
     )
-    """What the image of a GPU container needs: `tag`, another one than `latest`, for which a digest does too, or
-    `digest`."""
+    """What the image of a GPU container needs: `tag` wants a tag other than `latest`, or a digest; `digest` wants a
+    digest."""
     registries: tuple[Annotated[str, Field(max_length=255), AfterValidator(_registry)], ...] = Field(
         default=(), strict=False
     )
     """Where images of GPU containers may come from: globs of registries such as `nvcr.io` or `*.example.com`, or of
-    repositories such as `registry.example.com/team`, each with all that is below it (`*` any text, `?` one character).
-    Official images of Docker Hub are `docker.io/library/python` and the like. Empty: from anywhere."""
+    repositories such as `registry.example.com/team`, which include all repositories below them. In a glob, `*` stands
+    for any text and `?` for one character. Official images of Docker Hub are called `docker.io/library/python` and the
+    like. Empty: from anywhere."""
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
@@ -129,8 +130,8 @@ def _covers(glob: str, reference: Reference) -> bool:
 RULE = Rule(
     key="imagePinning",
     promise="GPU containers say which version of their image they run.",
-    problem="A job that ran yesterday fails today, or computes something else, because its image is another one under "
-    "the same name.",
+    problem="A job that ran yesterday fails today, or computes something else, because another image was pushed under "
+    "the same tag.",
     examples=(
         Example(train(image="pytorch/pytorch")),
         Example(train(image="quay.io/somebody/train:1"), {"registries": ["nvcr.io", "registry.example.com/team"]}),

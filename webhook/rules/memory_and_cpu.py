@@ -1,10 +1,11 @@
 """GPU containers have a memory limit and a CPU request.
 
-A container without a memory limit can use up the memory of its node, and then the kernel kills what happens to be
-large; one without a CPU request gets the CPU that others leave, and its GPUs wait for data. As Kubernetes has it, a
-limit is also the request where none is written, a limit of 0 is no limit, and a request of 0 is none. What a pod has as
-a whole (`spec.resources`, Kubernetes 1.34) covers its containers. A LimitRange of the namespace fills in what pods lack
-before this rule sees them, but nothing in workloads.
+A container without a memory limit can use up the memory of its node, and then the kernel kills other containers, too.
+A container without a CPU request gets only the CPU that others leave, and its GPUs wait for data.
+
+As in Kubernetes, a limit is also the request where no request is written, and 0 is the same as no limit or request.
+Limits and requests of the pod as a whole (`spec.resources`, Kubernetes 1.34) count for its containers. A LimitRange of
+the namespace fills in pods before this rule sees them, but not the pod templates of workloads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +27,10 @@ class Settings(RuleSettings):
     memory_limit: bool = True
     """Whether GPU containers need a memory limit."""
     cpu_request: bool = True
-    """Whether GPU containers need a CPU request, for which a CPU limit does too."""
+    """Whether GPU containers need a CPU request. A CPU limit is enough, because it is also the request."""
     memory_request_equals_limit: bool = False
-    """Whether the memory request of a GPU container must be its memory limit, so that its node never promises more
-    memory than it has. A container without a limit is left to `memoryLimit`."""
+    """Whether the memory request of a GPU container must equal its memory limit, so that its node never promises more
+    memory than it has. Containers without a memory limit are the concern of `memoryLimit` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ RULE = Rule(
     key="memoryAndCpu",
     promise="GPU containers say how much memory and CPU they need.",
     problem="One job without limits takes the memory or the CPU of a whole GPU node, and the jobs beside it are "
-    "killed, or leave their GPUs idle.",
+    "killed, or cannot keep their GPUs busy.",
     examples=(Example(train()), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
     settings=Settings,
     validate=validate,

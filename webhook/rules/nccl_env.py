@@ -1,6 +1,6 @@
-"""Containers with several GPUs, and those of jobs on several nodes, get the NCCL environment of the platform.
+"""Containers with several GPUs, and GPU containers of jobs on several nodes, get the platform's NCCL environment.
 
-They never lose a variable of their own.
+A variable that a container sets itself is kept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,17 +34,18 @@ class Settings(InjectionSettings):
     min_gpus: Annotated[int, Field(ge=1)] = 2
     """GPUs in one container from which it gets the variables."""
     multi_node: bool = True
-    """Whether a container with fewer GPUs, but one at least, gets them too where its pod belongs to a job that may run
-    on several nodes, because NCCL connects its pods. Such a job is known by the owner of its pods (PyTorchJob, MPIJob,
-    TFJob, JAXJob, PaddleJob, XGBoostJob, MXJob, RayCluster) or by their labels and annotations
+    """Whether a container with fewer than `minGpus` GPUs, but at least one, also gets the variables if its pod belongs
+    to a job that may run on several nodes, where NCCL connects the pods. Such a job is known by the owner of its pods
+    (PyTorchJob, MPIJob, TFJob, JAXJob, PaddleJob, XGBoostJob, MXJob, RayCluster) or by their labels and annotations
     (`training.kubeflow.org/job-name`, `jobset.sigs.k8s.io/jobset-name`, `leaderworkerset.sigs.k8s.io/name` unless the
     group has a size of 1, `ray.io/cluster`, `volcano.sh/job-name`, and `batch.kubernetes.io/job-completion-index` of
-    Jobs that are indexed)."""
+    indexed Jobs)."""
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
-    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are texts."""
+    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are strings."""
     also_with_env_from: bool = False
-    """Whether a container gets those too that its `envFrom` may set. The value injected here wins over one that its
-    ConfigMap or Secret sets, which the webhook cannot see; by default it is left out, with a warning."""
+    """Whether a container also gets the variables that its `envFrom` may set. The webhook cannot see what the ConfigMap
+    or Secret holds, and a value injected into `env` takes precedence over it. By default such variables are not
+    injected, with a warning."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:  # noqa: ARG001  # the contract
@@ -84,7 +85,7 @@ RULE = Rule(
     key="ncclEnv",
     promise="Containers with several GPUs, and those of jobs on several nodes, get the platform's NCCL environment.",
     problem="Everybody who trains on several GPUs or nodes has to find out what NCCL needs on this network; until then "
-    "training is slow, or ends in a time-out that says nothing.",
+    "training is slow, or ends in a time-out that does not say why.",
     examples=(Example(_WITH_ONE_OF_ITS_OWN, _ENV),),
     settings=Settings,
     mutate=mutate,

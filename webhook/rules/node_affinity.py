@@ -1,7 +1,7 @@
-"""GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning.
+"""GPU pods run only on the nodes that the platform names.
 
-What is required holds in addition to the pod's own nodeSelector and affinity; where both cannot hold, the pod is
-refused with both sides in the message.
+What the policy requires is added to the pod's own nodeSelector and affinity, which keep their meaning. A pod whose own
+placement contradicts the policy is refused, with both in the message.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,24 +66,25 @@ class NodePreference(NodeExpression):
     weight: Annotated[int, Field(ge=1, le=100)] = 1
     """Weight of the preference, 1 to 100."""
     resources: ResourceGlobs = Field(default=(), strict=False)
-    """Globs of GPU resource names, such as `amd.com/*`; only pods that ask for one of them get the preference. Empty:
-    every GPU."""
+    """Globs of GPU resource names, such as `amd.com/*`; only pods that request one of these resources get the
+    preference. Empty: every GPU pod."""
 
 
 class Settings(InjectionSettings):
     """Settings of `nodeAffinity`."""
 
     required: tuple[NodeExpression, ...] = Field(default=(), strict=False)
-    """Expressions that every node of a GPU pod must satisfy. They are ANDed into each term that the pod has, because
-    terms are ORed, and left out where nodeSelector or the term implies them already."""
+    """Expressions that every node of a GPU pod must satisfy. They are added to each nodeSelectorTerm of the pod,
+    because terms are ORed, and left out where the pod's nodeSelector or the term implies them already."""
     preferred: tuple[NodePreference, ...] = Field(default=(), strict=False)
-    """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100. Karpenter takes them for
-    requirements, and drops the pod's own preferences before them where no node would do."""
+    """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100. Karpenter treats
+    preferences as requirements; where no node satisfies all of them, it drops the pod's own preferences before
+    these."""
     if_missing: Annotated[
         IfMissing, BeforeValidator(lambda value: IfMissing(value) if isinstance(value, str) else value)
     ] = IfMissing.REFUSE
-    """What becomes of a pod that arrives at validation without a required expression, because another webhook undid
-    it: `refuse` or `warn`. A missing preference only warns."""
+    """What happens to a pod that reaches validation without a required expression, because another webhook removed it:
+    `refuse` or `warn`. A missing preference brings a warning only."""
 
     @model_validator(mode="after")
     def _leaves_nodes(self) -> "Settings":

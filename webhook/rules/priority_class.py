@@ -1,8 +1,8 @@
-"""GPU pods that name no PriorityClass get that of their namespace; others may name only what the namespace may use.
+"""GPU pods that name no PriorityClass get the one of their namespace; others may name only classes that it may use.
 
-Kubernetes writes the cluster's default class into every pod that names none, before any webhook sees it, so a pod of
-the default class counts as one that names none; every other class that a pod or its template names stays. With the
-class come its `priority` and `preemptionPolicy`, in the place of those that Kubernetes computed from the default.
+Kubernetes writes the cluster's default class into every pod that names none, before any webhook sees the pod. So a pod
+with the default class counts as a pod that names none. Any other class that a pod names is kept. Together with the
+class, the rule replaces the `priority` and `preemptionPolicy` that Kubernetes computed from the default class.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ class Settings(InjectionSettings):
     """Settings of `priorityClass`."""
 
     name: Annotated[ObjectName, AfterValidator(_is_for_teams)] | None = None
-    """PriorityClass of GPU pods that name none. It is set only if the object exists, because Kubernetes refuses a pod
-    with a class that does not. Unset: none is set."""
+    """PriorityClass for GPU pods that name none. It is set only if the object exists, because Kubernetes refuses pods
+    whose class does not exist. Unset: no class is set."""
     allowed: tuple[ObjectGlob, ...] = Field(default=(), strict=False)
-    """Names or globs of the classes that GPU pods may have, beside `name`. Pods of any other class are refused; so are
-    pods of none, also while the class `name` does not exist and cannot be set, unless the cluster has a default class
-    and it is one of these. Empty: all."""
+    """Names or globs of the classes that GPU pods may have, in addition to `name`. Pods with any other class are
+    refused. Pods without a class are refused, too, if `name` is unset or its class does not exist; then a default class
+    of the cluster counts as theirs. Empty: every class is allowed."""
     when_missing: Literal["silent", "warn"] = "silent"
-    """`warn` tells the user when the class is not set because it does not exist; `silent` does not."""
+    """Whether the user gets a warning when the class is not set because it does not exist: `warn` or `silent`."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetPriorityClass | Advice]:
@@ -142,7 +142,7 @@ def idle(settings: Settings) -> str:
 
 RULE = Rule(
     key="priorityClass",
-    promise="GPU pods have a PriorityClass of their namespace.",
+    promise="GPU pods have a PriorityClass that their namespace may use.",
     settings=Settings,
     mutate=mutate,
     validate=validate,

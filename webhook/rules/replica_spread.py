@@ -1,8 +1,9 @@
-"""Replicas on GPUs do not all stand on one node.
+"""Replicas of a GPU workload do not all run on one node.
 
-Whoever applies a Deployment, ReplicaSet or Argo Rollout of two or more GPU pods is told where these do not say how they
-spread; of a pod by itself nothing is said. Any pod anti-affinity, any topology spread constraint and the name of a node
-are enough. In mode `enforce` such an object is refused where the policy's `workloads` refuses objects.
+The rule validates Deployments, ReplicaSets and Argo Rollouts with two or more GPU pods. It is a violation if their pod
+template does not say how the pods spread over nodes. Any topology spread constraint, any pod anti-affinity, or the name
+of a node is enough. In mode `enforce` such a workload is refused, if `workloads.mode` of the policy is `enforce` as
+well. Single pods are not validated.
 """
 
 from collections.abc import Iterator
@@ -21,10 +22,10 @@ class Settings(InjectionSettings):
     """Settings of `replicaSpread`."""
 
     inject: Literal["none", "preferred", "always"] = "none"
-    """`preferred` has the scheduler spread the GPU pods of a ReplicaSet over nodes where it can, in place of its own
-    defaults; where GPUs are short they share a node, as without it. In a cluster with nodes of Karpenter pods are left
-    as they are: Karpenter takes the preference for a requirement and makes one node for each pod. `always` spreads them
-    there, too. `none` leaves the pods as they are."""
+    """What GPU pods of a ReplicaSet get if they do not say how they spread. `none`: nothing. `preferred`: a topology
+    spread constraint with `ScheduleAnyway`, in place of the scheduler's defaults; where GPUs are short, the pods still
+    share a node. It is not added in a cluster with nodes of Karpenter, which treats the constraint as a requirement and
+    makes one node for each pod. `always`: the same constraint, in clusters with Karpenter, too."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNodes]:
@@ -78,10 +79,10 @@ spec:
 
 RULE = Rule(
     key="replicaSpread",
-    promise="Replicas on GPUs do not all stand on one node.",
+    promise="Replicas of a GPU workload do not all run on one node.",
     settings=Settings,
     mutate=mutate,
     judge_replicas=judge_replicas,
-    problem="Nodes with many GPUs take all replicas of a service, and when one of them fails the service is gone.",
+    problem="One node with many GPUs takes all replicas of a service, and when that node fails, the service is down.",
     examples=(Example(_DEPLOYMENT, {}, Mode.WARN), Example(_DEPLOYMENT, {"inject": "preferred"})),
 )

@@ -217,7 +217,7 @@ class InjectionSettings(RuleSettings):
     if_missing: Annotated[
         IfMissing, BeforeValidator(lambda value: IfMissing(value) if isinstance(value, str) else value)
     ] = IfMissing.WARN
-    """What becomes of a pod that arrives at validation without the injection, because another webhook undid it:
+    """What happens to a pod that reaches validation without what the rule injected, because another webhook removed it:
     `refuse` or `warn`."""
 
 

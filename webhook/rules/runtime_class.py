@@ -1,6 +1,8 @@
-"""NVIDIA pods run under the RuntimeClass of the container toolkit, but only where that cannot break them.
+"""Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.
 
-A pod that names a RuntimeClass keeps it.
+A pod that names a RuntimeClass keeps it. The RuntimeClass is not set where the pod could not start with it: where the
+object does not exist, where a node that the pod could run on lacks its handler, or where its own node selector
+contradicts the placement of the pod.
 """
 
 from collections.abc import Iterator
@@ -33,14 +35,13 @@ class Settings(InjectionSettings):
     """Settings of `runtimeClass`."""
 
     name: ObjectName = "nvidia"
-    """Name of the RuntimeClass object. It is set only if the pod names none and the object exists, because Kubernetes
-    refuses a pod with a RuntimeClass that does not."""
+    """Name of the RuntimeClass object. It is set only if the object exists, because Kubernetes refuses pods whose
+    RuntimeClass does not exist."""
     when_missing: Annotated[
         WhenMissing, BeforeValidator(lambda value: WhenMissing(value) if isinstance(value, str) else value)
     ] = WhenMissing.SILENT
-    """`warn` tells the user when the object, or its handler on a node the pod could land on, is missing, or when the
-    object's own node selector would leave the pod no node; `silent` does not: clusters whose default runtime is already
-    nvidia have none."""
+    """Whether the user gets a warning when the RuntimeClass is not set for one of these reasons: `warn` or `silent`.
+    Clusters whose default runtime is that of NVIDIA need no RuntimeClass."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeClass | Advice]:
@@ -93,9 +94,9 @@ def references(settings: Settings) -> Iterator[RuntimeClassName]:
 
 RULE = Rule(
     key="runtimeClass",
-    promise="NVIDIA pods run under the RuntimeClass of the container toolkit.",
-    problem="Where the runtime of NVIDIA is not the default of the nodes, a container starts without the libraries of "
-    "the driver, and its program finds no GPU.",
+    promise="Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.",
+    problem="Where NVIDIA's runtime is not the default of the nodes, a container starts without the driver's "
+    "libraries, and its program finds no GPU.",
     examples=(Example(train()),),
     settings=Settings,
     mutate=mutate,

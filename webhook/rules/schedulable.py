@@ -1,16 +1,21 @@
-"""Pods that no node could ever run are told why, instead of staying Pending for ever.
+"""A GPU pod that no node could ever run is reported with the reason, instead of staying Pending for ever.
 
-What a pod wants is compared with what nodes are and have, were nothing else on them: what is in use, cordons and other
-pods do not matter, nor do taints of nodes that start, are ill or about to go. Nodes that come on demand are known where
-they are declared as `nodePools`, beside the nodes that exist; where those are not known, nothing is said. Of devices
-that come from a DeviceClass (`deviceclass.resource.kubernetes.io/...`, or declared with `dra: true`) nothing is said
-either: no node lists them. Nor is anything said of pods that wait in a queue, or for a scheduling gate: what the queue
-selects and tolerates for them is known once they are let go. Nothing at all is said of pods that ask for an extended
-resource which a DeviceClass gives (its `extendedResourceName`), nor where the DeviceClasses of the cluster cannot be
-read.
+What the pod wants is compared with the labels, taints and allocatable resources of all nodes, as if they were empty.
+What is in use does not matter, nor do cordons and the taints of nodes that start, are not ready or will be removed.
+Node pools that are declared as `nodePools` count like nodes.
 
-Another value, label or resource is suggested only where the pod would then fit. Where a pod selects a GPU by the label
-of a cloud that no node has, it is told what that GPU is called on the nodes there are.
+The rule finds nothing wrong where it cannot be certain:
+
+- No node and no node pool is known.
+- The pod waits in a queue or for a scheduling gate: the queue may still add a nodeSelector and tolerations.
+- The pod requests an extended resource that a DeviceClass gives (its `extendedResourceName`), or the DeviceClasses of
+  the cluster cannot be read.
+
+Devices that are requested by a device class (`deviceclass.resource.kubernetes.io/...`) or by a name that is declared
+with `dra: true` are not compared, because no node lists them.
+
+A message suggests another value, label or resource only if the pod would then fit. If a pod selects a GPU by a cloud's
+label that no node has, the message says what that GPU is called on the nodes of this cluster.
 """
 
 from collections.abc import Iterator
@@ -45,11 +50,11 @@ def _names_nodes(pod: Pod) -> bool:
 
 RULE = Rule(
     key="schedulable",
-    promise="A pod that no node can ever run is told so when it is created.",
+    promise="A pod that no node could ever run is reported when it is created.",
     settings=Settings,
     follows_nodes=True,
     validate=validate,
-    problem="A pod that no node can ever run stays Pending, and the one event that says so is read hours later.",
+    problem="A pod that no node could ever run stays Pending, and the one event that says why is read hours later.",
     examples=(
         Example(
             mode=Mode.WARN,

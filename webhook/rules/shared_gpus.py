@@ -1,11 +1,13 @@
-"""A container asks for at most one unit of a shared GPU, because more are not more compute.
+"""A container requests at most one unit of a shared GPU, because more units do not give more compute.
 
-Where NVIDIA's device plugin shares GPUs by time-slicing or MPS under `renameByDefault`, they are called
-`nvidia.com/gpu.shared`, and shared MIG slices `nvidia.com/mig-1g.10gb.shared`. A unit is access to a GPU that others
-use too, and two are no promise of twice as much of it. With `failRequestsGreaterThanOne`, the default for MPS and
-NVIDIA's advice for time-slicing, the plugin refuses them once the pod is scheduled: it ends as
-`UnexpectedAdmissionError` and stays until somebody deletes it. Without `renameByDefault` a shared GPU has the name of
-a whole one, and this rule cannot tell.
+Where NVIDIA's device plugin shares GPUs by time-slicing or MPS with `renameByDefault`, their resource is called
+`nvidia.com/gpu.shared`, and that of shared MIG slices `nvidia.com/mig-1g.10gb.shared`. One unit is access to a GPU that
+other containers use, too; two units do not promise twice the share. With `failRequestsGreaterThanOne`, the default for
+MPS and NVIDIA's advice for time-slicing, the plugin refuses more than one unit after the pod is scheduled: it fails
+with `UnexpectedAdmissionError` and stays until somebody deletes it.
+
+Without `renameByDefault` the resource of a shared GPU has the same name as that of a whole GPU, and the rule cannot
+tell them apart.
 
 Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin.
 """
@@ -53,9 +55,9 @@ spec:
 
 RULE = Rule(
     key="sharedGpus",
-    promise="A container asks for one shared GPU at most.",
-    problem="People ask for several shares of a GPU to get more of it, get no more, and find their pod failed on its "
-    "node with UnexpectedAdmissionError.",
+    promise="A container requests at most one unit of a shared GPU.",
+    problem="People request several shares of a GPU to get more of it, do not get more, or find that their pod failed "
+    "on its node with UnexpectedAdmissionError.",
     examples=(Example(_FOUR_SHARES),),
     settings=Settings,
     validate=validate,

@@ -1,12 +1,12 @@
 """Interactive GPU pods end after a while, because people forget them.
 
-A pod is interactive if its labels say so. `activeDeadlineSeconds` is how long it may run: then the kubelet ends it as
-Failed (DeadlineExceeded), and its GPUs are free. A server of JupyterHub is a pod by itself and stays ended. What a
-StatefulSet or Deployment runs, such as a Notebook of Kubeflow, is made again at once: the GPU is free for a moment, in
-which pods that wait longer come first, and what was in memory is lost.
+A pod is interactive if its labels match one of the `selectors`. The rule limits `activeDeadlineSeconds`, the time that
+the pod may run. After that time the kubelet fails the pod (DeadlineExceeded), and its GPUs are free. A server of
+JupyterHub is a single pod, so it stays ended. A pod of a StatefulSet or Deployment, such as that of a Kubeflow
+Notebook, is created anew at once: what was in memory is lost, and pods that have waited longer may get the GPU first.
 
-Templates of StatefulSets and Deployments cannot have `activeDeadlineSeconds`, because Kubernetes refuses it there. So
-their pods get it under `missing: refuse` too.
+Kubernetes refuses `activeDeadlineSeconds` in the templates of StatefulSets and Deployments. So their pods get it under
+`missing: refuse`, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -55,14 +55,14 @@ class Settings(InjectionSettings):
         strict=False,
         json_schema_extra={"minItems": 1},
     )
-    """Labels of interactive pods, each with its value or a glob; a pod is interactive if it has all labels of one map.
-    Default: servers of JupyterHub and notebooks of Kubeflow."""
+    """Labels of interactive pods, each with its value or a glob of values. A pod is interactive if it has all labels of
+    at least one of the maps. Default: servers of JupyterHub and notebooks of Kubeflow."""
     max: Duration = "12h"
-    """How long an interactive GPU pod may run at most, such as `8h`, `90m` or `1h30m`."""
+    """The longest time that an interactive GPU pod may run, such as `8h`, `90m` or `1h30m`."""
     missing: Literal["inject", "refuse"] = "inject"
-    """What becomes of a pod without a limit: `inject` gives it `max`, `refuse` refuses it."""
+    """What happens to a pod without `activeDeadlineSeconds`: `inject` gives it `max`, `refuse` refuses it."""
     longer: Literal["refuse", "cap"] = "refuse"
-    """What becomes of a pod with a longer limit: `refuse` refuses it, `cap` overwrites it with `max` and says so in a
+    """What happens to a pod with a longer limit: `refuse` refuses it, `cap` overwrites it with `max` and says so in a
     warning."""
 
     @cached_property

@@ -1,7 +1,7 @@
-"""GPU pods tolerate the taints of GPU nodes, those of the GPUs that they ask for.
+"""GPU pods tolerate the taints of the nodes that have the GPUs they request.
 
-Nothing is added that a toleration of the pod covers already. Pods whose only GPUs are by resource claim get nothing:
-the webhook does not know what a claim is for.
+A toleration is added only if no toleration of the pod covers it already. Pods that request GPUs only by resource claims
+get none, because the webhook does not know which devices a claim is for.
 """
 
 from collections.abc import Iterator
@@ -43,8 +43,8 @@ class TolerationSettings(BaseModel):
     toleration_seconds: Annotated[int, Field(ge=0, le=10**9)] | None = None
     """Seconds that a `NoExecute` taint is tolerated; unset is forever."""
     resources: ResourceGlobs = Field(default=(), strict=False)
-    """Globs of GPU resource names, such as `nvidia.com/*`; the toleration is added only to pods that ask for one of
-    them. Empty: every GPU."""
+    """Globs of GPU resource names, such as `nvidia.com/*`; the toleration is added only to pods that request one of
+    these resources. Empty: to every GPU pod."""
 
     @model_validator(mode="after")
     def _is_valid_in_a_pod(self) -> "TolerationSettings":
@@ -87,9 +87,9 @@ class Settings(InjectionSettings):
     """Settings of `tolerations`."""
 
     add: tuple[TolerationSettings, ...] = Field(default=OF_VENDORS, strict=False)
-    """Tolerations to add, each unless one that the pod has covers it. Default: taints `nvidia.com/gpu`, `amd.com/gpu`,
-    `gpu.intel.com/i915` and `gpu.intel.com/xe` of any value with effect `NoSchedule`, each for the pods that ask for a
-    resource of its own, slices and shared GPUs included."""
+    """Tolerations to add. Default: one for each of the taints `nvidia.com/gpu`, `amd.com/gpu`, `gpu.intel.com/i915` and
+    `gpu.intel.com/xe`, of any value and with effect `NoSchedule`, added to pods that request a GPU, a slice or a share
+    of that kind."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration]:  # noqa: ARG001  # the contract
