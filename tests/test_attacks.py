@@ -343,7 +343,7 @@ def test_A9_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
     for phase in (phases.mutate, phases.validate):
         answer = phase(request(raw), using, facts, *([[using]] if phase is phases.validate else []))
         said.append(repr(answer.answer))
-    assert "asks for 9 GPUs" in said[1]
+    assert "requests 9 GPUs" in said[1]
     assert "1 of the nodes the pod could land on lacks the runtime handler nvidia" in said[0]
     assert "secret-" not in "".join(said).replace("set by valueFrom", "")
 

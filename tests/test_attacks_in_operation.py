@@ -555,8 +555,8 @@ kind: GPUPolicy
 metadata: {name: team}
 spec: {rules: {gpuQuota: {mode: enforce, gpus: 8}}}
 """
-OWN = "asks 4, used 6 of 8 (2 free); largest: secret-training 6; free some or ask for 2"
-NONE = "asks 4, more than is free of 8; free some or ask for less"
+OWN = "requested 4, used 6 of 8 (2 free); largest: secret-training 6; free some or request 2"
+NONE = "requested 4, more than is free of 8; free some or request less"
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def test_a_broken_file_is_named_with_its_line_and_the_rest_is_reviewed(here: Pat
 def test_people_get_the_same_facts(here: Path, output: str) -> None:
     shown = run("review", "broken.yaml", "good.yaml", "bad.yaml", "--output", output).stdout
     assert "broken.yaml:3: a git conflict marker; resolve the conflict" in shown
-    assert "gpuLimits: spec: asks for 9 GPUs; the policy allows at most 4 per pod. Ask for 4 or fewer." in shown
+    assert "gpuLimits: spec: requests 9 GPUs; the policy allows at most 4 per pod. Request 4 or fewer." in shown
     assert "nvidia.com/gpu" in shown
 
 

@@ -118,15 +118,15 @@ def test_a_malformed_pod_is_an_error_where_there_are_quotas() -> None:
 def test_what_a_pot_never_allows_is_found_without_its_ledger_and_of_the_namespace_the_rule_says_it() -> None:
     found = claims_of(pod(9), TEAM, [own(gpus=8), pot(gpus=8)])
     assert [str(finding) for finding in found.findings] == [
-        "gpuQuota: spec: asks for 9 GPUs; GPU quota 'research' allows 8 GPUs in all. Ask for 8 or fewer."
+        "gpuQuota: spec: requests 9 GPUs; GPU quota 'research' allows 8 GPUs in all. Request 8 or fewer."
     ]
 
 
 def test_a_pod_that_does_not_say_its_model_is_told_which_selector_to_add_where_the_pot_must_know() -> None:
     found = claims_of(pod(1), TEAM, [pot(byModel={"H100": 4}, unspecifiedModel="deny")])
     assert [str(finding) for finding in found.findings] == [
-        "gpuQuota: spec: does not say which GPU model it wants; GPU quota 'research' limits H100, so a pod must say "
-        "it. Add a nodeSelector that says the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for H100."
+        "gpuQuota: spec: does not select a GPU model; GPU quota 'research' limits H100, so a pod has to select one. "
+        "Add a nodeSelector for the model, such as nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3 for H100."
     ]
 
 
@@ -187,8 +187,8 @@ def test_a_refusal_says_what_is_used_who_uses_most_and_what_to_do() -> None:
     pods = [running("notebook-x", 2), running("train-a", 4), running("huge", 64, "other-team")]
     outcome, _ = asked(pod(4), [bound], [over(bound, 4, 6)], pods)
     assert outcome.refusal == (
-        "gpuQuota: spec: exceeded GPU quota 'team-vision': asks 4, used 6 of 8 (2 free); "
-        "largest: train-a 4, notebook-x 2; free some or ask for 2."
+        "gpuQuota: spec: exceeded GPU quota 'team-vision': requested 4, used 6 of 8 (2 free); "
+        "largest: train-a 4, notebook-x 2; free some or request 2."
     )
 
 
@@ -204,7 +204,7 @@ def test_the_mode_says_what_becomes_of_a_pod_that_does_not_fit(
     bound = make(gpus=8, mode=mode)
     outcome, _ = asked(pod(4), [bound], [over(bound, 4, 6)])
     assert (bool(outcome.refusals), bool(outcome.warnings), len(outcome.findings)) == (refused, warned, 1)
-    assert f"exceeded GPU quota '{bound.quota.name}': asks 4, used 6 of 8 (2 free)" in outcome.findings[0].message
+    assert f"exceeded GPU quota '{bound.quota.name}': requested 4, used 6 of 8 (2 free)" in outcome.findings[0].message
 
 
 def test_every_quota_that_is_passed_says_so_and_one_that_refuses_is_enough() -> None:
@@ -212,8 +212,8 @@ def test_every_quota_that_is_passed_says_so_and_one_that_refuses_is_enough() -> 
     pods = [running("a", 3)]
     outcome, _ = asked(pod(4), [first, second, third], [over(first, 4, 6), over(second, 4, 8), GRANTED], pods)
     assert [finding.message for finding in outcome.findings] == [
-        "exceeded GPU quota 'team-vision': asks 4, used 6 of 8 (2 free); largest: a 3; free some or ask for 2",
-        "exceeded GPU quota 'research': asks 4, used 8 of 8 (0 free); largest: a 3; free some",
+        "exceeded GPU quota 'team-vision': requested 4, used 6 of 8 (2 free); largest: a 3; free some or request 2",
+        "exceeded GPU quota 'research': requested 4, used 8 of 8 (0 free); largest: a 3; free some",
     ]
     assert (len(outcome.refusals), len(outcome.warnings)) == (1, 1)
 
@@ -231,8 +231,8 @@ def test_the_largest_are_those_of_the_limit_that_is_passed() -> None:
     pods = [running("many", 8, nodeSelector=t4), running("one", 1, nodeSelector=h100), running("open", 2)]
     outcome, _ = asked(pod(2, spec={"nodeSelector": h100}), [bound], [over(bound, 2, 3, at=1)], pods)
     assert outcome.findings[0].message == (
-        "exceeded GPU quota 'team-vision': asks 2 H100, used 3 of 4 (1 free); largest: open 2, one 1; "
-        "free some or ask for 1"
+        "exceeded GPU quota 'team-vision': requested 2 H100, used 3 of 4 (1 free); largest: open 2, one 1; "
+        "free some or request 1"
     )
 
 
@@ -246,8 +246,8 @@ def test_slices_are_said_as_parts_of_a_gpu() -> None:
     outcome, questions = asked(raw, [bound], [verdict], pods)
     assert questions[0][0].demand.models == ("H100-80GB",)
     assert outcome.findings[0].message == (
-        "exceeded GPU quota 'team-vision': asks 4/7, used 4/7 of 1 (3/7 free); largest: slices 4/7; "
-        "free some or ask for 3/7"
+        "exceeded GPU quota 'team-vision': requested 4/7, used 4/7 of 1 (3/7 free); largest: slices 4/7; "
+        "free some or request 3/7"
     )
 
 
@@ -255,7 +255,8 @@ def test_a_pod_that_counts_against_a_model_only_because_it_names_none_is_told_ho
     bound = own(byModel={"H100": 4})
     outcome, _ = asked(pod(2), [bound], [over(bound, 2, 4)])
     assert outcome.findings[0].message.startswith(
-        "exceeded GPU quota 'team-vision': asks 2 H100, used 4 of 4 (0 free); free some; or add a nodeSelector that "
+        "exceeded GPU quota 'team-vision': requested 2 H100, used 4 of 4 (0 free); free some; or add a nodeSelector "
+        "for "
     )
     named, _ = asked(pod(2, spec={"nodeSelector": {"nvidia.com/gpu.product": "H100"}}), [bound], [over(bound, 2, 4)])
     assert named.findings[0].message.endswith("(0 free); free some")
@@ -264,7 +265,9 @@ def test_a_pod_that_counts_against_a_model_only_because_it_names_none_is_told_ho
 def test_a_quota_below_what_is_in_use_has_nothing_free() -> None:
     bound = own(gpus=4)
     outcome, _ = asked(pod(1), [bound], [over(bound, 1, 9)])
-    assert outcome.findings[0].message == ("exceeded GPU quota 'team-vision': asks 1, used 9 of 4 (0 free); free some")
+    assert outcome.findings[0].message == (
+        "exceeded GPU quota 'team-vision': requested 1, used 9 of 4 (0 free); free some"
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,7 +286,7 @@ def test_a_ledger_that_cannot_be_reached_refuses_or_not_as_the_policy_says_and_a
     outcome, _ = asked(pod(4), [bound], [Unanswered("PUT https://10.0.0.1: timed out")])
     assert (bool(outcome.refusals), bool(outcome.warnings)) == (refused, warned)
     assert str(outcome.findings[0]) == (
-        "gpuQuota: spec: the ledger of GPU quota 'team-vision' cannot be reached, so what is free is not known: "
+        "gpuQuota: spec: the ledger of GPU quota 'team-vision' cannot be reached, so it is not known what is free: "
         "PUT https://10.0.0.1: timed out. Try again in a moment, or tell the platform team."
     )
 
@@ -306,8 +309,8 @@ def deployment(replicas: int | None, gpus: int = 2, kind: str = "Deployment") ->
 def test_a_deployment_whose_pods_do_not_all_fit_is_told_how_many_do() -> None:
     (finding,) = told(deployment(5), own(gpus=8))
     assert str(finding) == (
-        "gpuQuota: pod template (5 pods, 10 GPUs): spec.template.spec: its 5 pods ask for 10 GPUs together; GPU quota "
-        "'team-vision' allows 8 GPUs in all, enough for 4 of them. Run 4 or fewer, or ask for less in each."
+        "gpuQuota: pod template (5 pods, 10 GPUs): spec.template.spec: its 5 pods request 10 GPUs together; GPU quota "
+        "'team-vision' allows 8 GPUs in all, enough for 4 of them. Run 4 or fewer, or request less in each."
     )
     assert finding.warns
     assert len(finding.warning) <= 256
@@ -340,9 +343,9 @@ def test_a_job_of_a_cron_job_is_told_at_its_own_place() -> None:
 def test_each_limit_of_each_quota_is_told() -> None:
     bound = own(gpus=8, byModel={"H100": 4}), pot(byResource={"nvidia.com/gpu": 9})
     assert [finding.message.partition(";")[0] for finding in told(deployment(5), *bound)] == [
-        "its 5 pods ask for 10 GPUs together",
-        "its 5 pods ask for 10 H100 together",
-        "its 5 pods ask for 10 nvidia.com/gpu together",
+        "its 5 pods request 10 GPUs together",
+        "its 5 pods request 10 H100 together",
+        "its 5 pods request 10 nvidia.com/gpu together",
     ]
 
 
@@ -358,13 +361,13 @@ def test_slices_of_a_workload_are_added_up_exactly() -> None:
     raw["spec"]["template"]["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
     assert told(raw, own(gpus=1)) == []
     raw["spec"]["replicas"] = 8
-    assert "its 8 pods ask for 1 1/7 GPUs together" in told(raw, own(gpus=1))[0].message
+    assert "its 8 pods request 1 1/7 GPUs together" in told(raw, own(gpus=1))[0].message
 
 
 def test_a_workload_none_of_whose_pods_fits_into_a_pot_is_told_what_they_would_be() -> None:
     assert [str(finding) for finding in told(deployment(1, 9), own(gpus=8), pot(gpus=8))] == [
-        "gpuQuota: pod template (1 pod, 9 GPUs): spec.template.spec: asks for 9 GPUs; GPU quota 'research' allows 8 "
-        "GPUs in all. Ask for 8 or fewer."
+        "gpuQuota: pod template (1 pod, 9 GPUs): spec.template.spec: requests 9 GPUs; GPU quota 'research' allows 8 "
+        "GPUs in all. Request 8 or fewer."
     ]
 
 
@@ -388,7 +391,7 @@ def test_a_pod_that_says_too_much_about_its_nodes_is_counted_now_as_it_will_be_w
     claimed = claims_of(raw, TEAM, [bound])
     assert [one.claim.demand for one in claimed.claims] == [demand_of(stored.pod, TEAM, bound.quota.counting)]
     assert [(finding.refuses, finding.message) for finding in claimed.findings] == [
-        (True, "asks for 4 H100; GPU quota 'research' allows 2 H100 in all")
+        (True, "requests 4 H100; GPU quota 'research' allows 2 H100 in all")
     ]
 
 
@@ -400,7 +403,7 @@ def test_a_pod_with_more_kinds_of_gpus_than_any_node_has_fills_no_ledger(mode: s
     outcome, questions = asked(raw, [pot(mode=mode, byModel={"H100": 2})])
     assert questions == []
     assert [(bool(outcome.refusals), finding.message) for finding in outcome.findings] == [
-        (mode == "enforce", "asks for 17 different GPU resources; at most 16 are counted")
+        (mode == "enforce", "requests 17 different GPU resources; at most 16 are counted")
     ]
 
 
@@ -410,8 +413,8 @@ def test_A46_what_keeps_a_pod_out_is_not_told_where_nothing_is_said_of_what_is_i
     raw = pod(4)
     outcome = reserved(Outcome(policy({}), raw), TEAM, [bound], lambda _claims: [verdict], None)
     assert outcome.refusal == (
-        "gpuQuota: spec: does not fit beside what its namespace holds; a quota of it is used up. "
-        "Free some or ask for less."
+        "gpuQuota: spec: does not fit beside the pods of its namespace; a GPU quota is used up. "
+        "Free some or request less."
     )
 
 

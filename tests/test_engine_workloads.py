@@ -78,8 +78,8 @@ def said(raw: dict[str, Any], *bound: BoundQuota, using: Any = WARNING, old: Any
 
 def test_a_template_is_named_with_its_group_its_replicas_and_all_their_gpus() -> None:
     assert said(training(worker=9)) == [
-        "gpuLimits: pod template of Worker (4 pods, 36 GPUs): spec.pytorchReplicaSpecs.Worker.template.spec: asks for "
-        "9 GPUs; the policy allows at most 8 per pod. Ask for 8 or fewer."
+        "gpuLimits: pod template of Worker (4 pods, 36 GPUs): spec.pytorchReplicaSpecs.Worker.template.spec: requests "
+        "9 GPUs; the policy allows at most 8 per pod. Request 8 or fewer."
     ]
 
 
@@ -263,8 +263,8 @@ def test_a_total_is_said_when_it_begins_to_pass_the_quota(before: int, after: in
 def test_a_quota_that_all_groups_pass_together_is_said_once() -> None:
     (finding,) = judged(training(), own(gpus=32)).findings
     assert str(finding) == (
-        "gpuQuota: spec: its 5 pods of Master and Worker ask for 40 GPUs together; GPU quota 'team-vision' allows 32 "
-        "GPUs in all. Run fewer, or ask for less in each."
+        "gpuQuota: spec: its 5 pods of Master and Worker request 40 GPUs together; GPU quota 'team-vision' allows 32 "
+        "GPUs in all. Run fewer, or request less in each."
     )
     assert (finding.refuses, finding.warns, len(finding.warning) <= 256) == (False, True, True)
 
@@ -272,15 +272,15 @@ def test_a_quota_that_all_groups_pass_together_is_said_once() -> None:
 def test_a_quota_that_the_pods_of_one_group_pass_is_said_of_that_group() -> None:
     assert said(training(master=0), own(gpus=24)) == [
         "gpuQuota: pod template of Worker (4 pods, 32 GPUs): spec.pytorchReplicaSpecs.Worker.template.spec: its 4 pods "
-        "ask for 32 GPUs together; GPU quota 'team-vision' allows 24 GPUs in all, enough for 3 of them. Run 3 or "
-        "fewer, or ask for less in each."
+        "request 32 GPUs together; GPU quota 'team-vision' allows 24 GPUs in all, enough for 3 of them. Run 3 or "
+        "fewer, or request less in each."
     ]
 
 
 def test_each_limit_that_all_groups_pass_together_is_said_once() -> None:
     bound = own(gpus=32, byModel={"H100": 32}), pot(byResource={"nvidia.com/gpu": 39})
     together = [
-        finding.message.partition(";")[0].rpartition(" ask for ")[2] for finding in judged(training(), *bound).findings
+        finding.message.partition(";")[0].rpartition(" request ")[2] for finding in judged(training(), *bound).findings
     ]
     assert together == ["40 GPUs together", "40 H100 together", "40 nvidia.com/gpu together"]
 
@@ -371,9 +371,9 @@ def test_only_so_many_templates_of_one_object_are_judged_where_somebody_waits_an
     assert len(judged_ones) == MOST_TEMPLATES - 1  # the head is one of them, and asks for nothing
     assert (last.kind, last.warns, last.refuses) == (Kind.ADVICE, True, False)
     assert str(last) == (
-        f"workloads: spec.workerGroupSpecs[gpu-{8 + MOST_TEMPLATES}].template.spec: this and what follows was not "
-        f"looked at: the object has 30001 pod templates, and {MOST_TEMPLATES} are judged here; all pods are judged "
-        "when they are created."
+        f"workloads: spec.workerGroupSpecs[gpu-{8 + MOST_TEMPLATES}].template.spec: this pod template and those after "
+        f"it were not checked: of the 30001 in the object, {MOST_TEMPLATES} are checked; their pods are checked when "
+        "they are created."
     )
     assert len(last.warning) <= 256
 

@@ -95,7 +95,7 @@ def test_A42_a_tenant_gets_no_gpus_by_another_name(raw: dict[str, Any]) -> None:
 def test_A42_a_maximum_counts_device_classes_of_gpus(resource: str) -> None:
     found = said_of(asking(resource, 9), policies({"gpuLimits": {"maxPerPod": 8}}), "team")
     assert [str(one) for one in found.refusals] == [
-        "gpuLimits: spec: asks for 9 GPUs; the policy allows at most 8 per pod. Ask for 8 or fewer."
+        "gpuLimits: spec: requests 9 GPUs; the policy allows at most 8 per pod. Request 8 or fewer."
     ]
 
 
@@ -130,8 +130,8 @@ def test_A42_claims_are_refused_or_told_where_a_quota_holds(
         (
             kind,
             kind is Kind.VIOLATION,
-            f"gpuQuota: spec.resourceClaims: asks for devices by resource claims, which may be GPUs; {name} {why}. Ask "
-            "for GPUs that are counted, such as nvidia.com/gpu, in resources.limits.",
+            f"gpuQuota: spec.resourceClaims: requests devices by resource claims, which may be GPUs; {name} {why}. "
+            "Request GPUs that are counted, such as nvidia.com/gpu, in resources.limits.",
         )
     ]
 
@@ -333,7 +333,7 @@ def test_pods_that_run_are_counted_by_declared_names() -> None:
 def test_more_of_an_unknown_class_than_the_maximum_is_told_and_not_refused() -> None:
     found = said_of(asking(UNKNOWN_CLASS, 9), policies({"gpuLimits": {"maxPerPod": 8}}), "team")
     assert [(one.kind, one.message) for one in found.findings] == [
-        (Kind.ADVICE, f"asks for more than 8 of {UNKNOWN_CLASS}, which may be GPUs or not")
+        (Kind.ADVICE, f"requests more than 8 of {UNKNOWN_CLASS}, which may be GPUs or not")
     ]
     assert said_of(asking(UNKNOWN_CLASS, 8), policies({"gpuLimits": {"maxPerPod": 8}}), "team").findings == ()
 
@@ -345,6 +345,6 @@ def test_both_endpoints_say_it(tmp_path: Path) -> None:
     )
     facts = against(policy_set).facts
     judged = phases.validate(request(claiming()), policy_set, facts)
-    assert "asks for devices by resource claims" in judged.answer.message
+    assert "requests devices by resource claims" in judged.answer.message
     job = phases.workloads(request(workload("Job", claiming())), policy_set, facts)
-    assert "asks for devices by resource claims" in job.answer.message
+    assert "requests devices by resource claims" in job.answer.message

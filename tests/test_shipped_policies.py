@@ -218,11 +218,11 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
             "gpuLimits: spec.containers[trainer].resources: nvidia.com/gpu is 4 in requests but missing in limits; "
             "GPUs are allocated from limits. Move the 4 to resources.limits.",
         ),
-        (4, "gpuLimits: spec: asks for 4 GPUs; the policy allows at most 1 per pod. Ask for 1 or fewer."),
+        (4, "gpuLimits: spec: requests 4 GPUs; the policy allows at most 1 per pod. Request 1 or fewer."),
         (
             7,
-            "gpuLimits: pod template (3 pods, 48 GPUs): spec.template.spec: asks for 16 GPUs; the policy allows at "
-            "most 8 per pod. Ask for 8 or fewer.",
+            "gpuLimits: pod template (3 pods, 48 GPUs): spec.template.spec: requests 16 GPUs; the policy allows at "
+            "most 8 per pod. Request 8 or fewer.",
         ),
         (
             8,

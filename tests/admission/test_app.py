@@ -46,7 +46,7 @@ def test_mutate_refuses_what_the_api_server_would(replica: Replica) -> None:
 
 def test_validate_refuses_a_violation(replica: Replica) -> None:
     response = replica.ask("/validate", pod(5))
-    assert "asks for 5 GPUs; the policy allows at most 4 per pod" in response["status"]["message"]
+    assert "requests 5 GPUs; the policy allows at most 4 per pod" in response["status"]["message"]
 
 
 def test_a_malformed_pod_is_refused_as_invalid(replica: Replica) -> None:

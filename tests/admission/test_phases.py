@@ -162,7 +162,7 @@ def test_no_phase_says_anything_twice(mode: str) -> None:
 def test_a_pod_that_lost_an_enforced_node_affinity_is_refused() -> None:
     answer = validate(pod(1), using=policies({"nodeAffinity": INJECTING["nodeAffinity"]})).answer
     assert answer.message == (
-        "nodeAffinity: spec: required node affinity pool In [gpu] should have been injected and is missing; another "
+        "nodeAffinity: spec: required node affinity pool In [gpu] should have been injected but is missing; another "
         "webhook removed it or added the GPUs later, or mutate.gpupolicy.dev was not called. Create the pod again, or "
         "tell the platform team."
     )
@@ -246,7 +246,7 @@ def test_the_audit_log_learns_policy_hash_and_the_rules_that_spoke() -> None:
 def test_the_audit_log_learns_what_audit_mode_found() -> None:
     answer = validate(pod(9), using=policies({"gpuLimits": {"maxPerPod": 4}}, mode="audit")).answer
     assert (answer.is_allowed, list(answer.warnings)) == (True, [])
-    expected = "gpuLimits: spec: asks for 9 GPUs; the policy allows at most 4 per pod"
+    expected = "gpuLimits: spec: requests 9 GPUs; the policy allows at most 4 per pod"
     assert answer.audit_annotations["audited"] == expected
 
 

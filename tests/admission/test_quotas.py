@@ -31,18 +31,18 @@ from webhook.quota.quota import Limit, Measure
 
 KEY = f"namespace.{NAMESPACE}"
 FULL = (
-    f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': asks 3, used 2 of 4 (2 free); largest: running 2; "
-    "free some or ask for 2."
+    f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': requested 3, used 2 of 4 (2 free); largest: running 2; "
+    "free some or request 2."
 )
 
 
 def full(asks: int) -> str:
     """The same when nothing is free."""
-    return FULL.replace("3, used 2 of 4 (2 free)", f"{asks}, used 4 of 4 (0 free)").replace(" or ask for 2", "")
+    return FULL.replace("3, used 2 of 4 (2 free)", f"{asks}, used 4 of 4 (0 free)").replace(" or request 2", "")
 
 
 UNKEPT = (
-    f"gpuQuota: spec: the ledger of GPU quota '{NAMESPACE}' cannot be reached, so what is free is not known: this "
+    f"gpuQuota: spec: the ledger of GPU quota '{NAMESPACE}' cannot be reached, so it is not known what is free: this "
     "replica was started without --quota-ledgers, the namespace that the ledgers are in. Try again in a moment, or "
     "tell the platform team."
 )
@@ -147,8 +147,8 @@ def test_a_refusal_names_pods_of_the_namespace_and_of_no_other(site: Site) -> No
     site.policies.check()
     message = site.validate(2)
     assert message == (
-        "gpuQuota: spec: exceeded GPU quota 'all': asks 2, used 66 of 67 (1 free); largest: running 2; free some or "
-        "ask for 1."
+        "gpuQuota: spec: exceeded GPU quota 'all': requested 2, used 66 of 67 (1 free); largest: running 2; free some "
+        "or request 1."
     )
 
 
@@ -159,9 +159,9 @@ def test_A46_a_refusal_that_names_nobody_says_what_was_asked_and_what_the_limit_
     said = site.validate(3)
     assert said.split("\n") == [
         "2 violations:",
-        f"- gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': asks 3, more than is free of 4; free some or ask for "
-        "less.",
-        "- gpuQuota: spec: exceeded GPU quota 'all': asks 3, more than is free of 67; free some or ask for less.",
+        f"- gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': requested 3, more than is free of 4; free some or "
+        "request less.",
+        "- gpuQuota: spec: exceeded GPU quota 'all': requested 3, more than is free of 67; free some or request less.",
     ]
     assert not [word for word in ("running", "foreign", "other", "used", "66", "(") if word in said]
 
@@ -237,7 +237,7 @@ def test_a_pod_that_a_rule_refuses_is_not_entered(site: Site) -> None:
 
 def test_a_pod_that_never_fits_is_refused_without_its_ledger(site: Site) -> None:
     assert site.validate(5) == (
-        "gpuQuota: spec: asks for 5 GPUs; the GPU quota allows 4 GPUs in all. Ask for 4 or fewer."
+        "gpuQuota: spec: requests 5 GPUs; the GPU quota allows 4 GPUs in all. Request 4 or fewer."
     )
     assert site.store.calls == []
 
@@ -264,8 +264,8 @@ def test_a_deployment_whose_pods_will_not_all_fit_is_warned_of_when_it_is_applie
     assert (response["allowed"], response["warnings"]) == (
         True,
         [
-            "gpuQuota: pod template (3 pods, 6 GPUs): spec.template.spec: its 3 pods ask for 6 GPUs together; GPU "
-            f"quota '{NAMESPACE}' allows 4 GPUs in all, enough for 2 of them. Run 2 or fewer, or ask for less in each."
+            "gpuQuota: pod template (3 pods, 6 GPUs): spec.template.spec: its 3 pods request 6 GPUs together; GPU "
+            f"quota '{NAMESPACE}' allows 4 GPUs in all, enough for 2 of them. Run 2 or fewer, or request less in each."
         ],
     )
 
@@ -278,8 +278,8 @@ def test_a_deployment_none_of_whose_pods_fits_is_warned_of_too(site: Site, repli
     assert (response["allowed"], response["warnings"]) == (
         True,
         [
-            f"gpuQuota: pod template ({whose}): spec.template.spec: asks for 5 GPUs; the GPU quota allows 4 GPUs in "
-            "all. Ask for 4 or fewer."
+            f"gpuQuota: pod template ({whose}): spec.template.spec: requests 5 GPUs; the GPU quota allows 4 GPUs in "
+            "all. Request 4 or fewer."
         ],
     )
 
@@ -309,7 +309,7 @@ def test_a_ledger_out_of_reach_is_said_and_counted(tmp_path: Path, failure: str,
     response = site.ask("/validate", pod(1))
     said = response["warnings"][0] if is_allowed else response["status"]["message"]
     assert response["allowed"] is is_allowed
-    assert "so what is free is not known: GET /api: timed out. Try again in a moment" in said
+    assert "so it is not known what is free: GET /api: timed out. Try again in a moment" in said
     assert site.value("ledger_failures_total", quota=KEY) == 1
     assert site.validate(1, 2) == ""
 
@@ -345,7 +345,7 @@ def test_the_answer_comes_before_the_sender_gives_up(site: Site) -> None:
     first.start()
     eventually(lambda: len(site.store.calls) > before)
     decision = site.service.validate(request(pod(1)), FACTS, Patience(0.05))
-    assert "what is free is not known: the ledger did not answer in time. Try again" in decision.answer.message
+    assert "it is not known what is free: the ledger did not answer in time. Try again" in decision.answer.message
     go_on.set()
     first.join(10)
     assert site.entered == {1, 2}
@@ -458,19 +458,19 @@ def test_A43_a_name_that_exists_is_refused_as_the_api_server_does(site: Site, mo
     [
         pytest.param(
             Withheld(Limit(Measure.GPUS, "", Fraction(4)), Fraction(1), Fraction(2), Fraction(2)),
-            f"exceeded GPU quota '{NAMESPACE}': asks 1, while pods of this namespace that were admitted and are not "
-            "stored yet hold 2; such pods may hold 2, half of what is free for the namespace.",
+            f"exceeded GPU quota '{NAMESPACE}': requested 1, while pods of this namespace that were admitted but are "
+            "not created yet hold 2; such pods may hold 2, half of what is free for the namespace.",
             id="A43 what is not stored",
         ),
         pytest.param(
             InTreeExceeded("ResourceQuota team leaves 0 of pods"),
-            "ResourceQuota team leaves 0 of pods; the API server stores no pod beyond it. Free some or ask for less.",
+            "ResourceQuota team leaves 0 of pods; the API server refuses pods beyond it. Free some or request less.",
             id="A43 in-tree quota",
         ),
         pytest.param(
             Crowded(700_000, 614_400),
-            "with this pod, those of the namespace would take 700000 bytes of the ledger of GPU quota "
-            f"'{NAMESPACE}'; their share is 614400 bytes.",
+            "with this pod, the pods of the namespace would take 700000 bytes in the ledger of GPU quota "
+            f"'{NAMESPACE}'; they may take 614400 bytes.",
             id="A44 bytes of a ledger",
         ),
     ],

@@ -37,10 +37,10 @@ def warned(raw: dict[str, Any], using: PolicySet) -> list[str]:
 @pytest.mark.parametrize(
     ("using", "said"),
     [
-        pytest.param(limited("{mode: enforce, gpus: 8}"), "asks for 9 GPUs; the GPU quota allows 8", id="its own"),
-        pytest.param(limited("{mode: warn, gpus: 8}"), "asks for 9 GPUs; the GPU quota allows 8", id="only warned of"),
-        pytest.param(limited(pot="gpus: 8"), "asks for 9 GPUs; GPU quota 'shared' allows 8 GPUs in all", id="a pot"),
-        pytest.param(limited(OPEN), "does not say which GPU model it wants", id="a model that must be said"),
+        pytest.param(limited("{mode: enforce, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8", id="its own"),
+        pytest.param(limited("{mode: warn, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8", id="only warned of"),
+        pytest.param(limited(pot="gpus: 8"), "requests 9 GPUs; GPU quota 'shared' allows 8 GPUs in all", id="a pot"),
+        pytest.param(limited(OPEN), "does not select a GPU model", id="a model that must be said"),
     ],
 )
 def test_a_pod_that_is_too_much_by_itself_is_said_when_its_workload_is_applied(

@@ -53,7 +53,7 @@ def test_an_object_whose_pods_would_be_refused_is_warned_of_or_refused(raw: dict
     assert (decision.result, len(decision.answer.warnings)) == ("allowed", 1)
     decision = judged(raw, operation, old=old, using=ENFORCING)
     assert (decision.result, decision.answer.code, list(decision.answer.warnings)) == ("refused", 403, [])
-    assert "asks for 9 GPUs; the policy allows at most 4 per pod" in decision.answer.message
+    assert "requests 9 GPUs; the policy allows at most 4 per pod" in decision.answer.message
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_what_is_only_audited_is_in_log_metrics_and_audit_annotations(
     hold(replica, "warn", "audit")
     response = replica.ask(path, WRONG if path == "/workloads" else pod(9))
     assert (response["allowed"], "warnings" in response) == (True, False)
-    assert "asks for 9 GPUs" in response["auditAnnotations"]["audited"]
+    assert "requests 9 GPUs" in response["auditAnnotations"]["audited"]
     assert replica.count("gpu_policy_findings_total", rule="gpuLimits", mode="audit", kind="violation") == 1
     (fields,) = [vars(record)["fields"] for record in logged]
     assert [(one["rule"], one["mode"], one["refuses"]) for one in fields["findings"]] == [("gpuLimits", "audit", False)]

@@ -51,8 +51,8 @@ def test_a_finding_says_where_it_is_who_says_so_and_what_to_do() -> None:
     )
     assert (found.object, found.object.title, found.field) == (found.owner, f"Pod {NAMESPACE}/trainer", "spec")
     assert (found.message, found.remedy) == (
-        "asks for 5 GPUs; the policy allows at most 4 per pod",
-        "Ask for 4 or fewer",
+        "requests 5 GPUs; the policy allows at most 4 per pod",
+        "Request 4 or fewer",
     )
     assert (found.policy, found.file, found.source) == ("_default", "_default.yaml", Source("f.yaml", 1))
     assert (found.sort, found.running) == (None, None)

@@ -37,7 +37,7 @@ def test_a_lower_limit_refuses_anew_and_a_higher_one_no_longer() -> None:
     strict, lax = limits(maxPerPod=2), limits(maxPerPod=4)
     found = compared(*OBJECTS, using=strict, against=lax)
     assert [(one.owner.name, one.message) for one in found.newly_refused] == [
-        ("three", "asks for 3 GPUs; the policy allows at most 2 per pod")
+        ("three", "requests 3 GPUs; the policy allows at most 2 per pod")
     ]
     assert found.no_longer_refused == ()
     back = compared(*OBJECTS, using=lax, against=strict)

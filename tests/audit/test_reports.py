@@ -124,8 +124,8 @@ def test_a_diff_writes_refusals_warnings_and_faults_as_comments() -> None:
     assert lines == [
         "# Pod team/trainer: refused: gpuLimits: spec.containers[c0].resources: nvidia.com/gpu is 2 in requests but "
         "missing in limits; GPUs are allocated from limits. Move the 2 to resources.limits.",
-        "# Pod team/a?b: refused: gpuLimits: spec: asks for 5 GPUs; the policy allows at most 4 per pod. "
-        "Ask for 4 or fewer.",
+        "# Pod team/a?b: refused: gpuLimits: spec: requests 5 GPUs; the policy allows at most 4 per pod. "
+        "Request 4 or fewer.",
         "# unreadable: b.yaml:17: a git conflict marker; resolve the conflict",
     ]
 
@@ -144,7 +144,7 @@ def test_text_names_what_became_of_each_object_and_the_total(width: int) -> None
         f'    + /metadata/annotations/gpupolicy.dev~1policy "{STAMP}"',
         "allowed   Pod team/trainer  a.yaml  policy _default",
         "refused   Pod team/trainer  a.yaml  policy _default",
-        "    refused: gpuLimits: spec: asks for 5 GPUs; the policy allows at most 4 per pod. Ask for 4 or fewer.",
+        "    refused: gpuLimits: spec: requests 5 GPUs; the policy allows at most 4 per pod. Request 4 or fewer.",
         "UNREADABLE b.yaml:17: a git conflict marker; resolve the conflict",
         "3 reviewed, 1 refused, 1 completed, 1 unreadable",
     ]
@@ -153,7 +153,7 @@ def test_text_names_what_became_of_each_object_and_the_total(width: int) -> None
 @pytest.mark.parametrize(("mode", "word"), [("warn", "warning"), ("audit", "audit")])
 def test_text_says_in_which_mode_something_was_found(mode: str, word: str) -> None:
     shown = text(reviewed(pod(5), using=policies({"gpuLimits": {"maxPerPod": 4}}, mode=mode)))
-    assert f"\n    {word}: gpuLimits: spec: asks for 5 GPUs" in shown
+    assert f"\n    {word}: gpuLimits: spec: requests 5 GPUs" in shown
 
 
 def test_text_does_not_read_markup_in_names() -> None:

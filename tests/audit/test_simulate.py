@@ -269,8 +269,8 @@ def test_a_refusal_says_how_much_is_used_and_by_whom() -> None:
     documents = [Document("f", 1, 1, pod(4))]
     (item,) = review(documents, "default", against(limited(), pods=[seen_pod(1, NAMESPACE, 2)])).items
     assert [str(finding) for finding in item.findings] == [
-        f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': asks 4, used 2 of 4 (2 free); largest: pod-1 2; free some "
-        "or ask for 2."
+        f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': requested 4, used 2 of 4 (2 free); largest: pod-1 2; free "
+        "some or request 2."
     ]
 
 
@@ -299,7 +299,7 @@ def test_a_workload_whose_replicas_do_not_fit_is_allowed_and_warned_of(kind: str
     (warning,) = item.warnings
     assert item.is_allowed
     assert warning.startswith(
-        f"gpuQuota: pod template (3 pods, 6 GPUs): spec.template.spec: its 3 pods ask for 6 GPUs together; GPU quota "
+        f"gpuQuota: pod template (3 pods, 6 GPUs): spec.template.spec: its 3 pods request 6 GPUs together; GPU quota "
         f"'{NAMESPACE}' allows 4"
     )
     raw["spec"]["replicas"] = 2

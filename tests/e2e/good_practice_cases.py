@@ -103,7 +103,7 @@ CASES = [
         Case(
             "schedulable",
             trainer(8),
-            f"{MAIN}.resources: asks for 8 nvidia.com/gpu; the largest node has 4. Ask for 4 or fewer in one pod, or "
+            f"{MAIN}.resources: requests 8 nvidia.com/gpu; the largest node has 4. Request 4 or fewer in one pod, or "
             "tell the platform team.",
             trainer(4),
         ),
@@ -154,8 +154,8 @@ CASES = [
         Case(
             "sharedGpus",
             trainer(2, SHARED),
-            f"{MAIN}.resources: asks for 2 of nvidia.com/gpu.shared; more than 1 is no more compute, and the device "
-            "plugin refuses it where it is set up as NVIDIA advises. Ask for 1, or for whole GPUs (nvidia.com/gpu).",
+            f"{MAIN}.resources: requests 2 nvidia.com/gpu.shared; more than 1 does not give more compute, and a device "
+            "plugin set up as NVIDIA advises refuses it. Request 1, or whole GPUs (nvidia.com/gpu).",
             trainer(1, SHARED),
             warned="",
             refused="advised",

@@ -66,4 +66,4 @@ def is_even(quotas: QuotaSite, namespace: str) -> bool:
 def assert_full(quotas: QuotaSite, namespace: str) -> None:
     """AssertionError unless the next pod is refused by the quota of 4, in the words that tenants read."""
     status, said = create(quotas, namespace, gpu_pod("beyond", 1))
-    assert (status, f"exceeded GPU quota '{namespace}': asks 1, used 4 of 4 (0 free)" in said) == (403, True), said
+    assert (status, f"exceeded GPU quota '{namespace}': requested 1, used 4 of 4 (0 free)" in said) == (403, True), said

@@ -46,60 +46,60 @@ BOUND = (
 
 PENDING = (
     Case(
-        "too many GPUs", asking(16), "asks for 16 nvidia.com/gpu; the largest node has 8", "Insufficient nvidia.com/gpu"
+        "too many GPUs", asking(16), "requests 16 nvidia.com/gpu; the largest node has 8", "Insufficient nvidia.com/gpu"
     ),
     Case(
         "too many in all",
         running(container("a", 5), container("b", 4)),
-        "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+        "spec: requests 9 nvidia.com/gpu in all; the largest node has 8",
         insufficient("nvidia.com/gpu"),
     ),
     Case(
         "too many with a sidecar",
         running(container("a", 5), initContainers=[container("b", 4, restartPolicy="Always")]),
-        "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+        "spec: requests 9 nvidia.com/gpu in all; the largest node has 8",
         insufficient("nvidia.com/gpu"),
         since=(1, 29),
     ),
     Case(
         "a MIG profile that no node offers",
         asking(1, "nvidia.com/mig-9g.90gb", tolerations=[{"operator": "Exists"}]),
-        "asks for nvidia.com/mig-9g.90gb, which no node offers; nodes offer nvidia.com/gpu and nvidia.com/mig-1g.10gb. "
+        "requests nvidia.com/mig-9g.90gb, which no node offers; nodes offer nvidia.com/gpu and nvidia.com/mig-1g.10gb. "
         "Did you mean nvidia.com/mig-1g.10gb?",
         insufficient("nvidia.com/mig-9g.90gb"),
     ),
     Case(
-        "a vendor without nodes", asking(1, "amd.com/gpu"), "asks for amd.com/gpu, which", insufficient("amd.com/gpu")
+        "a vendor without nodes", asking(1, "amd.com/gpu"), "requests amd.com/gpu, which", insufficient("amd.com/gpu")
     ),
     Case(
         "too much memory",
         asking(1, also={"memory": "2049Gi"}),
-        "asks for 2049Gi of memory; the largest node with nvidia.com/gpu has 1000Gi",
+        "requests 2049Gi of memory; the largest node with nvidia.com/gpu has 1000Gi",
         insufficient("memory"),
     ),
     Case(
         "too much cpu",
         asking(1, also={"cpu": "193"}),
-        "asks for 193 cpu; the largest node with nvidia.com/gpu has 96",
+        "requests 193 cpu; the largest node with nvidia.com/gpu has 96",
         insufficient("cpu"),
     ),
     Case(
         "too much of the pod as a whole",
         asking(1, resources={"limits": {"memory": "3Ti"}}),
-        "spec.resources: asks for 3Ti of memory; the largest node with nvidia.com/gpu has 1000Gi",
+        "spec.resources: requests 3Ti of memory; the largest node with nvidia.com/gpu has 1000Gi",
         insufficient("memory"),
         since=(1, 34),
     ),
     Case(
         "too many network cards",
         asking(1, also={"rdma/hca": "5"}),
-        "asks for 5 rdma/hca; the largest node with nvidia.com/gpu has 4",
+        "requests 5 rdma/hca; the largest node with nvidia.com/gpu has 4",
         insufficient("rdma/hca"),
     ),
     Case(
         "another device that no node has",
         asking(1, also={"example.com/fpga": "1"}),
-        "asks for 1 example.com/fpga; no node offers any",
+        "requests 1 example.com/fpga; no node offers any",
         insufficient("example.com/fpga"),
     ),
     Case(
@@ -137,31 +137,31 @@ PENDING = (
     Case(
         "more GPUs than the nodes of a product have",
         asking(4, nodeSelector={PRODUCT: T4}),
-        "asks for 4 nvidia.com/gpu; the largest node with nvidia.com/gpu.product=Tesla-T4 has 1",
+        "requests 4 nvidia.com/gpu; the largest node with nvidia.com/gpu.product=Tesla-T4 has 1",
         insufficient("nvidia.com/gpu"),
     ),
     Case(
         "GPUs and a pool without any",
         asking(1, affinity=terms(term((POOL, "In", ["web"])))),
-        "asks for 1 nvidia.com/gpu; no node with example.com/pool In [web] offers any",
+        "requests 1 nvidia.com/gpu; no node with example.com/pool In [web] offers any",
         insufficient("nvidia.com/gpu"),
     ),
     Case(
         "more memory than nodes with these GPUs have",
         asking(1, also={"memory": "1500Gi"}),
-        "asks for 1500Gi of memory; the largest node with nvidia.com/gpu has 1000Gi",
+        "requests 1500Gi of memory; the largest node with nvidia.com/gpu has 1000Gi",
         insufficient("memory"),
     ),
     Case(
         "GPUs and slices",
         running(container("a", 1), container("b", 1, MIG), tolerations=[{"operator": "Exists"}]),
-        "asks for 1 nvidia.com/gpu",
+        "requests 1 nvidia.com/gpu",
         insufficient("nvidia.com/gpu"),
     ),
     Case(
         "more than the nodes of its RuntimeClass have",
         asking(4, runtimeClassName="kata"),
-        "asks for 4 nvidia.com/gpu; the largest node with example.com/pool=serving has 1",
+        "requests 4 nvidia.com/gpu; the largest node with example.com/pool=serving has 1",
         insufficient("nvidia.com/gpu"),
     ),
     Case(

@@ -46,7 +46,7 @@ class Create:
     def is_as_it_should_be(self) -> bool:
         """Whether an allowed pod was stored, or a forbidden one refused for what is wrong with it."""
         if self.is_forbidden:
-            return self.status == 403 and f"asks for {TOO_MANY} GPUs" in self.said
+            return self.status == 403 and f"requests {TOO_MANY} GPUs" in self.said
         return self.status == 201
 
     @property

@@ -45,7 +45,7 @@ def test_A13_what_scaling_brings_is_checked_although_the_template_was_never_judg
         conditions = [c for found in replica_sets(cluster, namespace) for c in found["status"].get("conditions", [])]
         return next((str(c["message"]) for c in conditions if c["type"] == "ReplicaFailure"), "")
 
-    assert "asks for 100 GPUs" in eventually(refusal)
+    assert "requests 100 GPUs" in eventually(refusal)
     assert pods(cluster, namespace) == []
 
 
@@ -107,7 +107,7 @@ def test_A25_no_label_of_a_namespace_keeps_the_webhook_away(
     path = f"/api/v1/namespaces/{namespace}"
     assert webhook.plane.raw("PATCH", path, {"metadata": {"labels": labels}})[0] == 200
     status, answer = webhook.plane.raw("POST", f"{path}/pods", gpu_pod("labelled", gpus=100))
-    assert (status, "asks for 100 GPUs" in answer["message"]) == (403, True)
+    assert (status, "requests 100 GPUs" in answer["message"]) == (403, True)
 
 
 def test_A25_a_namespace_cannot_take_the_name_of_one_that_is_left_out(
@@ -123,7 +123,7 @@ def test_A25_a_namespace_cannot_take_the_name_of_one_that_is_left_out(
     plane.raw("PATCH", path, {"metadata": {"labels": {"kubernetes.io/metadata.name": None}}})
     assert plane.raw("GET", path)[1]["metadata"]["labels"]["kubernetes.io/metadata.name"] == namespace
     status, answer = plane.raw("POST", f"{path}/pods", gpu_pod("disguised", gpus=100))
-    assert (status, "asks for 100 GPUs" in answer["message"]) == (403, True)
+    assert (status, "requests 100 GPUs" in answer["message"]) == (403, True)
 
 
 def test_A29_what_a_gitops_controller_applies_stays_as_it_is_and_its_pods_are_completed(

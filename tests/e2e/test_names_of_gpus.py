@@ -57,12 +57,12 @@ def refused(webhook: Installation, namespace: str, body: dict[str, Any]) -> str:
     [
         pytest.param(
             asking({"limits": {f"{CLASS}gpu.nvidia.com": "64"}}),
-            "asks for 64 GPUs; the GPU quota allows 4 GPUs in all",
+            "requests 64 GPUs; the GPU quota allows 4 GPUs in all",
             id="64 of a device class",
         ),
         pytest.param(
             asking({"requests": {f"{CLASS}gpu.nvidia.com": "64"}}),
-            "asks for 64 GPUs; the GPU quota allows 4 GPUs in all",
+            "requests 64 GPUs; the GPU quota allows 4 GPUs in all",
             id="64 of a device class in requests alone",
         ),
         pytest.param(
@@ -72,12 +72,12 @@ def refused(webhook: Installation, namespace: str, body: dict[str, Any]) -> str:
         ),
         pytest.param(
             asking({"limits": {"gpu.intel.com/i915_monitoring": "1"}}),
-            "which opens all GPUs of a node",
+            "which gives access to all GPUs of a node",
             id="all Intel GPUs of a node",
         ),
         pytest.param(
             asking({"claims": [{"name": "gpu"}]}, resourceClaims=[{"name": "gpu", "resourceClaimName": "one"}]),
-            "asks for devices by resource claims",
+            "requests devices by resource claims",
             id="a resource claim",
         ),
     ],

@@ -171,7 +171,7 @@ def test_a_pod_that_lost_its_class_for_good_is_refused_where_the_policy_says_so(
         status, told = timing.plane.raw("POST", path, manifest)
     assert status == 403
     assert (
-        f"priorityClass: spec: priorityClassName {TRAINING} should have been injected and is missing" in told["message"]
+        f"priorityClass: spec: priorityClassName {TRAINING} should have been injected but is missing" in told["message"]
     )
 
 

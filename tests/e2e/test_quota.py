@@ -68,7 +68,7 @@ def test_a_replica_set_gets_as_many_pods_as_the_quota_has_room_for(
         path = f"/apis/apps/v1/namespaces/{namespace}/replicasets/workers"
         return "".join(each["message"] for each in cluster.raw("GET", path)[1]["status"].get("conditions", ()))
 
-    eventually(lambda: f"exceeded GPU quota '{namespace}': asks 1, used 4 of 4" in said())
+    eventually(lambda: f"exceeded GPU quota '{namespace}': requested 1, used 4 of 4" in said())
     before = uids(quotas, namespace)
     assert len(before) == 4
     deleted = pods(cluster, namespace)[0]["metadata"]["name"]
@@ -89,7 +89,7 @@ def test_a_quota_that_comes_later_or_is_lowered_counts_what_is_there_and_evicts_
     assert_full(quotas, namespace)
     assert quotas.entered(f"namespace.{namespace}") == before
     quotas.write_policies({"later.yaml": quota_policy("later", "{mode: enforce, gpus: 2}")})
-    assert "asks 1, used 4 of 2 (0 free)" in create(quotas, namespace, gpu_pod("beyond", 1))[1]
+    assert "requested 1, used 4 of 2 (0 free)" in create(quotas, namespace, gpu_pod("beyond", 1))[1]
     assert uids(quotas, namespace) == before
     quotas.write_policies({"later.yaml": quota_policy("later", "{mode: enforce, gpus: 5}")})
     assert create(quotas, namespace, gpu_pod("fifth", 1)) == (201, "")

@@ -158,7 +158,7 @@ def test_violations_are_refused_all_at_once(completing: Installation, make_names
     status, said = apply(completing.plane, make_namespace("enforced"), manifest)
     assert status == 1
     assert "3 violations" in said
-    assert "asks for 9 GPUs; the policy allows at most 8 per pod. Ask for 8 or fewer." in said
+    assert "requests 9 GPUs; the policy allows at most 8 per pod. Request 8 or fewer." in said
     assert "example.com/pool In [cpu]; the policy requires example.com/pool In [gpu]" in said
     assert 'NVIDIA_VISIBLE_DEVICES]: is "all" in a container that asks for GPUs' in said
 
@@ -170,7 +170,7 @@ def test_mode_warn_changes_nothing_and_says_everything(webhook: Installation, ma
     assert status == 0, said
     assert "Warning: tolerations: spec: would add toleration nvidia.com/gpu Exists:NoSchedule." in said
     assert "Warning: sharedMemory: spec: would add memory volume" in said
-    assert "Warning: gpuLimits: spec: asks for 2 GPUs; the policy allows at most 1 per pod. Ask for 1 or fewer." in said
+    assert "Warning: gpuLimits: spec: requests 2 GPUs; the policy allows at most 1 per pod. Request 1 or fewer." in said
     stored = get(webhook.plane, namespace, "lax")
     assert ANNOTATION not in stored["metadata"]["annotations"]
     assert "volumes" not in stored["spec"]
@@ -192,7 +192,7 @@ def test_mode_audit_is_silent_and_recorded(webhook: Installation, make_namespace
 
     annotations = eventually(audited)
     assert annotations["validate.gpupolicy.dev/policy"] == "audited"
-    assert "asks for 2 GPUs" in annotations["validate.gpupolicy.dev/audited"]
+    assert "requests 2 GPUs" in annotations["validate.gpupolicy.dev/audited"]
     assert "would add toleration" in annotations["mutate.gpupolicy.dev/audited"]
     assert 'gpu_policy_findings_total{kind="violation",mode="audit",rule="gpuLimits"}' in webhook.get("/metrics")[1]
 
@@ -205,7 +205,7 @@ def test_without_the_mutating_configuration_the_safety_net_refuses_or_warns(
     namespace = make_namespace("enforced")
     status, said = eventually(lambda: _refused(completing.plane, namespace, gpu_pod("missed")))
     assert "denied the request: nodeAffinity: spec: required node affinity example.com/pool In [gpu]" in said
-    assert "should have been injected and is missing" in said
+    assert "should have been injected but is missing" in said
 
     status, said = apply(completing.plane, make_namespace("default"), gpu_pod("missed"))
     assert status == 0, said
@@ -320,7 +320,7 @@ def test_A34_only_nodes_have_mirror_pods(webhook: Installation, make_namespace: 
     path = f"/api/v1/namespaces/{namespace}/pods"
     status, answer = eventually(lambda: _authorized(plane.raw("POST", path, manifest, TENANT_TOKEN)))
     assert status == 403
-    assert "asks for 9 GPUs" in answer["message"]
+    assert "requests 9 GPUs" in answer["message"]
     status, answer = eventually(lambda: _authorized(plane.raw("POST", path, manifest, NODE_TOKEN)))
     assert status == 201, answer
 

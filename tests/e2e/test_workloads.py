@@ -23,7 +23,7 @@ from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
 Raw = dict[str, Any]
 Namespaces = Callable[[str], str]
 
-TOO_MANY = "asks for 9 GPUs; the policy allows at most 8 per pod. Ask for 8 or fewer."
+TOO_MANY = "requests 9 GPUs; the policy allows at most 8 per pod. Request 8 or fewer."
 REQUESTS_ONLY = {"requests": {"nvidia.com/gpu": 2}}
 
 
@@ -236,7 +236,7 @@ def test_everything_that_refuses_pods_is_told_of_templates(webhook: Installation
     assert (status, 'env[NVIDIA_VISIBLE_DEVICES]: is "all" in a container that asks for GPUs' in stderr) == (0, True)
     status, stderr = apply(webhook.plane, make_namespace("told"), plain_deployment(template(5)))
     assert status == 0
-    assert "its 3 pods ask for 15 GPUs together" in stderr
+    assert "its 3 pods request 15 GPUs together" in stderr
     assert apply(webhook.plane, make_namespace("held"), plain_deployment(template(5)))[0] == 0
 
 
@@ -299,7 +299,7 @@ def test_an_update_is_told_only_what_is_new(webhook: Installation, make_namespac
     plane, namespace = webhook.plane, make_namespace("told")
     assert "Warning" in apply(plane, namespace, plain_deployment(template(9)))[1]
     assert apply(plane, namespace, plain_deployment(template(9, image="registry.example/other:1"))) == (0, "")
-    assert "asks for 10 GPUs" in apply(plane, namespace, plain_deployment(template(10)))[1]
+    assert "requests 10 GPUs" in apply(plane, namespace, plain_deployment(template(10)))[1]
 
 
 def test_what_a_controller_makes_is_left_to_its_owner_and_its_pods(
@@ -335,7 +335,7 @@ def test_what_is_in_no_namespace_has_the_default_policy(extended: Installation) 
         {"template": {"spec": {"replicatedJobs": replicated}}},
     )
     status, stderr = apply(extended.plane, "default", raw, "--dry-run=server")
-    assert (status, "Warning: gpuLimits: pod template of node" in stderr, "asks for 9 GPUs" in stderr) == (
+    assert (status, "Warning: gpuLimits: pod template of node" in stderr, "requests 9 GPUs" in stderr) == (
         0,
         True,
         True,

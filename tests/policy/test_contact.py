@@ -25,7 +25,7 @@ def refusal(policies, namespace: str, **spec) -> str:
 def test_a_namespace_without_gpus_is_told_whom_to_ask(policies) -> None:
     write(policies, "_default", '"#gpu-help"', NONE)
     assert refusal(policies, "web") == (
-        "gpuQuota: spec: asks for 2 GPUs; GPUs are not enabled in namespace web. Ask #gpu-help to enable them."
+        "gpuQuota: spec: requests 2 GPUs; GPUs are not enabled in namespace web. Ask #gpu-help to enable them."
     )
 
 
@@ -54,7 +54,7 @@ def test_every_rule_sends_people_to_the_contact(policies) -> None:
 def test_a_quota_of_none_is_one_finding_whatever_models_it_names(policies) -> None:
     write(policies, "_default", rules="{gpuQuota: {mode: enforce, gpus: 0, byModel: {H100: 0}}}")
     assert refusal(policies, "web").startswith(
-        "gpuQuota: spec: asks for 2 GPUs; GPUs are not enabled in namespace web."
+        "gpuQuota: spec: requests 2 GPUs; GPUs are not enabled in namespace web."
     )
 
 

@@ -64,11 +64,11 @@ def test_what_is_wrong_with_a_pod_names_its_place_and_the_pot():
     assert list(objections(asked, pot)) == [
         Objection(
             "spec",
-            "does not say which GPU model it wants",
-            "GPU quota 'research' limits T4, so a pod must say it",
-            "Add a nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4",
+            "does not select a GPU model",
+            "GPU quota 'research' limits T4, so a pod has to select one",
+            "Add a nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4",
         ),
-        Objection("spec", "asks for 3 GPUs", "GPU quota 'research' allows 2 GPUs in all", "Ask for 2 or fewer"),
+        Objection("spec", "requests 3 GPUs", "GPU quota 'research' allows 2 GPUs in all", "Request 2 or fewer"),
     ]
     assert is_unspecified(asked, pot)
 

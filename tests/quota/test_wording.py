@@ -50,56 +50,59 @@ def test_what_is_written_is_the_number(amount):
         pytest.param(
             [excess(GPUS, 4, 6)],
             LARGEST,
-            "asks 4, used 6 of 8 (2 free); largest: train-a 4, notebook-x 2; free some or ask for 2",
+            "requested 4, used 6 of 8 (2 free); largest: train-a 4, notebook-x 2; free some or request 2",
             id="of GPUs",
         ),
         pytest.param(
             [excess(H100, 4, 2)],
             LARGEST[:1],
-            "asks 4 H100, used 2 of 4 (2 free); largest: train-a 4; free some or ask for 2",
+            "requested 4 H100, used 2 of 4 (2 free); largest: train-a 4; free some or request 2",
             id="of a model",
         ),
         pytest.param(
             [excess(SLICES, 4, 12)],
             [],
-            "asks 4 nvidia.com/mig-1g.10gb, used 12 of 14 (2 free); free some or ask for 2",
+            "requested 4 nvidia.com/mig-1g.10gb, used 12 of 14 (2 free); free some or request 2",
             id="of a resource, nobody known",
         ),
-        pytest.param([excess(GPUS, 1, 8)], [], "asks 1, used 8 of 8 (0 free); free some", id="nothing is left"),
-        pytest.param([excess(GPUS, 1, 9)], [], "asks 1, used 9 of 8 (0 free); free some", id="more is in use"),
+        pytest.param([excess(GPUS, 1, 8)], [], "requested 1, used 8 of 8 (0 free); free some", id="nothing is left"),
+        pytest.param([excess(GPUS, 1, 9)], [], "requested 1, used 9 of 8 (0 free); free some", id="more is in use"),
         pytest.param(
-            [excess(GPUS, 1, "53/7")], [], "asks 1, used 7 4/7 of 8 (3/7 free); free some", id="no whole GPU is left"
+            [excess(GPUS, 1, "53/7")],
+            [],
+            "requested 1, used 7 4/7 of 8 (3/7 free); free some",
+            id="no whole GPU is left",
         ),
         pytest.param(
             [excess(GPUS, "4/7", "53/7")],
             [],
-            "asks 4/7, used 7 4/7 of 8 (3/7 free); free some or ask for 3/7",
+            "requested 4/7, used 7 4/7 of 8 (3/7 free); free some or request 3/7",
             id="some slices are left",
         ),
         pytest.param(
             [excess(GPUS, "4/7", "15/2")],
             [],
-            "asks 4/7, used 7 1/2 of 8 (1/2 free); free some or ask for 3/7",
+            "requested 4/7, used 7 1/2 of 8 (1/2 free); free some or request 3/7",
             id="half a GPU is three slices of seven",
         ),
         pytest.param(
             [excess(GPUS, 4, 6), excess(H100, 4, 3)],
             LARGEST,
-            "asks 4, used 6 of 8 (2 free); asks 4 H100, used 3 of 4 (1 free); largest: train-a 4, notebook-x 2; "
-            "free some or ask for 1",
+            "requested 4, used 6 of 8 (2 free); requested 4 H100, used 3 of 4 (1 free); largest: train-a 4, notebook-x "
+            "2; free some or request 1",
             id="of two limits, the narrower counts",
         ),
         pytest.param(
             [excess(GPUS, "4/7", "54/7"), excess(SLICES, 4, 12)],
             [],
-            "asks 4/7, used 7 5/7 of 8 (2/7 free); asks 4 nvidia.com/mig-1g.10gb, used 12 of 14 (2 free); "
-            "free some or ask for less",
+            "requested 4/7, used 7 5/7 of 8 (2/7 free); requested 4 nvidia.com/mig-1g.10gb, used 12 of 14 (2 free); "
+            "free some or request less",
             id="of two limits in other units",
         ),
         pytest.param(
             [excess(GPUS, 4, 6), excess(H100, 4, 4)],
             [],
-            "asks 4, used 6 of 8 (2 free); asks 4 H100, used 4 of 4 (0 free); free some",
+            "requested 4, used 6 of 8 (2 free); requested 4 H100, used 4 of 4 (0 free); free some",
             id="of two limits, one of them full",
         ),
     ],
@@ -115,13 +118,13 @@ def test_a_refusal_says_what_is_asked_used_and_free_and_what_to_do(excesses, lar
         pytest.param(
             [H100, T4],
             [excess(H100, 4, 2)],
-            "ask for 2; or add a nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4",
+            "request 2; or add a nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4",
             id="a model that has room",
         ),
         pytest.param(
             [H100, T4],
             [excess(H100, 4, 2), excess(T4, 4, 16)],
-            "free some; or add a nodeSelector that says another model, by the label nvidia.com/gpu.product for example",
+            "free some; or add a nodeSelector for another model, by the label nvidia.com/gpu.product for example",
             id="a model that is not limited, where none has room",
         ),
         pytest.param(
@@ -146,7 +149,7 @@ def test_what_a_pod_is_told_to_ask_for_is_less_than_it_asked_and_would_fit(asks,
     if used + asks <= hard:
         return
     text = exceeded(quota(limit), [Excess(limit, asks, used)], [])
-    _, _, advised = text.rpartition(" or ask for ")
+    _, _, advised = text.rpartition(" or request ")
     if advised != text:
         amount = sum(Fraction(part) for part in advised.split(" "))
         assert 0 < amount < asks
@@ -157,15 +160,15 @@ def test_a_pod_is_told_what_its_namespace_holds_without_stored_pods():
     pot = Quota(Scope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
     held = Excess(pot.limits[0], Fraction(8), Fraction(8))
     assert "; ".join(withheld(pot, held, Fraction(8))) == (
-        "exceeded GPU quota 'research': asks 8, while pods of this namespace that were admitted and are not stored yet "
-        "hold 8; such pods may hold 8, half of what is free for the namespace; Try again in a moment; where that does "
-        "not help, find out what refuses those pods"
+        "exceeded GPU quota 'research': requested 8, while pods of this namespace that were admitted but are not "
+        "created yet hold 8; such pods may hold 8, half of what is free for the namespace; Try again in a moment; if "
+        "that does not help, find out what refuses those pods"
     )
 
 
 def test_a_pod_is_told_how_many_bytes_its_namespace_would_take():
     pot = Quota(Scope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
     assert "; ".join(crowded(pot, 700_000, 614_400)) == (
-        "with this pod, those of the namespace would take 700000 bytes of the ledger of GPU quota 'research'; their "
-        "share is 614400 bytes; Have pods ask for GPUs and nodes in fewer different ways, or end some"
+        "with this pod, the pods of the namespace would take 700000 bytes in the ledger of GPU quota 'research'; they "
+        "may take 614400 bytes; Let pods request GPUs and select nodes in fewer different ways, or end some pods"
     )

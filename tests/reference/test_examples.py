@@ -64,7 +64,7 @@ def test_what_is_applied_is_shown_once_with_both_policies() -> None:
     assert refused.startswith("`gpuLimits: {mode: enforce, maxPerPod: 0}` it is refused:\n\n```text\nError from server")
     assert warned == (
         "`gpuLimits: {mode: warn, maxPerPod: 0}` it is admitted with a warning:\n\n```text\n"
-        "Warning: gpuLimits: spec: asks for 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to "
+        "Warning: gpuLimits: spec: requests 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to "
         "enable them.\n```\n"
     )
 
@@ -84,7 +84,7 @@ def test_an_example_that_nothing_becomes_of_says_so() -> None:
 def test_a_workload_hears_a_warning_and_its_pods_are_completed() -> None:
     assert shown("gpuLimits", Example(DEPLOYMENT, {"maxPerPod": 0})).endswith(
         "it is admitted with a warning:\n\n```text\n"
-        "Warning: gpuLimits: pod template (1 pod, 1 GPU): spec.template.spec: asks for 1 GPU; GPUs are not enabled in "
+        "Warning: gpuLimits: pod template (1 pod, 1 GPU): spec.template.spec: requests 1 GPU; GPUs are not enabled in "
         "namespace\ndefault. Ask the platform team to enable them.\n```\n"
     )
     assert shown("runtimeClass", Example(DEPLOYMENT)).endswith(

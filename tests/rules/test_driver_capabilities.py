@@ -132,7 +132,7 @@ def test_a_container_with_env_from_is_left_alone_with_a_word():
     raw = pod(container(gpus=1, envFrom=FROM_CONFIG))
     assert is_left_alone(RULE, raw)
     assert advice(RULE, raw) == [
-        "spec.containers[trainer].envFrom: NVIDIA_DRIVER_CAPABILITIES not injected, because envFrom may set it. "
+        "spec.containers[trainer].envFrom: NVIDIA_DRIVER_CAPABILITIES is not injected, because envFrom may set it. "
         "Set it in env, or ask the platform team for alsoWithEnvFrom."
     ]
     assert env_of(raw, {"alsoWithEnvFrom": True}) == OURS

@@ -60,13 +60,13 @@ def test_whole_numbers_in_limits_are_fine(raw):
         ),
         pytest.param(
             asking(0),
-            "nvidia.com/gpu is 0 in requests but missing in limits; Kubernetes refuses that even for none. "
+            "nvidia.com/gpu is 0 in requests but missing in limits; Kubernetes refuses that, even for 0. "
             "Remove nvidia.com/gpu from requests.",
             id="zero in requests only",
         ),
         pytest.param(
             asking(None),
-            "nvidia.com/gpu is null in requests but missing in limits; Kubernetes refuses that even for none. "
+            "nvidia.com/gpu is null in requests but missing in limits; Kubernetes refuses that, even for 0. "
             "Remove nvidia.com/gpu from requests.",
             id="null in requests only",
         ),
@@ -97,19 +97,19 @@ def test_whole_numbers_in_limits_are_fine(raw):
         pytest.param(
             asking("500m", "500m"),
             "nvidia.com/gpu is 500m in requests, a fraction of a GPU; GPUs are allocated whole. "
-            "Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of nvidia.com/gpu.",
+            "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
             id="half a GPU in milli",
         ),
         pytest.param(
             asking(limits=0.5),
             "nvidia.com/gpu is 0.5 in limits, a fraction of a GPU; GPUs are allocated whole. "
-            "Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of nvidia.com/gpu.",
+            "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
             id="half a GPU in limits",
         ),
         pytest.param(
             asking(1, "1n"),
             "nvidia.com/gpu is 1n in limits, a fraction of a GPU; GPUs are allocated whole. "
-            "Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of nvidia.com/gpu.",
+            "Write a whole number such as 1, or request a shared GPU or a MIG slice instead of nvidia.com/gpu.",
             id="a fraction in limits beside a whole request",
         ),
         pytest.param(
@@ -184,7 +184,7 @@ def test_every_fault_is_told_at_once():
     assert [(v.where, v.found.split()[0]) for v in violations(RULE, raw)] == [
         ("spec.containers[a].resources", GPU),
         ("spec.containers[a].resources", "nvidia.com/mig-1g.10gb"),
-        ("spec.containers[a].resources", "asks"),
+        ("spec.containers[a].resources", "requests"),
         ("spec.containers[b].resources", GPU),
     ]
 
@@ -244,14 +244,14 @@ def test_repair_leaves_ephemeral_containers_alone():
     [
         (8, 8, None),
         (0, 0, None),
-        (9, 8, "asks for 9 GPUs; the policy allows at most 8 per container. Ask for 8 or fewer."),
-        (2, 1, "asks for 2 GPUs; the policy allows at most 1 per container. Ask for 1 or fewer."),
-        (1, 0, "asks for 1 GPU; the policy allows none for a container. Remove it."),
-        (2, 0, "asks for 2 GPUs; the policy allows none for a container. Remove them."),
+        (9, 8, "requests 9 GPUs; the policy allows at most 8 per container. Request 8 or fewer."),
+        (2, 1, "requests 2 GPUs; the policy allows at most 1 per container. Request 1 or fewer."),
+        (1, 0, "requests 1 GPU; the policy allows none for a container. Remove it."),
+        (2, 0, "requests 2 GPUs; the policy allows none for a container. Remove them."),
         (
             "1e19",
             8,
-            "asks for 9223372036854775807 GPUs; the policy allows at most 8 per container. Ask for 8 or fewer.",
+            "requests 9223372036854775807 GPUs; the policy allows at most 8 per container. Request 8 or fewer.",
         ),
     ],
 )
@@ -264,7 +264,7 @@ def test_a_container_may_ask_for_the_maximum_and_not_for_one_more(gpus, most, me
 def test_a_namespace_whose_pods_may_have_no_gpu_is_told_that_gpus_are_not_enabled(namespace, where):
     raw = {**pod(container(gpus=2)), "metadata": {"name": "p", "namespace": namespace}}
     assert messages(RULE, raw, {"maxPerPod": 0}) == [
-        f"spec: asks for 2 GPUs; GPUs are not enabled in {where}. Ask the platform team to enable them."
+        f"spec: requests 2 GPUs; GPUs are not enabled in {where}. Ask the platform team to enable them."
     ]
 
 
@@ -272,13 +272,13 @@ def test_a_namespace_whose_pods_may_have_no_gpu_is_told_that_gpus_are_not_enable
 def test_the_maximum_of_a_container_holds_for_init_containers_and_sidecars(parts):
     raw = pod(container(gpus=1), initContainers=[container("warm", 3, **parts)])
     (message,) = messages(RULE, raw, {"maxPerContainer": 2})
-    assert message.startswith("spec.initContainers[warm].resources: asks for 3 GPUs")
+    assert message.startswith("spec.initContainers[warm].resources: requests 3 GPUs")
 
 
 def test_gpus_of_all_names_count_for_the_maximum_of_a_container():
     amounts = {"nvidia.com/mig-1g.10gb": 2, "nvidia.com/mig-2g.20gb": 1}
     (message,) = messages(RULE, pod(container(resources={"limits": amounts})), {"maxPerContainer": 2})
-    assert "asks for 3 GPUs" in message
+    assert "requests 3 GPUs" in message
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_the_maximum_of_a_pod_is_of_what_the_scheduler_reserves(init, apps, most
         initContainers=[container(f"i{index}", gpus, **parts) for index, (gpus, parts) in enumerate(init)],
     )
     assert messages(RULE, raw, {"maxPerPod": most}) == (
-        [f"spec: asks for {asked} GPUs; the policy allows at most {most} per pod. Ask for {most} or fewer."]
+        [f"spec: requests {asked} GPUs; the policy allows at most {most} per pod. Request {most} or fewer."]
         if asked
         else []
     )
@@ -318,9 +318,9 @@ def test_requests_only_count_for_the_maximum_too():
 def test_a_slice_and_a_whole_gpu_in_one_container_are_refused(whole):
     raw = pod(container(resources={"limits": {whole: 1, "nvidia.com/mig-1g.10gb": 1}}))
     assert messages(RULE, raw) == [
-        f"spec.containers[trainer].resources: asks for nvidia.com/mig-1g.10gb and {whole} together; "
-        "CUDA uses either slices or whole GPUs in one process, never both. "
-        "Ask for one of them, or use two containers."
+        f"spec.containers[trainer].resources: requests nvidia.com/mig-1g.10gb and {whole} together; "
+        "a CUDA process uses either slices or whole GPUs, never both. "
+        "Request one of them, or use two containers."
     ]
 
 

@@ -49,39 +49,39 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
         pytest.param(
             asking(9),
             {"gpus": 8},
-            ["spec: asks for 9 GPUs; the GPU quota allows 8 GPUs in all. Ask for 8 or fewer."],
+            ["spec: requests 9 GPUs; the GPU quota allows 8 GPUs in all. Request 8 or fewer."],
             id="one too many",
         ),
         pytest.param(
             asking(1),
             {"gpus": 0},
-            ["spec: asks for 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to enable them."],
+            ["spec: requests 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to enable them."],
             id="none are allowed",
         ),
         pytest.param(
             asking(4),
             {"gpus": "7/2"},
-            ["spec: asks for 4 GPUs; the GPU quota allows 3 1/2 GPUs in all. Ask for 3 or fewer."],
+            ["spec: requests 4 GPUs; the GPU quota allows 3 1/2 GPUs in all. Request 3 or fewer."],
             id="whole GPUs under a quota with a half",
         ),
         pytest.param(
             asking(8, SLICE, nodeSelector=H100),
             {"gpus": 1},
-            ["spec: asks for 1 1/7 GPUs; the GPU quota allows 1 GPU in all. Ask for 1 or fewer."],
+            ["spec: requests 1 1/7 GPUs; the GPU quota allows 1 GPU in all. Request 1 or fewer."],
             id="more slices than a GPU has",
         ),
         pytest.param(
             asking(5, nodeSelector=H100),
             {"gpus": 8, "byModel": {"H100": 4, "T4": 1}},
-            ["spec: asks for 5 H100; the GPU quota allows 4 H100 in all. Ask for 4 H100 or fewer."],
+            ["spec: requests 5 H100; the GPU quota allows 4 H100 in all. Request 4 H100 or fewer."],
             id="of a model",
         ),
         pytest.param(
             asking(5),
             {"gpus": 8, "byModel": {"H100": 4, "T4": 8}},
             [
-                "spec: asks for 5 H100; the GPU quota allows 4 H100 in all. Ask for 4 H100 or fewer, or add a "
-                "nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
+                "spec: requests 5 H100; the GPU quota allows 4 H100 in all. Request 4 H100 or fewer, or add a "
+                "nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
             ],
             id="of a model that it may be",
         ),
@@ -89,8 +89,8 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
             asking(1),
             {"gpus": 8, "byModel": {"H100": 0, "T4": 8}, "unspecifiedModel": "deny"},
             [
-                "spec: does not say which GPU model it wants; the GPU quota limits H100, T4, so a pod must say it. "
-                "Add a nodeSelector that says the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
+                "spec: does not select a GPU model; the GPU quota limits H100, T4, so a pod has to select one. "
+                "Add a nodeSelector for the model, such as nvidia.com/gpu.product: Tesla-T4 for T4."
             ],
             id="a model must be said",
         ),
@@ -98,8 +98,8 @@ def test_a_pod_that_would_fit_into_an_unused_quota_is_left_to_the_ledger(raw, se
             asking(3, SLICE),
             {"byResource": {SLICE: 2, "nvidia.com/gpu": 1}},
             [
-                "spec: asks for 3 nvidia.com/mig-1g.10gb; the GPU quota allows 2 nvidia.com/mig-1g.10gb in all. "
-                "Ask for 2 nvidia.com/mig-1g.10gb or fewer."
+                "spec: requests 3 nvidia.com/mig-1g.10gb; the GPU quota allows 2 nvidia.com/mig-1g.10gb in all. "
+                "Request 2 nvidia.com/mig-1g.10gb or fewer."
             ],
             id="of a resource",
         ),
@@ -112,9 +112,9 @@ def test_a_pod_that_never_fits_is_refused_with_what_it_could_ask_for(raw, settin
 def test_everything_that_is_wrong_is_said_at_once():
     said = messages(RULE, asking(9), {"gpus": 8, "byModel": {"T4": 2}, "byResource": {"nvidia.com/gpu": 3}})
     assert [message.split(";")[0] for message in said] == [
-        "spec: asks for 9 GPUs",
-        "spec: asks for 9 T4",
-        "spec: asks for 9 nvidia.com/gpu",
+        "spec: requests 9 GPUs",
+        "spec: requests 9 T4",
+        "spec: requests 9 nvidia.com/gpu",
     ]
 
 
@@ -122,7 +122,7 @@ def test_a_pod_that_may_land_on_several_models_counts_against_each():
     products = [H100[PRODUCT], T4[PRODUCT]]
     raw = asking(5, affinity=terms(term((PRODUCT, "In", products))))
     said = messages(RULE, raw, {"byModel": {"H100": 4, "T4": 4, "A100": 4}, "unspecifiedModel": "deny"})
-    assert [message.split(";")[0] for message in said] == ["spec: asks for 5 H100", "spec: asks for 5 T4"]
+    assert [message.split(";")[0] for message in said] == ["spec: requests 5 H100", "spec: requests 5 T4"]
 
 
 def test_what_the_platform_calls_its_models_counts_like_what_is_shipped():
@@ -130,7 +130,7 @@ def test_what_the_platform_calls_its_models_counts_like_what_is_shipped():
     limits = {"byModel": {"H100": 1, "X9": 2}}
     for value, counted in (("big-1", ["2 H100"]), ("x9", []), ("small", ["2 H100"])):
         said = messages(RULE, asking(2, nodeSelector={"example.com/gpu": value}), {**settings, **limits})
-        assert [message.removeprefix("spec: asks for ").split(";")[0] for message in said] == counted
+        assert [message.removeprefix("spec: requests ").split(";")[0] for message in said] == counted
 
 
 def test_limits_are_named_in_one_order():

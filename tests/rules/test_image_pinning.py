@@ -32,7 +32,7 @@ def is_allowed(image, *registries):
 )
 def test_an_image_that_may_be_another_one_tomorrow_is_refused(image, found):
     assert said(image) == [
-        f"spec.containers[trainer].image: {found}; what that is changes with every push. "
+        f"spec.containers[trainer].image: {found}; which image that is changes with every push. "
         "Write the tag of a version, or a digest."
     ]
 

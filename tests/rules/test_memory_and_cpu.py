@@ -122,8 +122,8 @@ def test_a_memory_request_below_the_limit_is_refused_where_the_policy_says_so():
     raw = pod(gpu({"memory": "64Gi", "cpu": 1}, {"memory": "16Gi"}))
     assert messages(RULE, raw) == []
     assert messages(RULE, raw, EQUAL) == [
-        "spec.containers[trainer].resources: asks for 16Gi of memory and may use up to 64Gi; the policy wants both "
-        "equal, so that memory is there when it is used. Write 64Gi in requests.memory, or leave that out."
+        "spec.containers[trainer].resources: requests 16Gi of memory and may use up to 64Gi; the policy wants both "
+        "equal, so that the memory is there when it is needed. Write 64Gi in requests.memory, or leave the request out."
     ]
 
 
@@ -168,7 +168,7 @@ def test_a_pod_without_gpus_may_be_as_unequal_as_it_likes():
 
 def test_a_limit_that_nobody_wrote_as_a_text_is_shown_as_a_number():
     (message,) = messages(RULE, pod(gpu({"memory": 2000, "cpu": 1}, {"memory": 1000})), EQUAL)
-    assert "asks for 1000 of memory and may use up to 2000;" in message
+    assert "requests 1000 of memory and may use up to 2000;" in message
 
 
 def test_settings_that_ask_for_nothing_say_what_is_to_be_written():
@@ -187,8 +187,8 @@ def test_a_pod_is_judged_alike_before_and_after_kubernetes_completed_it():
         for whole in ({"limits": limits}, {"limits": limits, "requests": {"memory": "9Gi", "cpu": 4}})
     )
     expected = [
-        "spec.resources: asks for 9Gi of memory and may use up to 16Gi; the policy wants both equal, so that memory "
-        "is there when it is used. Write 16Gi in requests.memory."
+        "spec.resources: requests 9Gi of memory and may use up to 16Gi; the policy wants both equal, so that the "
+        "memory is there when it is needed. Write 16Gi in requests.memory."
     ]
     assert messages(RULE, written, EQUAL) == messages(RULE, stored, EQUAL) == expected
     silent = pod(gpu({}, {}), resources={"limits": limits}, overhead={"memory": "1Gi"})

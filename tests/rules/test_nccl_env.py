@@ -80,7 +80,7 @@ def test_a_container_with_env_from_is_left_alone_and_warned_about():
     raw = pod(container(gpus=2, envFrom=FROM_CONFIG))
     assert is_left_alone(RULE, raw, SETTINGS)
     assert advice(RULE, raw, SETTINGS) == [
-        "spec.containers[trainer].envFrom: NCCL_DEBUG, NCCL_IB_HCA not injected, because envFrom may set them. "
+        "spec.containers[trainer].envFrom: NCCL_DEBUG, NCCL_IB_HCA are not injected, because envFrom may set them. "
         "Set them in env, or ask the platform team for alsoWithEnvFrom."
     ]
 
@@ -88,7 +88,7 @@ def test_a_container_with_env_from_is_left_alone_and_warned_about():
 def test_one_variable_is_spoken_of_in_the_singular():
     raw = pod(container(gpus=2, envFrom=FROM_CONFIG, env=[OURS[0]]))
     assert advice(RULE, raw, SETTINGS) == [
-        "spec.containers[trainer].envFrom: NCCL_IB_HCA not injected, because envFrom may set it. "
+        "spec.containers[trainer].envFrom: NCCL_IB_HCA is not injected, because envFrom may set it. "
         "Set it in env, or ask the platform team for alsoWithEnvFrom."
     ]
 
@@ -102,7 +102,7 @@ def test_variables_that_carry_another_prefix_are_no_reason_to_leave_a_container_
     raw = pod(container(gpus=2, envFrom=sources))
     assert env_of(raw) == [OURS[0]]
     assert advice(RULE, raw, SETTINGS) == [
-        "spec.containers[trainer].envFrom: NCCL_IB_HCA not injected, because envFrom may set it. "
+        "spec.containers[trainer].envFrom: NCCL_IB_HCA is not injected, because envFrom may set it. "
         "Set it in env, or ask the platform team for alsoWithEnvFrom."
     ]
 

@@ -122,19 +122,19 @@ def test_pods_without_gpus_run_where_they_like(raw):
     [
         pytest.param(
             {"nodeSelector": {"zone": "z"}},
-            "spec.nodeSelector: asks for zone In [z]; the policy requires zone In [a, b]. "
+            "spec.nodeSelector: requires zone In [z]; the policy requires zone In [a, b]. "
             "Change or remove zone in nodeSelector.",
             id="in the node selector",
         ),
         pytest.param(
             {"affinity": terms(term(("zone", "NotIn", ["a", "b"]), ("zone", "In", ["a", "z"])))},
-            "spec.affinity.nodeAffinity: asks for zone NotIn [a, b] and zone In [a, z]; "
+            "spec.affinity.nodeAffinity: requires zone NotIn [a, b] and zone In [a, z]; "
             "the policy requires zone In [a, b]. Change or remove zone in nodeAffinity.",
             id="in two expressions of a term",
         ),
         pytest.param(
             {"affinity": terms(term(("zone", "In", ["y"])), term(("zone", "DoesNotExist", [])), {})},
-            "spec.affinity.nodeAffinity: asks for zone In [y] and zone DoesNotExist; "
+            "spec.affinity.nodeAffinity: requires zone In [y] and zone DoesNotExist; "
             "the policy requires zone In [a, b]. Change or remove zone in nodeAffinity.",
             id="in every term",
         ),
@@ -163,9 +163,9 @@ def test_one_alternative_with_room_is_enough():
 def test_alternatives_that_each_exclude_another_requirement_leave_no_node():
     raw = gpu_pod(affinity=terms(term(("zone", "In", ["z"])), term(("nvidia.com/gpu.present", "DoesNotExist", []))))
     assert messages(RULE, raw, BOTH) == [
-        "spec.affinity.nodeAffinity: asks for zone In [z]; the policy requires zone In [a, b]. "
+        "spec.affinity.nodeAffinity: requires zone In [z]; the policy requires zone In [a, b]. "
         "Change or remove zone in nodeAffinity.",
-        "spec.affinity.nodeAffinity: asks for nvidia.com/gpu.present DoesNotExist; "
+        "spec.affinity.nodeAffinity: requires nvidia.com/gpu.present DoesNotExist; "
         "the policy requires nvidia.com/gpu.present In [true]. "
         "Change or remove nvidia.com/gpu.present in nodeAffinity.",
     ]
@@ -176,7 +176,7 @@ def test_a_contradiction_is_seen_across_node_selector_and_terms():
     required = {"required": [expression("memory", "Lt", ["10"])]}
     raw = gpu_pod(affinity=terms(term(("memory", "Gt", ["9"]))))
     assert messages(RULE, raw, required) == [
-        "spec.affinity.nodeAffinity: asks for memory Gt [9]; the policy requires memory Lt [10]. "
+        "spec.affinity.nodeAffinity: requires memory Gt [9]; the policy requires memory Lt [10]. "
         "Change or remove memory in nodeAffinity."
     ]
 

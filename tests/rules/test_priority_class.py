@@ -75,7 +75,7 @@ def test_nothing_is_set_where_no_class_is_named():
     ("facts", "found"),
     [
         pytest.param(Cluster(priorities=(NORMAL,)), "the cluster has no PriorityClass training", id="missing"),
-        pytest.param(Cluster(), "no PriorityClasses are known", id="not known"),
+        pytest.param(Cluster(), "no PriorityClass is known", id="not known"),
     ],
 )
 def test_a_class_that_does_not_exist_is_not_set_because_kubernetes_would_refuse_the_pod(facts, found):
@@ -188,7 +188,7 @@ def test_a_pod_without_a_class_is_refused_where_kubernetes_gives_it_none_that_is
 
 def test_a_class_of_which_nothing_is_known_stays_among_the_choices():
     (said,) = refused(gpu_pod(), {"name": "gone", "allowed": ["training"]}, Cluster())
-    assert "is not set, because no PriorityClasses are known; GPU pods of this namespace may have gone or" in said
+    assert "is not set, because no PriorityClass is known; GPU pods of this namespace may have gone or" in said
 
 
 def test_a_completed_pod_is_allowed():
@@ -198,7 +198,7 @@ def test_a_completed_pod_is_allowed():
 
 @pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical", "system-mine"])
 def test_the_classes_of_kubernetes_itself_are_not_given_to_teams(name):
-    with pytest.raises(ValidationError, match=f"{name} is for what Kubernetes itself is made of; name a class of your"):
+    with pytest.raises(ValidationError, match=f"{name} is for components of Kubernetes itself; name a class of your"):
         settings_of(RULE, {"name": name})
 
 

@@ -126,8 +126,8 @@ def test_a_class_whose_node_selector_contradicts_the_pods_is_not_set_because_kub
         []
         if set_
         else [
-            "spec.runtimeClassName: not set, because it selects nodes by pool In [gpu] and nodeSelector asks for cpu. "
-            "Change nodeSelector or affinity, or set runtimeClassName."
+            "spec.runtimeClassName: not set, because it selects nodes by pool In [gpu], and nodeSelector requires "
+            "cpu. Change nodeSelector or affinity, or set runtimeClassName."
         ]
     )
 

@@ -91,15 +91,15 @@ def test_every_reason_that_holds_alone_is_told_at_its_place():
     assert [message.split("; ")[0] for message in told(raw)] == [
         "spec.affinity.nodeAffinity: no node meets zone Exists",
         "spec.nodeSelector[nvidia.com/gpu.product]: no node has the value NVIDIA-A100-SXM-80GB",
-        "spec.containers[trainer].resources: asks for 16 nvidia.com/gpu",
-        "spec.containers[other].resources: asks for nvidia.com/mig-9g.90gb, which no node offers",
+        "spec.containers[trainer].resources: requests 16 nvidia.com/gpu",
+        "spec.containers[other].resources: requests nvidia.com/mig-9g.90gb, which no node offers",
     ]
 
 
 def test_what_fails_together_is_told_beside_what_fails_alone():
     raw = asking(4, nodeSelector={PRODUCT: T4, "zone": "b"})
     assert [message.split("; ")[1].split(".")[0] for message in told(raw)] == [
-        "a node needs every label of nodeSelector",
+        "a node has to have every label of nodeSelector",
         "the largest node with nvidia",
     ]
 
@@ -116,7 +116,7 @@ POOLS = (
         pytest.param(asking(16), "", id="as many GPUs as a node of the pool will have"),
         pytest.param(asking(16, resources={"memory": "9Ti", "rdma/hca": 9}), "", id="what nobody knows of the pool"),
         pytest.param(asking(9, nodeSelector={PRODUCT: "NVIDIA-H100-80GB-HBM3"}), "", id="a label of the pool"),
-        pytest.param(asking(17), "asks for 17 nvidia.com/gpu; the largest node has 16", id="more than even that"),
+        pytest.param(asking(17), "requests 17 nvidia.com/gpu; the largest node has 16", id="more than even that"),
         pytest.param(
             asking(1, nodeSelector={PRODUCT: "NVIDIA-H100-80GB"}),
             "no node has the value NVIDIA-H100-80GB; nodes have NVIDIA-A100-SXM4-80GB, "
@@ -137,8 +137,8 @@ def test_pools_that_scale_from_zero_count(raw, message):
 
 def test_a_cluster_whose_gpu_nodes_are_all_scaled_to_zero_is_told_what_to_declare():
     assert told(asking(1), Snapshot.of([PLAIN])) == [
-        "spec.containers[trainer].resources: asks for nvidia.com/gpu, which no node offers; nodes offer no GPUs. "
-        "Tell the platform team, which declares pools that scale from zero in the policy's nodePools."
+        "spec.containers[trainer].resources: requests nvidia.com/gpu, which no node offers; nodes offer no GPUs. "
+        "Ask the platform team to declare pools that scale from zero in the policy's nodePools."
     ]
     declared = NodePool("gpus", (), (), frozenset({"nvidia.com/gpu"}))
     assert told(asking(64), WithPools(Snapshot.of([PLAIN]), (declared,))) == []

@@ -22,45 +22,45 @@ from webhook.cluster.snapshot import Snapshot
     [
         pytest.param(
             asking(1, "nvidia.com/mig-9g.90gb"),
-            "spec.containers[trainer].resources: asks for nvidia.com/mig-9g.90gb, which no node offers; nodes offer "
+            "spec.containers[trainer].resources: requests nvidia.com/mig-9g.90gb, which no node offers; nodes offer "
             "nvidia.com/gpu, nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb. "
-            "Did you mean nvidia.com/mig-3g.40gb? Ask for that.",
+            "Did you mean nvidia.com/mig-3g.40gb? Request that.",
             id="a MIG profile that no node offers",
         ),
         pytest.param(
             asking(1, "amd.com/gpu"),
-            "spec.containers[trainer].resources: asks for amd.com/gpu, which no node offers; nodes offer "
+            "spec.containers[trainer].resources: requests amd.com/gpu, which no node offers; nodes offer "
             "nvidia.com/gpu, nvidia.com/mig-1g.10gb and nvidia.com/mig-3g.40gb. "
-            "Ask for what nodes offer, or tell the platform team.",
+            "Request what nodes offer, or tell the platform team.",
             id="a vendor without nodes",
         ),
         pytest.param(
             asking(16),
-            "spec.containers[trainer].resources: asks for 16 nvidia.com/gpu; the largest node has 8. "
-            "Ask for 8 or fewer in one pod, or tell the platform team.",
+            "spec.containers[trainer].resources: requests 16 nvidia.com/gpu; the largest node has 8. "
+            "Request 8 or fewer in one pod, or tell the platform team.",
             id="more GPUs than the largest node has",
         ),
         pytest.param(
             asking(1, resources={"memory": "2049Gi"}),
-            "spec.containers[trainer].resources: asks for 2049Gi of memory; the largest node with nvidia.com/gpu has "
-            "1000Gi. Ask for 1000Gi or less in one pod, or tell the platform team.",
+            "spec.containers[trainer].resources: requests 2049Gi of memory; the largest node with nvidia.com/gpu has "
+            "1000Gi. Request 1000Gi or less in one pod, or tell the platform team.",
             id="more memory than the largest node has, and less than the largest of those that have GPUs",
         ),
         pytest.param(
             asking(1, resources={"cpu": "192500m"}),
-            "spec.containers[trainer].resources: asks for 192.5 cpu; the largest node with nvidia.com/gpu has 96. "
-            "Ask for 96 or less in one pod, or tell the platform team.",
+            "spec.containers[trainer].resources: requests 192.5 cpu; the largest node with nvidia.com/gpu has 96. "
+            "Request 96 or less in one pod, or tell the platform team.",
             id="more cpu than the largest node has",
         ),
         pytest.param(
             asking(1, resources={"rdma/hca": 5}),
-            "spec.containers[trainer].resources: asks for 5 rdma/hca; the largest node with nvidia.com/gpu has 4. "
-            "Ask for 4 or fewer in one pod, or tell the platform team.",
+            "spec.containers[trainer].resources: requests 5 rdma/hca; the largest node with nvidia.com/gpu has 4. "
+            "Request 4 or fewer in one pod, or tell the platform team.",
             id="more of another extended resource",
         ),
         pytest.param(
             asking(1, resources={"example.com/fpga": 1}),
-            "spec.containers[trainer].resources: asks for 1 example.com/fpga; no node offers any. "
+            "spec.containers[trainer].resources: requests 1 example.com/fpga; no node offers any. "
             "Remove it, or tell the platform team.",
             id="an extended resource that no node has",
         ),
@@ -91,7 +91,7 @@ from webhook.cluster.snapshot import Snapshot
         ),
         pytest.param(
             asking(1, nodeSelector={"zone": "b"}),
-            "spec.nodeSelector[zone]: no node has this label; a node needs every label of nodeSelector. "
+            "spec.nodeSelector[zone]: no node has this label; a node has to have every label of nodeSelector. "
             "Remove it, or tell the platform team.",
             id="a label that is like no other",
         ),
@@ -144,37 +144,37 @@ def test_what_no_node_has_is_named_with_what_nodes_have(raw, message):
     [
         pytest.param(
             asking(4, nodeSelector={PRODUCT: T4}),
-            "spec.containers[trainer].resources: asks for 4 nvidia.com/gpu; the largest node with "
-            "nvidia.com/gpu.product=Tesla-T4 has 1. Ask for 1 or fewer in one pod, or choose other nodes.",
+            "spec.containers[trainer].resources: requests 4 nvidia.com/gpu; the largest node with "
+            "nvidia.com/gpu.product=Tesla-T4 has 1. Request 1 or fewer in one pod, or choose other nodes.",
             id="GPUs and a product",
         ),
         pytest.param(
             asking(1, nodeSelector={POOL: "web", "kubernetes.io/hostname": "plain"}),
-            "spec.containers[trainer].resources: asks for 1 nvidia.com/gpu; no node with kubernetes.io/hostname=plain "
+            "spec.containers[trainer].resources: requests 1 nvidia.com/gpu; no node with kubernetes.io/hostname=plain "
             "offers any. Choose other nodes, or tell the platform team.",
             id="GPUs and labels of nodes without any",
         ),
         pytest.param(
             asking(8, affinity=terms(term((POOL, "NotIn", ["training"])))),
-            "spec.containers[trainer].resources: asks for 8 nvidia.com/gpu; the largest node with example.com/pool "
-            "NotIn [training] has 1. Ask for 1 or fewer in one pod, or choose other nodes.",
+            "spec.containers[trainer].resources: requests 8 nvidia.com/gpu; the largest node with example.com/pool "
+            "NotIn [training] has 1. Request 1 or fewer in one pod, or choose other nodes.",
             id="GPUs and a required expression",
         ),
         pytest.param(
             asking(8, affinity=terms(term((POOL, "In", ["web"])), term((POOL, "In", ["serving"])))),
-            "spec.containers[trainer].resources: asks for 8 nvidia.com/gpu; the largest node with the labels of a "
-            "required term has 1. Ask for 1 or fewer in one pod, or choose other nodes.",
+            "spec.containers[trainer].resources: requests 8 nvidia.com/gpu; the largest node with the labels of a "
+            "required term has 1. Request 1 or fewer in one pod, or choose other nodes.",
             id="GPUs and required terms",
         ),
         pytest.param(
             asking(1, MIG, {"memory": "501Gi"}),
-            "spec.containers[trainer].resources: asks for 501Gi of memory; the largest node with "
-            "nvidia.com/mig-1g.10gb has 500Gi. Ask for 500Gi or less in one pod, or tell the platform team.",
+            "spec.containers[trainer].resources: requests 501Gi of memory; the largest node with "
+            "nvidia.com/mig-1g.10gb has 500Gi. Request 500Gi or less in one pod, or tell the platform team.",
             id="memory and GPUs",
         ),
         pytest.param(
             asking(1, MIG, {"nvidia.com/gpu": 1}),
-            "spec.containers[trainer].resources: asks for 1 nvidia.com/mig-1g.10gb; no node with nvidia.com/gpu offers "
+            "spec.containers[trainer].resources: requests 1 nvidia.com/mig-1g.10gb; no node with nvidia.com/gpu offers "
             "any. Remove it, or tell the platform team.",
             id="GPUs of two kinds",
         ),
@@ -201,8 +201,8 @@ def test_amounts_of_two_nodes_that_no_node_has_together():
         [gpu_node("a", A100, {"nvidia.com/gpu": "8"}, "100Gi"), gpu_node("b", A100, {"nvidia.com/gpu": "4"}, "500Gi")]
     )
     assert told(asking(8, resources={"memory": "300Gi"}, nodeSelector={PRODUCT: A100}), facts) == [
-        "spec.containers[trainer].resources: asks for 300Gi of memory and 8 nvidia.com/gpu; no node has all of that. "
-        "Ask for less of one of them in one pod, or tell the platform team."
+        "spec.containers[trainer].resources: requests 300Gi of memory and 8 nvidia.com/gpu; no node has all of that. "
+        "Request less of one of them in one pod, or tell the platform team."
     ]
 
 
@@ -271,8 +271,8 @@ def test_the_label_of_another_cloud_is_none_of_this_one_misspelled():
 def test_no_gpu_of_containers_is_suggested_for_one_that_goes_to_a_virtual_machine(resource):
     (message,) = told(asking(1, resource), labelled(**HAD))
     assert message == (
-        f"spec.containers[trainer].resources: asks for {resource}, which no node offers; nodes offer nvidia.com/gpu. "
-        "For a virtual machine, tell the platform team; containers ask for what nodes offer."
+        f"spec.containers[trainer].resources: requests {resource}, which no node offers; nodes offer nvidia.com/gpu. "
+        "For a virtual machine, tell the platform team; containers request what nodes offer."
     )
 
 
@@ -284,13 +284,13 @@ def test_a_gpu_in_capital_letters_is_the_one_in_small_letters():
 def test_no_gpu_of_virtual_machines_is_suggested_to_a_container():
     facts = Snapshot.of([gpu_node("a", A100, {"nvidia.com/pgpu": "8"}, "1Ti")])
     (message,) = told(asking(1), facts)
-    assert message.endswith("nodes offer nvidia.com/pgpu. Ask for what nodes offer, or tell the platform team.")
+    assert message.endswith("nodes offer nvidia.com/pgpu. Request what nodes offer, or tell the platform team.")
 
 
 def test_a_slice_is_suggested_only_where_a_node_has_as_many_as_are_asked_for():
     facts = Snapshot.of([gpu_node("a", A100, {"nvidia.com/mig-3g.40gb": "2"}, "1Ti")])
     two, three = (told(asking(count, "nvidia.com/mig-3g.20gb"), facts) for count in (2, 3))
-    assert two[0].endswith("Did you mean nvidia.com/mig-3g.40gb? Ask for that.")
+    assert two[0].endswith("Did you mean nvidia.com/mig-3g.40gb? Request that.")
     assert "Did you mean" not in three[0]
 
 
@@ -402,32 +402,32 @@ def test_who_excludes_all_nodes_is_not_told_to_choose_one_of_them(operator, valu
         pytest.param(
             [container("a", 5), container("b", 4)],
             [],
-            "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+            "spec: requests 9 nvidia.com/gpu in all; the largest node has 8",
             id="the sum of containers",
         ),
         pytest.param([container("a", 5)], [container("b", 4)], None, id="what runs before them is not added"),
         pytest.param(
             [container("a", 5)],
             [container("b", 4, restartPolicy="Always")],
-            "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+            "spec: requests 9 nvidia.com/gpu in all; the largest node has 8",
             id="a sidecar is",
         ),
         pytest.param(
             [container("a", 9), container("b", 0)],
             [container("c", 1)],
-            "spec.containers[a].resources: asks for 9 nvidia.com/gpu; the largest node has 8",
+            "spec.containers[a].resources: requests 9 nvidia.com/gpu; the largest node has 8",
             id="one container that asks for as much as all",
         ),
         pytest.param(
             [container("a", 9)],
             [container("b", 9)],
-            "spec: asks for 9 nvidia.com/gpu in all; the largest node has 8",
+            "spec: requests 9 nvidia.com/gpu in all; the largest node has 8",
             id="two, one after the other",
         ),
         pytest.param(
             [container("a")],
             [container("b", 9)],
-            "spec.initContainers[b].resources: asks for 9 nvidia.com/gpu; the largest node has 8",
+            "spec.initContainers[b].resources: requests 9 nvidia.com/gpu; the largest node has 8",
             id="an init container alone",
         ),
     ],
@@ -441,7 +441,7 @@ def test_resources_of_the_pod_as_a_whole_are_told_there():
     raw = asking(1, resources={"memory": "1Gi"})
     raw["spec"]["resources"] = {"limits": {"memory": "3Ti"}, "requests": {"memory": "3Ti"}}
     (message,) = told(raw)
-    assert message.startswith("spec.resources: asks for 3Ti of memory; the largest node with nvidia.com/gpu has 1000Gi")
+    assert message.startswith("spec.resources: requests 3Ti of memory; the largest node with nvidia.com/gpu has 1000Gi")
 
 
 FIVE_PRODUCTS = ("NVIDIA-A10", A100, "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4", T4)
@@ -489,7 +489,7 @@ def test_a_node_by_name_is_shown_with_the_rest_of_its_term():
     (message,) = told(asking(1, affinity=terms(required)))
     assert message == (
         "spec.affinity.nodeAffinity: no node meets its required term: example.com/pool In [serving] and metadata.name "
-        "NotIn [small]; some node meets each part of it. Change or remove a part, or tell the platform team."
+        "NotIn [small]; each part of it is met by some node. Change or remove a part, or tell the platform team."
     )
 
 
@@ -499,8 +499,8 @@ def test_who_asks_for_gpus_where_there_are_slices_is_told_which():
         [gpu_node("a", A100, sliced, "500Gi"), gpu_node("b", T4, {"nvidia.com/gpu": "1"}, "60Gi")],
     )
     assert told(asking(1, nodeSelector={PRODUCT: A100}), facts) == [
-        f"spec.containers[trainer].resources: asks for 1 nvidia.com/gpu; nodes with {PRODUCT}={A100} offer {MIG}. "
-        "Ask for what they offer, or choose other nodes."
+        f"spec.containers[trainer].resources: requests 1 nvidia.com/gpu; nodes with {PRODUCT}={A100} offer {MIG}. "
+        "Request what they offer, or choose other nodes."
     ]
 
 

@@ -28,7 +28,7 @@ from webhook.cluster.snapshot import Snapshot
         pytest.param(
             [[GPU_TAINT, TEAM]],
             "spec.tolerations: does not tolerate nvidia.com/gpu=present:NoSchedule and team=vision:NoSchedule; every "
-            "node that fits has these taints. Add tolerations of them if those nodes are for this pod.",
+            "node that fits has these taints. Add tolerations for them if those nodes are for this pod.",
             id="two",
         ),
         pytest.param(
@@ -83,8 +83,8 @@ def test_what_a_runtime_class_adds_counts():
     facts = Snapshot.of([BIG, SMALL], [runtime_class("kata", scheduling=scheduling)])
     assert told(asking(1, runtimeClassName="kata"), facts) == []
     assert told(asking(8, runtimeClassName="kata"), facts) == [
-        "spec.containers[trainer].resources: asks for 8 nvidia.com/gpu; the largest node with the labels of "
-        "RuntimeClass kata has 1. Ask for 1 or fewer in one pod, or choose other nodes."
+        "spec.containers[trainer].resources: requests 8 nvidia.com/gpu; the largest node with the labels of "
+        "RuntimeClass kata has 1. Request 1 or fewer in one pod, or choose other nodes."
     ]
     tainted = gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [TEAM], **{POOL: "serving"})
     classes = [runtime_class("kata", scheduling=scheduling)]
@@ -95,7 +95,7 @@ def test_a_runtime_class_for_nodes_that_do_not_exist_is_named_once():
     facts = Snapshot.of([BIG], [runtime_class("kata", scheduling={"nodeSelector": {POOL: "vm"}})])
     assert told(asking(1, runtimeClassName="kata"), facts) == [
         "spec.runtimeClassName: no node has the labels of RuntimeClass kata; they are example.com/pool=vm. "
-        "Choose another, or tell the platform team."
+        "Choose another RuntimeClass, or tell the platform team."
     ]
     (merged,) = told(asking(1, runtimeClassName="kata", nodeSelector={POOL: "vm"}), facts)
     assert merged.startswith("spec.nodeSelector[example.com/pool]: no node has the value vm; ")

@@ -18,15 +18,15 @@ SHARED, SHARED_SLICE = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb.shared"
 )
 def test_several_units_in_one_container_are_refused(resource, larger):
     assert messages(RULE, pod(container(gpus=2, resource=resource))) == [
-        f"spec.containers[trainer].resources: asks for 2 of {resource}; more than 1 is no more compute, and the device "
-        f"plugin refuses it where it is set up as NVIDIA advises. Ask for 1, or for {larger}."
+        f"spec.containers[trainer].resources: requests 2 {resource}; more than 1 does not give more compute, and a "
+        f"device plugin set up as NVIDIA advises refuses it. Request 1, or {larger}."
     ]
 
 
 @pytest.mark.parametrize("written", [2, "2", "2e0", "2000m", "0.002k"], ids=repr)
 def test_the_amount_is_read_in_every_spelling(written):
     (message,) = messages(RULE, pod(container(gpus=written, resource=SHARED)))
-    assert "asks for 2 of nvidia.com/gpu.shared" in message
+    assert "requests 2 nvidia.com/gpu.shared" in message
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_every_container_is_told():
         container("a", 2, SHARED), container("b", 3, SHARED_SLICE), initContainers=[container("check", 4, SHARED)]
     )
     assert [message.partition(";")[0] for message in messages(RULE, raw)] == [
-        "spec.initContainers[check].resources: asks for 4 of nvidia.com/gpu.shared",
-        "spec.containers[a].resources: asks for 2 of nvidia.com/gpu.shared",
-        "spec.containers[b].resources: asks for 3 of nvidia.com/mig-1g.10gb.shared",
+        "spec.initContainers[check].resources: requests 4 nvidia.com/gpu.shared",
+        "spec.containers[a].resources: requests 2 nvidia.com/gpu.shared",
+        "spec.containers[b].resources: requests 3 nvidia.com/mig-1g.10gb.shared",
     ]
 
 

@@ -96,7 +96,7 @@ def test_a_webhook_that_wants_to_see_the_api_servers_certificate_sees_it(install
     authority = installed.plane.directory / f"{NAME}.crt"
     restart(installed, f"--client-ca={authority}", f"--client-name={NAME}")
     status, message = create(installed)
-    assert (status, "asks for 100 GPUs" in message) == (403, True)
+    assert (status, "requests 100 GPUs" in message) == (403, True)
     assert installed.get("/readyz")[0] == 200
     assert direct(installed)[0] == 403
 

@@ -149,7 +149,7 @@ def test_pods_that_came_while_no_replica_was_asked_are_counted_afterwards(
         quotas.register()
     eventually(lambda: is_even(quotas, namespace))
     status, said = create(quotas, namespace, gpu_pod("beyond", 1))
-    assert (status, "asks 1, used 5 of 4 (0 free)" in said) == (403, True), said
+    assert (status, "requested 1, used 5 of 4 (0 free)" in said) == (403, True), said
 
 
 @pytest.mark.parametrize("fault", ["the right to write is gone", "nothing is answered"])

@@ -119,7 +119,7 @@ def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.
 def check_length(answer: Answer) -> None:
     """Raises CountError for a patch that is longer than what the API server takes."""
     if len(answer.patch) > _FEW_OPERATIONS and (length := len(orjson.dumps(answer.patch))) > LONGEST_PATCH:
-        most = f"{LONGEST_PATCH}, since the API server takes no longer patch"
+        most = f"{LONGEST_PATCH}, since the API server accepts no longer patch"
         raise CountError(f"so much to add that the patch has {length} bytes", most, "spec")
 
 

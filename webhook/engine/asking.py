@@ -67,7 +67,7 @@ def _write(edits: Sequence[Edit], draft: Draft) -> None:
 
 def _too_much_to_add(what: str, most: int) -> CountError:
     found = f"so many containers that the policy adds more than {most} {what}"
-    return CountError(found, f"{most}, since the API server takes no longer patch", "spec")
+    return CountError(found, f"{most}, since the API server accepts no longer patch", "spec")
 
 
 def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:

@@ -98,7 +98,7 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
             bound.mode,
             Kind.MISSING,
             "spec",
-            f"{listed(lost)} should have been injected and is missing; another webhook removed it or added "
+            f"{listed(lost)} should have been injected but is missing; another webhook removed it or added "
             "the GPUs later, or mutate.gpupolicy.dev was not called",
             addressed(bound, "Create the pod again, or tell the platform team"),
             refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),

@@ -159,7 +159,7 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Ite
         bound.mode,
         Kind.VIOLATION,
         "spec",
-        f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so what is free is not known: "
+        f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so it is not known what is free: "
         f"{verdict.reason}",
         f"Try again in a moment, or tell {PLATFORM_TEAM}",
         refuses=bound.mode is Mode.ENFORCE and bound.on_ledger_failure is OnLedgerFailure.DENY,
@@ -171,25 +171,25 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Ite
 def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
     """What a pod hears that is kept out by what its own namespace holds."""
     if isinstance(verdict, AlreadyStored):
-        found = f"there is a pod {verdict.name} already"
-        return Objection("metadata.name", found, "no other may have its name", "Choose another")
+        found = f"there is already a pod {verdict.name}"
+        return Objection("metadata.name", found, "no other may have its name", "Choose another name")
     if isinstance(verdict, InTreeExceeded):
-        return Objection("spec", verdict.found, "the API server stores no pod beyond it", "Free some or ask for less")
+        return Objection("spec", verdict.found, "the API server refuses pods beyond it", "Free some or request less")
     if isinstance(verdict, Crowded):
         return Objection("spec", *wording.crowded(quota, verdict.bytes, verdict.most))
     return Objection("spec", *wording.withheld(quota, Excess(verdict.limit, verdict.asks, verdict.held), verdict.most))
 
 
 _UNTOLD = Objection(
-    "spec", "does not fit beside what its namespace holds", "a quota of it is used up", "Free some or ask for less"
+    "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
 )
 """What a pod hears instead of that where a refusal says nothing of what is in use."""
 
 
 def _too_many_kinds(pod: Pod) -> Objection:
     """What a pod hears whose entry would take up the ledger, which the whole quota shares."""
-    found = f"asks for {len(pod.gpus)} different GPU resources"
-    return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Ask for those of one node")
+    found = f"requests {len(pod.gpus)} different GPU resources"
+    return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Request those of one node only")
 
 
 def finding_of(bound: BoundQuota, objection: Objection) -> Finding:

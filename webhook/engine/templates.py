@@ -150,7 +150,7 @@ def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator
                     Kind.VIOLATION,
                     f"{edit.container.path}.resources",
                     f"{edit.resource} is {edit.quantity} in requests but missing in limits; Kubernetes refuses that in "
-                    "a workload, and only pods are repaired",
+                    "a workload, and the policy repairs pods only",
                     f"Move the {edit.quantity} to resources.limits",
                     refuses=True,
                     fails_validation=True,

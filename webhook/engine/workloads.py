@@ -153,8 +153,8 @@ def _malformed(template: Template, error: ShapeError) -> _Told:
 
 def _unjudged(first: Template, judged: int, count: int) -> _Told:
     message = (
-        f"this and what follows was not looked at: the object has {count} pod templates, and {judged} are judged here; "
-        "all pods are judged when they are created"
+        f"this pod template and those after it were not checked: of the {count} in the object, {judged} are checked; "
+        "their pods are checked when they are created"
     )
     return _Told(KEY, Finding(KEY, Mode.WARN, Kind.ADVICE, first.path, message))
 

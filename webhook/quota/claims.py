@@ -11,12 +11,12 @@ from webhook.quota.quota import ClaimsMode, Quota
 
 CLAIMS = "spec.resourceClaims"
 """Where the claims of a pod stand."""
-BY_CLAIM = "asks for devices by resource claims, which may be GPUs"
+BY_CLAIM = "requests devices by resource claims, which may be GPUs"
 """What is found of a pod with resource claims, by whoever does not know these."""
 
-_ASK = "Ask for GPUs that are counted, such as nvidia.com/gpu, in resources.limits"
-_DECLARE = f"{_ASK}, or tell the platform team, which says in accelerators.extra what the class is"
-_WEIGH = f"{_ASK}, or tell the platform team, which says in weights what it weighs"
+_ASK = "Request GPUs that are counted, such as nvidia.com/gpu, in resources.limits"
+_DECLARE = f"{_ASK}, or ask the platform team to declare the class in accelerators.extra"
+_WEIGH = f"{_ASK}, or ask the platform team to set what it counts as in weights"
 
 
 def uncounted(pod: Pod, quota: Quota) -> Iterator[Objection]:
@@ -35,11 +35,11 @@ def uncounted(pod: Pod, quota: Quota) -> Iterator[Objection]:
             yield Objection(f"{where}.claims", "uses a resource claim, which may be GPUs", allowed, _ASK)
         if container.unknown_classes:
             names = few([cut(one) for one, _ in container.unknown_classes])
-            found = f"asks for {names}, of which nobody has said whether it is GPUs"
+            found = f"requests {names}, which may be GPUs or not"
             yield Objection(where, found, allowed, _DECLARE)
         opening = _opening(container, quota)
         if opening:
-            found = f"asks for {few(opening)}, which opens all GPUs of a node, however many they are"
+            found = f"requests {few(opening)}, which gives access to all GPUs of a node"
             counted = only if mode is ClaimsMode.DENY else f"{name} counts it as 1"
             yield Objection(where, found, counted, _WEIGH)
 

@@ -38,7 +38,7 @@ def exceeded(
     parts = [f"exceeded GPU quota '{quota.name}': {'; '.join((_excess if tells else _limit)(one) for one in excesses)}"]
     if largest:
         parts.append("largest: " + ", ".join(f"{name} {number(amount)}" for name, amount in largest))
-    parts.append(_less(excesses) if tells else "free some or ask for less")
+    parts.append(_less(excesses) if tells else "free some or request less")
     if is_unspecified and all(excess.limit.measure is Measure.MODEL for excess in excesses):
         parts.append(f"or add {choosing(quota, [excess.limit.name for excess in excesses])}")
     return "; ".join(parts)
@@ -52,9 +52,9 @@ def amount_of(amount: Fraction, limit: Limit) -> str:
 def unspecified(quota: Quota) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod that does not say which model it wants, where it must."""
     models = ", ".join(limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
-    allowed = f"{_called(quota)} limits {models}, so a pod must say it"
+    allowed = f"{_called(quota)} limits {models}, so a pod has to select one"
     none = [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and not limit.hard]
-    return "does not say which GPU model it wants", allowed, f"Add {choosing(quota, none)}"
+    return "does not select a GPU model", allowed, f"Add {choosing(quota, none)}"
 
 
 def choosing(quota: Quota, but: Collection[str] = ()) -> str:
@@ -64,9 +64,9 @@ def choosing(quota: Quota, but: Collection[str] = ()) -> str:
     helpful = [f"{key}: {value} for {name}" for name, (key, value) in examples.items() if name not in but]
     if helpful or not examples:
         such_as = f", such as {' or '.join(helpful[:_SHOWN])}" if helpful else ""
-        return f"a nodeSelector that says the model{such_as}"
+        return f"a nodeSelector for the model{such_as}"
     key, _ = next(iter(examples.values()))
-    return f"a nodeSelector that says another model, by the label {key} for example"
+    return f"a nodeSelector for another model, by the label {key} for example"
 
 
 def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
@@ -74,26 +74,30 @@ def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, st
 
     `excess.used` is what those hold, `most` what they may hold together with the pod.
     """
-    asks = f"exceeded GPU quota '{quota.name}': asks {amount_of(excess.asks, excess.limit)}"
+    asks = f"exceeded GPU quota '{quota.name}': requested {amount_of(excess.asks, excess.limit)}"
     allowed = f"such pods may hold {amount_of(most, excess.limit)}, half of what is free for the namespace"
     if not excess.used:
-        found = f"{asks}, and pods of this namespace were admitted and never stored, several times in a row"
-        return found, allowed, "Find out what refuses them after this webhook, such as a ResourceQuota; try again later"
+        found = f"{asks}, and pods of this namespace were admitted and never created, several times in a row"
+        return (
+            found,
+            allowed,
+            "Find out what refuses them after this webhook, such as a ResourceQuota, and try again later",
+        )
     held = amount_of(excess.used, excess.limit)
-    found = f"{asks}, while pods of this namespace that were admitted and are not stored yet hold {held}"
-    return found, allowed, "Try again in a moment; where that does not help, find out what refuses those pods"
+    found = f"{asks}, while pods of this namespace that were admitted but are not created yet hold {held}"
+    return found, allowed, "Try again in a moment; if that does not help, find out what refuses those pods"
 
 
 def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod for which the ledger has no room."""
-    found = f"with this pod, those of the namespace would take {needed} bytes of the ledger of {_called(quota)}"
-    remedy = "Have pods ask for GPUs and nodes in fewer different ways, or end some"
-    return found, f"their share is {most} bytes", remedy
+    found = f"with this pod, the pods of the namespace would take {needed} bytes in the ledger of {_called(quota)}"
+    remedy = "Let pods request GPUs and select nodes in fewer different ways, or end some pods"
+    return found, f"they may take {most} bytes", remedy
 
 
 def asks_for(amount: Fraction, limit: Limit) -> str:
     """What a pod asks for of what is limited."""
-    return f"asks for {_gpus(amount, limit)}"
+    return f"requests {_gpus(amount, limit)}"
 
 
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
@@ -104,7 +108,7 @@ def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False
         allowed = f"{_called(quota)} allows none"
     else:
         allowed = f"{_called(quota)} allows {_gpus(limit.hard, limit)} in all"
-    remedy = _smaller(excess) or "Ask for none"
+    remedy = _smaller(excess) or "Request none"
     if is_unspecified and limit.measure is Measure.MODEL:
         remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
     return found, allowed, remedy
@@ -115,10 +119,10 @@ def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bo
     limit = excess.limit
     fitting = limit.hard // excess.asks
     found = (
-        f"its {pods} pods ask for {_gpus(excess.asks * pods, limit)} together; {_called(quota)} allows "
+        f"its {pods} pods request {_gpus(excess.asks * pods, limit)} together; {_called(quota)} allows "
         f"{_gpus(limit.hard, limit)} in all, enough for {fitting} of them"
     )
-    remedy = f"Run {fitting} or fewer, or ask for less in each"
+    remedy = f"Run {fitting} or fewer, or request less in each"
     if is_unspecified and limit.measure is Measure.MODEL:
         remedy += f", or add {choosing(quota, _too_small(quota, excess.asks * pods))}"
     return found, remedy
@@ -131,10 +135,10 @@ def too_many_kinds_of_pods(
     limit = excess.limit
     whose = f" of {' and '.join(names)}" if all(names) and len(names) <= _SHOWN else ""
     found = (
-        f"its {pods} pods{whose} ask for {_gpus(excess.asks, limit)} together; {_called(quota)} allows "
+        f"its {pods} pods{whose} request {_gpus(excess.asks, limit)} together; {_called(quota)} allows "
         f"{_gpus(limit.hard, limit)} in all"
     )
-    remedy = "Run fewer, or ask for less in each"
+    remedy = "Run fewer, or request less in each"
     if is_unspecified and limit.measure is Measure.MODEL:
         remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
     return found, remedy
@@ -151,7 +155,7 @@ def _called(quota: Quota) -> str:
 
 def _smaller(excess: Excess) -> str:
     most = _askable(excess)
-    return f"Ask for {amount_of(most, excess.limit)} or fewer" if most else ""
+    return f"Request {amount_of(most, excess.limit)} or fewer" if most else ""
 
 
 def _gpus(amount: Fraction, limit: Limit) -> str:
@@ -161,12 +165,12 @@ def _gpus(amount: Fraction, limit: Limit) -> str:
 
 
 def _limit(excess: Excess) -> str:
-    return f"asks {amount_of(excess.asks, excess.limit)}, more than is free of {number(excess.limit.hard)}"
+    return f"requested {amount_of(excess.asks, excess.limit)}, more than is free of {number(excess.limit.hard)}"
 
 
 def _excess(excess: Excess) -> str:
     asks = amount_of(excess.asks, excess.limit)
-    return f"asks {asks}, used {number(excess.used)} of {number(excess.limit.hard)} ({number(excess.free)} free)"
+    return f"requested {asks}, used {number(excess.used)} of {number(excess.limit.hard)} ({number(excess.free)} free)"
 
 
 def _less(excesses: Sequence[Excess]) -> str:
@@ -175,7 +179,7 @@ def _less(excesses: Sequence[Excess]) -> str:
     if not all(askable):
         return "free some"
     is_one_number = len({excess.asks for excess in excesses}) == 1
-    return f"free some or ask for {number(min(askable)) if is_one_number else 'less'}"
+    return f"free some or request {number(min(askable)) if is_one_number else 'less'}"
 
 
 def _askable(excess: Excess) -> Fraction:

@@ -84,7 +84,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
         if container.may_take_env(VARIABLE) and not settings.also_with_env_from:
             yield Advice(
                 f"{container.path}.envFrom",
-                f"{VARIABLE} not injected, because envFrom may set it",
+                f"{VARIABLE} is not injected, because envFrom may set it",
                 "Set it in env, or ask the platform team for alsoWithEnvFrom",
             )
         else:

@@ -63,7 +63,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         if settings.max_per_pod:
             yield _too_many("spec", pod.gpu_count, settings.max_per_pod, "pod")
         else:
-            found = f"asks for {pod.gpu_count} {'GPU' if pod.gpu_count == 1 else 'GPUs'}"
+            found = f"requests {pod.gpu_count} {'GPU' if pod.gpu_count == 1 else 'GPUs'}"
             yield Violation("spec", found, *not_enabled(pod.namespace))
 
 
@@ -80,7 +80,7 @@ def _amounts(container: Container, settings: Settings) -> Iterator[Violation]:
             yield Violation(
                 where,
                 f"{request.resource} is {_written(request, 0)} in requests but missing in limits",
-                "Kubernetes refuses that even for none",
+                "Kubernetes refuses that, even for 0",
                 f"Remove {request.resource} from requests",
                 fails_validation=True,
             )
@@ -135,7 +135,7 @@ def _flaw(request: GpuRequest) -> tuple[str, str, str] | None:
         return (
             f"{name} is {written} in {part}, a fraction of a GPU",
             "GPUs are allocated whole",
-            f"Write a whole number such as 1, or ask for a shared GPU or a MIG slice instead of {name}",
+            f"Write a whole number such as 1, or request a shared GPU or a MIG slice instead of {name}",
         )
     return None
 
@@ -147,9 +147,9 @@ def _mixture(container: Container) -> Iterator[Violation]:
     if slices and whole:
         yield Violation(
             f"{container.path}.resources",
-            f"asks for {slices[0]} and {whole[0]} together",
-            "CUDA uses either slices or whole GPUs in one process, never both",
-            "Ask for one of them, or use two containers",
+            f"requests {slices[0]} and {whole[0]} together",
+            "a CUDA process uses either slices or whole GPUs, never both",
+            "Request one of them, or use two containers",
         )
 
 
@@ -162,15 +162,16 @@ def _beyond(container: Container, settings: Settings) -> Iterator[Advice]:
     if opening:
         yield Advice(
             f"{container.path}.resources",
-            f"asks for {few(opening)}, which opens all GPUs of a node; the maximum of {min(maxima)} counts it as 1",
-            "Ask for single GPUs, unless this monitors the node",
+            f"requests {few(opening)}, which gives access to all GPUs of a node; the maximum of {min(maxima)} "
+            "counts it as 1",
+            "Request single GPUs, unless the container monitors the node",
         )
     many = [name for name, amount in container.unknown_classes if amount > min(maxima)]
     if many:
         yield Advice(
             f"{container.path}.resources",
-            f"asks for more than {min(maxima)} of {few([cut(name) for name in many])}, which may be GPUs or not",
-            "Tell the platform team, which says in accelerators.extra what the class is",
+            f"requests more than {min(maxima)} of {few([cut(name) for name in many])}, which may be GPUs or not",
+            "Ask the platform team to declare the class in accelerators.extra",
         )
 
 
@@ -179,15 +180,15 @@ def _too_many(where: str, found: int, allowed: int, what: str) -> Violation:
     if allowed == 0:
         return Violation(
             where,
-            f"asks for {found} {gpus}",
+            f"requests {found} {gpus}",
             f"the policy allows none for a {what}",
             f"Remove {'it' if found == 1 else 'them'}",
         )
     return Violation(
         where,
-        f"asks for {found} {gpus}",
+        f"requests {found} {gpus}",
         f"the policy allows at most {allowed} per {what}",
-        f"Ask for {allowed} or fewer",
+        f"Request {allowed} or fewer",
     )
 
 

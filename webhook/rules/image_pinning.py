@@ -109,7 +109,9 @@ def _unpinned(container: Container, reference: Reference, settings: Settings) ->
     elif reference.tag == "latest":
         is_written = container.image.endswith(":latest")
         found = f"{image} has the tag latest" if is_written else f"{image} has no tag, which means latest"
-        yield Violation(where, found, "what that is changes with every push", "Write the tag of a version, or a digest")
+        yield Violation(
+            where, found, "which image that is changes with every push", "Write the tag of a version, or a digest"
+        )
 
 
 def _elsewhere(container: Container, found: str, settings: Settings, remedy: str) -> Violation:

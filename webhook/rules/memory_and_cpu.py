@@ -76,7 +76,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         if missing:
             yield _lacks(container, missing)
         if settings.memory_request_equals_limit and not has_limit:
-            yield from _unequal(f"{container.path}.resources", own, ", or leave that out")
+            yield from _unequal(f"{container.path}.resources", own, ", or leave the request out")
     if settings.memory_request_equals_limit:
         yield from _unequal("spec.resources", _completed(pod, whole))
 
@@ -119,8 +119,8 @@ def _unequal(where: str, budget: _Budget, alternative: str = "") -> Iterator[Vio
         return
     yield Violation(
         where,
-        f"asks for {_shown(request)} of memory and may use up to {_shown(limit)}",
-        "the policy wants both equal, so that memory is there when it is used",
+        f"requests {_shown(request)} of memory and may use up to {_shown(limit)}",
+        "the policy wants both equal, so that the memory is there when it is needed",
         f"Write {_shown(limit)} in requests.memory{alternative}",
     )
 

@@ -57,10 +57,10 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
         missing = [name for name in sorted(settings.env) if not container.sets_env(name)]
         unsure = [] if settings.also_with_env_from else [name for name in missing if container.may_take_env(name)]
         if unsure:
-            them = "it" if len(unsure) == 1 else "them"
+            are, them = ("is", "it") if len(unsure) == 1 else ("are", "them")
             yield Advice(
                 f"{container.path}.envFrom",
-                f"{', '.join(unsure)} not injected, because envFrom may set {them}",
+                f"{', '.join(unsure)} {are} not injected, because envFrom may set {them}",
                 f"Set {them} in env, or ask the platform team for alsoWithEnvFrom",
             )
         for name in missing:

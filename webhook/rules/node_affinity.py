@@ -117,7 +117,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     for wanted, (place, stated) in _excluded(pod, settings).items():
         yield Violation(
             f"spec.{place}",
-            f"asks for {_shown(stated)}",
+            f"requires {_shown(stated)}",
             f"the policy requires {wanted}",
             f"Change or remove {wanted.key} in {place.rpartition('.')[2]}",
         )

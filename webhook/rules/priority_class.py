@@ -25,7 +25,7 @@ _MOST_NAMED = 6
 
 def _is_for_teams(name: str) -> str:
     if name.startswith("system-"):
-        raise ValueError(f"{name} is for what Kubernetes itself is made of; name a class of your own")
+        raise ValueError(f"{name} is for components of Kubernetes itself; name a class of your own")
     return name
 
 
@@ -106,7 +106,7 @@ def _lack(settings: Settings, facts: Facts) -> str:
     classes = facts.priority_classes()
     if not settings.name or settings.name in classes:
         return ""
-    return f"the cluster has no PriorityClass {settings.name}" if classes else "no PriorityClasses are known"
+    return f"the cluster has no PriorityClass {settings.name}" if classes else "no PriorityClass is known"
 
 
 def _found(pod: Pod, settings: Settings, facts: Facts) -> str:

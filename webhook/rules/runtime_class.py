@@ -64,7 +64,7 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
     for wanted in runtime_class.node_selector:
         value = pod.node_selector.get(wanted.key)
         if value is not None and not wanted.accepts(value):
-            return f"it selects nodes by {wanted} and nodeSelector asks for {value}", ELSEWHERE
+            return f"it selects nodes by {wanted}, and nodeSelector requires {value}", ELSEWHERE
         terms = [term for term in pod.required or () if not term.matches_nothing]
         if terms and all(contradicts(term.expressions, wanted) for term in terms):
             return f"it selects nodes by {wanted}, which the pod's required node affinity excludes", ELSEWHERE

@@ -36,9 +36,9 @@ def _violation(container: Container, request: GpuRequest) -> Violation:
     larger = "a larger slice" if request.accelerator.share is Share.SLICE else "whole GPUs (nvidia.com/gpu)"
     return Violation(
         f"{container.path}.resources",
-        f"asks for {request.count} of {request.resource}",
-        "more than 1 is no more compute, and the device plugin refuses it where it is set up as NVIDIA advises",
-        f"Ask for 1, or for {larger}",
+        f"requests {request.count} {request.resource}",
+        "more than 1 does not give more compute, and a device plugin set up as NVIDIA advises refuses it",
+        f"Request 1, or {larger}",
     )
 
 

@@ -27,7 +27,7 @@ def intolerance(tolerations: Sequence[Toleration], fitting: Sequence[NodeClass])
         return None
     these = "this taint" if len(chosen) == 1 else "these taints"
     every = f"every node that fits has {these}{'' if len(nodes) == 1 else ', or others'}"
-    add = f"the toleration {_toleration(chosen[0])}" if len(chosen) == 1 else "tolerations of them"
+    add = f"the toleration {_toleration(chosen[0])}" if len(chosen) == 1 else "tolerations for them"
     return f"does not tolerate {few(list(map(_name, chosen)))}", every, f"Add {add} if those nodes are for this pod"
 
 

@@ -86,8 +86,8 @@ def no_node_meets(want: Affinity, nodes: Nodes, is_too_much: Callable[[Sequence[
     for labels, term in missing[:1]:
         return Reason(want.where, found, *_instead(labels, nodes, _corrected(labels, term, fits)))
     if len(want.terms) > 1:
-        return Reason(want.where, found, "a node has to meet one of them whole", f"Change one of them, or {TELL}")
-    return Reason(want.where, found, "some node meets each part of it", f"Change or remove a part, or {TELL}")
+        return Reason(want.where, found, "a node has to meet all of one term", f"Change one of them, or {TELL}")
+    return Reason(want.where, found, "each part of it is met by some node", f"Change or remove a part, or {TELL}")
 
 
 def _corrected(labels: Labels, term: Term, fits: Fits) -> Callable[[Expression], bool]:
@@ -124,7 +124,7 @@ def _instead(want: Labels, nodes: Nodes, fits: Callable[[Expression], bool]) -> 
         value = _meant_value(correct, nodes.label_values(meant), fits)
         if value:
             return f"nodes have {meant}", f"Did you mean {meant}={cut(value)}? Correct the key and the value"
-    needed = "a node needs every label of nodeSelector" if want.is_selector else "no node has that label"
+    needed = "a node has to have every label of nodeSelector" if want.is_selector else "no node has that label"
     return needed, f"Remove it, or {TELL}"
 
 

@@ -57,7 +57,12 @@ class _Hopeless:
     def reasons(self) -> Iterator[Reason]:
         found = wants_of(self.pod) if parts_of(self.pod) <= _MOST_PARTS else ()
         if not found or weight_of(found) > _MOST_WEIGHT:
-            yield Reason("spec", "no node has all that it wants", "it wants too much to tell what", "Want less at once")
+            yield Reason(
+                "spec",
+                "no node has everything that the pod wants",
+                "it wants too many things to name those",
+                "Remove some of them",
+            )
             return
         if any(self._is_left_out(want) for want in found):
             return
@@ -109,7 +114,9 @@ class _Hopeless:
                 return no_node_meets(want, self.nodes, self._is_too_much, fits)
             case ClassNodes():
                 selected = few([str(Labels(one, want.where)) for one in self._selected_by(want.runtime_class)])
-                return Reason(want.where, f"no node has {want}", f"they are {selected}", f"Choose another, or {TELL}")
+                return Reason(
+                    want.where, f"no node has {want}", f"they are {selected}", f"Choose another RuntimeClass, or {TELL}"
+                )
 
     def _unknown_gpu(self, want: Amount, fits: Callable[[Want], bool]) -> Reason:
         """A GPU resource that no node offers, such as a MIG profile."""
@@ -117,17 +124,17 @@ class _Hopeless:
         alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
         meant = nearest(want.resource, [name for name in alike if self._is_used_alike(want.resource, name)])
         small = want.resource.lower()
-        remedy = f"Ask for what nodes offer, or {TELL}"
+        remedy = f"Request what nodes offer, or {TELL}"
         if not known:
-            remedy = "Tell the platform team, which declares pools that scale from zero in the policy's nodePools"
+            remedy = "Ask the platform team to declare pools that scale from zero in the policy's nodePools"
         elif small in known and fits(replace(want, resource=small)):
-            remedy = f"Did you mean {small}? Ask for that"
+            remedy = f"Did you mean {small}? Request that"
         elif own is not None and own.share is Share.PASSTHROUGH:
-            remedy = f"For a virtual machine, {TELL}; containers ask for what nodes offer"
+            remedy = f"For a virtual machine, {TELL}; containers request what nodes offer"
         elif meant and fits(replace(want, resource=meant)):
-            remedy = f"Did you mean {meant}? Ask for that"
+            remedy = f"Did you mean {meant}? Request that"
         offers = f"nodes offer {few(alike or known)}" if known else "nodes offer no GPUs"
-        return Reason(want.where, f"asks for {cut(want.resource)}, which no node offers", offers, remedy)
+        return Reason(want.where, f"requests {cut(want.resource)}, which no node offers", offers, remedy)
 
     def _is_used_alike(self, one: str, other: str) -> bool:
         """Whether both GPU resources are for containers, or both for virtual machines."""
@@ -137,19 +144,19 @@ class _Hopeless:
     def _too_large(self, want: Amount, others: Sequence[Want]) -> Reason:
         """More than the largest of the nodes that have the others."""
         most = self.nodes.most(want.resource, only(self.pod, others)) or 0
-        found = f"asks for {want}{' in all' if want.where == 'spec' else ''}"
+        found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
         instead = "choose other nodes" if _labelled(others) else TELL
         if not most:
             offers = self._offered_instead(want, others)
             if offers:
                 offer = f"nodes{_with(others)} offer {few(offers)}"
-                return Reason(want.where, found, offer, f"Ask for what they offer, or {instead}")
+                return Reason(want.where, found, offer, f"Request what they offer, or {instead}")
             is_misplaced = want.is_gpu and len(_labelled(others)) == len(others)
             remedy = f"Choose other nodes, or {TELL}" if is_misplaced else f"Remove it, or {instead}"
             return Reason(want.where, found, f"no node{_with(others)} offers any", remedy)
         has = offered(want.resource, most)
         fewer = "less" if want.resource == "cpu" or is_size(want.resource) else "fewer"
-        remedy = f"Ask for {has} or {fewer} in one pod, or {instead}"
+        remedy = f"Request {has} or {fewer} in one pod, or {instead}"
         return Reason(want.where, found, f"the largest node{_with(others)} has {has}", remedy)
 
     def _offered_instead(self, want: Amount, others: Sequence[Want]) -> list[str]:
@@ -172,9 +179,9 @@ class _Hopeless:
         most = self.nodes.most(amounts[0].resource, only(self.pod, others))
         if most is not None and most < amounts[0].amount:
             return self._too_large(amounts[0], others)
-        found = f"asks for {few([str(want) for want in amounts])}"
+        found = f"requests {few([str(want) for want in amounts])}"
         has = f"no node{_with(_labelled(wants))} has {'all of that' if len(amounts) > 1 else 'that'}"
-        return Reason(_place(amounts), found, has, f"Ask for less of one of them in one pod, or {TELL}")
+        return Reason(_place(amounts), found, has, f"Request less of one of them in one pod, or {TELL}")
 
 
 def _labelled(wants: Sequence[Want]) -> list[Want]:
