@@ -230,7 +230,7 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
             "(tag 2.9.1-cuda13.0-cudnn9-runtime of pytorch/pytorch), and none of the nodes that the pod could land on "
             "can run it: 1 node with Tesla-T4, driver 535.183.01: needs driver 580.65.06 or newer (CUDA 13, "
             "minor-version compatibility); the node has 535.183.01, and forward compatibility does not help: the image "
-            "has no cuda-compat package; a candidate node must be able to run every image of the pod. Use "
+            "has no cuda-compat package; the pod's node must be able to run all its images. Use "
             "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime or another image of CUDA 12.9 or older, or install driver "
             "580.65.06 or newer.",
         ),

@@ -52,7 +52,7 @@ def test_each_evidence_beats_the_next(claims, expected, evidence):
         pytest.param(
             Claims(sight=ImageSight(problem="no answer in 10 s")),
             "tag",
-            "its registry told nothing: no answer",
+            "looking it up in its registry failed: no answer",
             id="registry",
         ),
         pytest.param(Claims((("*", "118"),)), "tag", 'policy images: *: "118" is no version', id="policy"),

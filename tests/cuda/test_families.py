@@ -360,7 +360,7 @@ def test_some_names_tell_the_architecture(image, expected):
     ("image", "note"),
     [
         pytest.param("app:cuda12.1-cu124", "tag cuda12.1-cu124 of app names CUDA 12.1, 12.4", id="two versions"),
-        pytest.param("app:cpu-gpu", "tag cpu-gpu of app speaks of CPU and of GPU", id="CPU and GPU"),
+        pytest.param("app:cpu-gpu", "tag cpu-gpu of app names both CPU and GPU", id="CPU and GPU"),
         pytest.param(
             f"{NGC}/pytorch:27.03-py3", "no table knows the CUDA of tag 27.03-py3 of nvidia/pytorch", id="month"
         ),

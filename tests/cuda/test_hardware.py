@@ -160,7 +160,7 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
         pytest.param(
             hardware.gpu_too_new(parse_version("12"), Kernels.WITHOUT_PTX, offer_from(compute="10.0")),
             Cause.GPU,
-            "whether CUDA 12 has code for compute capability 10.0 is not known",
+            "it is not known whether CUDA 12 has code for compute capability 10.0",
             id="GPU perhaps too new",
         ),
         pytest.param(
@@ -173,7 +173,7 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
             hardware.driver_for_gpu(offer_from(product=V100, driver="595")),
             Cause.DRIVER,
             "driver branch 580 is the last for compute capability 7.0 (Tesla-V100-SXM2-32GB); "
-            "the node has 595, and no more of its version is known",
+            "the node has 595, and the rest of its version is not known",
             id="driver too new for the GPU",
         ),
         pytest.param(

@@ -70,17 +70,17 @@ def test_an_image_is_unfit_for_a_newer_gpu_only_where_it_is_known_to_bring_no_pt
         ),
         pytest.param(
             "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04",
-            "the image brings PTX, which the driver compiles, and whether all it uses does so is not known",
+            "the image brings PTX, which the driver compiles, but perhaps not all its code has PTX",
             id="PTX",
         ),
         pytest.param(
             "nvidia/cuda:12.4.1-base-ubuntu22.04",
-            "the image brings no kernels, and whether what is added to it comes as PTX is not known",
+            "the image brings no kernels, and it is not known whether those that are added to it have PTX",
             id="no kernels",
         ),
         pytest.param(
             "nvcr.io/nvidia/tritonserver:24.07-py3",
-            "whether the image brings PTX, which the driver compiles, is not known",
+            "it is not known whether the image brings PTX, which the driver compiles",
             id="unknown",
         ),
     ],

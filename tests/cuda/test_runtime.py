@@ -153,7 +153,7 @@ PTX = "code that is compiled at run time (PTX) and the newest features of CUDA"
             find("12", driver="550.54.15"),
             Cause.NONE,
             "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 550.54.15; "
-            "the GPU is not known and was not looked at",
+            "the GPU is not known, so it was not checked",
             id="some 12 on some GPU",
         ),
         pytest.param(
@@ -188,8 +188,8 @@ PTX = "code that is compiled at run time (PTX) and the newest features of CUDA"
             find("13.0.0", Compat.YES, driver="560.35.03", product=A100),
             Cause.DRIVER,
             "needs driver 580.65.06 or newer (CUDA 13, minor-version compatibility); the node has 560.35.03, and "
-            "forward compatibility does not help: the branch is none of those that cuda-compat of CUDA 13.0.0 runs on "
-            "(535, 550, 565, 570, 575)",
+            "forward compatibility does not help: cuda-compat of CUDA 13.0.0 does not run on the driver's branch, only "
+            "on 535, 550, 565, 570, 575",
             id="a branch not listed",
         ),
         pytest.param(
@@ -204,14 +204,14 @@ PTX = "code that is compiled at run time (PTX) and the newest features of CUDA"
             Cause.DRIVER,
             "needs driver 580.65.06 or newer (CUDA 13, minor-version compatibility); the node has 535.183.01; forward "
             "compatibility may help, but whether the image has the package for it and the GPU is a data-centre GPU and "
-            "the branch is one that cuda-compat of CUDA 13.4 runs on is not known",
+            "cuda-compat of CUDA 13.4 runs on the driver's branch is not known",
             id="nothing known",
         ),
         pytest.param(
             find("12.4", driver="525", product=A100),
             Cause.DRIVER,
-            "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 525, and no more of "
-            "its version is known, and whether that is enough is not known",
+            "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 525, and the rest of "
+            "its version is not known, and whether that is enough is not known",
             id="a branch only",
         ),
         pytest.param(

@@ -158,7 +158,7 @@ def test_a_policy_that_warns_says_it_in_warnings_that_the_api_server_does_not_cu
 
     added, why = warnings(NO_COMPAT)
     assert "spec: would add required node affinity nvidia.com/" in added
-    assert why.endswith("Choose the nodes by nodeSelector, or tell the platform team.")
+    assert why.endswith("Select nodes that run it by nodeSelector, or tell the platform team.")
     (refused,) = warnings(NEW, "v100")
     assert "needs CUDA 13.0.0" in refused
     assert "Use nvidia/cuda:11.8.0-base-ubuntu22.04 or another image of CUDA 11.8 or older" in refused

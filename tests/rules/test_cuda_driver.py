@@ -143,7 +143,7 @@ def test_nodes_of_another_processor_are_told_apart_from_those_with_an_old_driver
 def test_some_nodes_of_another_processor_are_a_warning_where_nothing_is_steered():
     (advice,) = told(gpu_pod(FOR_ARM), cluster({**H100, **AMD}, {**H100, **ARM}), steer=False)
     assert advice.found == f"{FOR_ARM} is for arm64; some nodes that the pod could land on are amd64"
-    assert advice.remedy == "Choose the nodes by nodeSelector, or tell the platform team"
+    assert advice.remedy == "Select nodes that run it by nodeSelector, or tell the platform team"
 
 
 def test_a_refusal_in_brief_says_what_is_needed_and_what_is_wrong_with_the_nodes():
@@ -333,7 +333,7 @@ def test_kinds_of_nodes_that_offer_the_same_are_told_once_and_the_largest_first(
         pytest.param(SILENT, (T4,), "Say which CUDA version it needs, or none, in the annotation", id="the image"),
         pytest.param(SILENT, (), "Say which CUDA version it needs, or none, in the annotation", id="both"),
         pytest.param(CUDA_13, (), "Correct nodeSelector, affinity or tolerations", id="no node"),
-        pytest.param(CUDA_13, (NOTHING_SAID,), "Choose nodes that are known to run it", id="nodes that say nothing"),
+        pytest.param(CUDA_13, (NOTHING_SAID,), "Select nodes that are known to run it", id="nodes that say nothing"),
     ],
 )
 def test_what_is_not_known_comes_with_what_would_make_it_known(image, nodes, remedy):

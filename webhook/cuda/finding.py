@@ -44,4 +44,4 @@ def driver_of(offer: Offer) -> str:
     """What the nodes have for a driver."""
     if offer.driver is None:
         return f"the node's driver reports CUDA {offer.cuda}"
-    return f"the node has {offer.driver}{'' if offer.is_driver_exact else ', and no more of its version is known'}"
+    return f"the node has {offer.driver}{'' if offer.is_driver_exact else ', and the rest of its version is not known'}"

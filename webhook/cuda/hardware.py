@@ -42,9 +42,9 @@ def gpu_too_old(cuda: Version, offer: Offer) -> Finding | None:
 
 _WITHOUT_CODE = {
     Kernels.WITHOUT_PTX: "the image brings no PTX, which the driver could compile",
-    Kernels.WITH_PTX: "the image brings PTX, which the driver compiles, and whether all it uses does so is not known",
-    Kernels.NONE: "the image brings no kernels, and whether what is added to it comes as PTX is not known",
-    Kernels.UNKNOWN: "whether the image brings PTX, which the driver compiles, is not known",
+    Kernels.WITH_PTX: "the image brings PTX, which the driver compiles, but perhaps not all its code has PTX",
+    Kernels.NONE: "the image brings no kernels, and it is not known whether those that are added to it have PTX",
+    Kernels.UNKNOWN: "it is not known whether the image brings PTX, which the driver compiles",
 }
 
 
@@ -61,7 +61,7 @@ def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer) -> Finding | None
         return Finding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
     if first.sure is not None and cuda.reaches(first.sure):
         return None
-    reason = f"whether CUDA {cuda} has code for {_gpu(offer)} is not known"
+    reason = f"it is not known whether CUDA {cuda} has code for {_gpu(offer)}"
     return Finding(Verdict.UNKNOWN, Cause.GPU, reason)
 
 

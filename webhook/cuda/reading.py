@@ -97,7 +97,7 @@ def by_words(name: Name, otherwise: Kind = Kind.UNKNOWN) -> Reading:
 
 def _decided(words: Words, evidence: str) -> Reading:
     if words.says_both:
-        return Reading(Kind.UNKNOWN, notes=(f"{evidence} speaks of CPU and of GPU",))
+        return Reading(Kind.UNKNOWN, notes=(f"{evidence} names both CPU and GPU",))
     return without_cuda(evidence) if words.has_cpu else _of_versions(words, evidence)
 
 

@@ -73,7 +73,7 @@ def _needed(cuda: Version) -> str:
 
 def _fit(need: Need, cuda: Version, offer: Offer) -> str:
     """Why the driver is enough, and what does not work all the same where it is older than the CUDA version."""
-    unseen = "" if offer.compute is not None else "; the GPU is not known and was not looked at"
+    unseen = "" if offer.compute is not None else "; the GPU is not known, so it was not checked"
     native = native_driver(cuda) if cuda.minor is not None else None
     if native is None:
         return f"{_needed(cuda)}; {driver_of(offer)}{unseen}"
@@ -102,8 +102,9 @@ def _forward(need: Need, cuda: Version, offer: Offer, reason: str) -> Finding:
         (offer.is_data_center, f"{offer.product} is no data-centre GPU", "the GPU is a data-centre GPU"),
         (
             branches.pop() if len(branches) == 1 else None,
-            f"the branch is none of those that cuda-compat of CUDA {cuda} runs on" + (f" ({listed})" if listed else ""),
-            f"the branch is one that cuda-compat of CUDA {cuda} runs on",
+            f"cuda-compat of CUDA {cuda} does not run on the driver's branch"
+            + (f", only on {listed}" if listed else ""),
+            f"cuda-compat of CUDA {cuda} runs on the driver's branch",
         ),
     )
     refused = next((text for is_met, text, _ in conditions if is_met is False), None)

@@ -15,6 +15,7 @@ _LONGEST_IMAGE = 150
 
 _IN_BRIEF = 80
 """Characters of the image in the brief message of a warning, which has 256 in all."""
+_NO_EVIDENCE = "none"
 _ASIDE = re.compile(r" \([^()]*\)")
 
 
@@ -25,7 +26,8 @@ def needs(image: str, need: Need) -> str:
     if need.kind is Kind.OTHER:
         return f"{image} is built for {need.platform} ({need.evidence}{notes})"
     if need.cuda is None:
-        return f"{image} says nothing of the CUDA version it needs ({need.evidence}{notes})"
+        said = "; ".join(text for text in (need.evidence, *need.notes[:1]) if text != _NO_EVIDENCE)
+        return f"{image} does not say which CUDA version it needs" + (f" ({said})" if said else "")
     return f"{image} needs CUDA {need.cuda} ({need.evidence}{notes})"
 
 
@@ -75,7 +77,7 @@ def doubt(image: str, need: Need, at: int, landings: Sequence[Landing]) -> str:
     if not landings:
         return f"{needs(image, need)}, and no node is known that the pod could land on"
     doubtful = [landing for landing in landings if landing.fate.judgements[at].verdict is Verdict.UNKNOWN]
-    return f"{needs(image, need)}, and whether it runs is not known: {reasons(doubtful, at)}" if doubtful else ""
+    return f"{needs(image, need)}, and it is not known whether it runs: {reasons(doubtful, at)}" if doubtful else ""
 
 
 def doubt_in_brief(need: Need) -> str:
@@ -83,5 +85,5 @@ def doubt_in_brief(need: Need) -> str:
     if need.is_pending:
         return "its registry has not answered yet, so it is not known whether the image runs"
     if need.kind is not Kind.OTHER and need.cuda is None:
-        return "says nothing of the CUDA version it needs; it is not known whether it runs"
-    return "whether it runs on the nodes that the pod could land on is not known"
+        return "does not say which CUDA version it needs; it is not known whether it runs"
+    return "it is not known whether the image runs on the nodes that the pod could land on"

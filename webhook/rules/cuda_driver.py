@@ -181,7 +181,7 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
                 f"{wording.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes that "
                 f"the pod could land on can run it: {wording.reasons(unfit, at)}"
             )
-            allowed = "a candidate node must be able to run every image of the pod"
+            allowed = "the pod's node must be able to run all its images"
             if processors := wording.other_processor(container.image, need, unfit, at):
                 found, allowed = processors[0], f"{'nodes' if is_none else 'some nodes'} are {processors[1]}"
             yield Violation(
@@ -206,7 +206,7 @@ def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
     brief = wording.in_brief(container.image, need, own, at)
     if processors := wording.other_processor(container.image, need, own, at):
         found = brief = f"{processors[0]}; some nodes that the pod could land on are {processors[1]}{why}"
-    mend = "Choose the nodes by nodeSelector, or tell the platform team"
+    mend = "Select nodes that run it by nodeSelector, or tell the platform team"
     return Advice(f"{container.path}.image", found, mend, brief)
 
 
@@ -226,7 +226,7 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
         if unknown is Unknown.WARN or need.is_pending:
             yield Advice(where, found, clearing, brief)
         else:
-            allowed = "the policy wants to know before the pod is created"
+            allowed = "the policy refuses pods of which that is not known"
             yield Violation(where, found, allowed, clearing, brief=brief)
 
 
@@ -236,7 +236,7 @@ def _clearing(container: Container, need: Need, landings: Sequence[Landing]) -> 
         return f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
     if not landings:
         return "Correct nodeSelector, affinity or tolerations, or declare the pool under nodePools in the policy"
-    return "Choose nodes that are known to run it by nodeSelector, or tell the platform team"
+    return "Select nodes that are known to run it by nodeSelector, or tell the platform team"
 
 
 def _gate(survey: _Survey) -> Advice:
