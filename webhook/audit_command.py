@@ -34,28 +34,28 @@ _EXCLUDED = ("kube-system",)
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]")
-@click.option("--cluster", is_flag=True, help="Look at the pods and workloads of a live cluster instead of files.")
+@click.option("--cluster", is_flag=True, help="Audit the pods and workloads of a live cluster instead of files.")
 @POLICIES
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Directory of the policies in force: say what --policies would change.",
+    help="Directory of the policies in force, to say what --policies would change.",
 )
 @INVENTORY
 @click.option(
     "--kubeconfig",
     metavar="PATH",
-    help="With --cluster, the cluster; without it that of $KUBECONFIG or ~/.kube/config, or the one the process runs "
-    "in. For files, the cluster that they are meant for.",
+    help="With --cluster, kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config, or the cluster that the "
+    "process runs in. For files, kubeconfig of the cluster that they are meant for.",
 )
-@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--context", help="Context in the kubeconfig.")
 @click.option(
     "--namespace",
     "-n",
     "namespaces",
     multiple=True,
-    help="For files, the namespace of objects that name none [default: default]. With --cluster, look into this one "
+    help="For files, the namespace of objects that name none [default: default]. With --cluster, audit this namespace "
     "only; repeatable.",
 )
 @click.option(
@@ -63,30 +63,32 @@ _EXCLUDED = ("kube-system",)
     "excluded",
     multiple=True,
     metavar="NAME|GLOB",
-    help="With --cluster, leave this namespace out; repeatable [default: kube-system, where none is named].",
+    help="With --cluster, leave this namespace out; repeatable [default: kube-system].",
 )
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="Write the report to this file, as a whole or not at all, instead of standard output.",
+    help="Write the report to this file instead of standard output, as a whole or not at all.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["refuse", "warn", "never"]),
     default="refuse",
     show_default=True,
-    help="From which level on findings end the command with status 1.",
+    help="Lowest level of findings that makes the exit status 1.",
 )
 @STRICT
 @registry_options
 @click.option(
     "--publish",
     type=click.Choice(["auto", "policyreports", "openreports"]),
-    help="With --cluster, also write policy reports into it, of the kind it knows or of this one.",
+    help="With --cluster, also write policy reports into it: of this kind, or of the kind that the cluster has (auto).",
 )
-@click.option("--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, keep the figures in this ConfigMap.")
+@click.option(
+    "--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, also write the totals into this ConfigMap."
+)
 def audit(
     paths: tuple[str, ...],
     cluster: bool,
@@ -107,12 +109,13 @@ def audit(
     publish: str | None,
     publish_status: str | None,
 ) -> None:
-    """Say what policies would inject, refuse and warn of in files or in a live cluster.
+    """Say what policies would inject, refuse and warn about in files or in a live cluster.
 
-    Looks at pods and at everything that makes pods. A fault is told once, for what people change to mend it: for the
-    Deployment behind a hundred pods.
+    Audits pods and everything that makes pods. A fault is reported once, for the object that has to be changed: for the
+    Deployment, and not for each of its hundred pods.
 
-    Exit status: 0 no findings from --fail-on on, 1 some, 2 unusable input, which beats 1; the same in every format.
+    Exit status: 0 no finding of the level --fail-on or above, 1 there is one, 2 some input cannot be used, also if
+    there are findings.
     """
     from webhook.audit.report import FailOn
     from webhook.audit.writing import fault_of

@@ -23,7 +23,7 @@ from webhook.test_command import test
 @click.group(context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy")
 def main() -> None:
-    """Kubernetes admission for GPU pods: completes the ones that can run, refuses and explains the ones that cannot."""
+    """Admission webhook for GPU pods: adds what they lack, and refuses, with an explanation, those that cannot run."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started the process
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # for as long as the process
@@ -55,9 +55,9 @@ def review(
     strict: bool,
     output: str,
 ) -> None:
-    """Say what the webhook would answer for manifests: what is injected, what is refused and why.
+    """Say what the webhook would answer for manifests: what it would inject or refuse, and why.
 
-    Exit status: 0 all allowed, 1 something refused, 2 unusable input or policy.
+    Exit status: 0 everything is allowed, 1 something is refused, 2 the input or a policy cannot be used.
     """
     from webhook.audit import as_diff, as_json, as_text, simulate
 
@@ -80,7 +80,7 @@ def review(
         console = Console(highlight=False)
         as_text.render(reviewed, console)
         if inventory is None and kubeconfig is None:
-            console.print("No RuntimeClass and no node is known without --inventory or --kubeconfig.", soft_wrap=True)
+            console.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
     sys.exit(reviewed.exit_status)
 
 
@@ -88,15 +88,20 @@ def review(
 @click.option(
     "--kubeconfig",
     envvar="KUBECONFIG",
-    help="The cluster; without it that of ~/.kube/config, or the one the process runs in.",
+    help="Kubeconfig of the cluster; without it ~/.kube/config, or the cluster that the process runs in.",
 )
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option("--namespace", "-n", default="gpu-policy", show_default=True, help="Where the webhook is installed.")
-@click.option("--name", default="gpu-policy", show_default=True, help="What the release is called.")
+@click.option("--context", help="Context in the kubeconfig.")
+@click.option("--namespace", "-n", default="gpu-policy", show_default=True, help="Namespace of the webhook.")
+@click.option("--name", default="gpu-policy", show_default=True, help="Name of the release.")
 @click.option(
-    "--dry-run-namespace", default="default", show_default=True, help="Where GPU pods are tried, without being created."
+    "--dry-run-namespace",
+    default="default",
+    show_default=True,
+    help="Namespace in which GPU pods are tried by a dry run.",
 )
-@click.option("--policies", type=click.Path(path_type=Path), help="Its policies, where its ConfigMaps cannot be read.")
+@click.option(
+    "--policies", type=click.Path(path_type=Path), help="Directory of its policies, if its ConfigMaps cannot be read."
+)
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def doctor(
     kubeconfig: str | None,
@@ -107,9 +112,9 @@ def doctor(
     policies: Path | None,
     output: str,
 ) -> None:
-    """Look at an installation with the rights of a kubeconfig: what is wrong, and how to mend it.
+    """Check an installation, with the rights of a kubeconfig: what is wrong, and how to mend it.
 
-    Exit status: 0 no problem (perhaps warnings), 1 a problem, 2 the cluster cannot be looked at.
+    Exit status: 0 no problem (perhaps warnings), 1 a problem, 2 the cluster cannot be reached.
     """
     from rich.console import Console
 
@@ -134,7 +139,7 @@ def doctor(
 
 @main.group()
 def policy() -> None:
-    """Look at policy files."""
+    """Check and show policy files."""
 
 
 @policy.command()
@@ -142,11 +147,14 @@ def policy() -> None:
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
-    help="Also say which namespaces of looser policies this cluster has not got: whoever creates one gets its policy.",
+    help="Also name the namespaces with a looser policy that this cluster does not have: whoever creates one gets it.",
 )
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
 def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> None:
-    """Check the policy files of a directory and print every mistake in them; exit status 2 if there is one."""
+    """Check the policy files of a directory and print every mistake in them.
+
+    Exit status: 0 no mistake, 2 a mistake.
+    """
     policy_set = load_policies(directory or policies)
     for notice in policy_set.notices:
         click.echo(f"note: {notice}", err=True)
@@ -154,8 +162,8 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
         from webhook.policy.absent import loosened_for_nobody
 
         for loosened, patterns in loosened_for_nobody(policy_set, namespaces_of(kubeconfig)):
-            absent = f"{', '.join(patterns)}: not in the cluster"
-            click.echo(f"note: {loosened.files[-1]}: {absent}; whoever creates such a namespace gets it", err=True)
+            absent = f"{', '.join(patterns)}: no such namespace in the cluster"
+            click.echo(f"note: {loosened.files[-1]}: {absent}; whoever creates one gets this policy", err=True)
     count, pots = len(policy_set.policies), len(policy_set.pots)
     counted = f"{count} {'policy' if count == 1 else 'policies'}"
     if pots:
@@ -167,7 +175,7 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
 @POLICIES
 @click.argument("namespace")
 def show(policies: Path, namespace: str) -> None:
-    """Print what applies to a namespace, its quotas included, and which file each rule comes from."""
+    """Print the rules and quotas that apply to a namespace, and which file each comes from."""
     from webhook.policy.show import explain
 
     click.echo(explain(load_policies(policies), namespace), nl=False)
@@ -201,9 +209,9 @@ def docs() -> None:
 
 @main.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--name", "names", multiple=True, required=True, help="DNS name or IP address to serve; repeatable.")
+@click.option("--name", "names", multiple=True, required=True, help="DNS name or IP address of the server; repeatable.")
 def certs(directory: Path, names: tuple[str, ...]) -> None:
-    """Make a CA and a serving certificate in DIRECTORY, or leave them alone where they are good.
+    """Make a CA and a serving certificate in DIRECTORY, unless there are valid ones.
 
     Writes ca.crt, ca.key, tls.crt and tls.key.
     """

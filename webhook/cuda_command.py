@@ -34,26 +34,28 @@ def cuda() -> None:
 @click.argument("image", required=False)
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the container; repeatable.")
 @click.option("--driver", metavar="VERSION", help="NVIDIA driver of the node, such as 550.54.15.")
-@click.option("--product", metavar="NAME", help="Its GPU, as in the label nvidia.com/gpu.product.")
+@click.option("--product", metavar="NAME", help="GPU of the node, as in the label nvidia.com/gpu.product.")
 @click.option("--compute-capability", metavar="X.Y", help="Compute capability of the GPU.")
 @click.option("--arch", metavar="amd64|arm64", help="CPU architecture of the node.")
 @click.option(
     "--cuda-compat",
     type=click.Choice(["yes", "no", "unknown"]),
-    help="Whether the image has the cuda-compat package; yes and no beat what is known of the image.",
+    help="Whether the image has the cuda-compat package; yes and no override what is known of the image.",
 )
 @click.option(
     "--batch",
     metavar="FILE|-",
-    help='Answer each JSON line of a file with one: {"image", "env": {}, "driver", "product", "compute-capability", '
-    '"arch", "cuda-compat"}, all but the image optional.',
+    help='Answer each JSON line of a file with a JSON line: {"image", "env": {}, "driver", "product", '
+    '"compute-capability", "arch", "cuda-compat"}; all keys but image are optional.',
 )
 @INVENTORY
 @KUBECONFIG
 @policy_of
 @registry_options
 @click.option(
-    "--image-results", metavar="NAMESPACE/NAME", help="Share what they say with the replicas, in this ConfigMap."
+    "--image-results",
+    metavar="NAMESPACE/NAME",
+    help="Share the results of look-ups with the replicas, in this ConfigMap.",
 )
 @OUTPUT
 def check(
@@ -77,10 +79,11 @@ def check(
 ) -> None:
     """Say whether IMAGE runs on a node, or on each kind of node of a cluster, and why.
 
-    The verdict is compatible, incompatible, forward-compat-only or unknown. What cannot be read of a version or an
-    image is unknown, and stands in the reason. A line of a batch that is no question is answered in its place.
+    The verdict is compatible, incompatible, forward-compat-only or unknown. If a version or an image cannot be read,
+    the verdict is unknown and the reason says so. A line of a batch that cannot be read is answered with an error in
+    its place.
 
-    Exit status: 0 nothing is incompatible, 1 something is, 2 unusable input, such as a broken line of a batch.
+    Exit status: 0 nothing is incompatible, 1 something is, 2 some input cannot be used, such as a line of a batch.
     """
     from webhook.audit.fitting import Knowledge, Question
 
@@ -119,9 +122,10 @@ def docs() -> None:
 @policy_of
 @OUTPUT
 def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None, namespace: str, output: str) -> None:
-    """Print the kinds of GPU nodes: product, driver, the newest CUDA it runs, how many nodes and GPUs.
+    """Print the kinds of GPU nodes: product, driver, the newest CUDA that the driver runs, and how many nodes and GPUs.
 
-    A declared pool counts as 0 nodes. GPUs are counted by the label nvidia.com/gpu.count, else by the capacity.
+    A node pool of the policy counts as 0 nodes. GPUs are counted by the label nvidia.com/gpu.count, else by the node's
+    capacity.
     """
     if inventory is None and kubeconfig is None:
         fail("no source of facts about the cluster; name --inventory or --kubeconfig")

@@ -16,17 +16,17 @@ POLICIES = click.option(
 INVENTORY = click.option(
     "--inventory",
     type=click.Path(path_type=Path),
-    help="Facts about the cluster from a file: "
-    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses` where the "
-    "cluster has them.",
+    help="File with facts about the cluster: the output of "
+    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses` in the list "
+    "if the cluster has them.",
 )
 KUBECONFIG = click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), help="Facts about the cluster from the API server it names."
+    "--kubeconfig", type=click.Path(path_type=Path), help="Ask the cluster of this kubeconfig for the facts."
 )
 STRICT = click.option(
     "--strict",
     is_flag=True,
-    help="Refuse manifests with a key that stands twice in one map; otherwise the last value counts, as for kubectl, "
+    help="Refuse manifests in which a map has the same key twice; without it the last value counts, as for kubectl, "
     "and a warning names both lines.",
 )
 OUTPUT = click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -35,23 +35,27 @@ OUTPUT = click.option("--output", "-o", type=click.Choice(["text", "json"]), def
 def policy_of(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options `--policies` and `--namespace`, for commands that go by one policy or by none."""
     namespace = click.option(
-        "--namespace", "-n", default="default", show_default=True, help="Namespace whose policy counts."
+        "--namespace", "-n", default="default", show_default=True, help="Namespace whose policy applies."
     )
     policies = click.option(
         "--policies",
         type=click.Path(path_type=Path),
-        help="Directory of policy files: node pools, and what cudaDriver knows of images, count too.",
+        help="Directory of policy files, for their node pools and for the images that cudaDriver lists.",
     )
     return policies(namespace(command))
 
 
 def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options `--resolve`, `--registries` and `--registry-credentials`, for commands that may ask registries."""
-    resolve = click.option("--resolve", is_flag=True, help="Ask the registries of the images now.")
+    resolve = click.option("--resolve", is_flag=True, help="Look the images up in their registries now.")
     registries = click.option(
-        "--registries", type=click.Path(path_type=Path), help="The only ones to ask; by default the public ones."
+        "--registries",
+        type=click.Path(path_type=Path),
+        help="File with the registries to ask; without it, the public ones.",
     )
     credentials = click.option(
-        "--registry-credentials", type=click.Path(path_type=Path), help="For these, as in Docker's config.json."
+        "--registry-credentials",
+        type=click.Path(path_type=Path),
+        help="File with credentials for the registries, in the format of Docker's config.json.",
     )
     return resolve(registries(credentials(command)))

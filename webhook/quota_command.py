@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.argument("namespace", required=False)
 @click.option(
     "--kubeconfig",
-    help="The cluster, whose objects of kind GPUQuota are read; without it that of $KUBECONFIG or ~/.kube/config, or "
-    "the one the process runs in.",
+    help="Kubeconfig of the cluster whose GPUQuota objects are read; without it $KUBECONFIG, ~/.kube/config, or the "
+    "cluster that the process runs in.",
 )
-@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--context", help="Context in the kubeconfig.")
 @INVENTORY
 @POLICIES
 @OUTPUT
@@ -36,11 +36,11 @@ def quota(
     policies: Path,
     output: str,
 ) -> None:
-    """Print how much of each quota of GPUs is in use, in NAMESPACE or everywhere.
+    """Print the usage of each GPU quota, in NAMESPACE or in all namespaces.
 
-    With --inventory the pods of that file are counted by the quotas of --policies, and no cluster is asked.
+    With --inventory the pods of that file are counted against the quotas of --policies, and no cluster is asked.
 
-    Exit status: 0, also where there is no quota; 2 for unusable input or a cluster that cannot be asked.
+    Exit status: 0, even if there is no quota; 2 if the input cannot be used or the cluster does not answer.
     """
     if inventory is not None:
         if kubeconfig is not None:
@@ -86,8 +86,8 @@ def _nothing(namespace: str | None, *, is_counted: bool) -> str:
     if is_counted:
         return f"No quota of GPUs limits {where}. The rule gpuQuota of a policy sets one, or a pot in _quotas.yaml."
     if namespace is None:
-        return f"No quota of GPUs is shown in {where}. gpu-policy doctor tells whether something is wrong."
+        return f"No quota of GPUs is shown in {where}. gpu-policy doctor says whether something is wrong."
     return (
-        f"No quota of GPUs is shown in {where}. Is that its name? One that a glob or _default.yaml sets is shown "
-        "while there are GPU pods."
+        f"No quota of GPUs is shown in {where}. Is that its name? A quota that a glob or _default.yaml sets is shown "
+        "only while the namespace has GPU pods."
     )

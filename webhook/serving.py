@@ -33,46 +33,48 @@ from webhook.starting import check, prepare, replica
     help="Instead of --cert and --key: make and renew certificates in this Secret, together with the other replicas.",
 )
 @click.option(
-    "--certificate-dir", type=click.Path(path_type=Path), help="Where this replica puts what it serves of the Secret."
+    "--certificate-dir",
+    type=click.Path(path_type=Path),
+    help="Directory in which this replica puts the certificate and key of the Secret.",
 )
 @click.option(
     "--certificate-name",
     "certificate_names",
     multiple=True,
-    help="DNS name or IP address under which the API server calls, for certificates of the Secret; repeatable.",
+    help="DNS name or IP address that the API server calls, for the certificates in the Secret; repeatable.",
 )
 @click.option(
     "--certificate-settle-seconds",
     type=click.FloatRange(0, 3600),
     default=60.0,
     show_default=True,
-    help="How long a new CA stands in every caBundle before it issues.",
+    help="Seconds that a new CA stands in every caBundle before it issues certificates.",
 )
 @click.option(
     "--registration",
     type=click.Path(path_type=Path),
-    help="The webhook configurations as installed: those of the cluster are compared with them, their caBundle is "
-    "kept when --certificate-secret is given.",
+    help="File with the webhook configurations as they were installed, to compare those of the cluster with. With "
+    "--certificate-secret their caBundle is kept up to date.",
 )
 @click.option(
     "--registries",
     type=click.Path(path_type=Path),
-    help="Look images up in their registries, in the background: those that this file lists, and no other.",
+    help="Look images up in the registries that this file lists, and in no others, in the background.",
 )
 @click.option(
     "--registry-credentials",
     type=click.Path(path_type=Path),
-    help="What is shown to these registries, in the format of Docker's config.json; read again when it changes.",
+    help="Credentials for these registries: a file in the format of Docker's config.json; read again when it changes.",
 )
 @click.option(
     "--image-results",
     metavar="NAMESPACE/NAME",
-    help="Share what is found with the other replicas, in this ConfigMap.",
+    help="Share the results of look-ups with the other replicas, in this ConfigMap.",
 )
 @click.option(
     "--quota-ledgers",
     metavar="NAMESPACE",
-    help="Namespace in which the replicas keep the ledgers of quotas; without it no pod can be entered in one. With "
+    help="Namespace in which the replicas keep the ledgers of quotas; without it pods cannot be counted. With "
     "--inventory they are kept in memory.",
 )
 @click.option(
@@ -80,25 +82,30 @@ from webhook.starting import check, prepare, replica
     type=click.FloatRange(5, 3600),
     default=90.0,
     show_default=True,
-    help="How long a pod may take from our answer until it is stored: the API server's --request-timeout and a margin. "
-    "For so long a quota is held by a pod that never comes.",
+    help="Seconds that a pod may take from our answer until it is created: the API server's --request-timeout and a "
+    "margin. A pod that is never created counts against its quotas for this long.",
 )
 @click.option(
     "--quota-names",
     type=click.Choice(["own", "none"]),
     default="own",
     show_default=True,
-    help="What a refusal says of a quota that is used up. own: how much is in use, and the largest pods of the "
-    "namespace that asks. none: the limit alone, since whoever reaches the port can ask in the name of any namespace.",
+    help="What a refusal says about a quota that is used up. own: its usage, and the largest pods of the namespace of "
+    "the refused pod. none: only the limit, since whoever reaches the port can send a pod of any namespace.",
 )
 @click.option(
     "--audit-status",
     metavar="NAMESPACE/NAME",
-    help="Show in the metrics what the last audit of the cluster found, as it stands in this ConfigMap.",
+    help="ConfigMap with the result of the last audit of the cluster, to show in the metrics.",
 )
-@click.option("--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate of this CA.")
 @click.option(
-    "--client-name", "client_names", multiple=True, help="Of those, only ones of this CN or DNS name; repeatable."
+    "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate from this CA."
+)
+@click.option(
+    "--client-name",
+    "client_names",
+    multiple=True,
+    help="Of these clients, answer only those with this CN or DNS name; repeatable.",
 )
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
@@ -107,14 +114,16 @@ from webhook.starting import check, prepare, replica
     type=click.FloatRange(0.1, 30),
     default=2.0,
     show_default=True,
-    help="CPU time that one decision may take. One that takes more gets no answer, and failurePolicy decides.",
+    help="CPU seconds that one decision may take. After that the review gets no answer and failurePolicy decides.",
 )
 @click.option(
     "--metrics-port",
     type=click.IntRange(1, 65535),
-    help="Port for /metrics, which is then on no other; nothing else is on this one. By default it is on --port.",
+    help="Port that serves /metrics and nothing else; without it /metrics is served on --port.",
 )
-@click.option("--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer.")
+@click.option(
+    "--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer requests."
+)
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(0, 300),
@@ -127,21 +136,21 @@ from webhook.starting import check, prepare, replica
     type=click.FloatRange(1, 3600),
     default=120.0,
     show_default=True,
-    help="How long an unused connection is kept; below what a proxy in between allows, above the API server's 90.",
+    help="Seconds that an unused connection is kept: above the API server's 90, below what a proxy in between allows.",
 )
 @click.option(
     "--namespace-series",
     type=click.IntRange(0, 10_000),
     default=200,
     show_default=True,
-    help="Namespaces that are counted by name in the metrics; further ones are counted together.",
+    help="Namespaces that have metrics of their own; further ones are counted together.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="Least level that is logged.",
+    help="Lowest level that is logged.",
 )
 def serve(
     policies: Path,
@@ -175,7 +184,7 @@ def serve(
 ) -> None:
     """Answer the API server over TLS until SIGTERM.
 
-    Without --inventory and --kubeconfig the facts come from the cluster the process runs in.
+    Without --inventory and --kubeconfig the facts come from the cluster that the process runs in.
     """
     from webhook.admission import logs
     from webhook.admission.server import ServerSettings

@@ -19,17 +19,17 @@ from webhook.options import STRICT
 @click.option(
     "--policies",
     type=click.Path(path_type=Path),
-    help="Directory of policies, for tests that name none; else the nearest one above a test with _default.yaml.",
+    help="Directory of policies for tests that name none; without it the nearest above a test with a _default.yaml.",
 )
 @click.option(
     "--inventory",
     type=click.Path(path_type=Path),
-    help="Facts about the cluster from a file, for tests that name none; else nothing is known of it.",
+    help="File with facts about the cluster, for tests that name none; without it nothing is known of the cluster.",
 )
-@click.option("--run", "pattern", default="", metavar="REGEX", help="Only cases in whose name this is found.")
+@click.option("--run", "pattern", default="", metavar="REGEX", help="Run only cases whose name matches.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JUnit XML, too.")
-@click.option("--quiet", "-q", is_flag=True, help="Print only what did not pass, and the totals.")
-@click.option("--verbose", "-v", is_flag=True, help="Print also what became of each resource.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only the cases that failed, and the totals.")
+@click.option("--verbose", "-v", is_flag=True, help="Also print what happened to each resource.")
 @STRICT
 def test(
     directory: Path,
@@ -62,7 +62,7 @@ def test(
     if junit is not None:
         _write(junit, as_junit.render(results))
     if not results.files:
-        fail(f"--run {pattern}: found in the name of no case; leave it out to run them all")
+        fail(f"--run {pattern}: no case has a name that matches; leave --run out to run all cases")
     sys.exit(results.exit_status)
 
 

@@ -108,7 +108,7 @@ def test_A47_policy_check_says_it_of_the_cluster_of_a_kubeconfig(tmp_path: Path)
         server.instead["/api/v1/namespaces"] = always(200, {"metadata": {"resourceVersion": "1"}, "items": there})
         kubeconfig = f"--kubeconfig={server.kubeconfig(tmp_path)}"
         result = run("policy", "check", directory, kubeconfig)
-        note = "note: team.yaml: team: not in the cluster; whoever creates such a namespace gets it"
+        note = "note: team.yaml: team: no such namespace in the cluster; whoever creates one gets this policy"
         assert (result.exit_code, note in result.stderr) == (0, True)
         assert "whoever" not in run("policy", "check", directory).stderr
         server.instead["/api/v1/namespaces"] = always(403, {"message": "no"})
