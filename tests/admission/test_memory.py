@@ -116,7 +116,7 @@ def test_A39_a_review_that_would_take_too_much_memory_is_refused_before_it_is_pa
         422,
     )
     assert response["status"]["message"] == (
-        f"request: found maps, lists and texts that take {memory_of(body)} bytes of memory, expected at most "
+        f"request: found maps, lists and strings that take {memory_of(body)} bytes of memory, expected at most "
         f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
     )
     assert replica.count("gpu_policy_errors_total", reason="bad_request") == 1
@@ -126,7 +126,7 @@ def test_A39_where_the_uid_is_not_where_the_api_server_writes_it_the_status_says
     body = b'{"other":1,' + heavy()[1:]
     answer = replica.client.post("/validate", data=body, content_type="application/json")
     assert answer.status_code == 422
-    assert answer.text.startswith("request: found maps, lists and texts that take ")
+    assert answer.text.startswith("request: found maps, lists and strings that take ")
 
 
 def test_A39_900000_containers_are_counted_in_the_answer(replica: Replica) -> None:

@@ -262,7 +262,7 @@ def test_a_malformed_object_is_refused_as_invalid() -> None:
     with pytest.raises(ShapeError) as caught:
         mutate(pod(spec={"containers": "none"}))
     answer = phases.malformed(caught.value).answer
-    expected = "spec.containers: found a text, expected a list; correct the manifest"
+    expected = "spec.containers: found a string, expected a list; correct the manifest"
     assert (answer.is_allowed, answer.code, answer.message) == (False, 422, expected)
 
 

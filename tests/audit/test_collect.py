@@ -238,14 +238,14 @@ def test_each_object_is_counted_under_the_gravest_of_what_was_found() -> None:
 def test_a_malformed_object_is_an_error_with_its_file_and_line_and_the_rest_is_looked_at() -> None:
     broken = workload("Job", {"spec": {"containers": "none"}})
     report = audited(pod(1), broken, pod(9), using=FOUR)
-    assert list(map(str, report.errors)) == ["f.yaml:2: spec.template.spec.containers: found a text, expected a list"]
+    assert list(map(str, report.errors)) == ["f.yaml:2: spec.template.spec.containers: found a string, expected a list"]
     assert (report.counts, report.exit_status()) == (Counts(pods=2, refused=1), 2)
 
 
 def test_a_malformed_object_of_a_cluster_is_named() -> None:
     broken = workload("Job", {"spec": {"containers": "none"}})
     (error,) = audited_in_a_cluster(broken, using=FOUR).errors
-    assert str(error) == f"Job {NAMESPACE}/w: spec.template.spec.containers: found a text, expected a list"
+    assert str(error) == f"Job {NAMESPACE}/w: spec.template.spec.containers: found a string, expected a list"
 
 
 def test_what_could_not_be_read_stays_in_the_report() -> None:

@@ -71,7 +71,7 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
         pytest.param(HEAD + "x:\n\ty: 1", 3, "cannot start any token", id="tab"),
         pytest.param(HEAD + 'x: "a\n\n', 4, "unexpected end of stream", id="open quote"),
         pytest.param(HEAD + " x: 1", 2, "mapping values are not allowed", id="indentation"),
-        pytest.param(HEAD + "? [a]\n: b", 2, "a key must be a text", id="key that is a list"),
+        pytest.param(HEAD + "? [a]\n: b", 2, "a key must be a string", id="key that is a list"),
         pytest.param(HEAD + "x: *nothing", 2, "the alias *nothing stands for nothing", id="alias of nothing"),
         pytest.param(HEAD + "x: &x [*x]", 2, "the alias *x stands for nothing, or contains", id="endless alias"),
         pytest.param(HEAD + "x: !!python/object/apply:os.system [ls]", 2, "could not determine", id="python tag"),

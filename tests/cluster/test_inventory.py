@@ -88,7 +88,7 @@ EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o y
             id="so has a JSON error",
         ),
         pytest.param(b"- kind: Node\n", f":1: found a list; {EXPECTED}", id="a bare list"),
-        pytest.param(b"hello\n", f":1: found a text; {EXPECTED}", id="a text"),
+        pytest.param(b"hello\n", f":1: found a string; {EXPECTED}", id="a text"),
         pytest.param(b'{"items": []}', f": found a map without a kind; {EXPECTED}", id="no kind"),
         pytest.param(
             b"kind: Node\n---\nkind: 7\n", f":3: found a map without a kind; {EXPECTED}", id="kind is a number"

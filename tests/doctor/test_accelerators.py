@@ -56,6 +56,6 @@ def test_A42_names_that_the_registration_keeps_away_are_a_problem(tmp_path: Path
     (finding,) = said(tmp_path, "{name: example.com/gpu, vendor: nvidia}", *sent)
     assert finding.status is Status.PROBLEM
     assert finding.found == (
-        "validating: webhooks[validate.gpupolicy.dev].matchConditions keep away pods that ask for example.com/gpu"
+        "validating: webhooks[validate.gpupolicy.dev].matchConditions do not send pods that request example.com/gpu"
     )
-    assert finding.remedy == "helm upgrade with accelerators.extra naming them too"
+    assert finding.remedy == "helm upgrade with these names in accelerators.extra, too"

@@ -96,8 +96,8 @@ def test_kinds_that_no_rule_has_are_named_with_what_to_add() -> None:
     )
     assert finding.status is Status.WARNING
     assert finding.found == (
-        "apps, things of example.com make pods by their schema, and no rule of the webhook configuration has them: "
-        "whoever applies one is told nothing, and its pods are judged only when they are created"
+        "apps, things of example.com hold pod templates by their schema, and no rule of the webhook configuration "
+        "covers them: they are not validated when they are applied, and their pods only when they are created"
     )
     assert finding.remedy == (
         "where they make GPU pods, add {group: example.com, resources: [apps, things]} to the chart value "
@@ -107,7 +107,7 @@ def test_kinds_that_no_rule_has_are_named_with_what_to_add() -> None:
 
 def test_every_group_has_a_finding_of_its_own() -> None:
     found = looked(definition("b", POD, group="b.com"), definition("a", POD, group="a.com"))
-    assert [finding.found.partition(" make")[0] for finding in found] == ["a of a.com", "b of b.com"]
+    assert [finding.found.partition(" hold")[0] for finding in found] == ["a of a.com", "b of b.com"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_rule_of_any_entry_covers_a_kind(rule: dict[str, Any]) -> None:
     (finding,) = looked(definition("things", TEMPLATE), webhooks=webhooks)
     assert (finding.status, finding.found) == (
         Status.OK,
-        "the one custom resource that holds pod templates is judged when it is applied",
+        "the one custom resource that holds pod templates is validated when it is applied",
     )
 
 
@@ -132,7 +132,7 @@ def test_covered_kinds_are_counted() -> None:
     jobs = definition("jobs", TEMPLATE, group="batch.volcano.sh")
     assert [finding.found for finding in (*looked(), *looked(jobs, jobs))] == [
         "no custom resource holds a pod template",
-        "all 2 custom resources that hold pod templates are judged when they are applied",
+        "all 2 custom resources that hold pod templates are validated when they are applied",
     ]
 
 
@@ -144,7 +144,7 @@ def test_kinds_that_controllers_make_for_others_are_not_asked_for() -> None:
 def test_where_workloads_are_not_sent_on_purpose_nothing_is_missing() -> None:
     (finding,) = looked(definition("things", TEMPLATE), webhooks=[{"name": "validate.gpupolicy.dev", "rules": []}])
     assert finding.status is Status.OK
-    assert finding.found.startswith("workloads are not judged when they are applied")
+    assert finding.found.startswith("workloads are not validated when they are applied")
 
 
 def test_without_the_configuration_nobody_can_tell() -> None:

@@ -89,7 +89,7 @@ def test_where_nobody_waits_for_an_answer_none_is_looked_for() -> None:
 
 def test_without_match_conditions_every_daemon_set_is_sent() -> None:
     (finding,) = looked(daemon_set("monitoring", spec()), missing="matchConditions")
-    assert "since the pod is one of all, without matchConditions" in finding.found
+    assert "since the pod is sent as all pods are, without matchConditions" in finding.found
 
 
 @pytest.mark.parametrize("pod_spec", MATCHED)

@@ -103,7 +103,7 @@ def test_nodes_without_a_label_of_their_driver_are_counted(
     (finding,) = said(tmp_path, nodes)
     assert finding.status is Status.WARNING
     assert finding.found.startswith(found)
-    assert "cudaDriver is blind there: a" in finding.found
+    assert "cudaDriver does not know the driver there: a" in finding.found
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_other_slices_offer_nothing_twice(tmp_path: Path, found: dict[str, Any])
 def test_slices_that_must_not_be_listed_are_said_to_be_unknown(tmp_path: Path) -> None:
     (finding,) = said(tmp_path, [node("a")], slices=None)
     assert finding.status is Status.SKIPPED
-    assert finding.found.startswith("whether GPUs are offered twice is not known: the API server answered 403")
+    assert finding.found.startswith("it is not known whether GPUs are offered twice: the API server answered 403")

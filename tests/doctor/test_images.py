@@ -56,11 +56,13 @@ def test_without_look_ups_there_is_nothing_to_say() -> None:
     ("found", "status", "text"),
     [
         pytest.param(None, Status.PROBLEM, "there is no ConfigMap gpu-policy/gpu-policy-images", id="missing"),
-        pytest.param({}, Status.OK, "0 images are known to all replicas, 0 images are not to be had", id="empty"),
+        pytest.param(
+            {}, Status.OK, "0 images are known to all replicas, 0 images are could not be looked up", id="empty"
+        ),
         pytest.param(
             packed(pack(RESULTS)),
             Status.OK,
-            "2 images are known to all replicas, 1 image is not to be had",
+            "2 images are known to all replicas, 1 image is could not be looked up",
             id="filled",
         ),
         pytest.param(packed(b"hello"), Status.WARNING, "something else than what is known of images", id="garbage"),

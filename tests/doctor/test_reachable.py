@@ -94,7 +94,7 @@ def test_A33_pods_that_are_let_in_are_told(policies: Any, who: str) -> None:
     ],
 )
 def test_A33_where_no_pod_is_let_in_it_is_said_what_cannot_be_seen(policies: Any) -> None:
-    found = "NetworkPolicies let no pod reach port 8443; whether the network follows them is not to be seen here"
+    found = "NetworkPolicies let no pod reach port 8443; whether the network enforces them cannot be seen here"
     assert said(*policies) == [(Status.OK, found)]
 
 
@@ -127,7 +127,7 @@ def test_A33_pods_that_are_selected_are_meant(peer: dict[str, Any]) -> None:
 
 def test_A33_without_a_policy_every_pod_may_reach_the_port() -> None:
     for policies in ([], [network_policy(CONTROL_PLANE, selector=OTHERS)]):
-        found = "no NetworkPolicy is about the replicas: every pod may reach port 8443"
+        found = "no NetworkPolicy selects the replicas: every pod may reach port 8443"
         assert said(*policies) == [(Status.WARNING, found)]
 
 
@@ -138,7 +138,7 @@ def test_A33_no_network_policy_is_about_the_nodes_addresses() -> None:
 
 def test_A33_callers_that_have_to_show_a_certificate_are_let_in() -> None:
     ((status, found),) = said(arguments=("--client-ca=/ca.crt",))
-    assert (status, "with a certificate of the authority only" in found) == (Status.OK, True)
+    assert (status, "only for clients with a certificate of the authority" in found) == (Status.OK, True)
 
 
 def test_A33_the_shipped_policies_let_everybody_in() -> None:

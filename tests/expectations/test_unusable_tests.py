@@ -214,7 +214,7 @@ def test_a_mistake_in_a_resource_file_names_that_file_and_line(tmp_path: Path) -
     write(tmp_path / "manifests" / "pod.txt", "apiVersion: v1\nkind: Pod\n? [kind]\n: Pod\n")
     write(tmp_path / "bad.yaml", of("manifests/pod.txt"))
     done = gpu_policy_test(tmp_path)
-    assert f"{tmp_path / 'manifests' / 'pod.txt'}:3: not valid YAML: a key must be a text" in done.stdout
+    assert f"{tmp_path / 'manifests' / 'pod.txt'}:3: not valid YAML: a key must be a string" in done.stdout
     assert done.exit_code == 2
 
 

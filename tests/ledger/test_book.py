@@ -80,7 +80,7 @@ def test_uids_are_16_bytes():
         pytest.param(
             {"kinds": [{"gpus": {"x": 0}}]}, "kinds[0].gpus[x]: found 0, expected a whole number from 1", id="0"
         ),
-        pytest.param({"kinds": [{"gpus": {}, "models": [1]}]}, "kinds[0].models: expected a text", id="models"),
+        pytest.param({"kinds": [{"gpus": {}, "models": [1]}]}, "kinds[0].models: expected a string", id="models"),
         pytest.param({"entries": {"a": {"0": ""}}}, "entries.a.0: no kind has this number", id="no kind"),
         pytest.param({"entries": {"a": {"-1": ""}}, "kinds": [KIND]}, "entries.a.-1: no kind", id="negative"),
         pytest.param({"entries": {"a": {"0": "%"}}, "kinds": [KIND]}, "entries.a.0: uids are no base64", id="base64"),
@@ -88,7 +88,7 @@ def test_uids_are_16_bytes():
             {"entries": {"a": {"0": "é"}}, "kinds": [KIND]}, "entries.a.0: uids are no base64", id="not ASCII"
         ),
         pytest.param({"entries": {"a": {"0": "AAAA"}}, "kinds": [KIND]}, "entries.a.0: 3 bytes are no", id="cut off"),
-        pytest.param({"entries": {}, "namespaces": [1]}, "namespaces: expected a text", id="namespaces"),
+        pytest.param({"entries": {}, "namespaces": [1]}, "namespaces: expected a string", id="namespaces"),
     ],
 )
 def test_what_is_no_book_is_said(raw, message):

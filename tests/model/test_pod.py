@@ -190,15 +190,15 @@ def test_placement_is_read_with_numbers_as_text():
     ("raw", "message"),
     [
         pytest.param([], "object: found a list, expected a map", id="a list for a pod"),
-        pytest.param("pod", "object: found a text, expected a map", id="a text for a pod"),
+        pytest.param("pod", "object: found a string, expected a map", id="a text for a pod"),
         pytest.param({"spec": []}, "spec: found a list, expected a map", id="a list for a spec"),
-        pytest.param({"metadata": "x"}, "metadata: found a text, expected a map", id="a text for metadata"),
+        pytest.param({"metadata": "x"}, "metadata: found a string, expected a map", id="a text for metadata"),
         pytest.param(
             {"metadata": {"annotations": []}}, "metadata.annotations: found a list, expected a map", id="annotations"
         ),
         pytest.param({"spec": {"containers": {}}}, "spec.containers: found a map, expected a list", id="containers"),
         pytest.param(
-            {"spec": {"containers": ["a"]}}, "spec.containers[0]: found a text, expected a map", id="a container"
+            {"spec": {"containers": ["a"]}}, "spec.containers[0]: found a string, expected a map", id="a container"
         ),
         pytest.param(
             {"spec": {"containers": [{"name": "a", "resources": {"limits": 1}}]}},
@@ -207,26 +207,30 @@ def test_placement_is_read_with_numbers_as_text():
         ),
         pytest.param(
             {"spec": {"containers": [{"name": "a", "env": [{"name": "A", "value": {}}]}]}},
-            "spec.containers[a].env[0].value: found a map, expected a text",
+            "spec.containers[a].env[0].value: found a map, expected a string",
             id="an env value",
         ),
         pytest.param(
             {"spec": {"tolerations": [{"key": ["a"]}]}},
-            "spec.tolerations[0].key: found a list, expected a text",
+            "spec.tolerations[0].key: found a list, expected a string",
             id="a toleration key",
         ),
         pytest.param(
             {"spec": {"tolerations": [{"tolerationSeconds": "300"}]}},
-            "spec.tolerations[0].tolerationSeconds: found a text, expected a whole number",
+            "spec.tolerations[0].tolerationSeconds: found a string, expected a whole number",
             id="seconds in quotes",
         ),
         pytest.param(
             {"spec": {"nodeSelector": {"zone": None, "pool": []}}},
-            "spec.nodeSelector[pool]: found a list, expected a text",
+            "spec.nodeSelector[pool]: found a list, expected a string",
             id="a node selector value",
         ),
-        pytest.param({"spec": {"nodeName": 1 << 20_000}}, "spec.nodeName: found a number, expected a text", id="huge"),
-        pytest.param({"spec": {"nodeName": float("nan")}}, "spec.nodeName: found a number, expected a text", id="NaN"),
+        pytest.param(
+            {"spec": {"nodeName": 1 << 20_000}}, "spec.nodeName: found a number, expected a string", id="huge"
+        ),
+        pytest.param(
+            {"spec": {"nodeName": float("nan")}}, "spec.nodeName: found a number, expected a string", id="NaN"
+        ),
     ],
 )
 def test_a_wrong_type_is_an_error_that_names_place_and_both_types(raw, message):
@@ -239,7 +243,7 @@ def test_an_error_can_be_told_with_another_name_for_its_place():
     with pytest.raises(ShapeError) as refused:
         pod_from_raw({"metadata": "x"})
     assert str(refused.value.at(lambda place: f"spec.template.{place}")) == (
-        "spec.template.metadata: found a text, expected a map"
+        "spec.template.metadata: found a string, expected a map"
     )
 
 

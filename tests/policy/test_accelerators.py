@@ -68,7 +68,7 @@ def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str]
     [
         pytest.param(
             "{name: nvidia.com/gpu, vendor: nvidia}",
-            ": nvidia.com/gpu is known as GPUs of nvidia, whole; remove the entry",
+            ": nvidia.com/gpu is already known as GPUs of nvidia, whole; remove the entry",
             id="known anyway",
         ),
         pytest.param(
@@ -105,7 +105,7 @@ def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str]
         ),
         pytest.param(
             "{name: example.com/nic, gpu: false}",
-            ": example.com/nic is no device class, and no GPU unless it is declared; remove the entry",
+            ": example.com/nic is no device class, so it is no GPU unless it is declared as one; remove the entry",
             id="no GPU, and none anyway",
         ),
         pytest.param(
@@ -119,8 +119,8 @@ def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str]
             id="an unknown key",
         ),
         pytest.param("{name: example.com/gpu, vendor: nvidia, dra: yes}", "", id="a boolean of YAML is one"),
-        pytest.param("{vendor: nvidia}", ".name: missing; write a text such as example.com/vgpu", id="no name"),
-        pytest.param("example.com/gpu", ': "example.com/gpu" is a text; write a map', id="a name alone"),
+        pytest.param("{vendor: nvidia}", ".name: missing; write a string such as example.com/vgpu", id="no name"),
+        pytest.param("example.com/gpu", ': "example.com/gpu" is a string; write a map', id="a name alone"),
     ],
 )
 def test_a_faulty_declaration_is_told_with_line_key_fault_and_remedy(policies, entry: str, expected: str) -> None:
@@ -196,7 +196,7 @@ def test_a_reload_with_other_names_is_refused_until_the_replica_starts_again(pol
     write(policies)
     assert not store.check()
     assert store.current is held
-    assert "spec.accelerators.extra: says of other names than at the start" in store.status.last_error
+    assert "spec.accelerators.extra: differs from the names with which this replica started" in store.status.last_error
     assert "restart the replicas" in store.status.last_error
     write(policies, VGPU, rules="{gpuLimits: {mode: warn}}")
     assert store.check()

@@ -29,7 +29,7 @@ from webhook.policy.show import explain
             "yes is a boolean in YAML; write hours, minutes and seconds such as 12h, 90m or 1h30m",
             id="a boolean",
         ),
-        pytest.param("[8h]", "found a list; write a text such as 12h", id="a list"),
+        pytest.param("[8h]", "found a list; write a string such as 12h", id="a list"),
         pytest.param("0s", "0s is out of range; write a duration from 1s to 596523h14m7s", id="nothing"),
     ],
 )

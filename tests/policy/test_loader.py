@@ -142,12 +142,12 @@ def test_other_files_are_ignored(policies) -> None:
         ),
         pytest.param(
             'ncclEnv: {mode: warn, minGpus: "2"}',
-            'ncclEnv.minGpus: "2" is a text; remove the quotes',
+            'ncclEnv.minGpus: "2" is a string; remove the quotes',
             id="a text for a number",
         ),
         pytest.param(
             "ncclEnv: {mode: warn, minGpus: many}",
-            'ncclEnv.minGpus: "many" is a text; write a whole number of at least 1',
+            'ncclEnv.minGpus: "many" is a string; write a whole number of at least 1',
             id="a word for a number",
         ),
         pytest.param(
@@ -172,7 +172,7 @@ def test_other_files_are_ignored(policies) -> None:
         ),
         pytest.param(
             "sharedMemory: {mode: warn, size: [16Gi]}",
-            "sharedMemory.size: found a list; write a text such as 16Gi",
+            "sharedMemory.size: found a list; write a string such as 16Gi",
             id="a list for a size",
         ),
         pytest.param(
@@ -182,12 +182,12 @@ def test_other_files_are_ignored(policies) -> None:
         ),
         pytest.param(
             "tolerations: {mode: warn, add: [a]}",
-            'tolerations.add[0]: "a" is a text; write a map',
+            'tolerations.add[0]: "a" is a string; write a map',
             id="a text for a map",
         ),
         pytest.param(
             "nodeAffinity: {mode: warn, required: [{operator: Exists}]}",
-            "nodeAffinity.required[0].key: missing; write a text",
+            "nodeAffinity.required[0].key: missing; write a string",
             id="missing key",
         ),
         pytest.param(
@@ -224,7 +224,7 @@ def test_other_files_are_ignored(policies) -> None:
         ),
         pytest.param(
             "gpuLimits: enforce",
-            'gpuLimits: "enforce" is a text; write a map such as {mode: enforce}',
+            'gpuLimits: "enforce" is a string; write a map such as {mode: enforce}',
             id="a rule that is no map",
         ),
     ],
@@ -267,9 +267,11 @@ class Sample(RuleSettings):
     ("settings", "expected"),
     [
         pytest.param("even: 3", ".even: 3 is odd; write an even number", id="a remedy of its own"),
-        pytest.param("word: a b", '.word: "a b" is not a word; write a text such as bee', id="no remedy of its own"),
-        pytest.param('word: ""', '.word: "" is a text; write a text such as bee, not an empty one', id="empty text"),
-        pytest.param("word: A", '.word: "A" is a text; write one that matches ^[a-z ]*$', id="pattern"),
+        pytest.param("word: a b", '.word: "a b" is not a word; write a string such as bee', id="no remedy of its own"),
+        pytest.param(
+            'word: ""', '.word: "" is a string; write a string such as bee, not an empty one', id="empty text"
+        ),
+        pytest.param("word: A", '.word: "A" is a string; write one that matches ^[a-z ]*$', id="pattern"),
         pytest.param("words: {a b: c}", '.words.a b: not allowed as a key here; "a b" is not a word', id="key"),
         pytest.param("{even: 4, word: two}", ": word two needs even: 2", id="a combination"),
     ],
@@ -335,7 +337,7 @@ def test_a_faulty_head_is_told(policies, text, expected) -> None:
             id="a character class",
         ),
         pytest.param("[5]", "[0]: 5 is a number; put it in quotes", id="a number"),
-        pytest.param("team-a", ': "team-a" is a text; write a list of texts', id="a text"),
+        pytest.param("team-a", ': "team-a" is a string; write a list of strings', id="a text"),
     ],
 )
 def test_faulty_namespaces_are_told(policies, namespaces, expected) -> None:
@@ -361,7 +363,7 @@ def test_a_fault_in_merged_settings_is_blamed_on_the_file_that_wrote_it(policies
     policies.policy("team-a", "ncclEnv: {env: {A: b}}\ngpuLimits:\n  mode: enforce\n  maxPerPod: x\n")
     assert policies.errors() == [
         "_default.yaml:9: spec.rules.ncclEnv.minGpus: 0 is out of range; write a whole number of at least 1",
-        'team-a.yaml:9: spec.rules.gpuLimits.maxPerPod: "x" is a text; write a whole number of at least 0',
+        'team-a.yaml:9: spec.rules.gpuLimits.maxPerPod: "x" is a string; write a whole number of at least 0',
     ]
 
 

@@ -59,7 +59,7 @@ def test_a_map_of_globs_is_merged_key_by_key_and_every_key_keeps_its_characters(
             ".a/b: is empty; write a value, or remove the line to inherit it from _default.yaml",
             id="nothing",
         ),
-        pytest.param("a/b: [x]", ".a/b: found a list; write a text", id="a list"),
+        pytest.param("a/b: [x]", ".a/b: found a list; write a string", id="a list"),
         pytest.param("a/b: a b", '.a/b: "a b" is not a word', id="what a check refuses"),
         pytest.param('"": x', ".: not allowed as a key here; keys have at least 1 character", id="an empty glob"),
         pytest.param(

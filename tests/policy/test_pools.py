@@ -144,8 +144,10 @@ def test_pools_are_part_of_the_hash_and_none_leave_it_as_it_was(policies) -> Non
 @pytest.mark.parametrize(
     ("pool", "expected"),
     [
-        pytest.param("{gpus: 1}", ".name: missing; write a text such as h100-spot", id="no name"),
-        pytest.param('{name: ""}', '.name: "" is a text; write a text such as h100-spot, not an empty one', id="empty"),
+        pytest.param("{gpus: 1}", ".name: missing; write a string such as h100-spot", id="no name"),
+        pytest.param(
+            '{name: ""}', '.name: "" is a string; write a string such as h100-spot, not an empty one', id="empty"
+        ),
         pytest.param("{name: a, driver: 550.54}", ".driver: 550.54 is a number; put it in quotes", id="a float"),
         pytest.param("{name: a, driver: 550}", ".driver: 550 is a number; put it in quotes", id="a whole number"),
         pytest.param(
@@ -166,13 +168,13 @@ def test_pools_are_part_of_the_hash_and_none_leave_it_as_it_was(policies) -> Non
         pytest.param(
             "{name: a, product: NVIDIA H100}",
             '.product: "NVIDIA H100" is not a label value of letters, digits and inner - _ . up to 63 in all; write a '
-            "text such as NVIDIA-H100-80GB-HBM3",
+            "string such as NVIDIA-H100-80GB-HBM3",
             id="no label value",
         ),
         pytest.param(
             "{name: a, gpus: 0}", ".gpus: 0 is out of range; write a whole number from 1 to 1024", id="no GPU"
         ),
-        pytest.param('{name: a, gpus: "8"}', '.gpus: "8" is a text; remove the quotes', id="a text for a number"),
+        pytest.param('{name: a, gpus: "8"}', '.gpus: "8" is a string; remove the quotes', id="a text for a number"),
         pytest.param(
             "{name: a, resource: nvidia.com/gpumem}",
             '.resource: "nvidia.com/gpumem" is not a GPU resource; write one such as nvidia.com/gpu, '
@@ -184,7 +186,7 @@ def test_pools_are_part_of_the_hash_and_none_leave_it_as_it_was(policies) -> Non
         ),
         pytest.param(
             "{name: a, product: T4, resource: amd.com/gpu}",
-            ": driver and product are those of NVIDIA GPUs, and resource is amd.com/gpu; drop one",
+            ": driver and product are for NVIDIA GPUs, but resource is amd.com/gpu; remove one of them",
             id="an NVIDIA product of another resource",
         ),
         pytest.param(
@@ -244,7 +246,7 @@ def test_two_pools_of_one_name_are_an_error(policies) -> None:
 @pytest.mark.parametrize(
     ("pools", "expected"),
     [
-        pytest.param("h100", '"h100" is a text; write a list of maps', id="a text"),
+        pytest.param("h100", '"h100" is a string; write a list of maps', id="a text"),
         pytest.param("{name: h100}", "found a map; write a list of maps", id="a map"),
         pytest.param(
             "",

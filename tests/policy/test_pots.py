@@ -163,8 +163,8 @@ def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
             ": limits nothing; write at least one of gpus, byModel and byResource",
             id="empty limits",
         ),
-        pytest.param("{namespaces: [x], gpus: 1}", ".name: missing; write a text such as research", id="no name"),
-        pytest.param("{name: a, gpus: 1}", ".namespaces: missing; write a list of texts", id="no namespaces"),
+        pytest.param("{namespaces: [x], gpus: 1}", ".name: missing; write a string such as research", id="no name"),
+        pytest.param("{name: a, gpus: 1}", ".namespaces: missing; write a list of strings", id="no namespaces"),
         pytest.param(
             "{name: a, namespaces: [], gpus: 1}",
             ".namespaces: names no namespace; write at least one name or glob",
@@ -172,7 +172,7 @@ def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
         ),
         pytest.param(
             "{name: a, namespaces: x, gpus: 1}",
-            '.namespaces: "x" is a text; write a list of texts',
+            '.namespaces: "x" is a string; write a list of strings',
             id="a text for namespaces",
         ),
         pytest.param(
@@ -223,7 +223,7 @@ def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
             ".gpus: is empty; write a value, or remove the line",
             id="empty, and could not",
         ),
-        pytest.param("a", ': "a" is a text; write a map', id="a pot that is no map"),
+        pytest.param("a", ': "a" is a string; write a map', id="a pot that is no map"),
         pytest.param("~", ": is empty; write a value, or remove the entry", id="nothing"),
     ],
 )

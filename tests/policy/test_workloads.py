@@ -69,7 +69,7 @@ def test_pools_and_workloads_are_told_apart_by_the_hash(policies) -> None:
         ),
         pytest.param("{}", ".mode: missing; write one of warn, enforce, disabled", id="no mode"),
         pytest.param("{mode: }", ".mode: is empty; write a value, or remove the line", id="an empty mode"),
-        pytest.param("warn", ': "warn" is a text; write a map such as {mode: enforce}', id="a mode alone"),
+        pytest.param("warn", ': "warn" is a string; write a map such as {mode: enforce}', id="a mode alone"),
         pytest.param(
             "{mode: audit}", '.mode: "audit" is not allowed; write one of warn, enforce, disabled', id="a mode of rules"
         ),

@@ -85,7 +85,7 @@ def test_a_date_is_the_text_that_was_written() -> None:
             ],
             id="keys that are no text",
         ),
-        pytest.param(b"? [a]\n: 1\n", ["f.yaml:1: a key must be a text, not a map or a list"], id="a list as key"),
+        pytest.param(b"? [a]\n: 1\n", ["f.yaml:1: a key must be a string, not a map or a list"], id="a list as key"),
         pytest.param(
             b"a: 010\nb: .inf\nc: 1:30\n",
             [

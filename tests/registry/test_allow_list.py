@@ -153,7 +153,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: 5000}\n",
-            "registries.yaml:5: spec.registries[0].host: 5000 is a number; write a text; put it in quotes",
+            "registries.yaml:5: spec.registries[0].host: 5000 is a number; write a string; put it in quotes",
             id="a number",
         ),
         pytest.param(
@@ -170,7 +170,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, plainHTTP: 'yes'}\n",
-            "registries.yaml:5: spec.registries[0].plainHTTP: yes is a text; write true or false",
+            "registries.yaml:5: spec.registries[0].plainHTTP: yes is a string; write true or false",
             id="a text for a boolean",
         ),
         pytest.param(
@@ -215,12 +215,12 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  presets: docker.io\n",
-            "registries.yaml:4: spec.presets: docker.io is a text; write a list",
+            "registries.yaml:4: spec.presets: docker.io is a string; write a list",
             id="a text for a list",
         ),
         pytest.param(
             "spec:\n  registries: [a.example]\n",
-            "registries.yaml:4: spec.registries[0]: a.example is a text; write a map",
+            "registries.yaml:4: spec.registries[0]: a.example is a string; write a map",
             id="a text for a map",
         ),
         pytest.param(
@@ -230,7 +230,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  presets: [nvcr.io]\n  presets: [quay.io]\n",
-            "registries.yaml:5: spec.presets: the key stands here twice; keep one of the two",
+            "registries.yaml:5: spec.presets: the map has this key twice; keep one of the two",
             id="a key twice",
         ),
         pytest.param(

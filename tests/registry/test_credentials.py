@@ -70,7 +70,7 @@ def test_an_entry_is_read(tmp_path, entry, expected):
         pytest.param("*.corp", auth("a:b"), "is not a host", id="a glob"),
         pytest.param("a.b", {"auth": "%%%"}, "its auth is not the base64 of a user and a password", id="no base64"),
         pytest.param("a.b", auth("nobody"), "its auth is not the base64 of user:password", id="no colon"),
-        pytest.param("a.b", {"auth": 5}, "its values are no texts", id="a number"),
+        pytest.param("a.b", {"auth": 5}, "its values are no strings", id="a number"),
         pytest.param("a.b", "secret", "it is no map", id="a text"),
     ],
 )

@@ -96,9 +96,9 @@ def test_images_are_looked_up_by_tag_and_by_digest(registry, tag, expected):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({"tag": "none"}, r"has not got registry\.example:\d+/team/image:none \(404\)", id="no such tag"),
-        pytest.param({"repository": "team/none"}, r"has not got .*/team/none:oci \(404\)", id="no such repository"),
-        pytest.param({"digest": "sha256:" + "0" * 64}, r"has not got .* \(404\)", id="no such digest"),
+        pytest.param({"tag": "none"}, r"does not have registry\.example:\d+/team/image:none \(404\)", id="no such tag"),
+        pytest.param({"repository": "team/none"}, r"does not have .*/team/none:oci \(404\)", id="no such repository"),
+        pytest.param({"digest": "sha256:" + "0" * 64}, r"does not have .* \(404\)", id="no such digest"),
         pytest.param({"digest": "sha512:" + "0" * 128}, "the digest is not one of sha256", id="another kind of digest"),
         pytest.param({"tag": "chart"}, "what stands there is no container image", id="no image"),
     ],
@@ -209,7 +209,7 @@ def test_a_registry_with_tokens_is_logged_in_to(registry, storage, tmp_path, ent
             entry_of_list = listed(guarded.port, token_hosts=hosts, authorities=private_authority.PEM)
             client = asking(entry_of_list, logged_in(tmp_path, guarded.port, entry) if entry else None)
             assert client.look_up(image(guarded.port, "index")) == ImageConfig(INDEX.digest, ENV, ("arm64", "amd64"))
-            with pytest.raises(LookUpError, match=r"has not got .*team/none"):
+            with pytest.raises(LookUpError, match=r"does not have .*team/none"):
                 client.look_up(image(guarded.port, repository="team/none"))
     assert len(tokens.heard) == 2
 

@@ -185,9 +185,9 @@ def test_a_configuration_may_say_nothing(changes):
     [
         pytest.param({"config": []}, None, id="an empty list for a map"),
         pytest.param({"config": "x"}, "a config that is no JSON object", id="a text for a map"),
-        pytest.param({"config": {"Env": {"CUDA_VERSION": "12"}}}, "an Env that is no list of texts", id="a map"),
-        pytest.param({"config": {"Env": ["CUDA_VERSION=12", 5]}}, "an Env that is no list of texts", id="a number"),
-        pytest.param({"config": {"Env": [["CUDA_VERSION=12"]]}}, "an Env that is no list of texts", id="a list"),
+        pytest.param({"config": {"Env": {"CUDA_VERSION": "12"}}}, "an Env that is no list of strings", id="a map"),
+        pytest.param({"config": {"Env": ["CUDA_VERSION=12", 5]}}, "an Env that is no list of strings", id="a number"),
+        pytest.param({"config": {"Env": [["CUDA_VERSION=12"]]}}, "an Env that is no list of strings", id="a list"),
         pytest.param({"os": "windows"}, "the image is not for Linux", id="Windows"),
         pytest.param({"os": ["linux"]}, "the image is not for Linux", id="a list of systems"),
         pytest.param(

@@ -267,9 +267,11 @@ def test_a_token_server_that_redirects_is_not_followed(server, tokens, tmp_path)
     ("script", "said", "is_lasting"),
     [
         pytest.param(whole(401), "refuses anonymous clients (401)", True, id="no access"),
-        pytest.param(whole(404), "has not got a token for team/image (404)", True, id="no such page"),
-        pytest.param(whole(429, b"", {"Retry-After": "7"}), "is asked too often (429)", False, id="too often"),
-        pytest.param(whole(503), "is in trouble (503)", False, id="in trouble"),
+        pytest.param(whole(404), "does not have a token for team/image (404)", True, id="no such page"),
+        pytest.param(
+            whole(429, b"", {"Retry-After": "7"}), "refuses more requests for now (429)", False, id="too often"
+        ),
+        pytest.param(whole(503), "has an error of its own (503)", False, id="in trouble"),
         pytest.param(whole(200, b"<html>"), "the answer of the token server is not JSON", True, id="a web page"),
         pytest.param(whole(200, b"{}"), "gives no token", True, id="no token"),
         pytest.param(token(5), "gives no token", True, id="a number"),

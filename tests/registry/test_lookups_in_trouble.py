@@ -114,16 +114,16 @@ def test_a_failed_look_up_is_said_once_for_each_registry_and_reason(
     for name, count in (("docker.io", 30), ("nvcr.io", 3)):
         for number in range(count):
             text = f"{name}/team/app:{number}"
-            client.answers[text] = LookUpError(f"{name}: {name} has not got {text} (404)")
+            client.answers[text] = LookUpError(f"{name}: {name} does not have {text} (404)")
     client.answers["docker.io/team/slow:1"] = LookUpError("docker.io: no answer", is_lasting=False)
     with caplog.at_level(logging.WARNING):
         for text in client.answers:
             seen(images, text)
         seen(images, "docker.io/team/slow:1")
         assert sorted(record.getMessage() for record in caplog.records) == [
-            "not every image of docker.io can be looked up: docker.io: docker.io has not got an image (404)",
+            "not every image of docker.io can be looked up: docker.io: docker.io does not have an image (404)",
             "not every image of docker.io can be looked up: docker.io: no answer",
-            "not every image of nvcr.io can be looked up: nvcr.io: nvcr.io has not got an image (404)",
+            "not every image of nvcr.io can be looked up: nvcr.io: nvcr.io does not have an image (404)",
         ]
         clock.advance(3700)
         seen(images, "docker.io/team/app:0")

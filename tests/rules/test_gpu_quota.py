@@ -170,7 +170,7 @@ def test_settings_are_printed_as_they_are_written():
         pytest.param({"gpus": True}, ("gpus",), "true is a boolean; write", id="a boolean"),
         pytest.param({"gpus": "0.5"}, ("gpus",), '"0.5" is no exact number', id="a decimal in quotes"),
         pytest.param({"gpus": "1/0"}, ("gpus",), '"1/0" divides by 0; write', id="nothing to divide by"),
-        pytest.param({"gpus": "8"}, ("gpus",), '"8" is a text; remove the quotes', id="a number in quotes"),
+        pytest.param({"gpus": "8"}, ("gpus",), '"8" is a string; remove the quotes', id="a number in quotes"),
         pytest.param({"gpus": 10**9}, ("gpus",), "1000000000 is too large; write a number below", id="too large"),
         pytest.param({"gpus": "9" * 5000 + "/7"}, ("gpus",), "is no exact number", id="endless digits"),
         pytest.param({"byModel": {"T4": "many"}}, ("byModel", "T4"), '"many" is no exact number', id="of a model"),

@@ -113,7 +113,7 @@ class ReviewEndpoint:
     def _refused_unread(self, body: bytes, needed: int) -> bytes:
         """Refuse what would take too much memory to read, in a review where the API server has said which it is."""
         text = (
-            f"request: found maps, lists and texts that take {needed} bytes of memory, expected at most "
+            f"request: found maps, lists and strings that take {needed} bytes of memory, expected at most "
             f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
         )
         uid = uid_of(body)

@@ -19,7 +19,7 @@ _FEW_OPERATIONS = 50
 _REASONS: Mapping[int, str] = {403: "Forbidden", 409: "AlreadyExists"}
 """What refusals are called by their code, as clients compare it; every other one is Invalid."""
 
-_EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a text"}
+_EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a string"}
 
 
 _LONGEST_BEGINNING = 512

@@ -104,4 +104,4 @@ def _worded(found: object, *words: str) -> object:
 def _text(found: object, key: str) -> str | None:
     if found is None or isinstance(found, str):
         return found
-    raise _QuestionError(f"{key}: found {spelled(found)}; write a text")
+    raise _QuestionError(f"{key}: found {spelled(found)}; write a string")

@@ -166,5 +166,5 @@ def _items(path: Path, line: int | None, document: Any) -> Iterator[tuple[str, A
 
 
 def _named(value: Any) -> str:
-    names = {dict: "a map", list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    names = {dict: "a map", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
     return names.get(type(value), "something else")

@@ -7,7 +7,7 @@ from webhook.doctor.finding import Finding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.policy.absent import loosened_for_nobody
 
-_MEND = "create them, or keep everybody but administrators from it; otherwise take them out of"
+_MEND = "create them, or let only administrators create them; otherwise remove them from"
 
 _MOST_POLICIES = 10
 """Policies that a finding names."""
@@ -20,8 +20,8 @@ def look(installation: Installation) -> Iterator[Finding]:
     missing = sorted(excluded - there)
     if missing:
         yield warning(
-            f"left out, but not there: {', '.join(missing)}; what is in such a namespace is not judged",
-            "namespaces that are there, or that no tenant may create",
+            f"left out, but missing: {', '.join(missing)}; pods in such a namespace are not validated",
+            "namespaces that exist, or that no tenant may create",
             f"{_MEND} webhook.namespaceSelector.exclude",
         )
     loosened = list(loosened_for_nobody(installation.sound_policies, there))
@@ -29,10 +29,10 @@ def look(installation: Installation) -> Iterator[Finding]:
         named = [f"{', '.join(patterns)} ({policy.files[-1]})" for policy, patterns in loosened]
         more = f" and those of {len(named) - _MOST_POLICIES} more files" if len(named) > _MOST_POLICIES else ""
         yield warning(
-            f"with a policy of their own, but not there: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
+            f"with a policy of their own, but missing: {', '.join(named[:_MOST_POLICIES])}{more}; whoever creates "
             "such a namespace gets that policy, which may be looser",
-            "namespaces that are there, or that no tenant may create",
+            "namespaces that exist, or that no tenant may create",
             f"{_MEND} spec.namespaces of the policy",
         )
     if not missing and not loosened:
-        yield ok("every namespace that is left out or has a looser policy is there")
+        yield ok("every namespace that is left out or has a looser policy exists")

@@ -22,7 +22,7 @@ def look(installation: Installation) -> Iterator[Finding]:
         if one.share is not None and not one.name.startswith(DEVICE_CLASSES)
     ]
     if not declared:
-        yield ok("the policies declare no names of GPUs beside those that everybody knows")
+        yield ok("the policies declare no names of GPUs beside the built-in ones")
         return
     faults = False
     for phase, live in installation.configurations.items():
@@ -32,13 +32,13 @@ def look(installation: Installation) -> Iterator[Finding]:
             if missing:
                 faults = True
                 yield problem(
-                    f"{phase}: webhooks[{name}].matchConditions keep away pods that ask for {few(missing)}",
+                    f"{phase}: webhooks[{name}].matchConditions do not send pods that request {few(missing)}",
                     "every name of spec.accelerators.extra of the policies",
-                    "helm upgrade with accelerators.extra naming them too",
+                    "helm upgrade with these names in accelerators.extra, too",
                 )
     if not faults:
         count = len(declared)
-        yield ok(f"pods are sent that ask for {'the name' if count == 1 else f'the {count} names'} of the policies")
+        yield ok(f"pods that request {'the name' if count == 1 else f'the {count} names'} of the policies are sent")
 
 
 def _is_sent(declared: Declared, webhook: Mapping[str, Any]) -> bool:

@@ -115,7 +115,7 @@ def _remedy(installation: Installation) -> str:
         keeps = False
     if keeps:
         return (
-            f"a replica mends it within seconds; why it does not is in its log: "
+            f"a replica mends this within seconds; if it does not, its log says why: "
             f"{installation.kubectl} logs {installation.title} | grep gpu_policy.certificates"
         )
     return (
@@ -130,7 +130,7 @@ def _as_replicas_tell(installation: Installation) -> Iterator[Finding]:
         if isinstance(page, RefusedError):
             yield skipped(f"replica {name} does not tell: {page}")
         elif (told := _TRUST.search(page)) is None:
-            yield skipped(f"replica {name} does not tell whether it is trusted")
+            yield skipped(f"replica {name} does not say whether it is trusted")
         else:
             end = installation.cluster.now() + timedelta(seconds=float(told[1]))
             yield _ending(f"the trust in what replica {name} serves", None, end, installation)

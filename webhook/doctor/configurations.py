@@ -48,7 +48,7 @@ def look(installation: Installation) -> Iterator[Finding]:
 def _missing(phase: str, installation: Installation) -> Finding:
     return problem(
         f"there is no {phase} webhook configuration {installation.place.name}: "
-        + ("GPU pods are not completed" if phase == "mutating" else "GPU pods are not judged"),
+        + ("GPU pods are not mutated" if phase == "mutating" else "GPU pods are not validated"),
         "the configuration as it was installed",
         _as_installed(installation, "apply"),
     )
@@ -87,7 +87,7 @@ def _essentials(phase: str, live: Document, installation: Installation) -> Itera
 def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) -> Iterator[tuple[str, str, str]]:
     """Field, what was found and what is expected."""
     if webhook["matchPolicy"] != "Equivalent":
-        yield "matchPolicy", f"is {webhook['matchPolicy']}", "Equivalent, or other API versions of a kind pass by"
+        yield "matchPolicy", f"is {webhook['matchPolicy']}", "Equivalent, or other API versions of a kind are not sent"
     if webhook["sideEffects"] not in ("None", "NoneOnDryRun"):
         yield "sideEffects", f"is {webhook['sideEffects']}", "None, or dry runs fail"
     if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
@@ -115,7 +115,7 @@ def _flaws_of_pods(webhook: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
     if not any(
         {"pods", "*"} & {*rule["resources"]} and {"CREATE", "*"} & {*rule["operations"]} for rule in webhook["rules"]
     ):
-        yield "rules", "do not have pods on CREATE", "pods on CREATE"
+        yield "rules", "do not include pods on CREATE", "pods on CREATE"
 
 
 def left_out(selector: Mapping[str, Any]) -> set[str]:

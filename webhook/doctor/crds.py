@@ -34,7 +34,7 @@ def look(installation: Installation) -> Iterator[Finding]:
     """Every kind whose schema holds a pod template is judged when it is applied."""
     rules = _rules(installation)
     if rules is None:
-        yield ok("workloads are not judged when they are applied; their pods are when they are created")
+        yield ok("workloads are not validated when they are applied; their pods are, when they are created")
         return
     uncovered: defaultdict[str, list[str]] = defaultdict(list)
     holding = 0
@@ -47,8 +47,8 @@ def look(installation: Installation) -> Iterator[Finding]:
     for group, resources in sorted(uncovered.items()):
         listed = ", ".join(sorted(resources))
         yield warning(
-            f"{listed} of {group} make pods by their schema, and no rule of the webhook configuration has them: "
-            "whoever applies one is told nothing, and its pods are judged only when they are created",
+            f"{listed} of {group} hold pod templates by their schema, and no rule of the webhook configuration covers "
+            "them: they are not validated when they are applied, and their pods only when they are created",
             "a rule for each kind that makes GPU pods",
             f"where they make GPU pods, add {{group: {group}, resources: [{listed}]}} to the chart value "
             "workloads.extraRules",
@@ -61,8 +61,8 @@ def _all_covered(holding: int) -> str:
     if not holding:
         return "no custom resource holds a pod template"
     if holding == 1:
-        return "the one custom resource that holds pod templates is judged when it is applied"
-    return f"all {holding} custom resources that hold pod templates are judged when they are applied"
+        return "the one custom resource that holds pod templates is validated when it is applied"
+    return f"all {holding} custom resources that hold pod templates are validated when they are applied"
 
 
 def _rules(installation: Installation) -> list[Mapping[str, Any]] | None:

@@ -39,7 +39,7 @@ def look(installation: Installation) -> Iterator[Finding]:
             yield warning(
                 f"the pods of DaemonSet {namespace}/{name} are sent, since the pod {why}: on a new node they cannot "
                 "start while no replica answers",
-                "device plugins, exporters and other agents of nodes in namespaces that are left out",
+                "device plugins, exporters and other node agents in namespaces that are left out",
                 f"where only the platform creates pods in {namespace}, add it to webhook.namespaceSelector.exclude of "
                 "the chart; otherwise move the DaemonSet to a namespace of its own, and add that",
             )
@@ -64,7 +64,7 @@ def _why(daemon_set: Object, entries: list[Object], labels: Mapping[str, str], a
             continue
         conditions = " ".join(one.get("expression", "") for one in entry.get("matchConditions") or ())
         if not conditions:
-            return "is one of all, without matchConditions"
+            return "is sent as all pods are, without matchConditions"
         is_default = _NEEDS_A_RUNTIME_CLASS not in " ".join(conditions.split())
         if why := why_sent(template, accelerators, nvidia_is_default_runtime=is_default):
             return why

@@ -76,7 +76,7 @@ def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[Finding]:
     if blind:
         yield warning(
             f"{len(blind)} of {_counted(len(judged), 'with NVIDIA GPUs')} {'has' if len(blind) == 1 else 'have'} no "
-            f"label with the driver's version, so cudaDriver is blind there: {few(blind)}",
+            f"label with the driver's version, so cudaDriver does not know the driver there: {few(blind)}",
             "the label nvidia.com/cuda.driver-version.full, which GPU Feature Discovery writes",
             "install it, with the GPU Operator or by gfd.enabled=true of the device plugin's chart; where it is, "
             "kubectl get pods -A -l app=gpu-feature-discovery -o wide shows whether it runs on these nodes",
@@ -98,7 +98,7 @@ def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
         yield warning(
             f"{len(names)} of {_counted(len(nodes))} {'has' if len(names) == 1 else 'have'} the taint "
             f"{taint.key}{taint.value and '=' + taint.value}:{taint.effect}, which no policy tolerates: {few(names)}",
-            "a policy whose rule tolerations adds a toleration of it",
+            "a policy whose rule tolerations adds a toleration for it",
             f"add {{key: {taint.key}, {value}, effect: {taint.effect}}} to rules.tolerations.add of a policy; nothing "
             "to do where only pods that bring the toleration belong there",
         )
@@ -138,7 +138,7 @@ def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
             if spec.get("devices") and DRIVERS.get(spec.get("driver", "")) in offering.get(spec.get("nodeName", ""), ())
         }
     except UnavailableError as error:
-        yield skipped(f"whether GPUs are offered twice is not known: {error}", error.remedy)
+        yield skipped(f"it is not known whether GPUs are offered twice: {error}", error.remedy)
         return
     if found:
         verb = "offers" if len(found) == 1 else "offer"

@@ -14,7 +14,7 @@ def look(installation: Installation) -> Iterator[Finding]:
     name = installation.workload.image_results
     if not name:
         yield warning(
-            "each replica keeps what it finds out about images to itself, and forgets it when it ends",
+            "replicas do not share what they find out about images, and forget it when they end",
             "a ConfigMap that they share",
             "start them with --image-results NAMESPACE/NAME",
         )
@@ -39,7 +39,7 @@ def look(installation: Installation) -> Iterator[Finding]:
         return
     results = content.results.values() if content is not None else ()
     known = sum(result.config is not None for result in results)
-    yield ok(f"{_images(known)} known to all replicas, {_images(len(results) - known)} not to be had")
+    yield ok(f"{_images(known)} known to all replicas, {_images(len(results) - known)} could not be looked up")
 
 
 def _images(count: int) -> str:

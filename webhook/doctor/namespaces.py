@@ -19,7 +19,7 @@ def look(installation: Installation) -> Iterator[Finding]:
             wrong += 1
             yield problem(
                 f"namespace {name} has {'no label' if found is None else f'the label {found} in'} {LABEL}",
-                f"{LABEL}={name}, or a namespace that is left out is judged, and the other way round",
+                f"{LABEL}={name}, by which the webhook configurations leave namespaces out",
                 f"kubectl label namespace {name} {LABEL}={name} --overwrite",
             )
     if not wrong:

@@ -20,7 +20,7 @@ _REMEDY = (
     "helm upgrade with --set networkPolicy.ingress.cidrs={ADDRESSES OF API SERVERS}; docs/operations.md says what "
     "these are in which network"
 )
-_UNSEEN = "whether the network follows them is not to be seen here"
+_UNSEEN = "whether the network enforces them cannot be seen here"
 
 _ZEROS = re.compile(r"\b0+(?=[0-9])", re.ASCII)
 
@@ -32,7 +32,7 @@ def look(installation: Installation) -> Iterator[Finding]:
     workload = installation.workload
     port = workload.port
     if "client-ca" in workload.arguments:
-        yield ok(f"whoever reaches port {port} gets reviews answered with a certificate of the authority only")
+        yield ok(f"on port {port} reviews are answered only for clients with a certificate of the authority")
         return
     if workload.is_on_host_network:
         found = "the replicas listen on the nodes' addresses, to which no NetworkPolicy applies"
@@ -45,7 +45,7 @@ def look(installation: Installation) -> Iterator[Finding]:
         if selects(policy["spec"].get("podSelector") or {}, workload.pod_labels) and _is_about_ingress(policy["spec"])
     ]
     if not policies:
-        yield warning(f"no NetworkPolicy is about the replicas: every pod may reach port {port}", _EXPECTED, _REMEDY)
+        yield warning(f"no NetworkPolicy selects the replicas: every pod may reach port {port}", _EXPECTED, _REMEDY)
         return
     rules = [
         (policy["metadata"]["name"], rule)

@@ -52,14 +52,14 @@ def needed(workload: Workload, place: Place) -> Iterator[Right]:
         yield Right(verb, "", "nodes", "rules ask where a pod can run")
         yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
         yield Right(verb, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists")
-        yield Right(verb, "resource.k8s.io", "deviceclasses", "they may give GPUs that no node lists")
+        yield Right(verb, "resource.k8s.io", "deviceclasses", "DeviceClasses may give GPUs that no node lists")
     keeps = workload.keeps_certificates
     if "registration" in workload.arguments or keeps:
         for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
             purpose = "changes to the configurations are noticed"
             yield Right("get", "admissionregistration.k8s.io", resource, purpose, place.name)
             if keeps:
-                purpose = "the caBundle is kept right"
+                purpose = "the caBundle is kept up to date"
                 yield Right("update", "admissionregistration.k8s.io", resource, purpose, place.name)
     if keeps:
         secret = workload.certificate_secret
@@ -70,20 +70,20 @@ def needed(workload: Workload, place: Place) -> Iterator[Right]:
         yield from _of_quotas(ledgers)
     if results := workload.image_results:
         for verb in ("get", "update"):
-            purpose = "what is found out about images is shared there"
+            purpose = "results of image look-ups are shared there"
             yield Right(verb, "", "configmaps", purpose, results, place.namespace)
 
 
 def _of_quotas(ledgers: str) -> Iterator[Right]:
     """What it takes to keep the ledgers of quotas in a namespace."""
     for verb in ("get", "list", "watch"):
-        yield Right(verb, "", "pods", "what counts against quotas is asked there")
-    yield Right("get", "", "namespaces", "no ledger is begun for a namespace that is not there")
-    yield Right("list", "", "resourcequotas", "pods that one would refuse are not entered in quotas")
+        yield Right(verb, "", "pods", "pods that count against quotas are read")
+    yield Right("get", "", "namespaces", "ledgers are begun only for namespaces that exist")
+    yield Right("list", "", "resourcequotas", "pods that a ResourceQuota would refuse are not counted")
     for verb in ("get", "list", "create", "update", "delete"):
         yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
     for verb in ("get", "list", "watch", "create", "update", "delete"):
-        yield Right(verb, "gpupolicy.dev", "gpuquotas", "people are shown what is in use")
+        yield Right(verb, "gpupolicy.dev", "gpuquotas", "usage is shown to users")
 
 
 def _has(account: str, right: Right, installation: Installation) -> bool:

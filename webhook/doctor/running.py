@@ -41,7 +41,7 @@ def endpoints(installation: Installation) -> Iterator[Finding]:
     """The Service that the API server calls leads to ready replicas."""
     services = {_service(entry) for entry in installation.entries}
     if not services:
-        yield skipped("no webhook configuration says what is called")
+        yield skipped("no webhook configuration names a Service")
     for service in sorted(services, key=str):
         if service is None:
             yield skipped("a configuration names a URL instead of a Service; what stands behind it cannot be seen")
@@ -53,7 +53,7 @@ def spread(installation: Installation) -> Iterator[Finding]:
     """The replicas run on different nodes."""
     nodes = [pod["spec"].get("nodeName", "") for pod in installation.pods]
     if len(nodes) < ENOUGH:
-        yield skipped(f"{len(nodes)} of the pods run{'s' if len(nodes) == 1 else ''}, which is nothing to spread")
+        yield skipped(f"{len(nodes)} of the pods run{'s' if len(nodes) == 1 else ''}, so there is nothing to spread")
     elif len(set(nodes)) == 1:
         yield warning(
             f"all {len(nodes)} replicas run on node {nodes[0]}",
@@ -70,10 +70,10 @@ def disruption_budget(installation: Installation) -> Iterator[Finding]:
     budgets = installation.cluster.items(installation.path("poddisruptionbudgets", api="/apis/policy/v1"))
     names = [budget["metadata"]["name"] for budget in budgets if _selects(budget["spec"].get("selector"), labels)]
     if names:
-        yield ok(f"PodDisruptionBudget {', '.join(names)} is about the replicas")
+        yield ok(f"PodDisruptionBudget {', '.join(names)} selects the replicas")
     else:
         yield warning(
-            "no PodDisruptionBudget is about the replicas", "one, so that drains leave some", installation.restore
+            "no PodDisruptionBudget selects the replicas", "one, so that drains leave some", installation.restore
         )
 
 

@@ -46,7 +46,7 @@ def _reasons(pod: Pod, *, nvidia_is_default_runtime: bool) -> Iterator[str]:
 
 def _reasons_in(container: Container, pod: Pod, *, nvidia_is_default_runtime: bool) -> Iterator[str]:
     for request in container.gpu_requests:
-        yield f"asks for {request.resource}"
+        yield f"requests {request.resource}"
     if container.has_claims:
         yield "has resource claims"
     if container.sets_env(VARIABLE):

@@ -17,7 +17,7 @@ def version(installation: Installation) -> Iterator[Finding]:
     """Kubernetes is new enough to keep pods without GPUs away by itself."""
     found = installation.cluster.find("/version")
     if found is None:
-        raise UnavailableError("the API server does not tell its version")
+        raise UnavailableError("the API server does not say its version")
     name = str(found.get("gitVersion"))
     parts = re.match(r"v(\d+)\.(\d+)", name)
     if parts is None:

@@ -73,7 +73,7 @@ class Verdict:
     def __str__(self) -> str:
         if self.refused_by:
             return f"is refused by {self.refused_by}"
-        return f"gets {self.injected}" if self.injected else "passes untouched"
+        return f"gets {self.injected}" if self.injected else "is admitted unchanged"
 
 
 class _Uncallable(Exception):  # noqa: N818  # a verdict, no error of ours
@@ -112,7 +112,7 @@ def _tried(trial: Trial, installation: Installation) -> Verdict:
         elif refusal.status == 422:
             return Verdict("the API server's own validation", said=said)
         another = "name a namespace in which you may create pods with --dry-run-namespace"
-        raise UnavailableError(f"in namespace {namespace} somebody else refuses it: {said}", another) from None
+        raise UnavailableError(f"in namespace {namespace} something else refuses it: {said}", another) from None
     return Verdict("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
 
 
@@ -141,7 +141,7 @@ def _compared(trial: Trial, found: Verdict, expected: Verdict, installation: Ins
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
         return ok(f"{trial.title} {found}")
     return skipped(
-        f"{trial.title} {found}, as its policy in namespace {namespace} has it; that shows nothing",
+        f"{trial.title} {found}, as its policy in namespace {namespace} wants; that proves nothing",
         "name a namespace whose policy enforces rules with --dry-run-namespace",
     )
 
@@ -151,7 +151,7 @@ def _shown(trial: Trial, found: Verdict, why: UnavailableError) -> Finding:
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
         return ok(f"{trial.title} {found}")
     return warning(
-        f"{trial.title} {found}, and whether it should is not known: {why}",
+        f"{trial.title} {found}, and it is not known whether it should: {why}",
         f"a refusal by {trial.judge}" if trial.judge else f"injections, named in the annotation {engine.ANNOTATION}",
         why.remedy or "name the policies with --policies",
     )

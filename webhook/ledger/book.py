@@ -183,5 +183,5 @@ def _list(value: object, where: str) -> list[Any]:
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
-        raise BookError(f"{where}: expected a text")
+        raise BookError(f"{where}: expected a string")
     return value

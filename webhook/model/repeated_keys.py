@@ -85,7 +85,7 @@ def _keep_last(node: yaml.MappingNode) -> Iterator[RepeatedKey]:
     for pair in node.value:
         key = pair[0]
         if not isinstance(key, yaml.ScalarNode):
-            raise mistake("a key must be a text", key)
+            raise mistake("a key must be a string", key)
         if key.tag == MERGE:
             merges.append(pair)
             continue

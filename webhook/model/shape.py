@@ -13,7 +13,7 @@ _KINDS = {
     type(None): "null",
     dict: "a map",
     list: "a list",
-    str: "a text",
+    str: "a string",
     bool: "a boolean",
     int: "a number",
     float: "a number",
@@ -117,7 +117,7 @@ def text(value: object, *place: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)) and abs(value) < _TOO_MUCH:
         return str(value)
-    raise ShapeError(value, "a text", *place)
+    raise ShapeError(value, "a string", *place)
 
 
 def each(

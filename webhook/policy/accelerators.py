@@ -62,14 +62,16 @@ class DeclaredSettings(Part):
     @model_validator(mode="after")
     def _says_something(self) -> "DeclaredSettings":
         if not self.gpu and not self.name.startswith(DEVICE_CLASSES):
-            raise ValueError(f"{self.name} is no device class, and no GPU unless it is declared; remove the entry")
+            raise ValueError(
+                f"{self.name} is no device class, so it is no GPU unless it is declared as one; remove the entry"
+            )
         if not self.gpu and self.model_fields_set & {"vendor", "share", "dra"}:
             raise ValueError(f"{self.name} is no GPU, so it has no vendor, share or dra; keep name and gpu")
         if self.gpu and self.vendor is None:
             raise ValueError(f"{self.name} has no vendor; write vendor: and one of {', '.join(Vendor)}")
         known = None if is_glob(self.name) else BUILT_IN.of(self.name)
         if known is not None:
-            raise ValueError(f"{self.name} is known as GPUs of {known.vendor}, {known.share}; remove the entry")
+            raise ValueError(f"{self.name} is already known as GPUs of {known.vendor}, {known.share}; remove the entry")
         return self
 
     @property

@@ -100,7 +100,9 @@ class PoolSettings(Part):
     @model_validator(mode="after")
     def _is_consistent(self) -> "PoolSettings":
         if not self._is_nvidia and (self.driver or self.product):
-            raise ValueError(f"driver and product are those of NVIDIA GPUs, and resource is {self.resource}; drop one")
+            raise ValueError(
+                f"driver and product are for NVIDIA GPUs, but resource is {self.resource}; remove one of them"
+            )
         for key, (setting, value) in self._derived.items():
             if self.labels.get(key, value) != value:
                 raise ValueError(

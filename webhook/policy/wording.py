@@ -19,7 +19,7 @@ MODES = ", ".join(Mode)
 _KINDS = {
     "integer": "a whole number",
     "number": "a number",
-    "string": "a text",
+    "string": "a string",
     "boolean": "true or false",
     "array": "a list",
     "object": "a map",
@@ -59,7 +59,7 @@ def _range(schema: Schema) -> str:
 
 
 def _entries(schema: Schema) -> str:
-    kinds = {"string": "texts", "integer": "whole numbers", "number": "numbers", "object": "maps"}
+    kinds = {"string": "strings", "integer": "whole numbers", "number": "numbers", "object": "maps"}
     kind = kinds.get(schema.get("items", {}).get("type", ""))
     return f" of {kind}" if kind else ""
 
@@ -159,7 +159,7 @@ def found(node: Node) -> str:
         case int() | float():
             return f"{node.text} is a number"
         case str():
-            return f"{_shown(node.value)} is a text"
+            return f"{_shown(node.value)} is a string"
         case list():
             return "found a list"
         case dict():

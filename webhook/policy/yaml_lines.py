@@ -201,7 +201,7 @@ class _Reader:
     def _key(self, node: yaml.Node, path: KeyPath) -> str | None:
         line = node.start_mark.line + 1
         if not isinstance(node, yaml.ScalarNode):
-            self.faults.add(self._file, line, path, "a key must be a text, not a map or a list")
+            self.faults.add(self._file, line, path, "a key must be a string, not a map or a list")
             return None
         if node.tag == _MERGE or node.tag in _TEXTS:
             return str(node.value)

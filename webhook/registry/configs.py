@@ -54,7 +54,7 @@ def read_config(body: bytes | bytearray) -> Config:
 
 def _env(entries: object) -> dict[str, str]:
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise LookUpError("the configuration has an Env that is no list of texts")
+        raise LookUpError("the configuration has an Env that is no list of strings")
     env: dict[str, str] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")

@@ -148,7 +148,7 @@ def _login(entry: object) -> Login | None:
         raise ValueError("it is no map")  # noqa: TRY004  # a value from outside
     texts = {key: entry.get(key) or "" for key in ("username", "password", "auth", "identitytoken")}
     if not all(isinstance(text, str) for text in texts.values()):
-        raise ValueError("its values are no texts")
+        raise ValueError("its values are no strings")
     if texts["identitytoken"]:
         return Login(identity_token=texts["identitytoken"])
     if texts["username"]:

@@ -137,7 +137,7 @@ def _unzipped(packed: bytes) -> bytes:
     except ValueError as error:
         raise PackError(str(error)) from None
     if text.count(b'"') > _MOST_QUOTES:
-        raise PackError("it holds more texts than are ever written")
+        raise PackError("it holds more strings than are ever written")
     return text
 
 

@@ -14,13 +14,17 @@ def refusal(answer: Answer, what: str) -> LookUpError:
     """The error for an answer that is not `what` was asked for."""
     host, status = answer.url.host, answer.status
     if status == 404:
-        return LookUpError(f"{host} has not got {what} (404)")
+        return LookUpError(f"{host} does not have {what} (404)")
     if status in (401, 403):
         return LookUpError(f"{host} does not give {what} to this client ({status}); it may not exist")
     if status == 429:
-        return LookUpError(f"{host} is asked too often (429)", is_lasting=False, retry_after=retry_after(answer))
+        return LookUpError(
+            f"{host} refuses more requests for now (429)", is_lasting=False, retry_after=retry_after(answer)
+        )
     if status == 408 or status >= 500:
-        return LookUpError(f"{host} is in trouble ({status})", is_lasting=False, retry_after=retry_after(answer))
+        return LookUpError(
+            f"{host} has an error of its own ({status})", is_lasting=False, retry_after=retry_after(answer)
+        )
     return LookUpError(f"{host} answers {status} instead of {what}")
 
 

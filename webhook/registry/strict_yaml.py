@@ -20,7 +20,7 @@ _TAG = "tag:yaml.org,2002:"
 _KINDS = {
     "map": "a map",
     "seq": "a list",
-    "str": "a text",
+    "str": "a string",
     "bool": "a boolean",
     "int": "a number",
     "float": "a number",
@@ -54,7 +54,7 @@ class Part:
             if key not in known:
                 part.fault(f"unknown key; known keys are {', '.join(sorted(known))}{hint(key, known)}", _line(key_node))
             elif key in found:
-                part.fault("the key stands here twice; keep one of the two", _line(key_node))
+                part.fault("the map has this key twice; keep one of the two", _line(key_node))
             else:
                 found[key] = part
         return found
@@ -71,10 +71,10 @@ class Part:
         """A text that is not empty; an empty one stands for a fault."""
         if self._kind != "str":
             quotes = self._kind in ("bool", "int", "float")
-            self._expected("a text" + ("; put it in quotes" if quotes else ""))
+            self._expected("a string" + ("; put it in quotes" if quotes else ""))
             return ""
         if not self.node.value:
-            self.fault("is empty; write a text")
+            self.fault("is empty; write a string")
         return str(self.node.value)
 
     def boolean(self) -> bool:

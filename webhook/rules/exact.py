@@ -42,7 +42,7 @@ def _fault(value: object, *, is_fraction: bool) -> str:
         case str() if is_fraction:
             return f"divides by 0; {_REMEDY}"
         case str() if value.isascii() and value.isdigit():
-            return "is a text; remove the quotes"
+            return "is a string; remove the quotes"
     return f"is no exact number; {_REMEDY}"
 
 

@@ -91,7 +91,7 @@ class Settings(InjectionSettings):
         required = [entry.expression for entry in self.required]
         for index, wanted in enumerate(required):
             if stated := contradicts(required[:index], wanted):
-                raise ValueError(f"required: no node satisfies {' and '.join(map(str, (*stated, wanted)))}; drop one")
+                raise ValueError(f"required: no node satisfies {' and '.join(map(str, (*stated, wanted)))}; remove one")
         return self
 
 

@@ -137,7 +137,9 @@ def test_a_webhook_that_is_not_asked_is_noticed(site: Site) -> None:
     for kind in (MUTATING, VALIDATING):
         site.delete(kind, "gpu-policy")
     found = eventually(lambda: (f := said(site.examined(), "pods", Status.PROBLEM)) and len(f) > 1 and f)
-    assert f"a pod with 100000 GPUs in namespace {site.place.tried_in} passes untouched" in [f.found for f in found]
+    assert f"a pod with 100000 GPUs in namespace {site.place.tried_in} is admitted unchanged" in [
+        f.found for f in found
+    ]
     assert {finding.expected for finding in found} >= {"by its policy it is refused by validate.gpupolicy.dev"}
 
 
@@ -150,5 +152,5 @@ def test_a_policy_that_only_warns_shows_nothing(site: Site) -> None:
     finally:
         site.plane.kubectl("delete", "namespace", "warned-probe", "--wait=false")
     assert [finding.status for finding in found] == [Status.SKIPPED] * 3
-    assert "passes untouched, as its policy in namespace warned-probe has it" in found[0].found
+    assert "is admitted unchanged, as its policy in namespace warned-probe has it" in found[0].found
     assert "is refused by the API server's own validation, as its policy" in found[1].found

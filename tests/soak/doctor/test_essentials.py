@@ -31,11 +31,13 @@ def test_without_the_registration_the_essentials_are_checked(site: Site) -> None
 @pytest.mark.parametrize(
     ("broken", "status", "found"),
     [
-        pytest.param(entry(VALIDATING, "rules", []), Status.PROBLEM, "rules do not have pods on CREATE", id="no rules"),
+        pytest.param(
+            entry(VALIDATING, "rules", []), Status.PROBLEM, "rules do not include pods on CREATE", id="no rules"
+        ),
         pytest.param(
             entry(VALIDATING, "rules/0/operations", ["UPDATE"]),
             Status.PROBLEM,
-            "rules do not have pods on CREATE",
+            "rules do not include pods on CREATE",
             id="no CREATE",
         ),
         pytest.param(

@@ -42,14 +42,14 @@ PROBLEMS = [
     pytest.param(
         delete(MUTATING),
         "configurations",
-        "there is no mutating webhook configuration gpu-policy: GPU pods are not completed",
+        "there is no mutating webhook configuration gpu-policy: GPU pods are not mutated",
         APPLY,
         id="mutating configuration missing",
     ),
     pytest.param(
         delete(VALIDATING),
         "configurations",
-        "there is no validating webhook configuration gpu-policy: GPU pods are not judged",
+        "there is no validating webhook configuration gpu-policy: GPU pods are not validated",
         APPLY,
         id="validating configuration missing",
     ),
@@ -169,7 +169,7 @@ PROBLEMS = [
     pytest.param(
         delete("ClusterRoleBinding"),
         "rights",
-        "may not update mutatingwebhookconfigurations gpu-policy: the caBundle is kept right",
+        "may not update mutatingwebhookconfigurations gpu-policy: the caBundle is kept up to date",
         "kubectl auth can-i update mutatingwebhookconfigurations.admissionregistration.k8s.io/gpu-policy "
         "--as=system:serviceaccount:gpu-policy:gpu-policy",
         id="rights in the cluster missing",
@@ -305,7 +305,7 @@ def test_a_missing_disruption_budget_is_a_warning(site: Site) -> None:
         pytest.skip("policy/v1 came with Kubernetes 1.21")
     site.delete("PodDisruptionBudget", "gpu-policy")
     found = said(site.examined(), "disruption-budget", Status.WARNING)
-    assert_says(found, "no PodDisruptionBudget is about the replicas", RESTORE)
+    assert_says(found, "no PodDisruptionBudget selects the replicas", RESTORE)
 
 
 def test_custom_resources_that_hold_pod_templates_and_are_not_looked_at_are_named(site: Site) -> None:
@@ -322,7 +322,7 @@ def test_custom_resources_that_hold_pod_templates_and_are_not_looked_at_are_name
         for kind in kinds:
             site.plane.raw("DELETE", f"{path}/{kind.resource}.{kind.group}")
     assert finding.status is Status.WARNING
-    assert finding.found.startswith("trainings of ml.example.com make pods by their schema")
+    assert finding.found.startswith("trainings of ml.example.com hold pod templates by their schema")
     assert "add {group: ml.example.com, resources: [trainings]}" in finding.remedy
 
 
