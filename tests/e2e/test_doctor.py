@@ -27,8 +27,8 @@ def test_a_whole_installation_is_well(site: Site) -> None:
     port, *absent = [finding for finding in found if finding[0] in ("port", "absent-namespaces")]
     assert port[2] == f"NetworkPolicy gpu-policy lets every pod reach port {site.webhook.port}"
     assert [finding[2].partition(":")[0] for finding in absent] == [
-        "left out, but not there",
-        "with a policy of their own, but not there",
+        "left out, but missing",
+        "with a policy of their own, but missing",
     ]
     assert {status for _, status, _ in (port, *absent)} == {"warning"}
     found = [finding for finding in found if finding not in (port, *absent)]
