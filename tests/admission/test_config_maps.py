@@ -137,8 +137,8 @@ def test_what_another_config_map_may_be_about_to_mend_is_a_warning(replica: Repl
     assert (answer["allowed"], answer["warnings"]) == (
         True,
         [
-            "as things are, the replicas will not take this up: team.yaml:6: spec.rules.sharedMemory.mode: missing, "
-            "here and in _default.yaml; write one of enforce, warn, audit, disabled"
+            "as things are, the replicas will not use these policies: team.yaml:6: spec.rules.sharedMemory.mode: "
+            "missing, here and in _default.yaml; write one of enforce, warn, audit, disabled"
         ],
     )
 
@@ -151,7 +151,7 @@ def test_the_policies_of_another_release_are_not_refused_by_what_this_one_knows(
     answer = changed(replica, MISTAKEN, labels=OTHER_RELEASE)
     assert answer["allowed"]
     (warning,) = answer["warnings"]
-    start = f"for gpu-policy {version()}, not 99.0.0 as the label says, a mistake: team.yaml:7: spec.rules."
+    start = f"the label says gpu-policy 99.0.0; for {version()}, which runs here, a mistake: team.yaml:7: spec.rules."
     assert warning.startswith(start)
 
 
@@ -201,7 +201,7 @@ def test_more_than_is_checked_is_allowed_and_said(replica: Replica) -> None:
         True,
         [
             "not checked: together the policies have more than 50000 keys and values; gpu-policy policy check "
-            "DIRECTORY takes any number"
+            "DIRECTORY has no such limit"
         ],
     )
 

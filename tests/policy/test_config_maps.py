@@ -103,7 +103,7 @@ def test_what_does_nothing_is_said_as_policy_check_says_it() -> None:
                 "_default.yaml": DEFAULT["_default.yaml"]
                 + "  accelerators: {extra: [{name: example.com/vgpu, vendor: nvidia}]}\n"
             },
-            "_default.yaml: spec.accelerators.extra: says of other names than at the start",
+            "_default.yaml: spec.accelerators.extra: differs from the names with which thi",
             id="names of GPUs",
         ),
     ],
@@ -225,9 +225,9 @@ def test_files_are_those_of_both_parts_of_a_config_map() -> None:
     ("raw", "expected"),
     [
         pytest.param({"data": []}, "data: found a list, expected a map", id="a list"),
-        pytest.param({"data": {"a.yaml": []}}, "data.a.yaml: found a list, expected a text", id="no text"),
-        pytest.param({"binaryData": {"a": "é"}}, "binaryData.a: found a text, expected base64", id="no base64"),
-        pytest.param({"binaryData": {"a": "abc"}}, "binaryData.a: found a text, expected base64", id="cut base64"),
+        pytest.param({"data": {"a.yaml": []}}, "data.a.yaml: found a list, expected a string", id="no string"),
+        pytest.param({"binaryData": {"a": "é"}}, "binaryData.a: found a string, expected base64", id="no base64"),
+        pytest.param({"binaryData": {"a": "abc"}}, "binaryData.a: found a string, expected base64", id="cut base64"),
     ],
 )
 def test_what_no_api_server_stores_is_no_config_map(raw: Mapping[str, Any], expected: str) -> None:

@@ -32,7 +32,7 @@ def check(request: Request, store: PolicyStore) -> Decision:
     try:
         checked = check_files(files_of(raw), files_of(old), store.on_disk(), store.current)
     except TooLargeError as error:
-        return _allowed([f"not checked: {error}; {_CHECK} takes any number"])
+        return _allowed([f"not checked: {error}; {_CHECK} has no such limit"])
     except PolicyErrors:
         return _allowed(["not checked: this replica cannot read the policies that it has mounted"])
     if release := _of_another_release(raw):
@@ -67,13 +67,14 @@ def _of_another_release(raw: Mapping[str, Any]) -> str:
 def _of_release(release: str, checked: Checked) -> Iterator[str]:
     """What this release finds in the policies of another one."""
     for error in checked.errors:
-        yield f"for gpu-policy {version()}, not {shortened(release, 63)} as the label says, a mistake: {error}"
+        labelled = shortened(release, 63)
+        yield f"the label says gpu-policy {labelled}; for {version()}, which runs here, a mistake: {error}"
     yield from _advice(checked)
 
 
 def _advice(checked: Checked) -> Iterator[str]:
     for doubt in checked.doubts:
-        yield f"as things are, the replicas will not take this up: {doubt}"
+        yield f"as things are, the replicas will not use these policies: {doubt}"
     yield from checked.notices
 
 

@@ -50,8 +50,8 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
     errors = []
     if policies.accelerators != current.accelerators:
         message = (
-            "says of other names than at the start that they are GPUs, and pods are counted by the names of the "
-            "start; restart the replicas (kubectl rollout restart), or take the change back"
+            "differs from the names with which this replica started, by which pods are counted; restart the replicas "
+            "(kubectl rollout restart), or undo the change"
         )
         errors.append(PolicyError(str(contents.path / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
     if current.has_default and not policies.has_default:
