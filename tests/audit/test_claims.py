@@ -43,7 +43,7 @@ def test_what_a_pod_asks_for_by_claim_is_recorded_and_fails_no_audit() -> None:
     report = audited(template("gpus", exactly(count=2)), asking("gpus"), using=NO_RULES)
     (finding,) = report.findings
     assert (finding.level, finding.rule, finding.field) == (Level.AUDIT, "resourceClaims", "spec.resourceClaims")
-    assert finding.message == "asks for 2 devices of gpu.nvidia.com by claim template gpus; not counted"
+    assert finding.message == "requests 2 devices of gpu.nvidia.com by claim template gpus; quotas do not count that"
     assert (finding.remedy, report.exit_status()) == ("", 0)
 
 
@@ -79,35 +79,39 @@ def test_what_a_pod_asks_for_by_claim_is_recorded_and_fails_no_audit() -> None:
 )
 def test_the_devices_are_named_by_number_and_class(requests: list[Any], phrase: str) -> None:
     message = said(template("t", *requests), asking("t"))
-    assert message == f"asks for {phrase} by claim template t; not counted"
+    assert message == f"requests {phrase} by claim template t; quotas do not count that"
 
 
 def test_a_claim_that_is_not_in_the_input_is_named() -> None:
     found = said(template("t", exactly()), asking("t", "elsewhere"))
     there = "1 device of gpu.nvidia.com by claim template t"
-    assert found == f"asks for {there} and devices by claim template elsewhere, which is not in the input; not counted"
+    more = "devices by claim template elsewhere, which is not in the input"
+    assert found == f"requests {there} and {more}; quotas do not count that"
 
 
 def test_a_claim_of_another_namespace_is_not_that_of_the_pod() -> None:
     found = said(template("t", exactly(), namespace="other"), asking("t"))
-    assert found == "asks for devices by claim template t, which is not in the input; not counted"
+    assert found == "requests devices by claim template t, which is not in the input; quotas do not count that"
 
 
 def test_the_claims_of_a_pod_that_names_many_are_not_all_spelled_out() -> None:
     found = said(asking(*"abcde"))
-    assert found.endswith("by claim template c, which is not in the input and 2 more claims; not counted")
+    assert found.endswith("by claim template c, which is not in the input and 2 more claims; quotas do not count that")
 
 
 def test_a_claim_that_the_pod_does_not_name_is_said_as_such() -> None:
     found = said(asking(resourceClaims=[{"name": "mine"}]))
-    assert found == "asks for devices by claim mine, of which the pod does not say where it comes from; not counted"
+    assert (
+        found
+        == "requests devices by claim mine, for which the pod names no claim and no template; quotas do not count that"
+    )
 
 
 def test_a_claim_may_stand_behind_the_pod_and_be_no_template() -> None:
     raw = template("shared", exactly())
     raw |= {"kind": "ResourceClaim", "spec": raw["spec"]["spec"]}
     user = asking(resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}])
-    assert said(user, raw) == "asks for 1 device of gpu.nvidia.com by claim shared; not counted"
+    assert said(user, raw) == "requests 1 device of gpu.nvidia.com by claim shared; quotas do not count that"
 
 
 def test_claims_of_what_is_certainly_no_gpu_are_not_worth_a_finding() -> None:
@@ -124,7 +128,7 @@ def test_claims_of_what_is_certainly_no_gpu_are_not_worth_a_finding() -> None:
 def test_the_templates_of_workloads_are_told_where_they_stand() -> None:
     (finding,) = told(template("t", exactly()), workload("Deployment", asking("t")))
     assert finding.field == "spec.template.spec.resourceClaims"
-    assert finding.message == "asks for 1 device of gpu.nvidia.com by claim template t; not counted"
+    assert finding.message == "requests 1 device of gpu.nvidia.com by claim template t; quotas do not count that"
 
 
 @pytest.mark.parametrize("mode", ["warn", "deny"])
@@ -133,14 +137,14 @@ def test_where_a_quota_has_something_to_say_of_claims_it_is_said_once(mode: str)
     (finding,) = told(template("t", exactly(count=2)), asking("t"), using=using)
     assert (finding.rule, finding.level) == ("gpuQuota", Level.REFUSE if mode == "deny" else Level.WARN)
     devices, reason = finding.message.split("; ")
-    assert devices == "asks for 2 devices of gpu.nvidia.com by claim template t"
+    assert devices == "requests 2 devices of gpu.nvidia.com by claim template t"
     assert reason.startswith("the GPU quota")
 
 
 def test_people_hear_that_nothing_tolerates_gpu_nodes_for_them() -> None:
     gpus = template("t", exactly())
     (finding,) = told(gpus, asking("t", tolerations=[]))
-    assert finding.remedy == "Write the tolerations of GPU nodes into the pod; none are added for GPUs by claim"
+    assert finding.remedy == "Add the tolerations of GPU nodes to the pod; the webhook adds none for GPUs by claim"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_container_with_two_gpus_gets_half_of_its_memory_limit():
 def test_without_any_memory_limit_it_is_8gi_with_a_warning():
     assert mutated(RULE, pod(trainer()))["spec"]["volumes"] == [memory_volume("8Gi")]
     assert advice(RULE, pod(trainer())) == [
-        "spec.volumes: /dev/shm may take 8Gi of the node's memory, because no container has a limit. "
+        "spec.volumes: /dev/shm may take 8Gi of the node's memory, because no container has a memory limit. "
         "Set resources.limits.memory."
     ]
 
@@ -175,15 +175,15 @@ def test_a_size_above_the_smallest_limit_shrinks_to_it_with_a_warning():
     raw = pod(trainer("a", memory="128Gi"), trainer("b", memory="4Gi"))
     assert mutated(RULE, raw, {"size": "16Gi"})["spec"]["volumes"] == [memory_volume("4Gi")]
     assert advice(RULE, raw, {"size": "16Gi"}) == [
-        "spec.volumes: /dev/shm gets 4Gi instead of 16Gi, the smallest memory limit. "
-        "Raise resources.limits.memory to 16Gi or more."
+        "spec.volumes: /dev/shm gets 4Gi, the smallest memory limit, instead of 16Gi. Raise resources.limits.memory to "
+        "16Gi or more."
     ]
 
 
 def test_a_size_without_any_limit_is_taken_with_a_warning():
     assert mutated(RULE, pod(trainer()), {"size": "16Gi"})["spec"]["volumes"] == [memory_volume("16Gi")]
     assert advice(RULE, pod(trainer()), {"size": "16Gi"}) == [
-        "spec.volumes: /dev/shm may take 16Gi of the node's memory, because no container has a limit. "
+        "spec.volumes: /dev/shm may take 16Gi of the node's memory, because no container has a memory limit. "
         "Set resources.limits.memory."
     ]
 

@@ -23,7 +23,7 @@ KEY = "resourceClaims"
 
 _SHOWN = 3
 """Claims of a pod, requests of a claim and alternatives of a request that are spelled out."""
-_TOLERATE = "Write the tolerations of GPU nodes into the pod; none are added for GPUs by claim"
+_TOLERATE = "Add the tolerations of GPU nodes to the pod; the webhook adds none for GPUs by claim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class InputClaims:
         named = list(claims_of(asking.spec))
         if not named:
             return tuple(findings)
-        found = f"asks for {_listed(self._phrases(named, asking.namespace), len(named), 'claim')}"
+        found = f"requests {_listed(self._phrases(named, asking.namespace), len(named), 'claim')}"
         if any(one.message.startswith(BY_CLAIM) for one in findings):
             return tuple(replace(one, message=_instead(one.message, found)) for one in findings)
         devices, known = list(self._devices(named, asking.namespace)), asking.policy.accelerators
@@ -83,7 +83,7 @@ class InputClaims:
             return tuple(findings)
         are_gpus = any(one is not None and one.are_gpus(known) for one in devices)
         remedy = _TOLERATE if are_gpus and not asking.tolerates else ""
-        return (*findings, Finding(KEY, Mode.AUDIT, Kind.ADVICE, place, f"{found}; not counted", remedy))
+        return (*findings, Finding(KEY, Mode.AUDIT, Kind.ADVICE, place, f"{found}; quotas do not count that", remedy))
 
     def _claim(self, named: ClaimOfPod, namespace: str) -> Claim | None:
         return self._known.get((namespace, named.kind, named.target))
@@ -98,7 +98,7 @@ class InputClaims:
     def _phrases(self, named: Sequence[ClaimOfPod], namespace: str) -> Iterator[str]:
         for one in named[:_SHOWN]:
             if not one.kind:
-                yield f"devices by claim {cut(one.name)}, of which the pod does not say where it comes from"
+                yield f"devices by claim {cut(one.name)}, for which the pod names no claim and no template"
                 continue
             by = f"by {'claim' if one.kind == CLAIM else 'claim template'} {cut(one.target)}"
             claim = self._claim(one, namespace)

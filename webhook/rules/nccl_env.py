@@ -32,7 +32,7 @@ class Settings(InjectionSettings):
     """Settings of `ncclEnv`."""
 
     min_gpus: Annotated[int, Field(ge=1)] = 2
-    """GPUs in one container from which it gets the variables."""
+    """Least number of GPUs that a container has to request to get the variables."""
     multi_node: bool = True
     """Whether a container with fewer than `minGpus` GPUs, but at least one, also gets the variables if its pod belongs
     to a job that may run on several nodes, where NCCL connects the pods. Such a job is known by the owner of its pods

@@ -1,10 +1,10 @@
 """Containers with GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
 
-A container that mounts something there keeps it. What a container writes to a volume in memory counts against its
-memory limit. So people are told of a volume that may hold more than the limits of those who mount it, and of one that
-has no limit at all: without `sizeLimit` the kubelet gives it the size of the pod's limit and, where some container has
-none, of the node's memory (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes). No pod is refused for
-either.
+A container that mounts something at /dev/shm keeps it. What a container writes to a volume in memory counts against its
+memory limit. So there is a warning about a volume that may hold more than the memory limits of the containers which
+mount it, and about a volume without any limit: without `sizeLimit` the kubelet gives it the size of the pod's memory
+limit or, if some container has none, of the node's memory (calculateEmptyDirMemorySize in pkg/volume/emptydir of
+Kubernetes). No pod is refused for either.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,13 +29,13 @@ class Settings(InjectionSettings):
     """Settings of `sharedMemory`."""
 
     min_gpus: Annotated[int, Field(ge=1)] = 1
-    """GPUs in one container from which it gets the volume."""
+    """Least number of GPUs that a container has to request to get the volume."""
     size: ByteSize | None = None
-    """Size limit of the volume in bytes, such as `16Gi`; never more than the smallest memory limit among the
-    containers. Excludes `memoryFraction`."""
+    """Size limit of the volume, such as `16Gi`; never more than the smallest memory limit among the containers.
+    Excludes `memoryFraction`."""
     memory_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Part of the smallest memory limit among the containers, above 0 and at most 1; `8Gi` where none has a limit.
-    Excludes `size`."""
+    """Size limit of the volume as a part of the smallest memory limit among the containers, above 0 and at most 1. If
+    no container has a limit, the volume gets `8Gi`. Excludes `size`."""
     exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"size", "memoryFraction"}),)
 
 
@@ -142,17 +142,18 @@ def _size(pod: Pod, settings: Settings, containers: Sequence[Container]) -> tupl
         size = settings.size or WITHOUT_LIMIT
         if any(is_some(container.limits.get("memory")) for container in containers):
             return size, []  # an amount that an operator fills in later
-        found = f"{DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a limit"
+        found = (
+            f"{DIRECTORY} may take {format_bytes(size)} of the node's memory, because no container has a memory limit"
+        )
         return size, [Advice(where, found, "Set resources.limits.memory", fault=NO_MEMORY_LIMIT)]
     smallest = min(limits)
     if settings.size is None:
         return min(max(int(smallest * settings.memory_fraction), 1), smallest), []
     if settings.size <= smallest:
         return settings.size, []
-    found = (
-        f"{DIRECTORY} gets {format_bytes(smallest)} instead of {format_bytes(settings.size)}, the smallest memory limit"
-    )
-    return smallest, [Advice(where, found, f"Raise resources.limits.memory to {format_bytes(settings.size)} or more")]
+    wanted = format_bytes(settings.size)
+    found = f"{DIRECTORY} gets {format_bytes(smallest)}, the smallest memory limit, instead of {wanted}"
+    return smallest, [Advice(where, found, f"Raise resources.limits.memory to {wanted} or more")]
 
 
 _LARGER_THAN_ITS_LIMIT = """
@@ -172,7 +173,7 @@ RULE = Rule(
     key="sharedMemory",
     promise="Containers with GPUs get a memory-backed /dev/shm.",
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
-    "data in /dev/shm, and that of a container has 64 MiB.",
+    "data in /dev/shm, which has only 64 MiB in a container.",
     examples=(Example(train(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")), Example(_LARGER_THAN_ITS_LIMIT)),
     settings=Settings,
     mutate=mutate,
