@@ -20,7 +20,7 @@ from webhook.policy.store import losses
 from webhook.policy.yaml_lines import count_written
 
 MOST_WRITTEN = 50_000
-"""Keys and values in all files that are checked; the policies of some hundred namespaces have as many."""
+"""Keys and values in all files that are checked; the policies of several hundred namespaces have as many."""
 
 _HERE = Path()
 """Files are named as the keys of the ConfigMap are."""
@@ -82,8 +82,9 @@ def check_files(new: Files, old: Files, mounted: Contents, current: PolicySet) -
     alone = _places(_errors_of(new))
     doubts = [*(error for error in found.errors if _place(error) not in alone), *found.doubts]
     if doubts and (shadows := _shadows(new, old, mounted)):
-        real = _built({**together, **shadows}, current)
-        doubts = [doubt for doubt in doubts if _place(doubt) in _places([*real.errors, *real.doubts])]
+        with_shadows = _built({**together, **shadows}, current)
+        either_way = _places([*with_shadows.errors, *with_shadows.doubts])
+        doubts = [doubt for doubt in doubts if _place(doubt) in either_way]
     return Checked(
         errors=tuple(error for error in found.errors if _place(error) in alone),
         doubts=tuple(doubts),
