@@ -10,7 +10,7 @@ JUNIT ?=
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
 IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
-.PHONY: demo test lint types contracts unit coverage soak bench docs lock clean
+.PHONY: demo test lint types contracts unit coverage soak bench counts docs lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -49,6 +49,10 @@ bench: $(READY) ## Measure; docs/performance.md says what with
 	$(BIN)/python -m tests.benchmarks.quota
 	$(BIN)/python -m tests.benchmarks.audit
 	$(BIN)/python -m tests.benchmarks.reports
+
+counts: $(READY) ## Write down the work of the engine as it is now; say in the commit why it grew
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.work > tests/work/counts.new
+	mv tests/work/counts.new tests/work/counts.json
 
 docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy docs > docs/rules.md
