@@ -180,8 +180,8 @@ def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[D
         found = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
         yield place.error(f"{found}: a map with apiVersion and kind is expected")
     elif repeated and tell is None:
-        error = place.error(f"{'; '.join(told_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
-        yield replace(error, line=place.line + repeated[0].last)
+        refused = place.error(f"{'; '.join(told_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
+        yield replace(refused, line=place.line + repeated[0].last)
     else:
         if tell is not None:
             _tell_of(repeated, place, tell)
