@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from webhook.cuda import released
 from webhook.cuda.bases import Base
-from webhook.cuda.frameworks import Built, built_with
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import Kind
 from webhook.cuda.readers import worded
 from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
+from webhook.cuda.release_readers import released as released_as
+from webhook.cuda.releases import Built
 from webhook.model.versions import Version
 
 _CUDA = worded(Kind.CUDA)
@@ -20,23 +21,9 @@ _CPU = worded(Kind.NONE)
 def _released(
     table: tuple[Built, ...], base: Base = Base.FOREIGN, ending: str = "", otherwise: Kind = Kind.CUDA
 ) -> Reader:
-    """A reader for tags that are a version, maybe with this ending, and no more: others are built apart.
-
-    Words of CUDA in the tag say more than the version. `otherwise` is what images are whose words say nothing. Of a
-    version that nobody has read, not even the base is known, unless all of NVIDIA's are on the same one.
-    """
+    """A reader for tags that are a version, maybe with this ending, and no more: others are built apart."""
     form = re.compile(rf"v?[0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,2}}{ending}", re.ASCII)
-
-    def read(name: Name) -> Reading:
-        found = by_words(name, otherwise)
-        if found.kind is not Kind.CUDA or found.cuda is not None or found.notes:
-            return found.on(base)
-        row = built_with(table, name.tag) if form.fullmatch(name.tag) else None
-        if row is None:
-            return found.on(Base.NGC if base is Base.NGC else Base.FOREIGN)
-        return replace(found, cuda=row.cuda, evidence=name.of_tag, is_verified=row.is_verified).on(base)
-
-    return read
+    return released_as(table, base, form, otherwise)
 
 
 _NIM_LLM = re.compile(r"llama-?3(?:[.][0-9])?-[0-9]+b-(?:instruct|base)", re.ASCII)

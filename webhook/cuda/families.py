@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from webhook.cuda import catalogue, readers
+from webhook.cuda import catalogue, readers, release_families
 from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import Kind
@@ -39,6 +39,7 @@ _INFRASTRUCTURE = (
     "nvidia-mig-manager",
     "vgpu-manager",
 )
+_DYNAMO_WITHOUT_CUDA = ("dynamo-frontend", "dynamo-planner", "kubernetes-operator")
 _JUPYTER_STACKS = (
     "all-spark",
     "base",
@@ -79,13 +80,6 @@ _BY_END: Mapping[str, Reader] = {
     **{f"nvidia/{framework}": readers.ngc_release for framework in _NGC_FRAMEWORKS},
     **{f"{place}/{name}": readers.infrastructure for name in _INFRASTRUCTURE for place in _INFRASTRUCTURE_PLACES},
     "pytorch/pytorch": readers.pytorch,
-    "tensorflow/tensorflow": readers.tensorflow,
-    "vllm/vllm-openai": readers.vllm,
-    "lmsysorg/sglang": readers.sglang,
-    "huggingface/text-generation-inference": readers.text_generation_inference,
-    "huggingface/text-embeddings-inference": _CUDA,
-    "rayproject/ray": readers.worded(Kind.NONE, Base.RELATED),
-    "rayproject/ray-ml": readers.worded(Kind.CUDA, Base.RELATED),
     "rayproject/ray-llm": readers.worded(Kind.CUDA, Base.RELATED),
     "paddlepaddle/paddle": _UNLESS_SAID_CPU,
     **{f"jupyter/{stack}-notebook": _JUPYTER for stack in _JUPYTER_STACKS},
@@ -97,6 +91,8 @@ _BY_END: Mapping[str, Reader] = {
     "condaforge/miniforge3": _CPU,
     "condaforge/mambaforge": _CPU,
     "mambaorg/micromamba": _CPU,
+    **{f"ai-dynamo/{name}": _CPU for name in _DYNAMO_WITHOUT_CUDA},
+    **release_families.BY_END,
     **catalogue.BY_END,
     **catalogue.WITHOUT_CUDA_BY_END,
 }
@@ -109,7 +105,7 @@ _BY_NAME: Mapping[str, Reader] = {
     **{f"{name}-inference-graviton": _AMAZON for name in ("pytorch", "tensorflow")},
     **dict.fromkeys(("cuda", "cudagl", "nvidia-cuda", "nvidia_cuda"), readers.like_nvidia_cuda),
     **dict.fromkeys(_NGC_FRAMEWORKS, readers.like_ngc_release),
-    "vllm-openai": readers.like_vllm,
+    **release_families.BY_NAME,
     **catalogue.BY_NAME,
     **catalogue.WITHOUT_CUDA_BY_NAME,
 }
@@ -128,6 +124,7 @@ _BY_NAMESPACE: Mapping[str, Reader] = {
     "azureml": readers.azure,
     "acpt": readers.azure,
     "distroless": _CPU,
+    **release_families.BY_NAMESPACE,
     **catalogue.BY_NAMESPACE,
 }
 """By one of the two parts before the last."""

@@ -1,83 +1,29 @@
-"""Frameworks whose version tells which CUDA their images are built with.
+"""Frameworks and tools whose version tells which CUDA their images are built with.
 
-A version between two rows or before the first has no answer.
+A version between two rows, before the first or after the last has no answer.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from webhook.model.versions import Version, parse_version
+from webhook.cuda.releases import DOCKERFILE, Built
 
 COG = "replicate/cog, compatibility tables"
 TENSORFLOW_TABLE = "tensorflow.org, tested build configurations"
 LIST_OF_TENSORFLOW_IMAGES = "rpeloff/research_images, README of tensorflow_base"
-DOCKERFILE = "the project's Dockerfile"
-ISSUE = "the project's issues"
-MEMORY = "unverified"
-"""Nobody has read it anywhere."""
-
-_VERSION = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})(?=[-_.+a-z]|\Z)", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """Images of the versions from `first` to `last`, both included, are built with this CUDA; `last` None: and later.
-
-    A `last` with two numbers includes all its patches.
-    """
-
-    first: Version
-    last: Version | None
-    cuda: Version
-    source: str
-
-    def covers(self, version: Version) -> bool:
-        """Whether the version is one of them."""
-        last = self.last
-        return version.at_least(self.first) and (last is None or last.at_least(version.cut(len(last.parts))))
-
-    @classmethod
-    def of(cls, first: str, last: str, cuda: str, source: str) -> "Built":
-        """A row as tables write it, an empty `last` for None."""
-        return cls(parse_version(first), parse_version(last) if last else None, parse_version(cuda), source)
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether somebody has read it."""
-        return self.source != MEMORY
-
-
-_built = Built.of
+RAY_SCRIPTS = "ray-project/ray, the scripts that build its images"
+RAY_PLATFORMS = "ray-project/ray, GPU_PLATFORM of ci/ray_ci and ray-images.json"
 
 TENSORFLOW: tuple[Built, ...] = (
-    _built("1.5", "1.12", "9.0", LIST_OF_TENSORFLOW_IMAGES),
-    _built("1.13", "2.0", "10.0", TENSORFLOW_TABLE),
-    _built("2.1", "2.3", "10.1", TENSORFLOW_TABLE),
-    _built("2.4", "2.4", "11.0", COG),
-    _built("2.5", "2.11", "11.2", COG),
-    _built("2.12", "2.14", "11.8", COG),
-    _built("2.15", "2.15", "12.2", COG),
-    _built("2.16", "2.17", "12.3", COG),
-    _built("2.18", "2.21", "12.5", COG),
+    Built.of("1.5", "1.12", "9.0", LIST_OF_TENSORFLOW_IMAGES),
+    Built.of("1.13", "2.0", "10.0", TENSORFLOW_TABLE),
+    Built.of("2.1", "2.3", "10.1", TENSORFLOW_TABLE),
+    Built.of("2.4", "2.4", "11.0", COG),
+    Built.of("2.5", "2.11", "11.2", COG),
+    Built.of("2.12", "2.14", "11.8", COG),
+    Built.of("2.15", "2.15", "12.2", COG),
+    Built.of("2.16", "2.17", "12.3", COG),
+    Built.of("2.18", "2.21", "12.5", COG),
 )
-"""tensorflow/tensorflow with -gpu in the tag."""
-
-VLLM: tuple[Built, ...] = (
-    _built("0.1", "0.4.2", "12.1", DOCKERFILE),
-    _built("0.4.3", "0.8", "12.4", ISSUE),
-    _built("0.9", "0.11.0", "12.8", MEMORY),
-    _built("0.11.1", "0.19", "12.9", DOCKERFILE),
-    _built("0.20", "", "13.0", DOCKERFILE),
-)
-"""vllm/vllm-openai without -cuNNN in the tag."""
-
-TEXT_GENERATION_INFERENCE: tuple[Built, ...] = (
-    _built("0.1", "1.1", "11.8", DOCKERFILE),
-    _built("1.4", "2.2", "12.1", DOCKERFILE),
-    _built("2.3", "3.3", "12.4", DOCKERFILE),
-)
-"""ghcr.io/huggingface/text-generation-inference; 2.3 to 3.1 have PyTorch for 12.4 on a base of 12.1."""
 
 TORCH: Mapping[str, tuple[str, ...]] = {
     "2.1": ("11.8", "12.1"),
@@ -97,18 +43,54 @@ TORCH: Mapping[str, tuple[str, ...]] = {
 """The builds of each PyTorch, from which images of pytorch/pytorch are made (COG; 2.12 and 2.13: data.pyg.org). Those
 before 2.1 are left out, because not every build had an image."""
 
+TORCHSERVE: tuple[Built, ...] = (
+    Built.of("0.6.1", "0.6.1", "10.2", DOCKERFILE),
+    Built.of("0.7", "0.8.1", "11.7", DOCKERFILE),
+    Built.of("0.8.2", "0.8.2", "11.8", DOCKERFILE),
+    Built.of("0.9", "0.12", "12.1", DOCKERFILE),
+)
 
-def version_of(tag: str) -> Version | None:
-    """The version of the framework at the beginning of a tag, None where none stands there.
+HOROVOD: tuple[Built, ...] = (
+    Built.of("0.18.2", "0.19.1", "10.0", DOCKERFILE),
+    Built.of("0.19.2", "0.19.5", "10.1", DOCKERFILE),
+    Built.of("0.22.1", "0.25", "11.2", DOCKERFILE),
+    Built.of("0.26", "0.28", "11.3", DOCKERFILE),
+)
 
-    >>> str(version_of("v0.8.5.post1-x86_64")), str(version_of("2.12.0rc1-gpu")), version_of("sha-1a2b3c4")
-    ('0.8.5', '2.12.0', None)
-    """
-    found = _VERSION.match(tag)
-    return parse_version(found[1]) if found else None
+RAY: tuple[Built, ...] = (
+    Built.of("1.0.1", "1.2", "10.1", RAY_SCRIPTS),
+    Built.of("1.3", "1.4", "11.0", RAY_SCRIPTS),
+    Built.of("1.5", "2.1", "11.2", RAY_SCRIPTS),
+    Built.of("2.2", "2.5", "11.6", RAY_SCRIPTS),
+    Built.of("2.6", "2.7", "11.8", RAY_SCRIPTS),
+    Built.of("2.8", "2.32", "11.8", RAY_PLATFORMS),
+    Built.of("2.35", "2.55", "12.1", RAY_PLATFORMS),
+)
+"""What -gpu stands for, which names one of the images with -cuNNN."""
+
+RAY_ML: tuple[Built, ...] = RAY[1:]
+"""Without -cpu: the images with -gpu, or what stands for them."""
+
+KATIB_PYTORCH: tuple[Built, ...] = (
+    Built.of("0.14", "0.14", "11.3", DOCKERFILE),
+    Built.of("0.15", "0.16", "11.8", DOCKERFILE),
+    Built.of("0.17", "0.19", "12.3", DOCKERFILE),
+)
+KATIB_DARTS: tuple[Built, ...] = KATIB_PYTORCH[1:]
+KATIB_ENAS: tuple[Built, ...] = (
+    Built.of("0.14", "0.14", "11.2", DOCKERFILE),
+    Built.of("0.15", "0.19", "11.8", DOCKERFILE),
+)
 
 
-def built_with(table: tuple[Built, ...], tag: str) -> Built | None:
-    """The row of the table for the version in a tag, None where there is none."""
-    version = version_of(tag)
-    return None if version is None else next((row for row in table if row.covers(version)), None)
+TABLES: Mapping[str, tuple[Built, ...]] = {
+    "tensorflow/tensorflow with -gpu": TENSORFLOW,
+    "pytorch/torchserve with -gpu": TORCHSERVE,
+    "horovod/horovod": HOROVOD,
+    "rayproject/ray with -gpu": RAY,
+    "rayproject/ray-ml": RAY_ML,
+    "kubeflow/katib/pytorch-mnist-gpu": KATIB_PYTORCH,
+    "kubeflow/katib/darts-cnn-cifar10-gpu": KATIB_DARTS,
+    "kubeflow/katib/enas-cnn-cifar10-gpu": KATIB_ENAS,
+}
+"""By the images as people know them."""

@@ -17,9 +17,9 @@ land on. Its settings are in [rules.md](rules.md#cudadriver), its decisions in
 3. The annotation `cuda.gpupolicy.dev/<container>`: a CUDA version or `none`. The pod's word.
 4. The image's configuration in its registry, where look-ups are on: `CUDA_VERSION`, the month of an NGC release, else
    `NVIDIA_REQUIRE_CUDA`. The image's word.
-5. Its name and tag: nvidia/cuda and mirrors of it, NGC months, [products](#products-with-versions-of-their-own) of
-   NVIDIA and Kubeflow, pytorch, tensorflow, vllm, sglang, ray, rapids, images of the clouds, `-cu124-` and the like.
-   Convention.
+5. Its name and tag: nvidia/cuda and mirrors of it, NGC months, the releases of
+   [products](#products-with-versions-of-their-own) of NVIDIA, Kubeflow and Ray and of servers of models, pytorch,
+   tensorflow, rapids, images of the clouds, `-cu124-` and the like. Convention.
 6. Nothing: unknown.
 
 NGC images carry `NVIDIA_REQUIRE_CUDA=cuda>=9.0` and the label `com.nvidia.cuda.version=9.0` whatever they need; both
@@ -94,9 +94,11 @@ declare them under [`nodePools`](rules.md#node-pools).
   wheels looks like an image for the CPU. Say what it needs under `images:` in the policy, or in the annotation.
 - Which code is in a binary. An image whose CUDA knows the GPU may still have been built without code for it. One whose
   CUDA is older than the GPU may bring PTX, which the driver compiles: it is `incompatible` only where it is known to
-  bring none, as PyTorch's own builds for CUDA 12 up to 12.6 (also in vLLM, SGLang and Text Generation Inference). Where
-  it brings PTX (NVIDIA's samples), no kernels at all (`nvidia/cuda`, to which you add your own), or where nobody knows,
-  the answer is `unknown`. [What each family brings](#code-for-newer-gpus) is at the end of this page.
+  bring none, as PyTorch's own builds for CUDA 12 up to 12.6 (also in vLLM, SGLang and others). Where it brings PTX
+  (NVIDIA's samples), no kernels at all (`nvidia/cuda`, to which you add your own), or where nobody knows, the answer is
+  `unknown`. [What each family brings](#code-for-newer-gpus) is at the end of this page.
+- The newest GPU that an image takes. Images of Text Embeddings Inference are compiled for one compute capability, and
+  end on GPUs of another generation when they start; only GPUs that are too old are found here.
 - PTX and the newest functions under minor-version compatibility: an older driver of the same major version does not
   compile the PTX of a newer toolkit.
 - Whether somebody removed `cuda-compat` from an image, or which mode a node's container toolkit is in.

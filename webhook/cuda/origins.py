@@ -34,11 +34,31 @@ ORIGINS: tuple[Origin, ...] = (
     _origin("lmsysorg/sglang", KernelBuild.PYTORCH_OF_PIP, by_tag=True),
     _origin("jupyter/pytorch-notebook jupyter-pytorch-cuda jupyter-pytorch-cuda-full", KernelBuild.PYTORCH_OF_PIP),
     _origin("rayproject/ray-llm", KernelBuild.PYTORCH_OF_PIP, "with vLLM (ray-project/ray, docker/ray-llm/Dockerfile)"),
+    _origin("anyscale/ray-llm", KernelBuild.PYTORCH_OF_PIP, "with vLLM (ray-project/ray-llm, Dockerfile)"),
+    _origin("pytorch/torchserve", KernelBuild.PYTORCH_OF_PIP, "(pytorch/serve, docker/Dockerfile)"),
+    _origin(
+        "kserve/huggingfaceserver", KernelBuild.PYTORCH_OF_PIP, "(kserve/kserve, python/huggingface_server.Dockerfile)"
+    ),
+    _origin(
+        "llm-d/llm-d llm-d/llm-d-dev llm-d/llm-d-cuda llm-d/llm-d-aws llm-d/llm-d-gke",
+        KernelBuild.PYTORCH_OF_PIP,
+        "with vLLM (llm-d/llm-d, docker/Dockerfile.cuda)",
+    ),
+    _origin(
+        "kaito/*",
+        KernelBuild.PYTORCH_OF_PIP,
+        "with vLLM (kaito-project/kaito, docker/presets/models/tfs/Dockerfile)",
+    ),
+    _origin(
+        "vllm-openai-aibrix-kvcache vllm-openai-aibrix-kvcache-nixl sglang-aibrix-kvcache sglang-aibrix-kvcache-nixl",
+        KernelBuild.PYTORCH_OF_PIP,
+        "on vLLM and SGLang (vllm-project/aibrix, python/aibrix_kvcache/integration)",
+    ),
     _origin("pytorch/pytorch", KernelBuild.PYTORCH_OF_CONDA, by_tag=True),
     _origin(
         "huggingface/text-generation-inference",
         KernelBuild.PYTORCH_OF_CONDA,
-        "not with another engine: -trtllm, -llamacpp",
+        "not with another engine: -trtllm, -llamacpp; from 3.3.1 on PyTorch is newer than the base, and not known",
         by_tag=True,
     ),
     _origin("nvidia/pytorch", KernelBuild.PYTORCH_OF_NVIDIA),
@@ -85,6 +105,24 @@ ORIGINS: tuple[Origin, ...] = (
         "copies of NVIDIA's, or images on top of them",
     ),
     _origin("tensorflow/serving", KernelBuild.UNKNOWN, "nobody has read its flags"),
+    _origin(
+        "openmmlab/lmdeploy ggml-org/llama.cpp ggerganov/llama.cpp",
+        KernelBuild.UNKNOWN,
+        "kernels of their own, whose flags nobody has read for each release",
+    ),
+    _origin(
+        "xprobe/xinference deepjavalibrary/djl-serving michaelf34/infinity predibase/lorax horovod/horovod",
+        KernelBuild.UNKNOWN,
+        "several engines or frameworks in one image; nobody has read all flags",
+    ),
+    _origin(
+        "pytorch-mnist-gpu darts-cnn-cifar10-gpu enas-cnn-cifar10-gpu",
+        KernelBuild.UNKNOWN,
+        "examples of Katib, on images of NVIDIA, PyTorch or TensorFlow by their release",
+    ),
+    _origin(
+        "kubeflow-images-public/*", KernelBuild.UNKNOWN, "old notebooks and servers, whose TensorFlow nobody has read"
+    ),
     _origin(
         "cupy/cupy",
         KernelBuild.UNKNOWN,

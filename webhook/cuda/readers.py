@@ -6,12 +6,13 @@ A reader sees a name whose tag speaks neither of a CPU build nor of another vend
 import re
 from dataclasses import replace
 
-from webhook.cuda import frameworks, ngc
+from webhook.cuda import ngc
 from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import Kind
-from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
+from webhook.cuda.reading import Name, Reader, Reading, by_words
 from webhook.cuda.released import RAPIDS
+from webhook.cuda.releases import version_of
 from webhook.cuda.tokens import is_cuda
 from webhook.cuda.toolkits import TOOLKITS
 from webhook.model.versions import Version, parse_version
@@ -27,7 +28,6 @@ _LIKE_NVIDIA_CUDA = re.compile(
     re.ASCII,
 )
 """Tags of nvidia/cuda in full: X.Y.Z-[cudnn-]{base,runtime,devel}-distribution."""
-_RELEASE = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _MONTHLY = re.compile(r"[12][0-9]\.[01][0-9](?:\.[0-9]{1,2})?-(?:tf[12]-)?py3(?![a-z0-9])", re.ASCII)
 
 _WITHOUT_FRAMEWORK = frozenset(("cuda-dl-base", "tensorrt"))
@@ -110,7 +110,7 @@ def pytorch(name: Name) -> Reading:
     words = name.tag.replace("_", "-").split("-")
     base = Base.CUDA if "devel" in words else Base.PLAIN if "runtime" in words else Base.UNKNOWN
     found = replace(by_words(name, Kind.CUDA).on(base), build=KernelBuild.PYTORCH_OF_CONDA)
-    torch = frameworks.version_of(name.tag)
+    torch = version_of(name.tag)
     if found.cuda is None or found.cuda.parts != (12, 8) or torch is None or not torch.at_least(_TORCH_29):
         return found
     return replace(found, floor=Version((7, 0)), is_floor_verified=torch.parts[:2] == _TORCH_29.parts)
@@ -118,71 +118,6 @@ def pytorch(name: Name) -> Reading:
 
 _TORCH_29 = Version((2, 9))
 """Its builds for CUDA 12.8 begin at compute capability 7.0 (Comfy-Org/ComfyUI pull request 16438)."""
-
-
-def tensorflow(name: Name) -> Reading:
-    """tensorflow/tensorflow: only tags with -gpu have CUDA, and the version tells which."""
-    if name.in_tag.versions:
-        return by_words(name)
-    if not name.in_tag.has_gpu:
-        return without_cuda(name.of_tag)
-    found = _built(frameworks.TENSORFLOW, name)
-    return found.on(Base.CUDA) if found.cuda else found
-
-
-def vllm(name: Name) -> Reading:
-    """vllm/vllm-openai: -cuNNN tells the CUDA, else the version does. Its kernels begin at compute capability 7.0.
-
-    Some of its own kernels come with PTX; those of PyTorch, which it needs, are pip's.
-    """
-    found = by_words(name, Kind.CUDA)
-    if found.cuda is None and not found.notes:
-        found = _built(frameworks.VLLM, name)
-    return replace(found.on(Base.CUDA), floor=Version((7, 0)), build=KernelBuild.PYTORCH_OF_PIP)
-
-
-def like_vllm(name: Name) -> Reading:
-    """A repository called vllm-openai elsewhere: a copy or an image on top, if its tags begin as releases do.
-
-    Only of copies is it known that they have vLLM's versions: those of lmcache/vllm-openai are LMCache's, where 0.5.4
-    has vLLM 0.27.1 (issue 5101 of LMCache/LMCache), and mirrors seldom keep the organisation.
-    """
-    if not _RELEASE.match(name.tag):
-        return by_words(name, Kind.CUDA)
-    if name.parts[-2:-1] == _COPIES_OF_VLLM or name.in_tag.versions:
-        return vllm(name).on(Base.RELATED)
-    return Reading(Kind.CUDA, evidence=name.of_tag, base=Base.RELATED)
-
-
-_COPIES_OF_VLLM = ("aibrix",)
-
-
-def sglang(name: Name) -> Reading:
-    """lmsysorg/sglang: without -cuNNN the CUDA is not known; gb200 is a machine with Arm processors.
-
-    PyTorch is pip's.
-    """
-    words = name.tag.split("-")
-    if "xeon" in words:
-        return without_cuda(name.of_tag)
-    found = replace(by_words(name, Kind.CUDA).on(Base.CUDA), build=KernelBuild.PYTORCH_OF_PIP)
-    return replace(found, architectures=("arm64",)) if "gb200" in words or "gb300" in words else found
-
-
-def text_generation_inference(name: Name) -> Reading:
-    """huggingface/text-generation-inference: the version tells, but not for builds with another engine.
-
-    PyTorch came from conda, later from pip.
-    """
-    if "trtllm" in name.tag or "llamacpp" in name.tag:
-        return Reading(Kind.CUDA, None, name.of_tag)
-    found = by_words(name, Kind.CUDA)
-    if found.cuda is None and not found.notes:
-        found = _built(frameworks.TEXT_GENERATION_INFERENCE, name)
-    version = frameworks.version_of(name.tag)
-    floor = Version((8, 0)) if version is not None and version.major >= 3 else None
-    found = replace(found.on(Base.RELATED), build=KernelBuild.PYTORCH_OF_CONDA)
-    return replace(found, floor=floor, is_floor_verified=floor is None)
 
 
 def rapids(name: Name) -> Reading:
@@ -229,11 +164,6 @@ def worded(otherwise: Kind, base: Base = Base.FOREIGN) -> Reader:
         return by_words(name, otherwise).on(base)
 
     return read
-
-
-def _built(table: tuple[frameworks.Built, ...], name: Name) -> Reading:
-    row = frameworks.built_with(table, name.tag)
-    return Reading(Kind.CUDA, row.cuda if row else None, name.of_tag, is_verified=row is None or row.is_verified)
 
 
 def _leading(pattern: re.Pattern[str], tag: str) -> Version | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from webhook.cuda import dynamo, frameworks, model_servers
 from webhook.cuda.drivers import BRANCHES, Branch
 from webhook.cuda.forward_compat import LISTINGS, Listing
 from webhook.cuda.gpus import GENERATIONS, first_cuda, generation_of
@@ -136,12 +137,14 @@ def _releases() -> Iterator[str]:
 def _products() -> Iterator[str]:
     yield (
         "\n## Products with versions of their own\n\n"
-        "The CUDA of images whose tag is a version or month of the product, and no more. Both ends are included.\n"
+        "The CUDA of images whose tag is a version or month of the product, and no more. Both ends are included. A\n"
+        "CUDA with one number: the next is not known, or parts of the image differ in it.\n"
     )
-    rows = [(images, row) for images, table in PRODUCTS.items() for row in table]
+    tables = {**model_servers.TABLES, **dynamo.TABLES, **frameworks.TABLES, **PRODUCTS}
+    rows = [(images, row) for images, table in tables.items() for row in table]
     yield from _table(
         ["Images", "From", "To", "CUDA", "Source"],
-        ([images, str(row.first), str(row.last or "newer"), str(row.cuda), row.source] for images, row in rows),
+        ([images, str(row.first), str(row.last), str(row.cuda), row.source] for images, row in rows),
     )
     rapids = ([release, ", ".join(cuda), RAPIDS_MATRIX] for release, cuda in RAPIDS.items())
     yield "\nRAPIDS names one number of CUDA in its tags; the others, by release:\n"

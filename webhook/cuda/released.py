@@ -6,7 +6,7 @@ built on changes from one release to the next.
 
 from collections.abc import Mapping
 
-from webhook.cuda.frameworks import MEMORY, Built
+from webhook.cuda.releases import MEMORY, Built
 
 NEMO_VERSIONS = "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md (2026-08)"
 NEMO_GUIDE = "docs.nvidia.com/nemo-framework/user-guide/24.09/softwarecomponentversions.html"

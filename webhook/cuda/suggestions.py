@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
-from webhook.cuda import frameworks, ngc
+from webhook.cuda import frameworks, model_servers, ngc
 from webhook.cuda.published import PUBLISHED
+from webhook.cuda.releases import built_with, version_of
 from webhook.model.image import ImageReferenceError, parse_reference
 from webhook.model.versions import Version, parse_version
 
@@ -46,7 +47,7 @@ _SGLANG_CU_129 = (parse_version("0.5.9"), parse_version("0.5.19"))
 """Versions of SGLang whose images exist with -cu129; the last is the last one for CUDA 12."""
 _RAPIDS_BOTH = ("25.12", "26.08")
 """Releases of RAPIDS whose images exist for CUDA 12 and 13."""
-_VLLM_BEFORE: tuple[tuple[str, str], ...] = (("v0.19.0", "12.9"), ("v0.8.5", "12.4"), ("v0.4.2", "12.1"))
+_VLLM_BEFORE: tuple[tuple[str, str], ...] = (("v0.19.0", "12.9"), ("v0.8.5", "12.4"), ("v0.4.1", "12.1"))
 """Known releases of vLLM for older CUDA versions."""
 
 
@@ -122,28 +123,23 @@ def _pytorch(tag: str, newest: Version) -> Iterator[str]:
 
 
 def _tensorflow(tag: str, newest: Version) -> Iterator[str]:
-    found, version = _TENSORFLOW.fullmatch(tag), frameworks.version_of(tag)
+    found, version = _TENSORFLOW.fullmatch(tag), version_of(tag)
     if found is None or version is None:
         return
     for row in reversed(frameworks.TENSORFLOW):
         last = row.last
-        if (
-            last is not None
-            and last.major == 2
-            and not last.at_least(version.cut(2))
-            and _needs_at_most(row.cuda, newest)
-        ):
+        if last.major == 2 and not last.at_least(version.cut(2)) and _needs_at_most(row.cuda, newest):
             yield f"{last}.0{found[1]}"
 
 
 def _vllm(tag: str, newest: Version) -> Iterator[str]:
-    found, version = _VLLM.fullmatch(tag), frameworks.version_of(tag)
+    found, version = _VLLM.fullmatch(tag), version_of(tag)
     if found is None or version is None:
         return
     if _needs_at_most(_CU_129, newest):
         if _is_between(version, _VLLM_CU_129):
             yield f"{found[1]}-cu129"
-        row = frameworks.built_with(frameworks.VLLM, tag)
+        row = built_with(model_servers.VLLM, tag)
         if found[2] and row is not None and row.cuda == _CU_129:
             yield found[1]
     for older, cuda in _VLLM_BEFORE:
@@ -152,7 +148,7 @@ def _vllm(tag: str, newest: Version) -> Iterator[str]:
 
 
 def _sglang(tag: str, newest: Version) -> Iterator[str]:
-    found, version = _SGLANG.fullmatch(tag), frameworks.version_of(tag)
+    found, version = _SGLANG.fullmatch(tag), version_of(tag)
     if found and version and _needs_at_most(_CU_129, newest) and version.at_least(_SGLANG_CU_129[0]):
         last = _SGLANG_CU_129[1]
         yield f"{found[1] if last.at_least(version) else f'v{last}'}-cu129"
