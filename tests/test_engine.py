@@ -115,7 +115,7 @@ def test_warn_says_of_visible_devices_what_its_author_has_to_change_and_why() ->
     (said,) = engine.foresee(raw, policy({"visibleDevices": {}}, mode="warn"), FACTS).warnings
     assert said == (
         'visibleDevices: spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]: is "all" in a container without NVIDIA GPUs '
-        "in its limits; it may only be void, none or empty there. Ask for a GPU in resources.limits, or set it to void."
+        "in its limits; it may only be void, none or empty there. Request a GPU in resources.limits, or set it to void."
     )
 
 

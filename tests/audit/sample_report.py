@@ -185,7 +185,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             object=TALL,
             owner=TALL,
             field=f"spec.containers[{LONG}].env[NVIDIA_VISIBLE_DEVICES]",
-            message='is "all" in a container that asks for GPUs; the device plugin sets it',
+            message='is "all" in a container that requests GPUs; the device plugin sets it',
             remedy="Remove the variable",
             policy="_default",
             file="_default.yaml",

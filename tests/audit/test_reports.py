@@ -42,7 +42,7 @@ def test_json_is_the_contract_word_for_word() -> None:
     result = pod(1, annotations=ANNOTATIONS, spec={"tolerations": [TOLERATION]})
     result["spec"]["containers"] = exposed["spec"]["containers"]
     message = (
-        'is "all" in a container that asks for GPUs; the device plugin sets it, and a value in the pod beats the '
+        'is "all" in a container that requests GPUs; the device plugin sets it, and a value in the pod beats the '
         "plugin's. Remove the variable."
     )
     field = "spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]"

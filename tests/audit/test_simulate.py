@@ -117,7 +117,7 @@ def test_an_object_without_namespace_is_taken_to_be_in_the_one_given(metadata: A
 def test_malformed_metadata_is_an_error_and_no_crash(metadata: Any) -> None:
     result = reviewed({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}, pod(1))
     assert [str(error) for error in result.errors] == [
-        f"f:1: metadata: found {'a list' if metadata == [] else 'a text' if metadata == 'a' else 'a number'}, "
+        f"f:1: metadata: found {'a list' if metadata == [] else 'a string' if metadata == 'a' else 'a number'}, "
         "expected a map"
     ]
     assert len(result.items) == 1

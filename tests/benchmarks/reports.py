@@ -40,8 +40,8 @@ _FAULTS = (
         Level.WARN,
         "visibleDevices",
         "spec.containers[trainer].env[NVIDIA_VISIBLE_DEVICES]",
-        'is "all" in a container that asks for no GPUs; it would see every GPU of its node',
-        "Ask for GPUs in resources.limits, or remove the variable",
+        'is "all" in a container that requests no GPUs; it would see every GPU of its node',
+        "Request GPUs in resources.limits, or remove the variable",
     ),
 )
 

@@ -148,7 +148,7 @@ def test_A40_one_gpu_is_no_key_to_the_others(tenant: Any, manifest: Raw, said: s
             pod({"envFrom": [ALL]}, gpu=False, runtimeClassName="nvidia"), "envFrom: may set", id="a ConfigMap"
         ),
         pytest.param(
-            pod(PRIVILEGED, gpu=False, runtimeClassName="nvidia"), "and asks for no GPU", id="privileged under NVIDIA's"
+            pod(PRIVILEGED, gpu=False, runtimeClassName="nvidia"), "and requests no GPU", id="privileged under NVIDIA's"
         ),
         pytest.param(
             pod(listed("/var/run/x/../nvidia-container-devices/0"), gpu=False, volumes=EMPTY),

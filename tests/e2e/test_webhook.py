@@ -160,7 +160,7 @@ def test_violations_are_refused_all_at_once(completing: Installation, make_names
     assert "3 violations" in said
     assert "requests 9 GPUs; the policy allows at most 8 per pod. Request 8 or fewer." in said
     assert "example.com/pool In [cpu]; the policy requires example.com/pool In [gpu]" in said
-    assert 'NVIDIA_VISIBLE_DEVICES]: is "all" in a container that asks for GPUs' in said
+    assert 'NVIDIA_VISIBLE_DEVICES]: is "all" in a container that requests GPUs' in said
 
 
 def test_mode_warn_changes_nothing_and_says_everything(webhook: Installation, make_namespace: Namespaces) -> None:

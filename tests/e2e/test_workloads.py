@@ -233,7 +233,7 @@ def test_everything_that_refuses_pods_is_told_of_templates(webhook: Installation
     """Variables that grant GPUs, and quotas that the pods pass one by one or together."""
     variable = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     status, stderr = apply(webhook.plane, make_namespace("judged"), plain_deployment(template(1, env=variable)))
-    assert (status, 'env[NVIDIA_VISIBLE_DEVICES]: is "all" in a container that asks for GPUs' in stderr) == (0, True)
+    assert (status, 'env[NVIDIA_VISIBLE_DEVICES]: is "all" in a container that requests GPUs' in stderr) == (0, True)
     status, stderr = apply(webhook.plane, make_namespace("told"), plain_deployment(template(5)))
     assert status == 0
     assert "its 3 pods request 15 GPUs together" in stderr

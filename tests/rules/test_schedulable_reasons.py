@@ -262,8 +262,8 @@ def test_the_label_of_another_cloud_is_none_of_this_one_misspelled():
     facts = Snapshot.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "4"}, "1Ti", **{GKE: "nvidia-l4"})])
     (message,) = told(asking(1, nodeSelector={"kubernetes.azure.com/accelerator": "nvidia"}), facts)
     assert message == (
-        "spec.nodeSelector[kubernetes.azure.com/accelerator]: no node has this label; a node needs every label of "
-        "nodeSelector. Remove it, or tell the platform team."
+        "spec.nodeSelector[kubernetes.azure.com/accelerator]: no node has this label; a node has to have every label "
+        "of nodeSelector. Remove it, or tell the platform team."
     )
 
 
@@ -278,7 +278,7 @@ def test_no_gpu_of_containers_is_suggested_for_one_that_goes_to_a_virtual_machin
 
 def test_a_gpu_in_capital_letters_is_the_one_in_small_letters():
     (message,) = told(asking(1, "nvidia.com/GPU"), labelled(**HAD))
-    assert message.endswith("nodes offer nvidia.com/gpu. Did you mean nvidia.com/gpu? Ask for that.")
+    assert message.endswith("nodes offer nvidia.com/gpu. Did you mean nvidia.com/gpu? Request that.")
 
 
 def test_no_gpu_of_virtual_machines_is_suggested_to_a_container():

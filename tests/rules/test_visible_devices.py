@@ -74,7 +74,7 @@ def test_other_containers_are_left_alone(raw):
 def test_a_container_that_asks_for_gpus_must_not_set_it(entry, shown):
     raw = pod(container(gpus=1, env=[{"name": VARIABLE, **entry}]))
     assert messages(RULE, raw) == [
-        f"spec.containers[trainer].env[NVIDIA_VISIBLE_DEVICES]: is {shown} in a container that asks for GPUs; "
+        f"spec.containers[trainer].env[NVIDIA_VISIBLE_DEVICES]: is {shown} in a container that requests GPUs; "
         "the device plugin sets it, and a value in the pod beats the plugin's. Remove the variable."
     ]
 
@@ -107,7 +107,7 @@ def test_a_container_without_gpus_must_not_obtain_them_through_it(list_name, env
     raw["spec"][list_name] = [container("b", env=env)]
     expected = (
         f"spec.{list_name}[b].env[NVIDIA_VISIBLE_DEVICES]: is {shown} in a container without NVIDIA GPUs in its "
-        "limits; it may only be void, none or empty there. Ask for a GPU in resources.limits, or set it to void."
+        "limits; it may only be void, none or empty there. Request a GPU in resources.limits, or set it to void."
     )
     assert messages(RULE, raw) == [expected]
     raw["spec"].setdefault("containers", []).append(container("trainer", 1))
@@ -150,9 +150,9 @@ def test_a_container_with_gpus_of_another_vendor_must_not_either():
 def test_a_pod_without_gpus_must_not_mount_device_files(path):
     raw = pod(container(), volumes=[device(path)])
     assert messages(RULE, raw) == [
-        f"spec.volumes[dev].hostPath: mounts {path} in a pod that asks for no GPU; "
+        f"spec.volumes[dev].hostPath: mounts {path} in a pod that requests no GPU; "
         "GPU device files come with a GPU in resources.limits. "
-        "Remove the volume, and ask for a GPU where the pod needs one."
+        "Remove the volume, and request a GPU where the pod needs one."
     ]
 
 
@@ -194,8 +194,8 @@ def test_other_volumes_are_nobodys_business(raw):
 def test_a_pod_without_gpus_must_not_be_privileged_under_the_toolkit(name):
     raw = pod(container(**PRIVILEGED), container("b"), runtimeClassName=name)
     assert messages(RULE, raw) == [
-        f"spec.containers[trainer].securityContext.privileged: is privileged under runtimeClassName {name} and asks "
-        "for no GPU; such a container sees every GPU of its node. Drop privileged or runtimeClassName."
+        f"spec.containers[trainer].securityContext.privileged: is privileged under runtimeClassName {name} and "
+        "requests no GPU; such a container sees every GPU of its node. Drop privileged or runtimeClassName."
     ]
 
 

@@ -12,7 +12,7 @@ from webhook.rules.visible_devices import RULE
 def test_A40_a_privileged_container_in_a_pod_with_a_gpu_is_refused(resource, spec):
     raw = pod(container(gpus=1, resource=resource), container("shell", **PRIVILEGED), **spec)
     assert messages(RULE, raw) == [
-        "spec.containers[shell].securityContext.privileged: is privileged in a pod that asks for GPUs; "
+        "spec.containers[shell].securityContext.privileged: is privileged in a pod that requests GPUs; "
         "such a container sees every GPU of its node. Drop privileged."
     ]
 
@@ -20,7 +20,7 @@ def test_A40_a_privileged_container_in_a_pod_with_a_gpu_is_refused(resource, spe
 def test_A40_kubectl_debug_with_the_profile_sysadmin_is_refused():
     raw = pod(container(gpus=1), ephemeralContainers=[container("debugger-x2k", **PRIVILEGED)])
     assert messages(RULE, raw) == [
-        "spec.ephemeralContainers[debugger-x2k].securityContext.privileged: is privileged in a pod that asks for GPUs; "
+        "spec.ephemeralContainers[debugger-x2k].securityContext.privileged: is privileged in a pod that requests GPUs; "
         "such a container sees every GPU of its node. Use another --profile of kubectl debug, such as general."
     ]
 
@@ -29,7 +29,7 @@ def test_A40_kubectl_debug_with_the_profile_sysadmin_is_refused():
 def test_A40_a_pod_with_a_gpu_must_not_mount_the_device_files_of_others(path):
     raw = pod(container(gpus=1), volumes=[device(path)])
     assert messages(RULE, raw) == [
-        f"spec.volumes[dev].hostPath: mounts {path} in a pod that asks for GPUs; a container gets the device files of "
+        f"spec.volumes[dev].hostPath: mounts {path} in a pod that requests GPUs; a container gets the device files of "
         "its own GPUs, and no others, without any volume. Remove the volume."
     ]
 
@@ -82,7 +82,7 @@ def test_A40_a_debug_container_under_the_toolkit_says_that_it_wants_no_gpu(gpus)
     raw = pod(container(gpus=gpus, env=[] if gpus else [VOID]), runtimeClassName="nvidia", **DEBUGGED)
     assert messages(RULE, raw) == [
         "spec.ephemeralContainers[debugger].env: has no NVIDIA_VISIBLE_DEVICES under runtimeClassName nvidia, and the "
-        "container asks for no NVIDIA GPU; its image may set the variable, as those of CUDA do, and then it sees every "
+        "container requests no NVIDIA GPU; its image may set the variable, as those of CUDA do, and then it sees every "
         "GPU of its node. Use kubectl debug --env=NVIDIA_VISIBLE_DEVICES=void."
     ]
     assert len(told(raw, {"debugContainers": "warn"})) == 1

@@ -88,7 +88,7 @@ def test_who_is_refused_for_the_annotation_hears_what_to_do():
     (found,) = RULE.validate(pod_from_raw(raw), settings_of(RULE, {}), EIGHT)
     assert str(found) == (
         f"{ANNOTATION}: is [{{path: /dev/nvidia7}}], which asks the container runtime for devices; "
-        "GPUs come with a GPU in resources.limits. Ask for all GPUs of the node, or remove the annotation."
+        "GPUs come with a GPU in resources.limits. Request all GPUs of the node, or remove the annotation."
     )
 
 

@@ -18,9 +18,9 @@ def legacy(*more, value="11.8"):
 def test_A41_cuda_version_alone_makes_an_old_image_that_gets_all_gpus():
     assert messages(RULE, pod(legacy(), runtimeClassName="nvidia")) == [
         "spec.containers[trainer].env[CUDA_VERSION]: is set under runtimeClassName nvidia without "
-        "NVIDIA_VISIBLE_DEVICES, in a container that asks for no NVIDIA GPU; the container toolkit takes that for an "
+        "NVIDIA_VISIBLE_DEVICES, in a container that requests no NVIDIA GPU; the container toolkit takes that for an "
         "old image of CUDA, which sees every GPU of its node. "
-        "Ask for a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void."
+        "Request a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void."
     ]
     assert len(messages(RULE, pod(legacy()), {"nvidiaIsDefaultRuntime": True})) == 1
 
@@ -60,7 +60,7 @@ def test_A41_a_requirement_that_may_be_empty_makes_an_old_image_too(empty):
 def test_A41_an_image_may_decide_only_where_the_policy_lets_it():
     raw = pod(container(), runtimeClassName="nvidia")
     (message,) = messages(RULE, raw, {"images": "deny"})
-    assert message.endswith("Ask for a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void.")
+    assert message.endswith("Request a GPU in resources.limits, or set NVIDIA_VISIBLE_DEVICES to void.")
     assert told(raw, {"images": "warn"}) == [message]
     assert messages(RULE, raw) == told(raw) == []
     assert messages(RULE, pod(container(env=[VOID]), runtimeClassName="nvidia"), {"images": "deny"}) == []
@@ -90,7 +90,7 @@ def test_A41_nothing_is_mounted_on_the_device_list_of_the_toolkit(list_name, gpu
     assert messages(RULE, raw) == [
         f"spec.{list_name}[b].volumeMounts[any]: mounts a volume at {path}; the container toolkit takes what is there "
         "for a list of GPUs, which is the device plugin's to make. "
-        "Ask for GPUs in resources.limits, and remove the mount."
+        "Request GPUs in resources.limits, and remove the mount."
     ]
 
 
@@ -127,9 +127,9 @@ def test_other_mounts_are_nobodys_business(path):
 def test_A41_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
     raw = pod(container(gpus=gpus))
     raw["metadata"]["annotations"] = {"team": "a", key: value}
-    remedy = "Remove the annotation, and ask for a GPU where the pod needs one."
+    remedy = "Remove the annotation, and request a GPU where the pod needs one."
     if gpus and key.startswith("devices.gke.io"):
-        remedy = "Ask for all GPUs of the node, or remove the annotation."
+        remedy = "Request all GPUs of the node, or remove the annotation."
     assert messages(RULE, raw) == [
         f"metadata.annotations[{key}]: is {value}, which asks the container runtime for devices; GPUs come with a GPU "
         f"in resources.limits. {remedy}"
@@ -156,7 +156,7 @@ def test_A41_privileged_pods_are_judged_where_the_toolkit_is_the_default_runtime
     raw = pod(container(**PRIVILEGED))
     assert messages(RULE, raw, {"nvidiaIsDefaultRuntime": True}) == [
         "spec.containers[trainer].securityContext.privileged: is privileged under the NVIDIA runtime, the default one "
-        "here, and asks for no GPU; such a container sees every GPU of its node. Drop privileged."
+        "here, and requests no GPU; such a container sees every GPU of its node. Drop privileged."
     ]
     assert (
         messages(RULE, {**raw, "spec": {**raw["spec"], "runtimeClassName": "kata"}}, {"nvidiaIsDefaultRuntime": True})
@@ -180,7 +180,7 @@ def test_A41_a_made_up_resource_on_a_node_by_name_is_no_gpu():
     """Its kubelet drops what the node does not have, and starts the containers that then count as asking for GPUs."""
     raw = pod(container(gpus=1, resource="nvidia.com/X"), nodeName="gpu-1")
     assert [str(one) for one in violations(RULE, raw, facts=GPU_NODE)] == [
-        "spec.nodeName: names gpu-1, which has no nvidia.com/X, and the pod asks for some; its kubelet would start the "
+        "spec.nodeName: names gpu-1, which has no nvidia.com/X, and the pod requests it; its kubelet would start the "
         "pod without them. Remove nodeName, so that the scheduler finds a node that has them, or correct the resource "
         "name."
     ]

@@ -1,15 +1,17 @@
-"""Nobody gets a GPU without asking for one, and nobody more GPUs than they ask for.
+"""No container uses a GPU that it did not request.
 
-Watched are NVIDIA_VISIBLE_DEVICES, device files, the toolkit's list of devices, annotations for container runtimes and
-privileges; in pods with GPUs, where one is easily the key to all, as in pods without. In a pod that asks for NVIDIA
-GPUs, a container that asks for none gets the value `void`, unless it sets one itself. `void` is not injected in other
-pods, nor in debug containers, which nothing can be added to. In mode `warn` nobody is told of a `void` that would be
-added: the author has nothing to do about it, and it is only recorded.
+The rule looks at everything by which a container gets GPUs past the device plugin: the variable NVIDIA_VISIBLE_DEVICES,
+device files, the container toolkit's list of devices, annotations for container runtimes, and privileges. It looks at
+pods with GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
-In a pod that asks for all GPUs of its node, side containers may see them: a check of their health says so by
-NVIDIA_VISIBLE_DEVICES=all, a daemon of GPUDirect on GKE by its annotation (`wholeNodes`). No image is trusted by its
-name, which anybody can write. Privileged containers and device files are judged there too, since what has them can
-outlive the pod, or reach further than to GPUs.
+In a pod that requests NVIDIA GPUs, a container without GPUs gets `NVIDIA_VISIBLE_DEVICES=void`, unless it sets the
+variable itself. Other pods get no `void`, nor do debug containers, to which nothing can be added. In mode `warn` a
+`void` that would be added is only recorded, without a warning, because the author of the pod need not do anything.
+
+In a pod that requests all GPUs of its node, side containers may see these GPUs (`wholeNodes`): a health check by
+NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. What an image is called makes no difference,
+because anybody can choose its name. Privileged containers and device files are violations in such pods, too, because
+they reach further than to GPUs, or can be used after the pod has ended.
 """
 
 from collections.abc import Iterator
@@ -42,38 +44,41 @@ _OF_GPUDIRECT = 8
 
 
 class Settings(InjectionSettings):
-    """Settings of `visibleDevices`. Where one is `deny`, the rule's mode decides what becomes of the pod."""
+    """Settings of `visibleDevices`. Where one is `deny`, the rule's mode decides what happens to the pod."""
 
     runtime_classes: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=("nvidia", "nvidia-cdi", "nvidia-legacy"), strict=False
     )
-    """Globs of the RuntimeClass names, and of their handlers, under which the container toolkit runs: an environment
-    variable of the pod or of its image then decides which GPUs a container sees."""
+    """Globs of names or handlers of the RuntimeClasses under which NVIDIA's container toolkit runs. There an
+    environment variable of the pod or of its image decides which GPUs a container sees."""
     nvidia_is_default_runtime: bool = False
-    """Whether the toolkit also runs for pods without runtimeClassName, as where `nvidia-ctk runtime configure` was told
-    `--set-as-default`. Set the value webhook.nvidiaIsDefaultRuntime of the chart with it, or such pods are not sent."""
+    """Whether the toolkit also runs for pods without runtimeClassName, as after `nvidia-ctk runtime configure
+    --set-as-default`. Set webhook.nvidiaIsDefaultRuntime of the chart to the same value; otherwise such pods are not
+    sent to the webhook."""
     privileged: ReactionSetting = Reaction.DENY
-    """Privileged containers, debug containers included, in pods that ask for GPUs, and under the NVIDIA runtime: they
-    see every GPU of their node. `deny`, `warn` or `allow`."""
+    """What happens to privileged containers, debug containers included, in pods that request GPUs and in pods under the
+    NVIDIA runtime, because they see every GPU of their node: `deny`, `warn` or `allow`."""
     device_files: ReactionSetting = Reaction.DENY
-    """Volumes of GPU device files, or of the root of a driver that runs in a container: `deny`, `warn` or `allow`."""
+    """What happens to volumes of GPU device files, or of the root directory of a driver that runs in a container:
+    `deny`, `warn` or `allow`."""
     annotations: ReactionSetting = Reaction.DENY
-    """Annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*: `deny`, `warn` or
-    `allow`."""
+    """What happens to annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*:
+    `deny`, `warn` or `allow`."""
     env_from: ReactionSetting = Reaction.WARN
-    """ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs, and in containers
-    under the NVIDIA runtime that do not set it in env: `deny`, `warn` or `allow`. Nobody sees here what they hold."""
+    """What happens to ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs,
+    and in containers under the NVIDIA runtime that do not set it in env: `deny`, `warn` or `allow`. The webhook cannot
+    see what they hold."""
     debug_containers: ReactionSetting = Reaction.DENY
-    """Debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image: `deny`, `warn` or
-    `allow`."""
+    """What happens to debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image:
+    `deny`, `warn` or `allow`."""
     images: ReactionSetting = Reaction.ALLOW
-    """Other containers that do so and ask for no GPU, in pods where no `void` is injected: `deny`, `warn` or `allow`.
-    With an image of CUDA they see every GPU of their node, unless the toolkit accepts the variable from privileged
-    containers only."""
+    """What happens to other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and
+    request no GPU, in pods that get no `void`: `deny`, `warn` or `allow`. With a CUDA image they see every GPU of their
+    node, unless the toolkit accepts the variable from privileged containers only."""
     whole_nodes: ReactionSetting = Reaction.ALLOW
-    """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that ask for all GPUs of every node they could land on, whose
-    GPUs are then their own: `deny` judges them as in other pods, or `warn` or `allow`. Write `deny` where larger nodes
-    may join that `nodePools` does not declare."""
+    """What happens to NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they
+    could run on, so that no other pod uses these GPUs: `allow`, `warn`, or `deny`, which treats them as in other pods.
+    Write `deny` if nodes with more GPUs may join that `nodePools` does not declare."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:  # noqa: ARG001  # the contract
@@ -121,12 +126,12 @@ def _runtime(pod: Pod, settings: Settings, facts: Facts) -> str:
 
 def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violation | Advice]:
     """What is wrong with a volume of device files."""
-    whose, remedy = "no GPU", "Remove the volume, and ask for a GPU where the pod needs one"
+    whose, remedy = "no GPU", "Remove the volume, and request a GPU where the pod needs one"
     allowed = "GPU device files come with a GPU in resources.limits"
     if pod.gpus:
         whose, remedy = "GPUs", "Remove the volume"
         allowed = "a container gets the device files of its own GPUs, and no others, without any volume"
-    found = f"mounts {shown(volume.host_path)} in a pod that asks for {whose}"
+    found = f"mounts {shown(volume.host_path)} in a pod that requests {whose}"
     yield from settings.device_files.told(Violation(f"spec.volumes[{volume.name}].hostPath", found, allowed, remedy))
 
 
@@ -139,9 +144,9 @@ def _of_annotations(pod: Pod, settings: Settings, own: OwnGpus) -> Iterator[Viol
             f"metadata.annotations[{key}]",
             f"is {shown(str(pod.annotations[key]))}, which asks the container runtime for devices",
             "GPUs come with a GPU in resources.limits",
-            "Ask for all GPUs of the node, or remove the annotation"
+            "Request all GPUs of the node, or remove the annotation"
             if is_of_gke and pod.gpus
-            else "Remove the annotation, and ask for a GPU where the pod needs one",
+            else "Remove the annotation, and request a GPU where the pod needs one",
         )
         found = settings.annotations.told(violation)
         yield from own.told(found) if is_of_gke else found
@@ -167,7 +172,7 @@ def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
     if there and missing is not None:
         yield Violation(
             "spec.nodeName",
-            f"names {shown(pod.node_name)}, which has no {shown(missing)}, and the pod asks for some",
+            f"names {shown(pod.node_name)}, which has no {shown(missing)}, and the pod requests it",
             "its kubelet would start the pod without them",
             "Remove nodeName, so that the scheduler finds a node that has them, or correct the resource name",
         )
@@ -178,7 +183,7 @@ def _of_a_mount(mount: Mount, container: Container) -> Violation:
         f"{container.path}.volumeMounts[{mount.volume}]",
         f"mounts a volume at {shown(mount.path)}",
         "the container toolkit takes what is there for a list of GPUs, which is the device plugin's to make",
-        "Ask for GPUs in resources.limits, and remove the mount",
+        "Request GPUs in resources.limits, and remove the mount",
         brief=f"mounts a volume at {shown(mount.path)}; the container toolkit takes what is there for a list of GPUs",
     )
 
@@ -188,7 +193,7 @@ def _privileged(pod: Pod, container: Container, runtime: str) -> Violation:
     remedy = "Drop privileged" if pod.gpus or not pod.runtime_class else "Drop privileged or runtimeClassName"
     if container.list_name == EPHEMERAL:
         remedy = "Use another --profile of kubectl debug, such as general"
-    found = "in a pod that asks for GPUs" if pod.gpus else f"{runtime} and asks for no GPU"
+    found = "in a pod that requests GPUs" if pod.gpus else f"{runtime} and requests no GPU"
     return Violation(where, f"is privileged {found}", "such a container sees every GPU of its node", remedy)
 
 
@@ -251,9 +256,9 @@ spec:
 
 RULE = Rule(
     key="visibleDevices",
-    promise="Nobody gets a GPU without asking for one.",
+    promise="No container uses a GPU that it did not request.",
     problem="A container that sets NVIDIA_VISIBLE_DEVICES to all, or whose image does, uses every GPU of its node, "
-    "beside those who asked for them, and no quota counts it.",
+    "beside the containers that requested them, and no quota counts it.",
     examples=(Example(_WITHOUT_ASKING), Example(_WITH_A_SIDECAR)),
     settings=Settings,
     mutate=mutate,

@@ -35,7 +35,7 @@ def exposing_value(container: Container) -> Violation | None:
     if asks_for_nvidia(container) and not all(one.accelerator.by_dra for one in container.gpu_requests):
         return Violation(
             where,
-            f"is {_spell(entries[-1])} in a container that asks for GPUs",
+            f"is {_spell(entries[-1])} in a container that requests GPUs",
             "the device plugin sets it, and a value in the pod beats the plugin's",
             "Remove the variable",
         )
@@ -46,7 +46,7 @@ def exposing_value(container: Container) -> Violation | None:
         where,
         f"is {_spell(exposing[-1])} in a container without NVIDIA GPUs in its limits",
         "it may only be void, none or empty there",
-        "Ask for a GPU in resources.limits, or set it to void",
+        "Request a GPU in resources.limits, or set it to void",
     )
 
 
@@ -81,17 +81,17 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
     if sets_legacy(container):
         return Violation(
             f"{container.path}.env[{LEGACY}]",
-            f"is set {runtime} without {VARIABLE}, in a container that asks for no NVIDIA GPU",
+            f"is set {runtime} without {VARIABLE}, in a container that requests no NVIDIA GPU",
             "the container toolkit takes that for an old image of CUDA, which sees every GPU of its node",
-            f"Ask for a GPU in resources.limits, or set {VARIABLE} to void",
+            f"Request a GPU in resources.limits, or set {VARIABLE} to void",
             brief=f"is set {runtime} without {VARIABLE}; such a container sees every GPU of its node",
         )
     is_debugger = container.list_name == EPHEMERAL
     return Violation(
         f"{container.path}.env",
-        f"has no {VARIABLE} {runtime}, and the container asks for no NVIDIA GPU",
+        f"has no {VARIABLE} {runtime}, and the container requests no NVIDIA GPU",
         "its image may set the variable, as those of CUDA do, and then it sees every GPU of its node",
-        f"Use {_DEBUG}" if is_debugger else f"Ask for a GPU in resources.limits, or set {VARIABLE} to void",
+        f"Use {_DEBUG}" if is_debugger else f"Request a GPU in resources.limits, or set {VARIABLE} to void",
         brief=f"has no {VARIABLE} {runtime}; its image may set it, and then it sees every GPU of its node",
     )
 

@@ -49,7 +49,7 @@ FOUND = (
      "required node affinity gpupolicy.dev/pool In [training] should have been injected but is missing",
      "Create the pod again, or tell the platform team"),
     (Level.WARN, "visibleDevices", Kind.VIOLATION, ".containers[main].env[NVIDIA_VISIBLE_DEVICES]",
-     'is "all" in a container that asks for GPUs; the device plugin sets it, and a value in the pod beats the '
+     'is "all" in a container that requests GPUs; the device plugin sets it, and a value in the pod beats the '
      "plugin's", "Remove the variable"),
     (Level.WARN, "gpuQuota", Kind.VIOLATION, "", "requests {n} GPUs; 2 of 24 are left", "Free some, or ask for less"),
     (Level.AUDIT, "cudaDriver", Kind.ADVICE, ".containers[main].image",
