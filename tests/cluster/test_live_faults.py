@@ -282,7 +282,7 @@ def test_an_api_server_without_device_classes_has_none_and_is_asked_again(server
         eventually(lambda: claimable(facts) is False)
         status = eventually(lambda: (status := facts.status(time.monotonic())).ready and status)
         assert "deviceclasses: unknown to the API server, so there are none" in status.detail
-        server.under.clear()
+        server.instead[DEVICE_CLASSES] = server.answer
         eventually(lambda: claimable(facts))
 
 
