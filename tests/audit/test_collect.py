@@ -13,6 +13,7 @@ from webhook.audit.collect import Place
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, Counts, Level, Running, Sort, Source
+from webhook.audit.reports import wording
 from webhook.outcome import Kind
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.rule import Mode
@@ -290,3 +291,13 @@ def test_objects_that_get_a_name_when_they_are_created_are_told_apart_wherever_t
     assert len({finding.id for finding in report.findings}) == report.counts.refused == 2
     moved = audited(pod(1), train, pod(1, name="b"), train, using=FOUR)
     assert [finding.id for finding in moved.findings] == [finding.id for finding in report.findings]
+
+
+def test_workloads_that_are_left_to_a_queue_are_counted() -> None:
+    """Nothing is said of them that follows from the nodes, and without a word that would pass for praise."""
+    queue = {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    queued, running, idle = deployment(1, "queued"), deployment(1, "running"), deployment(0, "idle")
+    objects = [{**one, "metadata": {**one["metadata"], **queue}} for one in (queued, idle)]
+    report = audited(*objects, running, using=policies({"schedulable": {}}))
+    assert report.counts.queued == 1
+    assert wording.looked_at(report.counts) == "0 pods, 3 workloads (1 left to a queue)"

@@ -135,6 +135,8 @@ def _with(item: Item, counts: Counts) -> Counts:
         return replace(counts, others=counts.others + 1)
     name = "workloads" if item.outcome is None else "pods"
     counts = replace(counts, **{name: getattr(counts, name) + 1})
+    if any(pods.template.is_queued and pods.gpus for pods in item.pods):
+        counts = replace(counts, queued=counts.queued + 1)
     if not item.is_allowed:
         return replace(counts, refused=counts.refused + 1)
     if any(finding.warns for finding in item.findings):

@@ -172,7 +172,8 @@ class AuditFinding:
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Objects that were looked at, errors not counted. `refused`, `warned` and `completed` are how many of `pods` and
-    `workloads` have a finding of that level, each counted once, under the gravest.
+    `workloads` have a finding of that level, each counted once, under the gravest. `queued` are those of the workloads
+    with GPU pods of which a queue is yet to decide where they run, so that nothing was said that follows from nodes.
     """
 
     pods: int = 0
@@ -181,6 +182,7 @@ class Counts:
     refused: int = 0
     warned: int = 0
     completed: int = 0
+    queued: int = 0
 
 
 @dataclass(frozen=True, slots=True)

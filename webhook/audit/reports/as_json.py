@@ -49,6 +49,7 @@ def _counts(counts: Counts) -> dict[str, int]:
         "refused": counts.refused,
         "warned": counts.warned,
         "completed": counts.completed,
+        "queued": counts.queued,
     }
 
 

@@ -135,7 +135,8 @@ def changes(comparison: Comparison) -> str:
 def looked_at(counts: Counts) -> str:
     """What was looked at."""
     others = f", {counted(counts.others, 'other object')}" if counts.others else ""
-    return f"{counted(counts.pods, 'pod')}, {counted(counts.workloads, 'workload')}{others}"
+    queued = f" ({counts.queued:,} left to a queue)" if counts.queued else ""
+    return f"{counted(counts.pods, 'pod')}, {counted(counts.workloads, 'workload')}{queued}{others}"
 
 
 def shortened(text: str, longest: int) -> str:
