@@ -57,12 +57,12 @@ UNUSABLE = [
     ),
     pytest.param(
         expecting("{allowed: false, refused: []}"),
-        "10: spec.cases[0].expect: not allowed, but",
+        "10: spec.cases[0].expect: allowed is false, but",
         id="refused by nothing",
     ),
     pytest.param(
         expecting("{allowed: false, injected: {spec: {a: 1}}}"),
-        "10: spec.cases[0].expect: what is refused is not completed; leave out injected",
+        "10: spec.cases[0].expect: a resource that is refused is not mutated; leave out injected",
         id="refused and injected",
     ),
     pytest.param(
@@ -83,7 +83,7 @@ UNUSABLE = [
     ),
     pytest.param(
         expecting("{allowed: true, resources: {Pod/train: {allowed: true}}}"),
-        "10: spec.cases[0].expect: holds for no resource",
+        "10: spec.cases[0].expect: applies to no resource",
         id="an expectation that nothing can miss",
     ),
     pytest.param(

@@ -63,27 +63,30 @@ class ExpectedFinding(Part):
     rule: Annotated[str, AfterValidator(_rule), Field(json_schema_extra={"enum": list(_RULES)})]
     """The rule that finds it."""
     field: Text | None = None
-    """Where it is found, as messages say it: `spec.containers[trainer].resources`."""
+    """The place in the object, as messages name it: `spec.containers[trainer].resources`."""
     message: Text | None = None
-    """A part of its message; white space is all the same."""
+    """A part of its message; any white space matches any other."""
 
 
 class Expectation(Part):
-    """What becomes of a pod, or of the pods that a workload makes. What is not said to be refused has to be allowed."""
+    """What happens to a pod, or to the pods that a workload makes. A resource has to be allowed unless it is expected
+    to be refused.
+    """
 
     allowed: bool | None = None
-    """Whether it is admitted. `false` alone leaves open by which rule it is refused."""
+    """Whether it is admitted. `false` without `refused` leaves open which rule refuses it."""
     refused: tuple[ExpectedFinding, ...] | None = None
-    """What refuses it: all of it, and nothing else."""
+    """All violations that refuse it, and no others."""
     warned: tuple[ExpectedFinding, ...] | None = None
-    """What its author is warned of: all of it, and nothing else; `[]` for nothing. Unset: warnings are not looked at.
+    """All warnings that its author gets, and no others; `[]` for none. Unset: warnings are not compared.
     """
     injected: Values | None = None
-    """A part of the completed pod that the policy puts there: maps and lists may have more than is written, unless
-    nothing is written in them; entries with a `name` are compared with those of the same name, and `null` says that
-    nothing stands there."""
+    """A part of the mutated pod that the policy adds. Maps and lists may have more entries than are written here, but
+    an empty one matches only an empty one. Entries with a `name` are compared with those of the same name. `null` says
+    that there is no value."""
     result: Values | None = None
-    """The same, whoever wrote it: what the user has written and is kept."""
+    """A part of the mutated pod, no matter who wrote it, such as what the user has written and is kept. Written as
+    `injected` is."""
     unchanged: bool | None = None
     """Whether nothing is injected."""
 
@@ -102,23 +105,24 @@ class Expectation(Part):
         if self.allowed and self.refused:
             raise ValueError("both allowed and refused; keep one of the two")
         if self.allowed is False and self.refused == ():
-            raise ValueError("not allowed, but refused by nothing; leave out refused, or write the rules")
+            raise ValueError("allowed is false, but refused names no rule; name the rules, or leave out refused")
         for key in ("injected", "result", "unchanged"):
             if self.is_refusal and key in self.model_fields_set:
-                raise ValueError(f"what is refused is not completed; leave out {key}")
+                raise ValueError(f"a resource that is refused is not mutated; leave out {key}")
         if self.injected is not None and self.unchanged:
             raise ValueError("both injected and unchanged; keep one of the two")
         return self
 
 
 class ResourceExpectation(Expectation):
-    """What becomes of a pod, or of all pods that a workload makes."""
+    """What happens to a pod, or to all pods that a workload makes."""
 
     applied: Literal["accepted", "warned", "refused"] | None = None
-    """What `kubectl apply` says of it: of a workload whose pods would be refused, what `spec.workloads` of the policy
-    makes of that."""
+    """What `kubectl apply` answers. For a workload whose pods would be refused, this depends on `spec.workloads` of the
+    policy."""
     groups: dict[str, Expectation] | None = None
-    """Besides, what becomes of the pods of one group, by what the workload calls them: `Worker`."""
+    """In addition, what happens to the pods of single groups, by the name that the workload gives them, such as
+    `Worker`."""
 
     @property
     def says_nothing_of_pods(self) -> bool:
@@ -132,11 +136,11 @@ class ResourceExpectation(Expectation):
 
 
 class CaseExpectation(ResourceExpectation):
-    """What becomes of each resource of the case."""
+    """What happens to each resource of the case."""
 
     resources: dict[str, ResourceExpectation] | None = None
-    """What becomes of single ones, by kind and name (`Pod/train`), or by kind, namespace and name; what is said beside
-    it then holds for the others."""
+    """What happens to single resources, by kind and name (`Pod/train`), or by kind, namespace and name. The other keys
+    then apply to all other resources."""
 
     @model_validator(mode="after")
     def _expects_something(self) -> "CaseExpectation":
@@ -146,16 +150,16 @@ class CaseExpectation(ResourceExpectation):
             raise ValueError("expects nothing; write at least one of allowed, refused, warned, injected, unchanged")
         for name, one in named.items():
             if not one.says_something:
-                raise ValueError(f"nothing is expected of {name}; write what becomes of it, or leave it out")
+                raise ValueError(f"nothing is expected of {name}; write what happens to it, or leave it out")
         every = [self.groups or {}, *(one.groups or {} for one in named.values())]
         for name, group in ((name, group) for groups in every for name, group in groups.items()):
             if group.is_empty:
-                raise ValueError(f"nothing is expected of group {name}; write what becomes of it, or leave it out")
+                raise ValueError(f"nothing is expected of group {name}; write what happens to it, or leave it out")
         return self
 
 
 class CaseSettings(Part):
-    """Resources, and what is expected to become of them."""
+    """Resources, and what is expected to happen to them."""
 
     name: Text
     """What the case shows, in a sentence; unique in the file."""
@@ -167,7 +171,7 @@ class CaseSettings(Part):
     """Pods and workloads as they are applied, in this order: objects, and names of files or folders with manifests,
     relative to this file."""
     expect: CaseExpectation
-    """What becomes of them."""
+    """What happens to them."""
 
 
 class Metadata(Part):

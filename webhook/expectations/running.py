@@ -109,7 +109,7 @@ def _compare(case: Case, every: Sequence[Item], surroundings: Surroundings) -> I
             yield from _compare_one(_Expected(case, path, expected), item, surroundings)
     others = [item for item in items if not set(names_of(item)) & set(named)]
     if not others and case.expect.says_something:
-        yield case.error(("expect",), "holds for no resource: each is named in resources; leave it out")
+        yield case.error(("expect",), "applies to no resource, because each is named in resources; leave it out")
     for item in others:
         yield from _compare_one(_Expected(case, ("expect",), case.expect), item, surroundings)
 
