@@ -4,8 +4,9 @@ from webhook.policy.schema import API_VERSION, DEFAULT_FILE, QUOTAS_FILE, QUOTAS
 
 HEAD = """# Rules
 
-Each rule keeps one promise: it mutates pods that lack something, validates pods, or does both. Policy files say which
-rules apply to a namespace, in which mode and with which settings.
+Each rule keeps one promise: it mutates pods that lack something, validates pods, or does both. A rule that only gives
+advice warns, and never refuses a pod. Policy files say which rules apply to a namespace, in which mode and with which
+settings.
 
 A *GPU pod* is a pod with a container that requests at least one GPU, as an extended resource in `resources`. Slices of
 a GPU (MIG) and shares of one count as well. A *workload* is an object that makes pods, such as a Deployment or a

@@ -10,8 +10,8 @@ variable itself. Other pods get no `void`, nor do debug containers, to which not
 
 In a pod that requests all GPUs of its node, side containers may see these GPUs (`wholeNodes`): a health check by
 NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. What an image is called makes no difference,
-because anybody can choose its name. Privileged containers and device files are violations in such pods, too, because
-they reach further than to GPUs, or can be used after the pod has ended.
+because anybody can choose its name. Privileged containers and device files are violations in such pods, too, because a
+process that has them can outlive the pod, or reach more than GPUs.
 """
 
 from collections.abc import Iterator
