@@ -134,8 +134,8 @@ CASES = [
         Case(
             "imagePinning",
             changed(trainer(), image="registry.example/trainer"),
-            f'{MAIN}.image: "registry.example/trainer" has no tag, which means latest; what that is changes with every '
-            "push. Write the tag of a version, or a digest.",
+            f'{MAIN}.image: "registry.example/trainer" has no tag, which means latest; which image that is changes '
+            "with every push. Write the tag of a version, or a digest.",
             changed(trainer(), image=f"registry.example/trainer@sha256:{'0' * 64}"),
         ),
         id="imagePinning",

@@ -117,7 +117,7 @@ def test_nodes_that_come_change_and_go_change_the_answer(site: Installation, mak
         change(plane, "late", {"metadata": {"labels": labels("535.183.01", *NODES["t4"][1:])}})
         answers(403, "1 node with Tesla-T4, driver 535.183.01")
         change(plane, "late", {"metadata": {"labels": dict.fromkeys(labels(*NODES["t4"]))}})
-        answers(403, "whether it runs is not known: 1 node with an unknown driver")
+        answers(403, "it is not known whether it runs: 1 node with an unknown driver")
     answers(403, "no node is known that the pod could land on")
 
 

@@ -116,7 +116,7 @@ MADE_UP = {"resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"
 @pytest.mark.parametrize(
     ("manifest", "said"),
     [
-        pytest.param(pod(PRIVILEGED, gpu=True), "privileged: is privileged in a pod that asks", id="privileged"),
+        pytest.param(pod(PRIVILEGED, gpu=True), "privileged: is privileged in a pod that requests", id="privileged"),
         pytest.param(pod({}, gpu=True, **on_node("/dev/nvidia7")), "mounts /dev/nvidia7", id="device file"),
         pytest.param(pod({"envFrom": [ALL]}, gpu=True), f"envFrom: may set {VARIABLE}", id="variable of a ConfigMap"),
         pytest.param(

@@ -76,7 +76,7 @@ def _needs(need: Need) -> str:
     if need.cuda is not None:
         return f"needs CUDA {need.cuda}: {need.evidence}"
     if need.kind is Kind.UNKNOWN:
-        return "says nothing of the CUDA it needs"
+        return "does not say which CUDA it needs"
     return f"needs {'CUDA of an unknown version' if need.kind is Kind.CUDA else 'no CUDA'}: {need.evidence}"
 
 
