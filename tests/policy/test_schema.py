@@ -57,7 +57,7 @@ def test_keys_that_exclude_each_other_cannot_both_be_set() -> None:
 def test_descriptions_and_defaults_reach_the_editor() -> None:
     schema = policy_schema()
     minimum = part_at(schema, ("spec", "rules", "sharedMemory", "minGpus"))
-    assert minimum["description"] == "GPUs in one container from which it gets the volume."
+    assert minimum["description"] == "Least number of GPUs that a container has to request to get the volume."
     assert (minimum["minimum"], minimum["default"]) == (1, 1)
     assert part_at(schema, ("spec", "rules", "tolerations", "add", 0, "key"))["type"] == "string"
 

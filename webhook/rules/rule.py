@@ -44,8 +44,8 @@ class IfMissing(StrEnum):
 class Violation:
     """Something that a pod must not do, in four parts for people.
 
-    >>> str(Violation("spec.containers[a].resources", "nvidia.com/gpu is 9", "at most 8 are allowed", "Ask for 8"))
-    'spec.containers[a].resources: nvidia.com/gpu is 9; at most 8 are allowed. Ask for 8.'
+    >>> str(Violation("spec.containers[a].resources", "nvidia.com/gpu is 9", "at most 8 are allowed", "Request 8"))
+    'spec.containers[a].resources: nvidia.com/gpu is 9; at most 8 are allowed. Request 8.'
 
     `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
     `brief` says what was found and why it matters in few words, for a warning, where the two have many. `fault` names
