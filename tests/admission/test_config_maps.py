@@ -12,7 +12,7 @@ from tests.replicas import POLICY, Replica
 from tests.reviews import pod, review
 from webhook.admission import logs
 from webhook.outcome import LONGEST_WARNING, MOST_WARNED
-from webhook.policy.config_maps import MOST_WRITTEN
+from webhook.policy.config_maps import MOST_VALUES
 from webhook.policy.directory import Contents
 from webhook.release import version
 
@@ -196,7 +196,7 @@ def test_what_no_api_server_would_send_is_refused_and_no_bug(replica: Replica, p
 
 
 def test_more_than_is_checked_is_allowed_and_said(replica: Replica) -> None:
-    answer = changed(replica, SOUND | {"a.yaml": f"[{'1,' * MOST_WRITTEN}]"})
+    answer = changed(replica, SOUND | {"a.yaml": f"[{'1,' * MOST_VALUES}]"})
     assert (answer["allowed"], answer["warnings"]) == (
         True,
         [
@@ -224,6 +224,7 @@ def test_control_characters_of_a_config_map_reach_no_terminal(replica: Replica) 
     assert message.isprintable()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it may meet Hypothesis's look at the gc
 def test_A24_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Replica) -> None:
     """Every two of these globs can claim one namespace, which takes minutes to find out."""
     replica.service.decision_seconds = 0.1

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.policy.conftest import policy_text
 from webhook.model.shape import ShapeError
-from webhook.policy.config_maps import MOST_WRITTEN, Checked, TooLargeError, check_files, files_of
+from webhook.policy.config_maps import MOST_VALUES, Checked, TooLargeError, check_files, files_of
 from webhook.policy.directory import contents_of
-from webhook.policy.errors import PolicyError, PolicyErrors
+from webhook.policy.errors import MOST_FAULTS, PolicyError, PolicyErrors
 from webhook.policy.loader import build, load
 
 SHIPPED = Path(__file__).resolve().parents[2] / "policies"
@@ -228,6 +228,27 @@ def test_files_are_those_of_both_parts_of_a_config_map() -> None:
         pytest.param({"data": {"a.yaml": []}}, "data.a.yaml: found a list, expected a string", id="no string"),
         pytest.param({"binaryData": {"a": "é"}}, "binaryData.a: found a string, expected base64", id="no base64"),
         pytest.param({"binaryData": {"a": "abc"}}, "binaryData.a: found a string, expected base64", id="cut base64"),
+        *(
+            pytest.param({"data": {key: ""}}, f"{place}: found a string, expected keys of up to 253 .*", id=repr(key))
+            for key, place in (
+                ("../x.yaml", r"data\.\.\./x\.yaml"),
+                ("/etc/x.yaml", r"data\./etc/x\.yaml"),
+                ("_default.yaml/..", r"data\._default\.yaml/\.\."),
+                ("a\0.yaml", "data\\.a\0\\.yaml"),
+                ("..data", r"data\.\.\.data"),
+                ("..", r"data\.\.\."),
+                (".", r"data\.\."),
+                ("", "data"),
+                ("a.yaml\n", "data\\.a\\.yaml\n"),
+                ("é.yaml", "data.é.yaml"),
+            )
+        ),
+        pytest.param({"data": {"n" * 254: ""}}, r"data\.n{57}\.\.\.: found a string, .*", id="a long key"),
+        pytest.param(
+            {"data": {"a": "x" * 2**19}, "binaryData": {"b": base64.b64encode(b"x" * (2**19 + 1)).decode()}},
+            "data: found more than 1048576 bytes, expected at most 1048576, since no API server stores more",
+            id="more than 1 MiB",
+        ),
     ],
 )
 def test_what_no_api_server_stores_is_no_config_map(raw: Mapping[str, Any], expected: str) -> None:
@@ -241,15 +262,38 @@ def test_what_no_api_server_stores_is_no_config_map(raw: Mapping[str, Any], expe
 @pytest.mark.parametrize(
     "new",
     [
-        pytest.param({"a.yaml": f"[{'1,' * MOST_WRITTEN}]"}, id="one file of many values"),
-        pytest.param({f"{n}.yaml": "[1, 2, 3]" for n in range(MOST_WRITTEN // 5 + 1)}, id="many files"),
-        pytest.param({f"{n}.yaml": "" for n in range(MOST_WRITTEN + 1)}, id="many empty files"),
-        pytest.param({"a.yaml": "a: {" + ",".join(f"k{n}: 1" for n in range(MOST_WRITTEN // 2)) + "}"}, id="many keys"),
+        pytest.param({"a.yaml": f"[{'1,' * MOST_VALUES}]"}, id="one file of many values"),
+        pytest.param({f"{n}.yaml": "[1, 2, 3]" for n in range(MOST_VALUES // 5 + 1)}, id="many files"),
+        pytest.param({f"{n}.yaml": "" for n in range(MOST_VALUES + 1)}, id="many empty files"),
+        pytest.param({"a.yaml": "a: {" + ",".join(f"k{n}: 1" for n in range(MOST_VALUES // 2)) + "}"}, id="many keys"),
     ],
 )
 def test_A39_more_than_is_checked_is_not_read(new: Texts) -> None:
     with pytest.raises(TooLargeError, match=r"^together the policies have more than 50000 keys and values$"):
         checked(new, mounted=DEFAULT)
+
+
+def test_A53_aliases_are_counted_as_what_they_stand_for() -> None:
+    with pytest.raises(TooLargeError):
+        checked({"a.yaml": f"a: &a [{'1,' * 1000}]\nb: [{'*a,' * 50}]"}, mounted=DEFAULT)
+
+
+def test_A53_a_large_default_is_not_copied_for_any_number_of_files() -> None:
+    default = {"_default.yaml": f"#{'x' * 2**19}\n{DEFAULT['_default.yaml']}"}
+    teams = {f"t{number}.yaml": "" for number in range(40)}
+    with pytest.raises(TooLargeError, match=r"^_default\.yaml times the files that may inherit it is more than"):
+        checked(default | teams, mounted=DEFAULT)
+
+
+def test_A53_of_ten_thousands_of_mistakes_not_each_is_kept() -> None:
+    pool = f"&p {{{', '.join(f'k{number}: 1' for number in range(1000))}}}"
+    pools = f"  nodePools: [{pool}, {'*p, ' * 20}]\n"
+    found = checked({"team.yaml": policy_text("team") + pools}, mounted=DEFAULT)
+    assert "team.yaml:1: holds 21021 mistakes, too many to name them; mend those of one kind, and check again" in map(
+        str, found.errors
+    )
+    nulls = {"a.yaml": f"[{'~,' * (MOST_FAULTS + 1)}]"}
+    assert len(checked(nulls, mounted=DEFAULT).errors) <= MOST_FAULTS
 
 
 def test_the_policies_of_hundreds_of_namespaces_are_checked() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.policy.errors import PolicyErrors
-from webhook.policy.yaml_lines import MAX_BYTES, Node, read_yaml
+from webhook.policy.yaml_lines import MAX_BYTES, MAX_CHARACTERS, Node, count_values, read_yaml
 
 
 def faults(source: bytes) -> list[str]:
@@ -138,3 +138,52 @@ def test_any_bytes_give_a_value_or_policy_errors(source: bytes) -> None:
         lines = [node.line]
     assert lines
     assert all(line >= 1 for line in lines)
+
+
+LONG = "x" * (MAX_BYTES // 2)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(f"a: &a {LONG}\nb: [{'*a, ' * 40_000}]\n", id="a long text behind many aliases"),
+        pytest.param(f"a: &a {{? {LONG}\n: 1}}\nb: [{'*a, ' * 40_000}]\n", id="a long key behind many aliases"),
+        pytest.param(f"? {LONG}\n: [{'~, ' * 40_000}]\n", id="a long key above many values"),
+        pytest.param(f"a: &a {{? {LONG}\n: 1}}\nb: {{<<: [{'*a, ' * 40_000}]}}\n", id="a long key that is merged"),
+    ],
+)
+def test_A53_texts_are_refused_before_aliases_and_faults_make_gigabytes_of_them(source: str) -> None:
+    (fault,) = faults(source.encode())
+    assert f"more than {MAX_CHARACTERS} characters in values and the keys that lead to them" in fault
+
+
+@pytest.mark.parametrize("line_break", ["", "\n", "\r\n", "\r", "\x85", "\u2028"], ids=repr)
+def test_A53_no_percent_tag_reaches_the_parser_which_compares_each_with_all_before_it(line_break: str) -> None:
+    lines = "".join(f"%TAG !{number}! x\n" for number in range(2))
+    (fault,) = faults(f"{'#' if line_break else ''}{line_break}{lines}--- {{}}\n".encode())
+    assert fault.endswith(": a %TAG directive; tags mean nothing here, remove the line")
+    assert count_values(f"{lines}--- [1, 2]".encode(), 10) == 0
+
+
+def test_a_percent_sign_elsewhere_is_text() -> None:
+    assert read_yaml(b"%YAML 1.1\n---\na: 50%TAG\n", "f.yaml").plain() == {"a": "50%TAG"}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(b"a: [1, 2]\n", 5, id="maps, lists, keys and values"),
+        pytest.param(b"a: &a [1, 2]\nb: *a\nc: [*a, *a]\n", 17, id="aliases expanded"),
+        pytest.param(b"a: &a 1\nb: *a\n", 5, id="an alias of one value"),
+        pytest.param(b"[1, 2, *x]", 4, id="an alias of nothing"),
+        pytest.param(b"[1, 2, }", 3, id="up to the first fault"),
+        pytest.param(b"\xff", 0, id="no text"),
+        pytest.param(b"a: &a [" + b"1," * 90 + b"]\nb: [*a]\n", 101, id="up to one more than the most"),
+    ],
+)
+def test_values_are_counted_without_being_made(source: bytes, expected: int) -> None:
+    assert count_values(source, 100) == expected
+
+
+def test_A53_merge_conflict_markers_are_told_up_to_a_hundred() -> None:
+    assert len(faults(b"<<<<<<<\n" * 10_000)) == 100

@@ -5,22 +5,34 @@ mistake is certain where it is there without the others as well as with them; wi
 """
 
 import base64
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from webhook.model.shape import ShapeError, entries, text
+from webhook.model.shape import CountError, ShapeError, entries, shortened, text
 from webhook.policy.directory import Contents, contents_of
 from webhook.policy.errors import PolicyError, PolicyErrors
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import DEFAULT_FILE
 from webhook.policy.store import losses
-from webhook.policy.yaml_lines import count_written
+from webhook.policy.yaml_lines import count_values
 
-MOST_WRITTEN = 50_000
-"""Keys and values in all files that are checked; the policies of several hundred namespaces have as many."""
+MOST_VALUES = 50_000
+"""Keys and values in all files that are checked, aliases expanded; those of some hundred namespaces have as many."""
+
+MOST_INHERITED = 16 * 2**20
+"""Bytes of the default's file, times the files that may inherit it, since each keeps a copy of what it inherits: a
+default of 20 KiB for 800 files."""
+
+MOST_STORED = 2**20
+"""Bytes of all values of a ConfigMap that an API server stores (MaxSecretSize in pkg/apis/core/validation)."""
+
+_KEY = re.compile(r"(?!\.\.?\Z)(?!\.\.)[-._a-zA-Z0-9]{1,253}")
+"""What an API server takes for a key (IsConfigMapKey in k8s.io/apimachinery/pkg/util/validation)."""
+_SHOWN = 60
 
 _HERE = Path()
 """Files are named as the keys of the ConfigMap are."""
@@ -50,7 +62,16 @@ def files_of(config_map: Mapping[str, Any], items: Sequence[Mapping[str, Any]] =
 
     Raises ShapeError for what no API server stores.
     """
-    contents = dict(_contents(config_map))
+    contents: dict[str, bytes] = {}
+    size = 0
+    for key, content in _contents(config_map):
+        if not _KEY.fullmatch(key):
+            raise ShapeError(key, "keys of up to 253 letters, digits and - _ .", "data", shortened(key, _SHOWN))
+        size += len(content)
+        if size > MOST_STORED:
+            most = f"{MOST_STORED}, since no API server stores more"
+            raise CountError(f"more than {MOST_STORED} bytes", most, "data")
+        contents[key] = content
     if not items:
         return contents
     return {item["path"]: contents[item["key"]] for item in items if item["key"] in contents}
@@ -98,11 +119,14 @@ def _shadows(new: Files, old: Files, mounted: Contents) -> Files:
 
 
 def _check_size(files: Files) -> None:
-    left = MOST_WRITTEN
+    inherited = len(files.get(DEFAULT_FILE, b"")) * len(files)
+    if inherited > MOST_INHERITED:
+        raise TooLargeError(f"{DEFAULT_FILE} times the files that may inherit it is more than {MOST_INHERITED} bytes")
+    left = MOST_VALUES
     for content in files.values():
-        left -= 1 + count_written(content, left)
+        left -= 1 + count_values(content, left)
         if left < 0:
-            raise TooLargeError(f"together the policies have more than {MOST_WRITTEN} keys and values")
+            raise TooLargeError(f"together the policies have more than {MOST_VALUES} keys and values")
 
 
 def _built(files: Files, current: PolicySet) -> Checked:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from webhook.policy.errors import Faults, KeyPath, PolicyErrors, key_text
 from webhook.policy.schema import Schema
-from webhook.policy.wording import locate, message_for
+from webhook.policy.wording import details_of, locate, message_for
 from webhook.policy.yaml_lines import Node, read_yaml
 
 Head = TypeVar("Head", bound=BaseModel)
@@ -39,7 +39,7 @@ def read_head(
     try:
         return model.model_validate_json(json.dumps(root.plain()), by_alias=True, by_name=False, context=context)
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
+        for detail in details_of(error):
             path, node = locate(root, detail["loc"], detail["type"] == "missing")
             faults.add(root.file, node.line, path, message_for(detail, schema, path, node))
     return None

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 KeyPath = tuple[str | int, ...]
 
+MOST_FAULTS = 10_000
+"""Faults that are kept; the others show once these are mended."""
+
 
 def key_text(path: Sequence[str | int]) -> str:
     """A key path as people write it.
@@ -41,7 +44,10 @@ class PolicyErrors(Exception):  # noqa: N818  # it holds errors, in the plural
 
     def __init__(self, errors: Iterable[PolicyError]) -> None:
         self.errors = tuple(sorted(set(errors)))
-        super().__init__("\n".join(map(str, self.errors)))
+        super().__init__(self.errors)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
 
 
 class Faults:
@@ -60,6 +66,8 @@ class Faults:
 
     def add(self, path: str, line: int, key: str | Sequence[str | int], message: str) -> None:
         """Record one fault."""
+        if len(self._errors) >= MOST_FAULTS:
+            return
         text = key if isinstance(key, str) else key_text(key)
         self._errors.setdefault((path, text, 0 if text else line), PolicyError(path, line, text, message))
 

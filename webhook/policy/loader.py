@@ -20,7 +20,7 @@ from webhook.policy.pots_source import read_pots
 from webhook.policy.quotas import NO_POTS
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, rule_schema
 from webhook.policy.source import RULES_PATH, PolicySource, read_source
-from webhook.policy.wording import MODES, locate, message_for
+from webhook.policy.wording import MODES, details_of, locate, message_for
 from webhook.policy.workloads import WorkloadsMode
 from webhook.policy.yaml_lines import Node
 from webhook.rules import RULES
@@ -217,7 +217,7 @@ class _Binder:
             context = {CONTEXT: self._accelerators}
             settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=context)
         except ValidationError as error:
-            for detail in error.errors(include_url=False):
+            for detail in details_of(error):
                 self._record(rule, node, detail)
             return None
         self._settings[rule.key, text] = settings

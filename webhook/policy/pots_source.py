@@ -14,7 +14,7 @@ from webhook.policy.pots import INHERITED, PotSettings, QuotasFile, quotas_schem
 from webhook.policy.quotas import NO_POTS, BoundQuota, Pots
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, part_at
 from webhook.policy.source import RULES_PATH
-from webhook.policy.wording import locate, message_for
+from webhook.policy.wording import details_of, locate, message_for
 from webhook.policy.yaml_lines import Node
 from webhook.quota.quota import Scope
 from webhook.rules import gpu_quota
@@ -64,7 +64,7 @@ def _settings(pot: Node, place: tuple[str, int], faults: Faults, accelerators: A
     try:
         return PotSettings.model_validate_json(json.dumps(pot.plain()), by_alias=True, by_name=False, context=context)
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
+        for detail in details_of(error):
             _record(pot, index, path, detail, faults)
     return None
 

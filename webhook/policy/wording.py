@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.policy.errors import KeyPath
@@ -24,6 +25,18 @@ _KINDS = {
     "array": "a list",
     "object": "a map",
 }
+
+_MOST_DETAILS = 5_000
+"""Mistakes of one part of a file that are told one by one: each takes some 3 kB until it is told."""
+
+
+def details_of(error: ValidationError) -> list[ErrorDetails]:
+    """What a validator found, each mistake by itself; where there are too many, how many they are."""
+    found = error.error_count()
+    if found <= _MOST_DETAILS:
+        return error.errors(include_url=False)
+    text = f"holds {found} mistakes, too many to name them; mend those of one kind, and check again"
+    return [ErrorDetails(type="value_error", loc=(), msg="", input=None, ctx={"error": text})]
 
 
 def describe(schema: Schema) -> str:

@@ -1,7 +1,7 @@
 """YAML that remembers the line of every key, because an error that names the line is mended in seconds.
 
 Stricter than YAML: one document, text keys, no duplicate keys, no tags, numbers in plain decimal, bounded size, depth
-and expansion. Anchors, aliases and merge keys work.
+and expansion. Anchors, aliases and merge keys work. Whoever reaches the port can have any bytes read here.
 """
 
 import re
@@ -20,6 +20,9 @@ MAX_BYTES = 1024 * 1024
 """Largest policy file in bytes, which is also the largest ConfigMap."""
 MAX_NODES = 100_000
 """Most values in one file once its aliases are expanded."""
+MAX_CHARACTERS = 8 * MAX_BYTES
+"""Most characters of the values in one file, and of the keys that lead to each of them, once its aliases are expanded:
+a long text may stand behind an alias of three characters, and every fault names its place."""
 MAX_DEPTH = 50
 """Deepest nesting of maps and lists."""
 _MOST_WRITTEN = 2 * MAX_NODES
@@ -27,6 +30,10 @@ _MOST_WRITTEN = 2 * MAX_NODES
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONFLICT = re.compile(r"<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|")
+_MOST_CONFLICTS = 100
+"""Merge conflict markers that are told."""
+_TAG_DIRECTIVE = re.compile("(?:^|[\n\r\x85\u2028\u2029])%TAG")
+"""libyaml compares each with all before it, and nothing else of this process goes on meanwhile: minutes for 1 MiB."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _TAG = "tag:yaml.org,2002:"
 _TEXTS = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
@@ -74,16 +81,29 @@ def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> Node:
     return node
 
 
-def count_written(source: bytes, most: int) -> int:
-    """How many keys and values are written in a file, up to one more than `most`.
+def count_values(source: bytes, most: int) -> int:
+    """How many keys and values a file has once its aliases are expanded, up to one more than `most`.
 
-    Of what is no YAML, those before the first fault. Takes a fraction of the time of reading the file, and no memory.
+    Of what `read_yaml` refuses, those before the first fault. Takes a fraction of its time, and next to no memory.
     """
     count = 0
+    begun: list[tuple[str | None, int]] = []
+    sizes: dict[str | None, int] = {}
     try:
-        for event in islice(yaml.parse(source, Loader=_LOADER), 2 * (most + 2)):  # what is begun is ended as well
-            count += isinstance(event, yaml.NodeEvent)
-    except yaml.YAMLError:
+        for event in yaml.parse(_decode(source, ""), Loader=_LOADER):
+            if isinstance(event, yaml.AliasEvent):
+                count += sizes.get(event.anchor, 1)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                anchor, before = begun.pop()
+                sizes[anchor] = count - before
+            elif isinstance(event, yaml.NodeEvent):
+                count += 1
+                sizes[event.anchor] = 1
+                if isinstance(event, yaml.CollectionStartEvent):
+                    begun.append((event.anchor, count - 1))
+            if count > most or len(begun) > MAX_DEPTH:
+                break
+    except (yaml.YAMLError, PolicyErrors):
         pass
     return min(count, most + 1)
 
@@ -101,7 +121,12 @@ def _decode(source: bytes, file: str) -> str:
         line = text.count("\n", 0, bad.start()) + 1
         message = f"control character U+{ord(bad.group()):04X}, which YAML does not allow; remove it"
         raise PolicyErrors([PolicyError(file, line, "", message)])
-    marked = [number for number, line in enumerate(text.split("\n"), 1) if _CONFLICT.match(line)]
+    directive = _TAG_DIRECTIVE.search(text)
+    if directive is not None:
+        line = text.count("\n", 0, directive.end()) + 1
+        raise PolicyErrors([PolicyError(file, line, "", "a %TAG directive; tags mean nothing here, remove the line")])
+    lines = enumerate(text.split("\n"), 1)
+    marked = list(islice((number for number, line in lines if _CONFLICT.match(line)), _MOST_CONFLICTS))
     if marked:
         raise PolicyErrors(
             PolicyError(file, number, "", "a merge conflict marker; resolve the conflict") for number in marked
@@ -153,6 +178,7 @@ class _Reader:
         self.faults = Faults()
         self._file = file
         self._count = 0
+        self._characters = 0
         self._open: set[int] = set()
         self._construct = SafeConstructor()
 
@@ -161,7 +187,9 @@ class _Reader:
         self._count += 1
         if self._count > MAX_NODES:
             raise PolicyErrors([_too_many_values(self._file, line)])
+        self._weigh(path, line)
         if isinstance(node, yaml.ScalarNode):
+            self._weigh((node.value,), line)
             return Node(self._scalar(node, path), self._file, line, node.value)
         if id(node) in self._open:
             self.faults.add(self._file, line, path, "an alias that contains itself")
@@ -176,12 +204,23 @@ class _Reader:
         self._open.discard(id(node))
         return Node(value, self._file, line)
 
+    def _weigh(self, texts: KeyPath, line: int) -> None:
+        self._characters += sum(len(part) if isinstance(part, str) else 1 for part in texts)
+        if self._characters > MAX_CHARACTERS:
+            message = (
+                f"more than {MAX_CHARACTERS} characters in values and the keys that lead to them once aliases are "
+                "expanded; write shorter texts and keys, or fewer aliases"
+            )
+            raise PolicyErrors([PolicyError(self._file, line, "", message)])
+
     def _map(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Node]:
         own: dict[str, Node] = {}
         merged: dict[str, Node] = {}
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
+            if isinstance(key_node, yaml.ScalarNode):
+                self._weigh((*path, key_node.value), line)
             key = self._key(key_node, path)
             if key is None:
                 continue
