@@ -144,6 +144,37 @@ def test_what_is_sound_together_has_no_mistake(new: Texts, mounted: Texts) -> No
             id="a mode that the default of another ConfigMap may be about to get",
         ),
         pytest.param(
+            {
+                "team.yaml": policy_text("team")
+                + "  nodePools: [{name: a, resource: example.com/vgpu, product: NVIDIA-L40S, gpus: 2}]\n"
+            },
+            DEFAULT,
+            "team.yaml:7: spec.nodePools[0].resource",
+            id="a name of GPUs that it may be about to declare",
+        ),
+        *(
+            pytest.param(
+                {"team.yaml": policy_text("team", f"gpuQuota: {{mode: warn, {limit}: 1}}}}")},
+                DEFAULT,
+                f"team.yaml:6: spec.rules.gpuQuota.{key}",
+                id=f"{what}, of {key}",
+            )
+            for limit, key, what in (
+                ("byModel: {Z9000", "byModel.Z9000", "a model"),
+                ("byResource: {nvidia.com/mig-9g.999gb", "byResource.nvidia.com/mig-9g.999gb", "a weight"),
+                ("weights: {example.com/vgpu", "weights.example.com/vgpu", "a name"),
+            )
+        ),
+        pytest.param(
+            {
+                "_quotas.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
+                "spec:\n  pots:\n  - {name: a, namespaces: [a], byModel: {Z9000: 1}}\n"
+            },
+            DEFAULT,
+            "_quotas.yaml:6: spec.pots[0].byModel.Z9000",
+            id="a model of a pot",
+        ),
+        pytest.param(
             {"second.yaml": policy_text("second", namespaces="[team]")},
             DEFAULT | {"team.yaml": policy_text("team")},
             "team.yaml:3: metadata.name",

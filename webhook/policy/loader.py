@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
+from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
 from webhook.policy.claims import Claims
 from webhook.policy.directory import Contents, read_directory
@@ -56,8 +56,8 @@ def build(
         is_default_unknown = default is None
     else:
         notices.append(f"{default_path}: no such file, so namespaces without a file of their own have no rules")
-    accelerators = default.accelerators if default is not None else BUILT_IN
-    binder = _Binder(rules, default, is_default_unknown, faults, previous)
+    accelerators = default.accelerators if default is not None else ANY if is_default_unknown else BUILT_IN
+    binder = _Binder(rules, default, accelerators, faults, previous)
     pots = NO_POTS
     if QUOTAS_FILE in files:
         path = str(contents.path / QUOTAS_FILE)
@@ -156,13 +156,12 @@ class _Binder:
         self,
         rules: Sequence[Rule],
         default: PolicySource | None,
-        is_default_unknown: bool,
+        accelerators: Accelerators,
         faults: Faults,
         previous: PolicySet | None,
     ) -> None:
         self._rules = rules
-        self._accelerators = default.accelerators if default is not None else BUILT_IN
-        self._is_default_unknown = is_default_unknown
+        self._accelerators = accelerators
         self._faults = faults
         self.notices: list[str] = []
         self._settings: dict[tuple[str, str], RuleSettings] = {}
@@ -228,7 +227,7 @@ class _Binder:
         path, node = locate(root, detail["loc"], is_missing)
         message = message_for(detail, rule_schema(rule), path, node)
         if is_missing and path == ("mode",):
-            if self._is_default_unknown:
+            if self._accelerators is ANY:
                 return
             message = f"missing, here and in {DEFAULT_FILE}; write one of {MODES}"
         self._faults.add(node.file, node.line, (*RULES_PATH, rule.key, *path), message)

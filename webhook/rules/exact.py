@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
-from webhook.model.accelerators import accelerators_in
+from webhook.model.accelerators import ANY, accelerators_in
 from webhook.model.shape import spelled
 from webhook.quota.catalogue import CATALOGUE, Catalogue
 from webhook.quota.reading import models_in
@@ -83,9 +83,14 @@ GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
 """A resource name that stands for GPUs."""
 
 
+def _is_all_known(info: ValidationInfo) -> bool:
+    """Whether everything is there that these settings inherit, names of models and weights among it."""
+    return accelerators_in(info.context) is not ANY
+
+
 def _existing_resource(name: str, info: ValidationInfo) -> str:
     """No MIG slice that no GPU has: a limit of it would limit nothing. One that `weights` has is believed."""
-    weights = info.data.get("weights")
+    weights = info.data.get("weights") if _is_all_known(info) else None
     if weights is not None and name not in weights and is_unknown_slice(name):
         close = get_close_matches(name, MIG_RESOURCES, n=1)
         hint = f"did you mean {close[0]}? If it is right" if close else "if it is right"
@@ -113,7 +118,7 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 
 def _known_model(name: str, info: ValidationInfo) -> str:
     """The name of a model of the catalogue, or of one that the settings' own `models` declare before it."""
-    declared = info.data.get("models")
+    declared = info.data.get("models") if _is_all_known(info) else None
     catalogue = CATALOGUE.extended(declared or {})
     if declared is not None and not catalogue.leaves(name):
         meant = _meant(name, catalogue)
