@@ -10,7 +10,7 @@ JUNIT ?=
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
 IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
-.PHONY: demo test lint types contracts unit coverage soak bench counts docs lock clean
+.PHONY: demo test lint types contracts unit coverage untraced soak bench counts docs lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -32,8 +32,11 @@ unit: $(READY)
 
 coverage: $(READY) ## What the tests leave out; property tests go through the same lines, and would make it twice as slow
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not hypothesis" --cov --cov-report=
+	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not (hypothesis or untraced)" --cov --cov-report=
 	$(BIN)/coverage report --fail-under=92
+
+untraced: $(READY) ## The tests that `make coverage` leaves out
+	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "hypothesis or untraced"
 
 soak: $(READY) ## Storms, and whole installations: minutes of load and faults against real parts
 	$(BIN)/python -m pytest -q tests/soak

@@ -19,10 +19,13 @@ from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline, TookT
 from webhook.rules import RULES
 from webhook.rules.rule import Rule, Violation
 
-pytestmark = pytest.mark.skipif(
-    sys.gettrace() is not None,
-    reason="an exception that another thread raises may come while coverage holds its lock, which stays locked",
-)
+pytestmark = [
+    pytest.mark.untraced,
+    pytest.mark.skipif(
+        sys.gettrace() is not None,
+        reason="an exception that another thread raises may come while coverage holds its lock, which stays locked",
+    ),
+]
 LITTLE = 0.05
 """Seconds of CPU time."""
 ENOUGH = 0.5

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,15 @@ __all__ = ["completing", "installation", "make_namespace", "quotas", "webhook"]
 ACCOUNTS = pytest.StashKey[list[Account]]()
 MINUTES = float(os.environ.get("SOAK_MINUTES", "inf"))
 """After so long no other test begins: whoever has only so much time learns which ones there was none for."""
+ORDER = os.environ.get("SOAK_ORDER", "")
+"""What the order of the files follows from, such as a commit; without it they come by their names."""
 BEGAN = time.monotonic()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the files into their order, so that whoever has only so much time begins with others each time."""
+    if ORDER:
+        items.sort(key=lambda item: sha256(f"{ORDER} {item.nodeid.partition('::')[0]}".encode()).digest())
 
 
 @pytest.hookimpl(tryfirst=True)
