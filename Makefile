@@ -10,7 +10,9 @@ JUNIT ?=
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
 IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
-.PHONY: demo test lint types contracts unit coverage untraced soak bench counts docs lock clean
+BENCHMARKS := engine cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
+
+.PHONY: demo test lint types contracts unit coverage untraced soak bench bench-check counts docs lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -42,16 +44,10 @@ soak: $(READY) ## Storms, and whole installations: minutes of load and faults ag
 	$(BIN)/python -m pytest -q tests/soak
 
 bench: $(READY) ## Measure; docs/performance.md says what with
-	$(BIN)/python -m tests.benchmarks.engine
-	$(BIN)/python -m tests.benchmarks.direct
-	$(BIN)/python -m tests.benchmarks.cuda
-	$(BIN)/python -m tests.benchmarks.memory
-	$(BIN)/python -m tests.benchmarks.images_memory
-	$(BIN)/python -m tests.benchmarks.pods_memory
-	$(BIN)/python -m tests.benchmarks.through_apiserver
-	$(BIN)/python -m tests.benchmarks.quota
-	$(BIN)/python -m tests.benchmarks.audit
-	$(BIN)/python -m tests.benchmarks.reports
+	@set -e; for name in $(BENCHMARKS); do echo; echo "# $$name"; $(BIN)/python -m tests.benchmarks.$$name; done
+
+bench-check: export BENCH_SHORT = 1
+bench-check: bench ## Every benchmark for a second and of the least size: whether it measures what it means to
 
 counts: $(READY) ## Write down the work of the engine as it is now; say in the commit why it grew
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.work > tests/work/counts.new

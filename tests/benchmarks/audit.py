@@ -3,32 +3,31 @@
     python -m tests.benchmarks.audit
 
 Needs a control plane (KUBEBUILDER_ASSETS). The objects are created without controllers, so that they stay as they are.
-Rows: the command itself, the same twice at once, and nothing but reading. Medians of several rounds; the least and the
-most in brackets.
+Rows: the command itself, the same twice at once, and nothing but reading. Medians of several rounds. Every audit has to
+look at all objects and to find what is wrong with them, and reading has to read as many.
 """
 
 import json
 import multiprocessing
 import os
 import re
-import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.benchmarks.audited_cluster import NAMESPACES, PODS, WORKLOADS, fill
+from tests.benchmarks.audited_cluster import NAMESPACES, PODS, WORKLOADS, expected, fill
 from tests.benchmarks.cluster import write_policies
+from tests.benchmarks.planes import control_plane, named
+from tests.benchmarks.runs import demand, head, row, sized
 from tests.e2e.control_plane import ControlPlane
 from webhook.audit.cluster_objects import ClusterObjects, Scope
 from webhook.cluster.api_server import ApiServer
 
-ROUNDS = 3
-SETTLED_SECONDS = 2
+ROUNDS, SETTLED_SECONDS = sized((3, 2), (1, 0))
 
 
 @dataclass(frozen=True)
@@ -44,25 +43,17 @@ class Run:
 
 def main() -> None:
     """Print the table."""
-    if reason := ControlPlane.missing():
-        raise SystemExit(reason)
-    with tempfile.TemporaryDirectory() as folder:
-        directory = Path(folder)
-        plane = ControlPlane(directory)
-        try:
-            plane.start()
-            policies = directory / "policies"
-            write_policies(policies, NAMESPACES)
-            begun = time.monotonic()
-            size = _filled(plane)
-            print(
-                f"Kubernetes {plane.version[0]}.{plane.version[1]}: {PODS} pods of {size / 1024:.1f} KiB, "
-                f"{WORKLOADS} workloads, {NAMESPACES} namespaces; created in {time.monotonic() - begun:.0f} s",
-                flush=True,
-            )
-            _table(plane, policies, directory / "report")
-        finally:
-            plane.stop()
+    with control_plane() as plane:
+        policies = plane.directory / "policies"
+        write_policies(policies, NAMESPACES)
+        begun = time.monotonic()
+        size = _filled(plane)
+        print(
+            f"{named(plane)}: {PODS:,} pods of {size / 1024:.1f} KiB, {WORKLOADS:,} workloads, "
+            f"{NAMESPACES} namespaces; created in {time.monotonic() - begun:.0f} s\n",
+            flush=True,
+        )
+        _table(plane, policies, plane.directory / "report")
 
 
 def _filled(plane: ControlPlane) -> int:
@@ -76,15 +67,17 @@ def _filled(plane: ControlPlane) -> int:
     return size
 
 
-def _table(plane: ControlPlane, policies: Path, report: Path) -> None:
+def _table(plane: ControlPlane, policies: Path, folder: Path) -> None:
+    folder.mkdir()
+
     def audit(number: int = 0) -> list[str]:
-        options = [f"--kubeconfig={plane.kubeconfig}", f"--policies={policies}", f"--output={report}-{number}.json"]
+        options = [f"--kubeconfig={plane.kubeconfig}", f"--policies={policies}", f"--output={folder}/{number}.json"]
         return [sys.executable, "-m", "webhook", "audit", "--cluster", "--format=json", "--fail-on=never", *options]
 
-    reading = [sys.executable, "-m", "tests.benchmarks.audit", str(plane.kubeconfig)]
+    reading = [sys.executable, "-m", "tests.benchmarks.audit", str(plane.kubeconfig), str(folder / "read.json")]
     rows: dict[str, Callable[[], list[list[str]]]] = {
-        "audit": lambda: [audit()],
-        "two audits at once": lambda: [audit(1), audit(2)],
+        "an audit": lambda: [audit()],
+        "two at once, each": lambda: [audit(1), audit(2)],
         "reading alone": lambda: [reading],
     }
     taken: dict[str, list[Run]] = {name: [] for name in rows}
@@ -92,18 +85,27 @@ def _table(plane: ControlPlane, policies: Path, report: Path) -> None:
         for name, commands in rows.items():
             time.sleep(SETTLED_SECONDS)
             taken[name] += _run(plane, commands())
-    titles = ("seconds", "CPU", "peak MiB", "API calls", "API server CPU")
-    print("".join(f"{title:>24}" for title in ("", *titles)))
+            _demand_counts(folder)
+    head("", "seconds", "CPU, s", "CPU of the API server, s", "calls")
     for name, runs in taken.items():
-        columns = zip(*((r.seconds, r.cpu, r.peak, r.calls, r.server_cpu) for r in runs), strict=True)
-        print(f"{name:>24}" + "".join(f"{_spread(column):>24}" for column in columns), flush=True)
-    print("API server, resident now:", f"{_metric(plane, 'process_resident_memory_bytes') / 2**20:.0f} MiB")
-    counts = json.loads(Path(f"{report}-0.json").read_text()).get("counts")
-    print("the report counts", counts, f"in {Path(f'{report}-0.json').stat().st_size / 2**20:.1f} MiB")
+        keys = ("seconds", "cpu", "server_cpu", "calls")
+        middle = {key: statistics.median(getattr(run, key) for run in runs) for key in keys}
+        seconds = (f"{middle[key]:.1f}" for key in keys[:3])
+        row(name, *seconds, f"{middle['calls']:.0f} lists")
+    peaks = ", ".join(f"{name} {max(run.peak for run in runs):.0f}" for name, runs in taken.items())
+    print(f"\nMost memory, MiB: {peaks}")
+    print(f"API server, resident now: {_metric(plane, 'process_resident_memory_bytes') / 2**20:.0f} MiB")
 
 
-def _spread(values: Sequence[float]) -> str:
-    return f"{statistics.median(values):.1f} ({min(values):.1f}-{max(values):.1f})"
+def _demand_counts(folder: Path) -> None:
+    """What was written has counted everything; each file is looked at once."""
+    files = list(folder.iterdir())
+    demand(bool(files), "no audit wrote what it found")
+    for file in files:
+        found = json.loads(file.read_text())["counts"]
+        right = {key: expected()[key] for key in found}
+        demand(bool(found) and found == right, f"{file.stem}: counted are {found}; expected are {right}")
+        file.unlink()
 
 
 def _run(plane: ControlPlane, commands: list[list[str]]) -> list[Run]:
@@ -115,7 +117,7 @@ def _run(plane: ControlPlane, commands: list[list[str]]) -> list[Run]:
     for process in processes:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0, process.args
+        demand(process.returncode == 0, f"{process.args} ended with status {process.returncode}")
         ended.append((time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
     calls = (_calls(plane) - calls) / len(commands)
     server_cpu = (_metric(plane, "process_cpu_seconds_total") - server_cpu) / len(commands)
@@ -139,15 +141,14 @@ def _metric(plane: ControlPlane, name: str, is_wanted: Callable[[str], bool] = l
     return sum(float(value) for labels, value in found if is_wanted(labels))
 
 
-def read(kubeconfig: str) -> None:
-    """Read all objects and keep none."""
-    objects = ClusterObjects(ApiServer(kubeconfig), Scope(), lambda _progress: None)
-    count = sum(1 for _ in objects)
-    print(count, objects.calls, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+def read(kubeconfig: str, output: str) -> None:
+    """Read all objects and keep none; how many, is written."""
+    count = sum(1 for _ in ClusterObjects(ApiServer(kubeconfig), Scope(), lambda _progress: None))
+    Path(output).write_text(json.dumps({"counts": {"read": count}}))
 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        read(sys.argv[1])
+        read(*sys.argv[1:])
     else:
         main()

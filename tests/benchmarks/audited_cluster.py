@@ -5,24 +5,28 @@ them, and pods of both GPUs and CPUs, all created directly.
 import http.client
 import json
 import ssl
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import local
 from typing import Any
 
 from tests.benchmarks.cluster import nodes
+from tests.benchmarks.runs import sized
 from tests.e2e.control_plane import ControlPlane
 
-PODS = 10_000
-WORKLOADS = 2_000
-NAMESPACES = 40
-NODES = 100
+PODS, NAMESPACES, NODES = sized((10_000, 40, 100), (100, 4, 10))
 _CREATORS = 8
 
 Raw = dict[str, Any]
 
-_SHARES = {"Deployment": 600, "StatefulSet": 200, "DaemonSet": 100, "Job": 300, "CronJob": 100}
-"""Each Deployment has a ReplicaSet and each CronJob a Job, which makes 2,000."""
+_SHARES = sized(
+    {"Deployment": 600, "StatefulSet": 200, "DaemonSet": 100, "Job": 300, "CronJob": 100},
+    {"Deployment": 6, "StatefulSet": 2, "DaemonSet": 1, "Job": 3, "CronJob": 1},
+)
+WORKLOADS = sum(_SHARES.values()) + _SHARES["Deployment"] + _SHARES["CronJob"]
+"""Each Deployment has a ReplicaSet and each CronJob a Job, which makes 2,000, or 20."""
+_MAKE_MAKERS = ("Deployment", "CronJob")
 _RESOURCES = {"RuntimeClass": "runtimeclasses"}
 
 
@@ -34,11 +38,32 @@ def fill(plane: ControlPlane) -> int:
     with ThreadPoolExecutor(_CREATORS) as pool:
         list(pool.map(client.create, nodes(NODES)))
         tops = list(pool.map(client.create, _tops(plane)))
-        made = list(pool.map(client.create, (_made(top) for top in tops if top["kind"] in ("Deployment", "CronJob"))))
-        makers = [one for one in (*tops, *made) if one["kind"] not in ("Deployment", "CronJob")]
+        made = list(pool.map(client.create, (_made(top) for top in tops if top["kind"] in _MAKE_MAKERS)))
+        makers = [one for one in (*tops, *made) if one["kind"] not in _MAKE_MAKERS]
         assert len(tops) + len(made) == WORKLOADS
         pods = pool.map(client.create, (_pod(makers[n % len(makers)], n) for n in range(PODS)))
         return sum(len(json.dumps(pod, separators=(",", ":"))) for pod in pods) // PODS
+
+
+def expected() -> Counter[str]:
+    """What an audit counts under the policies of `write_policies`; those that others made count as these.
+
+    `read` is how many objects there are to read.
+    """
+    kinds = [kind for kind, count in _SHARES.items() for _ in range(count)]
+    tops = range(len(kinds))
+    makers = sorted(tops, key=lambda number: kinds[number] in _MAKE_MAKERS)
+    pods = [makers[number % len(makers)] for number in range(PODS)]
+    verdicts = Counter(_verdict(number) for number in (*tops, *pods))
+    return verdicts + Counter(pods=PODS, workloads=len(tops), read=PODS + len(tops))
+
+
+def _verdict(number: int) -> str:
+    """What an audit says of a workload and of its pods: too many GPUs for their namespace, or GPUs without asking."""
+    gpus = _gpus(number)
+    if gpus > number % NAMESPACES % 8 + 1 or _takes_what_it_finds(number):
+        return "refused"
+    return "completed" if gpus else "nothing"
 
 
 def _tops(plane: ControlPlane) -> Iterator[Raw]:
@@ -101,15 +126,23 @@ def _owned(owner: Raw, name: str) -> Raw:
 
 def _spec(number: int) -> Raw:
     """Two of five are for GPUs, some for more than their namespace allows; one CPU pod in fifty takes what it finds."""
-    gpus = {"nvidia.com/gpu": str(2 ** (number % 4))} if number % 5 < 2 else {}
-    trainer = _container("trainer", number, gpus)
-    if not gpus and number % 50 == 4:
+    gpus = _gpus(number)
+    trainer = _container("trainer", number, {"nvidia.com/gpu": str(gpus)} if gpus else {})
+    if _takes_what_it_finds(number):
         trainer["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
     return {
         "containers": [trainer, _container("proxy", number, {})],
         "initContainers": [_container("fetch", number, {})],
         "volumes": [{"name": "scratch", "emptyDir": {}}],
     }
+
+
+def _gpus(number: int) -> int:
+    return 2 ** (number % 4) if number % 5 < 2 else 0
+
+
+def _takes_what_it_finds(number: int) -> bool:
+    return number % 50 == 4
 
 
 def _container(name: str, number: int, gpus: dict[str, str]) -> Raw:

@@ -33,10 +33,13 @@ spec:
 """
 
 
-def write_policies(directory: Path, count: int) -> None:
-    """A default that enforces every rule, and `count` namespaces with a file of their own."""
+SHIPPED = Path(__file__).resolve().parents[2] / "policies" / "_default.yaml"
+
+
+def write_policies(directory: Path, count: int, default: str = DEFAULT) -> None:
+    """A default, by which every rule is enforced, and `count` namespaces with a file of their own."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "_default.yaml").write_text(DEFAULT)
+    (directory / "_default.yaml").write_text(default)
     for number in range(count):
         (directory / f"team-{number}.yaml").write_text(
             "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\n"

@@ -2,32 +2,39 @@
 
     python -m tests.benchmarks.direct
 
-Needs wrk. Bounded: SECONDS for each of the lines printed.
+Needs wrk. Bounded: SECONDS for each server, phase and kind of connection. Every answer has to be 200 and as long
+as the first and the last, which are the same: of the product the patch that completes the pod as the engine does, or
+permission without a warning. The product has to count as many such decisions, and nothing else.
 """
 
+import base64
 import json
-import statistics
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
+import jsonpatch
+
+from tests.benchmarks.answers import Answer, ask, counted, demand_alike, demand_counted
 from tests.benchmarks.cluster import nodes, write_policies
+from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.served import Served, minimal, product, serve
+from tests.benchmarks.wrk import Load, Middle, Request, load, missing
 from webhook.cluster.inventory import load_inventory
 from webhook.engine import complete
-from webhook.policy.loader import load
+from webhook.policy.loader import load as load_policies
 
-HERE = Path(__file__).parent
-REVIEW = HERE / "review-create-pod.json"
-ROUNDS, SECONDS = 3, 3
-CONNECTIONS = (1, 8, 32, 100)
+REVIEW = Path(__file__).with_name("review-create-pod.json")
+ROUNDS, SECONDS = sized((3, 3), (1, 1))
+CONNECTIONS = sized((1, 8, 32, 100), (8,))
+RESULTS = {"mutate": "patched", "validate": "allowed"}
+INJECTED = "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv,driverCapabilities,cudaDriver"
 
 
 def main() -> None:
     """Print a table of both servers, both phases, kept-alive and new connections; medians of interleaved rounds."""
+    need(missing())
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         directory = Path(name)
         write_policies(directory / "policies", 100)
@@ -39,24 +46,38 @@ def main() -> None:
             "minimal": stack.enter_context(serve(directory, "minimal", minimal)),
         }
         bodies = {"mutate": REVIEW, "validate": _completed(directory, inventory)}
-        print(f"RSS MiB (arbiter, worker): {_memory(servers)}")
-        header = ("connections", "phase", "server", "reviews/s", "p50 ms", "p99 ms", "CPU ms/review", "errors", "ratio")
-        print("".join(f"{title:>14}" for title in header))
+        _demand_decisions(servers["product"], bodies)
+        print(f"RSS MiB (arbiter, worker): {_memory(servers)}\n")
+        head("Connections", "phase", "reviews/s", "minimal", "ratio", "p50 / p99, ms", "CPU ms per review")
         for connections in CONNECTIONS:
             for kept in (True, False):
-                for phase in ("mutate", "validate"):
-                    _compare(servers, connections, phase, bodies[phase], kept=kept)
-        print(f"RSS MiB (arbiter, worker): {_memory(servers)}")
+                for phase, body in bodies.items():
+                    _compare(servers, connections, phase, body, kept=kept)
+        print(f"\nRSS MiB (arbiter, worker): {_memory(servers)}")
 
 
 def _completed(directory: Path, inventory: Path) -> Path:
     """The review of the validating phase: the same pod, completed."""
     review = json.loads(REVIEW.read_text())
-    policy = load(directory / "policies").for_namespace(review["request"]["namespace"])
+    policy = load_policies(directory / "policies").for_namespace(review["request"]["namespace"])
     review["request"]["object"] = complete(review["request"]["object"], policy, load_inventory(inventory)).object
     file = directory / "completed.json"
     file.write_text(json.dumps(review, separators=(",", ":")))
     return file
+
+
+def _demand_decisions(server: Served, bodies: Mapping[str, Path]) -> None:
+    """The product completes the pod as the engine does, with all injections, and then has nothing to say."""
+    reviews = {phase: json.loads(file.read_text())["request"] for phase, file in bodies.items()}
+    found = {phase: ask(server, "POST", f"/{phase}", file.read_bytes()).response for phase, file in bodies.items()}
+    patch = json.loads(base64.b64decode(found["mutate"].get("patch", "W10=")))
+    patched = jsonpatch.apply_patch(reviews["mutate"]["object"], patch)
+    demand(patched == reviews["validate"]["object"], f"/mutate did not complete the pod as the engine does: {found}")
+    injected = patched["metadata"]["annotations"]["gpupolicy.dev/injected"]
+    demand(injected == INJECTED, f"/mutate injected {injected}; expected is {INJECTED}")
+    allowed = {"uid": reviews["validate"]["uid"], "allowed": True}
+    judged = {key: value for key, value in found["validate"].items() if key != "auditAnnotations"}
+    demand(judged == allowed, f"/validate answered {judged}; expected is {allowed}")
 
 
 def _memory(servers: Mapping[str, Served]) -> str:
@@ -64,37 +85,37 @@ def _memory(servers: Mapping[str, Served]) -> str:
 
 
 def _compare(servers: Mapping[str, Served], connections: int, phase: str, body: Path, *, kept: bool) -> None:
-    samples: dict[str, list[dict[str, Any]]] = {name: [] for name in servers}
+    samples: dict[str, list[Load]] = {name: [] for name in servers}
+    before = counted(servers["product"])
     for _ in range(ROUNDS):
         for name, server in servers.items():
-            samples[name].append(_load(server, connections, phase, body, kept=kept))
-    label = f"{connections} {'kept' if kept else 'new'}"
-    rates = {name: statistics.median(s["rate"] for s in taken) for name, taken in samples.items()}
-    for name, taken in samples.items():
-        middle = {key: statistics.median(sample[key] for sample in taken) for key in taken[0]}
-        ratio = rates[name] / rates["minimal"]
-        print(
-            f"{label:>14}{phase:>14}{name:>14}{middle['rate']:>14.0f}"
-            f"{middle['p50']:>14.2f}{middle['p99']:>14.2f}{middle['cpu']:>14.3f}"
-            f"{sum(sample['errors'] for sample in taken):>14}{ratio:>14.2f}",
-            flush=True,
-        )
-
-
-def _load(server: Served, connections: int, phase: str, body: Path, *, kept: bool) -> dict[str, Any]:
-    script = [str(HERE / "review.lua"), f"{server.url}/{phase}", "--", str(body), *([] if kept else ["close"])]
-    before = server.cpu_seconds()
-    done = subprocess.run(
-        ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", "--timeout", "5s", "-s", *script],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
+            samples[name].append(_checked(server, connections, phase, body, kept=kept))
+    answers = sum(one.answers for one in samples["product"])
+    demand_counted(before, counted(servers["product"]), {phase: RESULTS[phase]}, answers)
+    middle = {name: Middle.of(taken) for name, taken in samples.items()}
+    taken, floor = middle["product"], middle["minimal"]
+    row(
+        f"{connections}, {'kept' if kept else 'new'}",
+        phase,
+        f"{taken.rate:,.0f}",
+        f"{floor.rate:,.0f}",
+        f"{taken.rate / floor.rate:.2f}",
+        f"{taken.p50:.2f} / {taken.p99:.2f}",
+        f"{taken.cpu:.2f}",
     )
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    result["rate"] = result["requests"] / result["seconds"]
-    result["cpu"] = (server.cpu_seconds() - before) / max(result["requests"], 1) * 1000
-    return result
+
+
+def _checked(server: Served, connections: int, phase: str, body: Path, *, kept: bool) -> Load:
+    def once() -> Answer:
+        return ask(server, "POST", f"/{phase}", body.read_bytes(), kept=kept)
+
+    url = f"{server.url}/{phase}"
+    before = once()
+    taken = load(
+        Request(url, body, headers={} if kept else {"Connection": "close"}), connections, SECONDS, server.cpu_seconds
+    )
+    demand_alike(taken, connections, before, once(), url)
+    return taken
 
 
 if __name__ == "__main__":

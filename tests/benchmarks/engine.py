@@ -2,7 +2,9 @@
 
     python -m tests.benchmarks.engine
 
-Rounds are interleaved, so that a machine that changes its speed changes it for all; medians are printed.
+Rounds are interleaved, so that a machine that changes its speed changes it for all; medians are printed. In every round
+the pod has to get all injections and is then judged without a finding, and what a rule says alone is what its column
+says.
 """
 
 import json
@@ -16,18 +18,32 @@ from typing import Any
 
 from tests.benchmarks.cluster import nodes, write_policies
 from tests.benchmarks.rule_pods import PRIORITY_CLASS, rule_pods
+from tests.benchmarks.runs import demand, head, row, sized
 from webhook import engine
 from webhook.cluster.inventory import load_inventory
 from webhook.model.pod import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
 from webhook.rules import RULES
-from webhook.rules.rule import Facts, Rule, RuleSettings
+from webhook.rules.rule import Advice, Facts, Rule, RuleSettings
 
 REVIEW = Path(__file__).with_name("review-create-pod.json")
-SIZES = [(1, 10), (100, 10), (1000, 10), (1, 1000), (1, 5000), (1000, 5000)]
+SIZES = sized([(1, 10), (100, 10), (1000, 10), (1, 1000), (1, 5000), (1000, 5000)], [(1, 10), (10, 50)])
 """Policy files besides the default, and nodes."""
-ROUNDS, CALLS = 15, 300
+ALONE = sized([(1, 10), (1, 5000)], [(1, 10)])
+"""Of these, where each rule is measured alone."""
+ROUNDS, CALLS = sized((15, 300), (2, 10))
+INJECTED = (
+    "tolerations",
+    "nodeAffinity",
+    "priorityClass",
+    "runtimeClass",
+    "sharedMemory",
+    "ncclEnv",
+    "driverCapabilities",
+    "cudaDriver",
+)
+"""What completes the pod of the benchmark."""
 
 
 def main() -> None:
@@ -38,17 +54,27 @@ def main() -> None:
         samples = {size: ([], []) for size in SIZES}  # type: dict[tuple[int, int], tuple[list[float], list[float]]]
         for _ in range(ROUNDS):
             for size, (policy, facts) in cases.items():
-                completed = engine.complete(raw, policy, facts).object
+                completed = _completed(raw, policy, facts)
                 samples[size][0].append(_microseconds(lambda p=policy, f=facts: engine.complete(raw, p, f)))
                 samples[size][1].append(_microseconds(lambda c=completed, p=policy, f=facts: engine.judge(c, p, f)))
-    print(f"{'policies':>8} {'nodes':>6} {'mutate us':>10} {'validate us':>12} {'ratio':>12}")
+    head("Policies", "Nodes", "mutate, microseconds", "validate, microseconds", "ratio to the first row")
     first = [statistics.median(values) for values in samples[SIZES[0]]]
     for (policies, count), values in samples.items():
         mutate, validate = (statistics.median(phase) for phase in values)
-        ratio = f"{mutate / first[0]:.2f} {validate / first[1]:.2f}"
-        print(f"{policies:>8} {count:>6} {mutate:>10.1f} {validate:>12.1f} {ratio:>12}")
-    for count in (10, 5000):
-        _print_rules(raw, cases[1, count][1], count)
+        ratio = f"{mutate / first[0]:.2f}, {validate / first[1]:.2f}"
+        row(f"{policies:,}", f"{count:,}", f"{mutate:.1f}", f"{validate:.1f}", ratio)
+    for size in ALONE:
+        _print_rules(raw, cases[size][1], size[1])
+
+
+def _completed(raw: Mapping[str, Any], policy: Policy, facts: Facts) -> Mapping[str, Any]:
+    """The pod with all injections, about which there is then nothing to say."""
+    completed = engine.complete(raw, policy, facts)
+    injected, found = completed.injected, completed.findings
+    demand(injected == INJECTED and not found, f"completed by {injected} with {found}; expected is {INJECTED} alone")
+    found = engine.judge(completed.object, policy, facts).findings
+    demand(not found, f"the completed pod is judged with {found}; nothing is expected")
+    return completed.object
 
 
 def _print_rules(raw: Mapping[str, Any], facts: Facts, count: int) -> None:
@@ -56,23 +82,30 @@ def _print_rules(raw: Mapping[str, Any], facts: Facts, count: int) -> None:
 
     Rules that judge workloads are asked about three pods alike.
     """
-    print(f"\n{count} nodes, microseconds{'mutate':>28} {'validate':>24}")
-    print(f"{'rule':<20} {'adds':>12} {'adds nothing':>14} {'objects':>12} {'passes':>12}")
+    print(f"\n{count:,} nodes, microseconds\n")
+    head("Rule", "completes", "finds nothing to add", "objects", "finds nothing to object to")
     pods = rule_pods(raw)
     for rule in RULES:
         subject = pods[rule.key]
         kept = subject.kept(rule, facts)
-        added = [_asked(rule.mutate, one, subject.completing(rule), facts) for one in (subject.lacks, kept)]
         judge = rule.validate or _of_replicas(rule)
-        judged = [_asked(judge, one, subject.judging(rule), facts) for one in (subject.breaks, kept)]
-        print(f"{rule.key:<20} {added[0]:>12} {added[1]:>14} {judged[0]:>12} {judged[1]:>12}")
+        completing, judging = subject.completing(rule), subject.judging(rule)
+        row(
+            rule.key,
+            _asked(rule.mutate, subject.lacks, completing, facts, says=True),
+            _asked(rule.mutate, kept, completing, facts, says=False),
+            _asked(judge, subject.breaks, judging, facts, says=True),
+            _asked(judge, kept, judging, facts, says=False),
+        )
 
 
-def _asked(ask: Any, raw: Mapping[str, Any] | None, settings: RuleSettings, facts: Facts) -> str:
-    """The median of what an answer costs; - where the rule is not asked that."""
+def _asked(ask: Any, raw: Mapping[str, Any] | None, settings: RuleSettings, facts: Facts, *, says: bool) -> str:
+    """The median of what an answer costs, an edit or objection if it `says` something; - where nobody asks that."""
     if ask is None or raw is None:
         return "-"
     pod = pod_from_raw(raw)
+    values = [value for value in ask(pod, settings, facts) if not isinstance(value, Advice)]
+    demand(bool(values) is says, f"a rule with {settings} says {values}; {'more' if says else 'nothing'} is expected")
     return f"{statistics.median(_microseconds(lambda: list(ask(pod, settings, facts))) for _ in range(ROUNDS)):.1f}"
 
 

@@ -1,6 +1,8 @@
 """Memory of what a replica knows of images: 10,000 references as a cluster has them, and as an attacker names them.
 
-python -m tests.benchmarks.images_memory
+    python -m tests.benchmarks.images_memory
+
+What is kept has to be all of it, except where it would take more than the cache may; that many have to be there.
 """
 
 import gc
@@ -9,12 +11,15 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from tests.benchmarks.runs import demand, head, row, sized
 from webhook.cuda.forward_compat import ALL_BRANDS
 from webhook.model.image import ImageConfig
 from webhook.registry.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, Result
 
 Mix = Callable[[], Iterator[tuple[str, Result]]]
 
+COUNT = sized(MOST_REFERENCES, 500)
+"""References that are looked up."""
 ENVIRONMENTS = 60
 """Different ones in the realistic mix: most images are built on one of a few dozen bases."""
 
@@ -27,16 +32,20 @@ class Measured:
     bytes: int
     estimate: int
 
-    def __str__(self) -> str:
-        taken, estimate, most = (size / 2**20 for size in (self.bytes, self.estimate, MOST_BYTES))
-        return f"{self.references} references, {taken:.1f} MiB (by its own estimate {estimate:.1f}, at most {most:.0f})"
+    @property
+    def is_sound(self) -> bool:
+        """Whether all references are kept, or as many as there is room for, and the estimate is not too low."""
+        room = self.references < COUNT and self.estimate > MOST_BYTES * 0.9
+        return (self.references == COUNT or room) and self.bytes < self.estimate <= MOST_BYTES
 
 
 def main() -> None:
     """Print what each mix takes."""
-    print("as clusters have them:", measured(realistic), flush=True)
-    print("every environment another one of 4 KiB:", measured(distinct_environments), flush=True)
-    print("every look-up a failure:", measured(failures), flush=True)
+    head("", "references kept", "MiB")
+    for name, mix in MIXES.items():
+        found = measured(mix)
+        demand(found.is_sound, f"{name}: {found}; {COUNT} references are expected, or {MOST_BYTES} bytes of them")
+        row(f"{COUNT:,} {name}", f"{found.references:,}", f"{found.bytes / 2**20:.1f}")
 
 
 def measured(mix: Mix) -> Measured:
@@ -54,7 +63,7 @@ def measured(mix: Mix) -> Measured:
 
 def realistic() -> Iterator[tuple[str, Result]]:
     """Tags of 500 repositories, each with an image of its own."""
-    for number in range(MOST_REFERENCES):
+    for number in range(COUNT):
         reference = f"registry.corp.example/machine-learning/team-{number % 500}/trainer:2026.07.{number:05d}-cuda"
         architectures = tuple(f"{name}64" for name in ("amd", "arm"))
         yield reference, _found(number, ImageConfig(_digest(number), _env(number % ENVIRONMENTS), architectures))
@@ -62,14 +71,14 @@ def realistic() -> Iterator[tuple[str, Result]]:
 
 def distinct_environments() -> Iterator[tuple[str, Result]]:
     """Images whose variables are as long as possible, and never the same."""
-    for number in range(MOST_REFERENCES):
+    for number in range(COUNT):
         env = {"NVIDIA_REQUIRE_CUDA": f"cuda>={number}" + "x" * 4096, "CUDA_VERSION": str(number)}
         yield f"docker.io/mallory/image:{number}", _found(number, ImageConfig(_digest(number), env))
 
 
 def failures() -> Iterator[tuple[str, Result]]:
     """Images that do not exist."""
-    for number in range(MOST_REFERENCES):
+    for number in range(COUNT):
         problem = f"docker.io: mallory/image:{number} is not there, or not for everybody to see ({'x' * 200})"
         yield f"docker.io/mallory/image:{number}", Result(float(number), 600.0, problem=problem)
 
@@ -92,6 +101,13 @@ def _env(number: int) -> dict[str, str]:
 
 def _digest(number: int) -> str:
     return "sha256:" + hashlib.sha256(str(number).encode()).hexdigest()
+
+
+MIXES: dict[str, Mix] = {
+    f"as clusters have them, of {ENVIRONMENTS} environments": realistic,
+    "with an environment of 4 KiB each": distinct_environments,
+    "that do not exist": failures,
+}
 
 
 if __name__ == "__main__":

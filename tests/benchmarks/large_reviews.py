@@ -3,12 +3,14 @@
     python -m tests.benchmarks.large_reviews [SECONDS]
 
 Sixteen connections send the reviews of `BODIES` in turn, and one sends an ordinary review five times a second. Every
-rule is enforced. With the name of a body instead of SECONDS, that body is sent three times, by one connection.
+rule is enforced. With the name of a body instead of SECONDS, that body is sent three times, by one connection. Every
+ordinary review has to be answered as it was before, by the same worker, and every large one has to have an answer.
 """
 
 import json
 import socket
 import ssl
+import statistics
 import sys
 import tempfile
 import threading
@@ -20,11 +22,12 @@ from typing import Any
 
 from tests.admission.serving import Client, request
 from tests.benchmarks.cluster import nodes, write_policies
+from tests.benchmarks.runs import demand, head, row, sized
 from tests.benchmarks.served import Served, product, serve
 from tests.reviews import pod, review
 
-SECONDS = 60.0
-CONNECTIONS = 16
+SECONDS = sized(60.0, 1.0)
+CONNECTIONS = sized(16, 2)
 LARGEST = 7 * 2**20
 PAUSE = 0.2
 PATIENCE = 40.0
@@ -77,14 +80,19 @@ BODIES: dict[str, Callable[[], tuple[str, bytes]]] = {
 }
 
 
+SENT = sized(tuple(BODIES), ("thousands", "judged"))
+"""What the attack sends."""
+ORDINARY = _packed(pod(1))
+
+
 class _Run:
-    """What happened: answers by status, and what was answered to ordinary reviews."""
+    """What happened: answers by status, and how many seconds each ordinary review took."""
 
     def __init__(self, server: Served, certificate: Path) -> None:
         self.server = server
         self.statuses: Counter[str] = Counter()
         self.ordinary: list[float] = []
-        self.failed = 0
+        self.wrong: list[object] = []
         self.ended = threading.Event()
         self._trust = ssl.create_default_context(cafile=str(certificate))
 
@@ -115,17 +123,23 @@ class _Run:
 
     def behave(self) -> None:
         """Send ordinary reviews until the end."""
-        body = _packed(pod(1))
+        expected = self.ask()
         while not self.ended.wait(PAUSE):
             before = time.monotonic()
-            try:
-                client = self.client()
-                status, _, _ = client.ask("/validate?timeout=5s", body, Content_Type="application/json")
-                client.sock.close()
-            except (OSError, EOFError):
-                status = 0
+            found = self.ask()
             self.ordinary.append(time.monotonic() - before)
-            self.failed += status != 200
+            if found != expected:
+                self.wrong.append(found)
+
+    def ask(self) -> object:
+        """What is answered to an ordinary review: status and body, or the error."""
+        try:
+            client = self.client()
+            status, _, answer = client.ask("/validate?timeout=5s", ORDINARY, Content_Type="application/json")
+            client.sock.close()
+        except (OSError, EOFError) as error:
+            return str(error)
+        return status, answer
 
 
 def main() -> None:
@@ -138,7 +152,6 @@ def main() -> None:
         inventory.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes(100)}))
         with serve(directory, "server", product(directory / "policies", f"--inventory={inventory}")) as server:
             run = _Run(server, directory / "certs" / "ca.crt")
-            print(f"at rest: {server.rss_mib()[-1]:.0f} MiB", flush=True)
             if argument in BODIES:
                 _alone(run, argument)
             else:
@@ -160,27 +173,37 @@ def _alone(run: _Run, name: str) -> None:
 
 
 def _attacked(run: _Run, seconds: float) -> None:
-    prepared = [(name, *make()) for name, make in BODIES.items()]
+    prepared = [(name, *BODIES[name]()) for name in SENT]
+    at_rest, pids = run.server.rss_mib()[-1], run.server.pids
+    first = run.ask()
+    demand(isinstance(first, tuple) and first[0] == 200, f"an ordinary review was answered {first} before the attack")
     threads = [
         threading.Thread(target=run.attack, args=(prepared, number), daemon=True) for number in range(CONNECTIONS)
     ]
     threads.append(threading.Thread(target=run.behave, daemon=True))
-    pids = run.server.pids
     for thread in threads:
         thread.start()
+    meanwhile = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(min(5.0, seconds))
-        print(f"{run.server.rss_mib()[-1]:.0f} MiB", end=" ", flush=True)
+        meanwhile.append(run.server.rss_mib()[-1])
     run.ended.set()
     for thread in threads:
         thread.join(PATIENCE)
-    print(f"\nafterwards {run.server.rss_mib()[-1]:.0f} MiB, peak {run.server.peak_mib():.0f} MiB")
-    print(f"the same worker: {pids == run.server.pids}; CPU {run.server.cpu_seconds():.0f} s")
     for status, count in sorted(run.statuses.items()):
-        print(f"  {count:>6} {status}")
-    waits = sorted(run.ordinary)
-    print(f"ordinary: {len(waits)}, {run.failed} failed; median {waits[len(waits) // 2]:.2f} s, most {waits[-1]:.2f} s")
+        print(f"{count:>6} {status}")
+    answered = f"{len(run.ordinary) - len(run.wrong)} of {len(run.ordinary)}"
+    print()
+    head("", "now")
+    mib = f"{at_rest:.0f} MiB at rest, {min(meanwhile):.0f} to {max(meanwhile):.0f} meanwhile"
+    waits = f"the median after {statistics.median(run.ordinary):.2f} s, the slowest after {max(run.ordinary):.2f} s"
+    most = f"at most {run.server.peak_mib():.0f}"
+    row(f"{seconds:g} s of {len(SENT)} kinds", f"{mib}, {most}; {answered} ordinary reviews answered, {waits}")
+    demand(not run.wrong, f"{len(run.wrong)} ordinary reviews were answered otherwise than before: {run.wrong[:1]}")
+    demand(pids == run.server.pids, "the worker that served the first review has ended")
+    lost = [status for status in run.statuses if ": 200" not in status and ": 4" not in status and ": 5" not in status]
+    demand(not lost, f"large reviews had no answer: {lost}")
 
 
 if __name__ == "__main__":

@@ -2,51 +2,60 @@
 
     python -m tests.benchmarks.memory
 
-Needs a control plane (KUBEBUILDER_ASSETS).
+The second row needs a control plane (KUBEBUILDER_ASSETS). Every node has to be created, and the replica to be ready;
+its answer has to show that it knows the nodes: the pod gets an expression that keeps it from those it cannot run on.
 """
 
+import base64
 import json
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
+from tests.benchmarks.answers import ask
 from tests.benchmarks.cluster import nodes, write_policies
+from tests.benchmarks.planes import control_plane
+from tests.benchmarks.runs import demand, head, row, sized
 from tests.benchmarks.served import Served, product, serve
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.eventually import eventually
 
-NODES = 5_000
-SETTLED_SECONDS = 10
+REVIEW = Path(__file__).with_name("review-create-pod.json")
+NODES = sized(5_000, 20)
+SETTLED_SECONDS = sized(10, 0)
+STEERED = b"nvidia.com/cuda.driver-version.full"
 
 
 def main() -> None:
     """Print MiB of arbiter and worker for both."""
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         write_policies(directory / "policies", 100)
         inventory = directory / "inventory.json"
         inventory.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes(10)}))
+        head("", "arbiter", "worker")
         with serve(directory, "alone", product(directory / "policies", f"--inventory={inventory}")) as server:
-            _print("without a cluster", server)
-        if reason := ControlPlane.missing():
-            raise SystemExit(reason)
-        plane = ControlPlane(directory)
-        stack.callback(plane.stop)
-        plane.start()
-        runtime_class, *machines = nodes(NODES)
-        plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime_class)
-        with ThreadPoolExecutor(8) as pool:
-            created = list(pool.map(lambda node: plane.raw("POST", "/api/v1/nodes", node)[0], machines))
-        print(f"{created.count(201)} nodes created")
-        with serve(directory, "live", product(directory / "policies", f"--kubeconfig={plane.kubeconfig}")) as server:
-            time.sleep(SETTLED_SECONDS)
-            _print(f"following {NODES} nodes", server)
+            _row("without a cluster", server)
+        with control_plane() as plane:
+            runtime_class, *machines = nodes(NODES)
+            plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime_class)
+            with ThreadPoolExecutor(8) as pool:
+                created = list(pool.map(lambda node: plane.raw("POST", "/api/v1/nodes", node)[0], machines))
+            demand(created == [201] * NODES, f"{created.count(201)} of {NODES} nodes were created")
+            with serve(
+                directory, "live", product(directory / "policies", f"--kubeconfig={plane.kubeconfig}")
+            ) as server:
+                _row(f"following {NODES:,} nodes on a real API server", server)
 
 
-def _print(what: str, server: Served) -> None:
+def _row(what: str, server: Served) -> None:
+    eventually(lambda: ask(server, "GET", "/readyz").status == 200)
+    time.sleep(SETTLED_SECONDS)
     arbiter, worker = server.rss_mib()
-    print(f"{what}: arbiter {arbiter:.0f} MiB, worker {worker:.0f} MiB (peak {server.peak_mib():.0f})", flush=True)
+    row(what, f"{arbiter:.0f} MiB", f"{worker:.0f} MiB, at most {server.peak_mib():.0f}")
+    response = ask(server, "POST", "/mutate", REVIEW.read_bytes()).response
+    knows = STEERED in base64.b64decode(response.get("patch", ""))
+    demand(knows, f"{what}: {response} for a pod that some nodes cannot run; an expression of {STEERED!r} is expected")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,11 @@ from flask import Flask, Response, request
 
 from webhook.admission.server import ServerSettings, serve
 
-PATCH = base64.b64encode(orjson.dumps([{"op": "add", "path": f"/spec/p{n}", "value": "v" * 60} for n in range(10)]))
+ANNOTATIONS = {f"minimal-{number}": "v" * 60 for number in range(10)}
+"""What its patch adds to every pod that has annotations."""
+PATCH = base64.b64encode(
+    orjson.dumps([{"op": "add", "path": f"/metadata/annotations/{k}", "value": v} for k, v in ANNOTATIONS.items()])
+)
 
 
 class Minimal:

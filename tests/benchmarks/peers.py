@@ -1,4 +1,6 @@
-"""What the product is measured beside, through the API server: the same changes made by the built-in CEL policies."""
+"""What the product is measured beside, through the API server: the changes of `injections.INJECTED` made by the
+built-in CEL policies, and three of its objections.
+"""
 
 from typing import Any
 
@@ -10,20 +12,20 @@ _IS_GPU = (
 _MUTATIONS = """[
   JSONPatch{op: "add", path: "/spec/tolerations/-",
     value: Object.spec.tolerations{key: "nvidia.com/gpu", operator: "Exists", effect: "NoSchedule"}},
+  JSONPatch{op: "add", path: "/spec/runtimeClassName", value: "nvidia"},
   JSONPatch{op: "add", path: "/spec/affinity", value: Object.spec.affinity{
     nodeAffinity: Object.spec.affinity.nodeAffinity{requiredDuringSchedulingIgnoredDuringExecution:
       Object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution{nodeSelectorTerms: [
         Object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms{
           matchExpressions: [Object.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution
-            .nodeSelectorTerms.matchExpressions{key: "example.com/pool", operator: "In", values: ["gpu"]}]}]}}}},
-  JSONPatch{op: "add", path: "/spec/volumes/-", value: Object.spec.volumes{name: "shm",
+            .nodeSelectorTerms.matchExpressions{key: "nvidia.com/cuda.driver-version.full", operator: "NotIn",
+              values: ["560.54.15"]}]}]}}}},
+  JSONPatch{op: "add", path: "/spec/volumes/-", value: Object.spec.volumes{name: "gpu-policy-shm",
     emptyDir: Object.spec.volumes.emptyDir{medium: "Memory", sizeLimit: "64Gi"}}},
   JSONPatch{op: "add", path: "/spec/containers/0/volumeMounts/-",
-    value: Object.spec.containers.volumeMounts{name: "shm", mountPath: "/dev/shm"}},
+    value: Object.spec.containers.volumeMounts{name: "gpu-policy-shm", mountPath: "/dev/shm"}},
   JSONPatch{op: "add", path: "/spec/containers/0/env/-",
     value: Object.spec.containers.env{name: "NCCL_DEBUG", value: "WARN"}},
-  JSONPatch{op: "add", path: "/spec/containers/0/env/-",
-    value: Object.spec.containers.env{name: "NCCL_IB_DISABLE", value: "1"}},
   JSONPatch{op: "add", path: "/metadata/annotations/gpupolicy.dev~1injected", value: "cel"}
 ]"""
 _VALIDATIONS = [
@@ -33,6 +35,9 @@ _VALIDATIONS = [
     "object.spec.containers.all(c, !has(c.env) || c.env.all(e, e.name != 'NVIDIA_VISIBLE_DEVICES'))",
     "has(object.spec.tolerations) && object.spec.tolerations.exists(t, has(t.key) && t.key == 'nvidia.com/gpu')",
 ]
+
+
+CEL_ANNOTATIONS = {"gpupolicy.dev/injected": "cel"}
 
 
 def cel_policies() -> list[dict[str, Any]]:

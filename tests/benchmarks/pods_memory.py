@@ -2,10 +2,11 @@
 
     python -m tests.benchmarks.pods_memory
 
-The API server is a pretended one in another process, which has all pages ready.
+The API server is a pretended one in another process, which has all pages ready. Every pod and node has to be known at
+the end, also after everything was listed again, and every quota to have its ledger.
 """
 
-import ssl
+import json
 import subprocess
 import sys
 import tempfile
@@ -14,26 +15,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 from uuid import UUID
 
 import orjson
 
+from tests.benchmarks.answers import ask
 from tests.benchmarks.cluster import PRODUCTS, nodes, write_policies
+from tests.benchmarks.runs import demand, head, row, sized
 from tests.benchmarks.served import product, serve
 from tests.cluster.fake_api_server import NODES, PODS, RUNTIME_CLASSES, FakeApiServer, Request, fake_api_server
 from tests.cluster.fake_objects import FakeObjects
+from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.live import LiveFacts
 from webhook.cluster.pod_lists import PAGE
 from webhook.cluster.pods import LivePods
 
-PODS_COUNT = 100_000
-NODES_COUNT = 5_000
-NAMESPACES = 500
+PODS_COUNT, NODES_COUNT, NAMESPACES = sized((100_000, 5_000, 500), (2_000, 50, 20))
 EXPIRED = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}\n'
 
-SETTLED_SECONDS = 30
+SETTLED_SECONDS = sized(30, 0)
 TEAMS = "/api/v1/namespaces/team-"
 LEDGERS = "/api/v1/namespaces/gpu-policy/configmaps"
 POT = """\
@@ -48,10 +49,11 @@ Selector = Callable[[int], dict[str, str]]
 
 def main() -> None:
     """Print seconds and MiB of a process that only follows, with two kinds of pods, and of a whole replica."""
-    print(f"{PODS_COUNT} pods of {len(page(0, 1, by_product)) / 1024:.1f} KiB, {NODES_COUNT} nodes", flush=True)
-    print("pods that select one of four products:", followed(by_product), flush=True)
-    print("pods that select one node each:", followed(by_node), flush=True)
-    print("a replica with a quota in every namespace:", served(), flush=True)
+    print(f"{PODS_COUNT:,} pods of {len(page(0, 1, by_product)) / 1024:.1f} KiB, {NODES_COUNT:,} nodes\n", flush=True)
+    head("", "known after, s", "MiB")
+    row("pods that select one of four products", *followed(by_product))
+    row("pods that differ in their placement", *followed(by_node))
+    row(f"a whole worker with {NAMESPACES} quotas", *served())
 
 
 def by_product(number: int) -> dict[str, str]:
@@ -90,18 +92,26 @@ def cluster(selector: Selector) -> Iterator[FakeApiServer]:
         yield server
 
 
-def followed(selector: Selector) -> str:
+def followed(selector: Selector) -> list[str]:
     """What a new process says that follows such a cluster."""
+    seconds, mib = "", []
     with tempfile.TemporaryDirectory() as folder, cluster(selector) as server:
         command = [sys.executable, "-m", "tests.benchmarks.pods_memory", str(server.kubeconfig(Path(folder)))]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None  # it is a pipe
-            said = process.stdout.readline().strip()
-            server.tell(PODS, EXPIRED)
-            return f"{said}; {process.stdout.readline().strip()}"
+            for event in (EXPIRED, None):
+                found = json.loads(process.stdout.readline() or "{}")
+                known = {"pods": found.get("pods"), "nodes": found.get("nodes")}
+                expected = {"pods": PODS_COUNT, "nodes": NODES_COUNT}
+                demand(known == expected, f"known are {known}; expected are {expected}")
+                seconds = seconds or found["seconds"]
+                mib.append(found["mib"])
+                if event is not None:
+                    server.tell(PODS, event)
+    return [seconds, "; listed again ".join(mib)]
 
 
-def served() -> str:
+def served() -> list[str]:
     """What a replica takes for such a cluster, with a quota for each namespace and one for many, once all are kept."""
     with tempfile.TemporaryDirectory() as folder, cluster(by_product) as server:
         directory = Path(folder)
@@ -111,48 +121,32 @@ def served() -> str:
         options = (f"--kubeconfig={server.kubeconfig(directory)}", "--quota-ledgers=gpu-policy")
         begun = time.monotonic()
         with serve(directory, "replica", product(policies, *options)) as replica:
-            context = ssl._create_unverified_context()  # noqa: S323  # the loopback, for as long as this takes
-            while not _is_ready(f"{replica.url}/readyz", context):
+            while ask(replica, "GET", "/readyz").status != 200:
                 time.sleep(0.05)
             ready = time.monotonic() - begun
-            while len(server.sent) <= NAMESPACES:
-                time.sleep(0.5)
-            written = time.monotonic() - begun
+            eventually(lambda: len(server.under[LEDGERS].objects) > NAMESPACES)
             time.sleep(SETTLED_SECONDS)
-            arbiter, worker = replica.rss_mib()
-            return (
-                f"ready in {ready:.1f} s, the books of all quotas begun after {written:.0f} s, "
-                f"{replica.cpu_seconds():.0f} s of CPU after {time.monotonic() - begun:.0f} s, "
-                f"arbiter {arbiter:.0f} MiB, worker {worker:.0f} MiB (peak {replica.peak_mib():.0f})"
-            )
-
-
-def _is_ready(url: str, context: ssl.SSLContext) -> bool:
-    try:
-        with urlopen(url, timeout=5, context=context) as answer:  # noqa: S310  # the loopback
-            return bool(answer.status == 200)
-    except OSError:
-        return False
+            ledgers = len(server.under[LEDGERS].objects)
+            expected = NAMESPACES + 1
+            demand(ledgers == expected, f"there are {ledgers} ledgers; {expected} are expected: quotas and a pot")
+            return [f"{ready:.1f}", f"{replica.rss_mib()[-1]:.0f}, at most {replica.peak_mib():.0f}"]
 
 
 def follow(kubeconfig: str) -> None:
     """Follow the cluster until all of it is known, and then until all of it was listed again."""
     begun = time.monotonic()
     facts, pods = LiveFacts(kubeconfig), LivePods(ApiServer(kubeconfig))
-    before = resident("VmRSS")
     facts.start()
     pods.start()
     while not (pods.is_known() and facts.facts is not None):
         time.sleep(0.02)
     seconds = time.monotonic() - begun
-    found = len(list(pods.seen()))
-    busy = time.process_time()
-    print(f"{found} loaded in {seconds:.1f} s ({busy:.1f} s of CPU), {_mib()} ({before:.0f} before)", flush=True)
+    _say(facts, pods, f"{seconds:.1f}")
     while pods.is_known():
         time.sleep(0.005)
     while not pods.is_known():
         time.sleep(0.02)
-    print(f"listed again, {_mib()}", flush=True)
+    _say(facts, pods)
     pods.close()
     facts.close()
 
@@ -163,8 +157,11 @@ def resident(field: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
-def _mib() -> str:
-    return f"{resident('VmRSS'):.0f} MiB (peak {resident('VmHWM'):.0f})"
+def _say(facts: LiveFacts, pods: LivePods, seconds: str = "") -> None:
+    """Print as JSON what is known since when, and MiB now and at most."""
+    mib = f"{resident('VmRSS'):.0f}, at most {resident('VmHWM'):.0f}"
+    known = {"pods": len(list(pods.seen())), "nodes": len(facts.facts.nodes) if facts.facts else 0}
+    print(json.dumps({**known, "seconds": seconds, "mib": mib}), flush=True)
 
 
 def page(start: int, limit: int, selector: Selector) -> bytes:

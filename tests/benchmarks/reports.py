@@ -4,19 +4,19 @@
 
 Needs a control plane of Kubernetes 1.28 or newer (KUBEBUILDER_ASSETS). Rows: 10,000 pods that nobody owns, each with
 two faults of its own; the same pods behind 2,000 workloads, one in ten of which has a fault. Bytes are those of the
-objects as the API server stores them, managed fields included.
+objects as the API server stores them, managed fields included. Every finding has to be in them; the second writing has
+to change nothing, and the third one object.
 """
 
 import json
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-from tests.e2e.control_plane import ControlPlane
-from tests.e2e.report_cluster import ReportCluster
+from tests.benchmarks.planes import PATCHES, control_plane, named
+from tests.benchmarks.runs import demand, head, row, sized
+from tests.e2e.report_cluster import Raw, ReportCluster
 from webhook.audit.report import AuditFinding, Counts, Level, Reference, Report, Running, Sort
 from webhook.cluster.api_server import ApiServer
 from webhook.installation.report_objects import Kinds
@@ -24,9 +24,7 @@ from webhook.installation.reports import publish
 from webhook.outcome import Kind
 from webhook.rules.rule import Mode
 
-NAMESPACES = 100
-PODS = 10_000
-WORKLOADS = 2_000
+NAMESPACES, PODS, WORKLOADS = sized((100, 10_000, 2_000), (4, 100, 20))
 
 _FAULTS = (
     (
@@ -48,41 +46,46 @@ _FAULTS = (
 
 def main() -> None:
     """Print the table."""
-    if reason := ControlPlane.missing():
-        raise SystemExit(reason)
-    with tempfile.TemporaryDirectory() as folder:
-        plane = ControlPlane(Path(folder))
-        try:
-            plane.start()
-            site = ReportCluster(plane)
-            site.install(Kinds.POLICY_REPORTS)
-            for number in range(NAMESPACES):
-                plane.namespace(_namespace(number))
-            print("| audit | results | objects | MiB | largest, KiB | first, s | unchanged, s | one changed, s |")
-            print("|---|---|---|---|---|---|---|---|")
-            _row(site, "every pod on its own, two faults each", _report(_worst()))
-            _row(site, "2,000 workloads, one in ten with a fault", _report(_typical()))
-        finally:
-            plane.stop()
+    with control_plane(PATCHES) as plane:
+        site = ReportCluster(plane)
+        site.install(Kinds.POLICY_REPORTS)
+        for number in range(NAMESPACES):
+            plane.namespace(_namespace(number))
+        print(f"{named(plane)}\n")
+        head("audit", "results", "objects", "MiB", "largest, KiB", "first, s", "unchanged, s", "one changed, s")
+        _row(site, "every pod on its own, two faults each", _report(_worst()))
+        _row(site, f"{WORKLOADS:,} workloads, one in ten with a fault", _report(_typical()))
 
 
 def _row(site: ReportCluster, name: str, report: Report) -> None:
     server = ApiServer(site.plane.kubeconfig)
     later = replace(report, created=report.created + timedelta(hours=6))
     changed = replace(later, findings=later.findings[:-1])
-    seconds = []
-    for one in (report, later, changed):
-        begun = time.monotonic()
-        published = publish(one, server, Kinds.POLICY_REPORTS)
-        seconds.append(time.monotonic() - begun)
-        if published.errors:
-            raise SystemExit("\n".join(published.errors))
-        if one is report:
-            objects = site.objects(Kinds.POLICY_REPORTS)
+    first, objects = _published(site, server, report)
+    seconds = [first]
+    for one, most in ((later, 0), (changed, 1)):
+        before = site.versions(Kinds.POLICY_REPORTS)
+        taken, _ = _published(site, server, one)
+        seconds.append(taken)
+        written = set(site.versions(Kinds.POLICY_REPORTS).items()) ^ set(before.items())
+        wrote = len({uid for uid, _ in written})
+        demand(wrote == most, f"{name}: {wrote} objects changed; {most} should")
     sizes = [len(json.dumps(raw, separators=(",", ":"), ensure_ascii=False).encode()) for raw in objects]
-    results = sum(len(raw["results"]) for raw in objects)
     figures = (sum(sizes) / 2**20, max(sizes) / 1024, *seconds)
-    print(f"| {name} | {results} | {len(objects)} | " + " | ".join(f"{figure:.1f}" for figure in figures) + " |")
+    row(name, len(report.findings), len(objects), *(f"{figure:.1f}" for figure in figures))
+
+
+def _published(site: ReportCluster, server: ApiServer, report: Report) -> tuple[float, list[Raw]]:
+    """How long it took, and what is there now: a result for each finding."""
+    begun = time.monotonic()
+    published = publish(report, server, Kinds.POLICY_REPORTS)
+    seconds = time.monotonic() - begun
+    demand(not published.errors, "\n".join(published.errors))
+    objects = site.objects(Kinds.POLICY_REPORTS)
+    results = sum(len(raw["results"]) for raw in objects)
+    expected = len(report.findings)
+    demand(results == expected, f"{results} results in {len(objects)} objects; {expected} findings are to be there")
+    return seconds, objects
 
 
 def _worst() -> Iterator[AuditFinding]:

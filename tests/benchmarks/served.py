@@ -18,9 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 class Served:
     """A running server; CPU and memory are those of its worker process and of gunicorn's arbiter together."""
 
-    def __init__(self, daemon: Daemon, port: int) -> None:
+    def __init__(self, daemon: Daemon, port: int, ca_file: Path) -> None:
         self.url = f"https://127.0.0.1:{port}"
         self.port = port
+        self.ca_file = ca_file
         self._daemon = daemon
 
     @property
@@ -62,7 +63,7 @@ def serve(directory: Path, name: str, command: Callable[[dict[str, Any]], list[s
     try:
         daemon.wait_until(lambda: _listens(port))
         time.sleep(1)
-        yield Served(daemon, port)
+        yield Served(daemon, port, files.ca_file)
     finally:
         daemon.stop()
 

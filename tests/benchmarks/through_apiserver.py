@@ -4,144 +4,145 @@
 
 Needs wrk and a control plane (KUBEBUILDER_ASSETS). Rounds are interleaved; medians are printed. After them the bursts:
 500 creates at once, twice, then 32.
+
+The product has the policies that it is shipped with, and no quota, since they have no number; to these come a hundred
+namespaces with a file of their own, nodes of which some cannot run the pod, and their RuntimeClass. Every create has to
+be answered 201, and every pod that is stored has to be what its case makes of it; the product has to count as many
+decisions and no finding. A pod that a case should refuse is refused before it is measured.
 """
 
-import base64
 import json
-import statistics
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.benchmarks.cluster import write_policies
-from tests.benchmarks.peers import cel_policies
+from tests.benchmarks.answers import counted, demand_counted
+from tests.benchmarks.apiserver_cases import Case, cases_of
+from tests.benchmarks.cluster import SHIPPED, nodes, write_policies
+from tests.benchmarks.injections import Raw, demand_all
+from tests.benchmarks.planes import PATCHES, control_plane, named
+from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.served import Served, minimal, product, serve
-from tests.deploy.manifests import shipped
+from tests.benchmarks.wrk import Load, Middle, Request, load, missing
 from tests.e2e.control_plane import ControlPlane
 
-HERE = Path(__file__).parent
-ROUNDS, SECONDS = 3, 5
-WORKERS = (1, 8, 32)
+TEMPLATE = Path(__file__).with_name("pod.json")
+PODS = "/api/v1/namespaces/bench/pods"
+ROUNDS, SECONDS = sized((3, 5), (1, 1))
+WORKERS = sized((1, 8, 32), (8,))
+BURSTS = sized((500, 500, 32), (20,))
+NODES = 100
+DECISIONS = {"mutate": "patched", "validate": "allowed"}
 
 
 def main() -> None:
     """Print the table and the bursts."""
-    if reason := ControlPlane.missing():
-        raise SystemExit(reason)
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        directory = Path(folder)
-        plane = ControlPlane(directory)
-        stack.callback(plane.stop)
-        plane.start()
-        print(f"Kubernetes {plane.version[0]}.{plane.version[1]}")
-        plane.namespace("bench")
-        plane.namespace("gpu-policy")
-        write_policies(directory / "policies", 100)
-        servers = {
-            "product": stack.enter_context(
-                serve(directory, "product", product(directory / "policies", f"--kubeconfig={plane.kubeconfig}"))
-            ),
-            "minimal": stack.enter_context(serve(directory, "minimal", minimal)),
-        }
-        cases: dict[str, Callable[[], Any]] = {"no webhook": _nothing}
-        cases |= {name: lambda s=server: _registered(plane, directory, s) for name, server in servers.items()}
-        if plane.version >= (1, 36):
-            cases["CEL policies"] = lambda: _applied(plane, cel_policies())
-        _table(plane, cases, servers)
-        for name, case in cases.items():
-            with case():
-                figures = " ".join(_burst(plane, workers) for workers in (500, 500, 32))
-                print(f"{'burst':>12}{name:>14}   {figures}", flush=True)
-                _clean(plane)
+    need(missing())
+    with control_plane(PATCHES) as plane, tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        print(f"{named(plane)}\n")
+        for name in ("bench", "gpu-policy"):
+            plane.namespace(name)
+        plane.webhook_service("gpu-policy", "gpu-policy", 443)
+        _create_nodes(plane)
+        policies = Path(folder) / "policies"
+        write_policies(policies, 100, SHIPPED.read_text())
+        started = {"product": product(policies, f"--kubeconfig={plane.kubeconfig}"), "minimal Flask": minimal}
+        servers = {name: stack.enter_context(serve(Path(folder), name, one)) for name, one in started.items()}
+        bench = Bench(plane, Path(folder) / "pod.json", servers["product"])
+        cases = cases_of(plane, servers, policies, bench.base)
+        _table(bench, cases)
+        _bursts(bench, cases)
 
 
-def _table(plane: ControlPlane, cases: dict[str, Callable[[], Any]], servers: dict[str, Served]) -> None:
-    header = ("creators", "case", "pods/s", "p50 ms", "p99 ms", "CPU ms/pod", "errors")
-    print("".join(f"{title:>14}" for title in header))
+class Bench:
+    """The namespace in which pods are created. `base` is the pod as it is stored when nobody changes it."""
+
+    def __init__(self, plane: ControlPlane, file: Path, product: Served) -> None:
+        self.plane, self._file, self._product = plane, file, product
+        file.write_text(TEMPLATE.read_text().replace('"NS"', '"bench"'))
+        status, base = plane.raw("POST", f"{PODS}?dryRun=All", self.pod("base"))
+        demand(status == 201, f"the pod of this benchmark is refused: {base}")
+        self.base: Raw = base
+
+    def pod(self, name: str) -> Any:
+        """The pod under a name of its own."""
+        return json.loads(self._file.read_text().replace('"NAME"', json.dumps(name)))
+
+    def load(self, case: Case, workers: int) -> Load:
+        """Create pods with so many connections. wrk leaves as many creates unfinished, which may be stored or not."""
+        run = f"p-{time.monotonic_ns()}"
+        request = Request(f"{self.plane.url}{PODS}", self._file, run, self._headers)
+        spent = case.server.cpu_seconds if case.server else lambda: 0.0
+        before = self._counted(case)
+        taken = load(request, workers, SECONDS, spent)
+        self._demand(case, run, range(taken.answers, taken.answers + workers + 1), before)
+        return taken
+
+    def burst(self, case: Case, count: int) -> float:
+        """Create so many pods at once; the slowest in seconds."""
+        run = f"b-{time.monotonic_ns()}"
+        before = self._counted(case)
+
+        def create(number: int) -> tuple[float, int, object]:
+            body = self.pod(f"{run}-{number}")
+            started = time.monotonic()
+            status, answer = self.plane.raw("POST", PODS, body)
+            return time.monotonic() - started, status, answer
+
+        with ThreadPoolExecutor(count) as pool:
+            results = list(pool.map(create, range(count)))
+        refused = [answer for _, status, answer in results if status != 201]
+        demand(not refused, f"{case.name}: {len(refused)} of {count} creates were not answered 201: {refused[:1]}")
+        self._demand(case, run, range(count, count + 1), before)
+        return max(seconds for seconds, _, _ in results)
+
+    def _demand(self, case: Case, run: str, counts: range, before: Counter[str] | None) -> None:
+        """What was stored is what the case makes of it; afterwards the namespace is empty."""
+        if before is not None:
+            demand_counted(before, counted(self._product), DECISIONS, counts[0])
+        pods = self.plane.raw("GET", PODS)[1]["items"]
+        demand_all([pod for pod in pods if pod["metadata"]["name"].startswith(run)], case.expected, counts, case.name)
+        self.plane.raw("DELETE", f"{PODS}?gracePeriodSeconds=0")
+
+    def _counted(self, case: Case) -> Counter[str] | None:
+        return counted(self._product) if case.server is self._product else None
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.plane.token}", "Accept": "application/json"}
+
+
+def _create_nodes(plane: ControlPlane) -> None:
+    runtime_class, *machines = nodes(NODES)
+    created = [plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", runtime_class)[0]]
+    created += [plane.raw("POST", "/api/v1/nodes", node)[0] for node in machines]
+    demand(set(created) == {201}, f"{created.count(201)} of {NODES} nodes and a RuntimeClass were created")
+
+
+def _table(bench: Bench, cases: list[Case]) -> None:
+    head("Creators", "", "pods/s", "p50 / p99, ms", "webhook CPU, ms per pod")
     for workers in WORKERS:
-        samples: dict[str, list[dict[str, Any]]] = {name: [] for name in cases}
+        samples: dict[str, list[Load]] = {case.name: [] for case in cases}
         for _ in range(ROUNDS):
-            for name, case in cases.items():
-                with case():
-                    samples[name].append(_load(plane, workers, servers.get(name)))
-                    _clean(plane)
-        for name, taken in samples.items():
-            middle = {key: statistics.median(sample[key] for sample in taken) for key in taken[0]}
-            errors = sum(sample["errors"] for sample in taken)
-            print(
-                f"{workers:>14}{name:>14}{middle['rate']:>14.0f}{middle['p50']:>14.1f}{middle['p99']:>14.1f}"
-                f"{middle['cpu']:>14.2f}{errors:>14}",
-                flush=True,
-            )
+            for case in cases:
+                with case.in_force(bench.plane):
+                    samples[case.name].append(bench.load(case, workers))
+        for case in cases:
+            found = Middle.of(samples[case.name])
+            cpu = f"{found.cpu:.2f}" if case.server else ""
+            row(workers, case.name, f"{found.rate:,.0f}", f"{found.p50:.1f} / {found.p99:.0f}", cpu)
 
 
-def _load(plane: ControlPlane, workers: int, server: Served | None) -> dict[str, Any]:
-    url = f"{plane.url}/api/v1/namespaces/bench/pods"
-    script = ["-s", str(HERE / "create.lua"), url, "--", str(HERE / "pod.json"), "bench", plane.token]
-    before = server.cpu_seconds() if server else 0.0
-    command = ["wrk", "-t1", f"-c{workers}", f"-d{SECONDS}s", "--timeout", "30s", *script]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=90)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    result["rate"] = result["requests"] / result["seconds"]
-    spent = server.cpu_seconds() - before if server else 0.0
-    result["cpu"] = spent / max(result["requests"], 1) * 1000
-    return result
-
-
-def _burst(plane: ControlPlane, count: int) -> str:
-    """Create `count` pods at once; the slowest in seconds and the number of errors."""
-    template = (HERE / "pod.json").read_text().replace('"NS"', '"bench"')
-    stamp = time.monotonic_ns()
-
-    def create(number: int) -> tuple[float, bool]:
-        body = json.loads(template.replace('"NAME"', f'"b-{stamp}-{number}"'))
-        started = time.monotonic()
-        status, _ = plane.raw("POST", "/api/v1/namespaces/bench/pods", body)
-        return time.monotonic() - started, status == 201
-
-    with ThreadPoolExecutor(count) as pool:
-        results = list(pool.map(create, range(count)))
-    slowest, errors = max(seconds for seconds, _ in results), sum(not ok for _, ok in results)
-    return f"{count}: {slowest:.2f} s, {errors} errors;"
-
-
-def _clean(plane: ControlPlane) -> None:
-    plane.raw("DELETE", "/api/v1/namespaces/bench/pods?gracePeriodSeconds=0")
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-@contextmanager
-def _registered(plane: ControlPlane, directory: Path, server: Served) -> Iterator[None]:
-    """Both configurations of deploy/ pointing at the server by Service reference."""
-    plane.raw("DELETE", "/api/v1/namespaces/gpu-policy/services/gpu-policy")
-    plane.webhook_service("gpu-policy", "gpu-policy", server.port)
-    bundle = base64.b64encode((directory / "certs" / "ca.crt").read_bytes()).decode()
-    objects = shipped()
-    for entry in objects.entries:
-        entry["clientConfig"]["caBundle"] = bundle
-        entry["clientConfig"]["service"]["port"] = server.port
-    with _applied(plane, objects.configurations):
-        yield
-
-
-@contextmanager
-def _applied(plane: ControlPlane, objects: list[dict[str, Any]]) -> Iterator[None]:
-    plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
-    time.sleep(2)
-    yield
-    plane.kubectl("delete", "-f", "-", input=yaml.safe_dump_all(objects))
-    time.sleep(1)
+def _bursts(bench: Bench, cases: list[Case]) -> None:
+    print("\nBursts, the slowest create of each\n")
+    head("", *map(str, BURSTS))
+    for case in cases:
+        with case.in_force(bench.plane):
+            row(case.name, *(f"{bench.burst(case, count):.2f} s" for count in BURSTS))
 
 
 if __name__ == "__main__":
