@@ -436,4 +436,4 @@ def test_what_pots_cannot_count_sends_people_to_the_contact_of_their_policy(cont
     of_pod = reserved(Outcome(in_force, raw), TEAM, [pot(gpus=8)], lambda _: [], None).findings
     of_job = check_workload(workload("Job", raw), TEAM, in_force, FACTS, [pot(gpus=8)]).findings
     whom = contact or "the platform team"
-    assert [f"tell {whom}, which says" in one.remedy for one in (*of_pod, *of_job)] == [True, True]
+    assert [f"ask {whom} to declare" in one.remedy for one in (*of_pod, *of_job)] == [True, True]
