@@ -1,5 +1,6 @@
 """The phase of policies: which ConfigMaps it looks at, what it answers, and what it may cost."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -188,11 +189,20 @@ def test_a_change_that_only_a_restart_takes_up_is_a_warning(replica: Replica) ->
         pytest.param({"data": {"a.yaml": {}}}, id="a map in place of a text"),
         pytest.param({"binaryData": {"a.yaml": "é"}}, id="no base64"),
         pytest.param({"metadata": []}, id="metadata of another kind"),
+        pytest.param({"data": {"../a.yaml": ""}}, id="a path"),
     ],
 )
 def test_what_no_api_server_would_send_is_refused_and_no_bug(replica: Replica, parts: dict[str, Any]) -> None:
     answer = replica.ask("/policies", config_map(MISTAKEN) | parts)
     assert (answer["allowed"], answer["status"]["code"]) == (False, 422)
+
+
+@pytest.mark.parametrize("lists", ["[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000], ids=["lists", "maps"])
+def test_A53_what_is_too_deep_to_be_compared_is_refused_and_no_bug(replica: Replica, lists: str) -> None:
+    body = json.dumps(review(config_map() | {"data": "DEEP"}, "UPDATE", old=config_map() | {"data": "DEEP"}))
+    deep = body.replace('"DEEP"', f'{{"a.yaml": {lists}}}')
+    answer = replica.client.post("/policies", data=deep, content_type="application/json")
+    assert (answer.status_code, answer.json["response"]["status"]["code"]) == (200, 422)
 
 
 def test_more_than_is_checked_is_allowed_and_said(replica: Replica) -> None:

@@ -7,7 +7,7 @@ from webhook.admission.phases import UNCONCERNED, Decision
 from webhook.admission.review import Answer, Request
 from webhook.model.shape import mapping, shortened
 from webhook.outcome import LONGEST_LINE, LONGEST_WARNING, MOST_REFUSED, MOST_VIOLATIONS, MOST_WARNED, printable
-from webhook.policy.config_maps import Checked, TooLargeError, check_files, files_of
+from webhook.policy.config_maps import Checked, Files, TooLargeError, check_files, files_of
 from webhook.policy.errors import PolicyErrors
 from webhook.policy.store import PolicyStore
 from webhook.release import version
@@ -16,7 +16,8 @@ NAME_LABEL, VERSION_LABEL = "app.kubernetes.io/name", "app.kubernetes.io/version
 CHART = "gpu-policy"
 """What the chart writes as NAME_LABEL."""
 
-_FILES = ("data", "binaryData")
+_BRINGING = frozenset(("CREATE", "UPDATE"))
+"""Operations that may bring files."""
 _CHECK = "gpu-policy policy check DIRECTORY"
 _MORE = f"and {{}} more; {_CHECK} names all of them"
 
@@ -26,11 +27,19 @@ def check(request: Request, store: PolicyStore) -> Decision:
 
     What is no certain mistake is a warning. `store` has the policies that this replica has mounted.
     """
-    raw, old = request.object, request.old_object or {}
-    if raw is None or not _is_about_a_config_map(request) or not _brings_files(request.operation, raw, old):
+    raw = request.object
+    if raw is None or not _is_about_a_config_map(request) or request.operation not in _BRINGING:
         return UNCONCERNED
+    new, old = files_of(raw), files_of(request.old_object or {})
+    if request.operation == "UPDATE" and new == old:  # labels and finalizers change where what is stored has mistakes
+        return UNCONCERNED
+    return _told(raw, new, old, store)
+
+
+def _told(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore) -> Decision:
+    """What is said of a ConfigMap whose files change."""
     try:
-        checked = check_files(files_of(raw), files_of(old), store.on_disk(), store.current)
+        checked = check_files(new, old, store.on_disk(), store.current)
     except TooLargeError as error:
         return _allowed([f"not checked: {error}; {_CHECK} has no such limit"])
     except PolicyErrors:
@@ -44,13 +53,6 @@ def check(request: Request, store: PolicyStore) -> Decision:
 
 def _is_about_a_config_map(request: Request) -> bool:
     return (request.api_version, request.kind, request.subresource) == ("v1", "ConfigMap", "")
-
-
-def _brings_files(operation: str, raw: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether files are new or changed: labels and finalizers can be changed where what is stored has mistakes."""
-    if operation == "UPDATE":
-        return any((raw.get(key) or {}) != (old.get(key) or {}) for key in _FILES)
-    return operation == "CREATE"
 
 
 def _of_another_release(raw: Mapping[str, Any]) -> str:
