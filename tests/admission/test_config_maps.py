@@ -198,7 +198,7 @@ def test_what_no_api_server_would_send_is_refused_and_no_bug(replica: Replica, p
 
 
 @pytest.mark.parametrize("lists", ["[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000], ids=["lists", "maps"])
-def test_A53_what_is_too_deep_to_be_compared_is_refused_and_no_bug(replica: Replica, lists: str) -> None:
+def test_A54_what_is_too_deep_to_be_compared_is_refused_and_no_bug(replica: Replica, lists: str) -> None:
     body = json.dumps(review(config_map() | {"data": "DEEP"}, "UPDATE", old=config_map() | {"data": "DEEP"}))
     deep = body.replace('"DEEP"', f'{{"a.yaml": {lists}}}')
     answer = replica.client.post("/policies", data=deep, content_type="application/json")

@@ -1,14 +1,16 @@
 """The phase of workloads: which requests it looks at, and how they are answered, counted and logged."""
 
+import json
 import logging
 from typing import Any
 
 import pytest
 
 from tests.replicas import Replica
-from tests.reviews import FACTS, NAMESPACE, WORKLOADS, pod, policies, policy, request, workload
+from tests.reviews import FACTS, NAMESPACE, WORKLOADS, pod, policies, policy, request, review, workload
 from webhook.admission import logs, phases
 from webhook.admission.phases import UNCONCERNED
+from webhook.admission.review import parse
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
 
@@ -54,6 +56,15 @@ def test_an_object_whose_pods_would_be_refused_is_warned_of_or_refused(raw: dict
     decision = judged(raw, operation, old=old, using=ENFORCING)
     assert (decision.result, decision.answer.code, list(decision.answer.warnings)) == ("refused", 403, [])
     assert "requests 9 GPUs; the policy allows at most 4 per pod" in decision.answer.message
+
+
+@pytest.mark.parametrize("deep", ["[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000], ids=["lists", "maps"])
+def test_A54_what_is_too_deep_to_be_compared_with_what_it_was_is_judged(deep: str) -> None:
+    """Custom resources may hold anything, and an answer that is none would have let this one through."""
+    raw, old = (custom(spec={"deep": "DEEP", "template": {"spec": pod(gpus)["spec"]}}) for gpus in (9, 1))
+    body = json.dumps(review(raw, "UPDATE", old=old)).replace('"DEEP"', deep).encode()
+    decision = phases.workloads(parse(body), ENFORCING, FACTS)
+    assert (decision.result, decision.answer.code) == ("refused", 403)
 
 
 @pytest.mark.parametrize(

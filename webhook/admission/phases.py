@@ -75,7 +75,10 @@ def _is_made(raw: Mapping[str, Any]) -> bool:
 
 def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
     """Whether something besides metadata and status changed, from which alone no other pods follow."""
-    return old is None or any(raw[key] != old.get(key) for key in raw if key not in ("metadata", "status"))
+    try:
+        return old is None or any(raw[key] != old.get(key) for key in raw if key not in ("metadata", "status"))
+    except RecursionError:  # too deep to be compared: custom resources may hold anything
+        return True
 
 
 def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
