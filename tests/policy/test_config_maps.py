@@ -117,6 +117,12 @@ def test_what_running_replicas_do_not_take_up_although_it_is_sound_is_a_doubt(ne
 # Several ConfigMaps make the directory
 
 
+def test_a_name_that_no_default_can_declare_is_certain_not_to_be_a_gpu() -> None:
+    weights = {"team.yaml": policy_text("team", "gpuQuota: {mode: warn, weights: {cpu: 1}}")}
+    found = checked(weights, mounted=DEFAULT)
+    assert (told(found.errors), found.doubts) == (["team.yaml:6: spec.rules.gpuQuota.weights.cpu"], ())
+
+
 def test_a_mistake_is_certain_whatever_the_other_config_maps_say() -> None:
     found = checked(MISTAKEN, old=TEAM, mounted=DEFAULT | TEAM)
     assert (told(found.errors), found.doubts) == ([UNKNOWN_KEY], ())

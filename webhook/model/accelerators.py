@@ -194,8 +194,9 @@ def _declared(resource: str, declared: tuple[tuple[Declared, re.Pattern[str]], .
 BUILT_IN = Accelerators()
 """What is known without a policy."""
 
-ANY = Accelerators((Declared("*", Vendor.NVIDIA),))
-"""Where what a policy declares is not known: any name may be a GPU's, and NVIDIA's, of which policies may say most."""
+ANY = Accelerators((Declared("*/*", Vendor.NVIDIA),))
+"""Where what a policy declares is not known: any name with a domain may be a GPU's, and NVIDIA's, of which policies may
+say most."""
 
 CONTEXT = "accelerators"
 """Under which key whoever validates settings says which names are GPUs."""
