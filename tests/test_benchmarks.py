@@ -11,7 +11,17 @@ from threading import Thread
 
 import pytest
 
-from tests.benchmarks import answers, apiserver_cases, cluster, direct, injections, runs, through_apiserver, wrk
+from tests.benchmarks import (
+    answers,
+    apiserver_cases,
+    cluster,
+    direct,
+    gatekeeper,
+    injections,
+    runs,
+    through_apiserver,
+    wrk,
+)
 from tests.e2e.control_plane import ControlPlane
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -120,6 +130,21 @@ def test_pods_that_are_stored_otherwise_are_an_error() -> None:
         injections.demand_all([expected], expected, range(2, 5), "product")
     with pytest.raises(runs.WrongAnswerError, match="p-1 is not as it should be: /metadata/annotations"):
         injections.demand_all([expected, POD], expected, range(2, 3), "product")
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        pytest.param(None, "the variable GATEKEEPER names no binary", id="not named"),
+        pytest.param("/nowhere", "/nowhere, which GATEKEEPER names, is no program", id="not there"),
+        pytest.param(sys.executable, None, id="a program"),
+    ],
+)
+def test_gatekeeper_is_left_out_with_a_reason(monkeypatch, named, reason) -> None:
+    monkeypatch.delenv("GATEKEEPER", raising=False)
+    if named is not None:
+        monkeypatch.setenv("GATEKEEPER", named)
+    assert gatekeeper.missing() == reason
 
 
 @needs_wrk

@@ -1,4 +1,4 @@
-"""What pods go through on their way into the API server: nothing, the product, a minimal webhook, CEL policies."""
+"""What pods go through on their way into the API server: nothing, the product, or a peer of it."""
 
 import base64
 import copy
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from tests.benchmarks import gatekeeper
 from tests.benchmarks.injections import Raw, completed, demand_all, shared
 from tests.benchmarks.minimal import ANNOTATIONS
 from tests.benchmarks.peers import CEL_ANNOTATIONS, cel_policies
@@ -75,8 +76,8 @@ class Case:
 
 
 def cases_of(plane: ControlPlane, servers: Mapping[str, Served], policies: Path, base: Raw) -> list[Case]:
-    """Those that this API server can have; `servers` are the product and the minimal webhook."""
-    (product, one), (minimal, other) = servers.items()
+    """Those that this API server can have; `servers` are the product, the minimal webhook, and Gatekeeper, perhaps."""
+    (product, one), (minimal, other), *rest = servers.items()
     stamp = stamp_of(load(policies).for_namespace("bench"))
     pod = completed(base, {"gpupolicy.dev/injected": _RULES, "gpupolicy.dev/policy": stamp})
     cases = [
@@ -88,14 +89,20 @@ def cases_of(plane: ControlPlane, servers: Mapping[str, Served], policies: Path,
         cases.append(Case("CEL policies", base, completed(base, CEL_ANNOTATIONS), cel_policies(), refuses=True))
     else:
         print(f"CEL policies are left out: Kubernetes {CEL[0]}.{CEL[1]} or newer is needed\n")
+    for name, server in rest:
+        objects = gatekeeper.registration(_bundle(server), server.port)
+        cases.append(Case(name, base, completed(base, gatekeeper.ANNOTATIONS), objects, server, refuses=True))
     return cases
 
 
 def _registration(server: Served) -> list[Raw]:
     """Both configurations of deploy/, pointing at the server by Service reference."""
-    bundle = base64.b64encode(server.ca_file.read_bytes()).decode()
     objects = shipped()
     for entry in objects.entries:
-        entry["clientConfig"]["caBundle"] = bundle
+        entry["clientConfig"]["caBundle"] = _bundle(server)
         entry["clientConfig"]["service"]["port"] = server.port
     return objects.configurations
+
+
+def _bundle(server: Served) -> str:
+    return base64.b64encode(server.ca_file.read_bytes()).decode()

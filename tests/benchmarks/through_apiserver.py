@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.through_apiserver
 
-Needs wrk and a control plane (KUBEBUILDER_ASSETS). Rounds are interleaved; medians are printed. After them the bursts:
-500 creates at once, twice, then 32.
+Needs wrk and a control plane (KUBEBUILDER_ASSETS); Gatekeeper is among the peers where the variable GATEKEEPER names
+its binary. Rounds are interleaved; medians are printed. After them the bursts: 500 creates at once, twice, then 32.
 
 The product has the policies that it is shipped with, and no quota, since they have no number; to these come a hundred
 namespaces with a file of their own, nodes of which some cannot run the pod, and their RuntimeClass. Every create has to
@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks import gatekeeper
 from tests.benchmarks.answers import counted, demand_counted
 from tests.benchmarks.apiserver_cases import Case, cases_of
 from tests.benchmarks.cluster import SHIPPED, nodes, write_policies
@@ -52,6 +53,10 @@ def main() -> None:
         write_policies(policies, 100, SHIPPED.read_text())
         started = {"product": product(policies, f"--kubeconfig={plane.kubeconfig}"), "minimal Flask": minimal}
         servers = {name: stack.enter_context(serve(Path(folder), name, one)) for name, one in started.items()}
+        if reason := gatekeeper.missing():
+            print(f"Gatekeeper is left out: {reason}\n")
+        else:
+            servers["Gatekeeper"] = stack.enter_context(gatekeeper.gatekeeper(plane, Path(folder)))
         bench = Bench(plane, Path(folder) / "pod.json", servers["product"])
         cases = cases_of(plane, servers, policies, bench.base)
         _table(bench, cases)
