@@ -11,15 +11,12 @@ import yaml
 
 from tests import runbook
 from tests.deploy.manifests import shipped
+from tests.monitoring.promql import alerts
 from webhook.cli import main
 from webhook.doctor.checks import CHECKS
 
 ROOT = runbook.FILE.parents[1]
-ALERTS = [
-    rule
-    for group in yaml.safe_load((ROOT / "deploy" / "chart" / "files" / "alerts.yaml").read_text())["groups"]
-    for rule in group["rules"]
-]
+ALERTS = alerts()
 NAMES = list(dict.fromkeys(rule["alert"] for rule in ALERTS))
 TEXT = runbook.FILE.read_text()
 

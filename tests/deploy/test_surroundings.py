@@ -8,9 +8,9 @@ import yaml
 from deploy.generate import CHART, HelmError
 from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VALUE_SETS
+from tests.monitoring.promql import RULE_FILES
 
 OPERATOR = "monitoring.coreos.com/v1"
-ALERTS = CHART / "files" / "alerts.yaml"
 DASHBOARD = CHART / "files" / "dashboard.json"
 
 
@@ -194,9 +194,11 @@ def test_prometheus_verifies_whom_it_asks(values: Raw, authority: Raw) -> None:
 
 
 @needs_helm
-def test_the_alerts_are_those_of_the_file() -> None:
+def test_the_rules_are_those_of_the_files() -> None:
     rule = rendered({"prometheusRule": {"labels": {"release": "prometheus"}}}, OPERATOR).one("PrometheusRule")
-    assert rule["spec"] == yaml.safe_load(ALERTS.read_text())
+    assert rule["spec"] == {
+        "groups": [group for file in RULE_FILES for group in yaml.safe_load(file.read_text())["groups"]]
+    }
     assert rule["metadata"]["labels"]["release"] == "prometheus"
 
 

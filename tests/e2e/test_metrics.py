@@ -87,11 +87,15 @@ def total(found: list[Sample], **labels: str) -> float:
 
 def test_the_api_server_counts_calls_that_fail_as_the_alerts_expect(site: KeptSite) -> None:
     """GpuPolicyCallsFailing and GpuPolicyFailOpen are silent for ever if a name or a label is another one."""
-    refused, passed = OF_THE_API_SERVER
+    called, refused, passed = OF_THE_API_SERVER
     failing = {"name": "mutate.gpupolicy.dev", "type": "admit", "error_type": "calling_webhook_error"}
     before = total(said_of_calls(site.plane, refused), **failing)
+    calls = total(said_of_calls(site.plane, called), name="mutate.gpupolicy.dev")
     site.replicas[0].kill()
     assert create(site, gpu_pod("probe")) == 500
+    counted_calls = said_of_calls(site.plane, called)
+    assert total(counted_calls, name="mutate.gpupolicy.dev") == calls + 1, "a call that fails is a call"
+    assert {frozenset(sample.labels) for sample in counted_calls} == {frozenset(OF_THE_API_SERVER[called])}
     found = said_of_calls(site.plane, refused)
     assert total(found, **failing) == before + 1
     assert {frozenset(sample.labels) for sample in found} == {frozenset(OF_THE_API_SERVER[refused])}

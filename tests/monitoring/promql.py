@@ -5,15 +5,18 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deploy" / "chart" / "files"
+RULE_FILES = (FILES / "alerts.yaml", FILES / "objectives.yaml")
 TARGET_LABELS = frozenset({"cluster", "instance", "job", "namespace", "pod"})
 """What the scrape adds to every series; not all of them everywhere."""
 OF_THE_API_SERVER = {
+    "apiserver_admission_webhook_admission_duration_seconds_count": {"name", "type", "operation", "rejected"},
     "apiserver_admission_webhook_rejection_count": {"name", "type", "operation", "error_type", "rejection_code"},
     "apiserver_admission_webhook_fail_open_count": {"name", "type"},
 }
@@ -24,7 +27,7 @@ _SELECTOR = re.compile(r"\{([^}]*)\}")
 _MATCHER = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
 _GROUPING = re.compile(r"\b(?:by|on|without|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 _RANGE = re.compile(r"\[[^]]*\]")
-_METRIC = re.compile(r"(?<![\w.])([a-zA-Z_]\w*)\b(?!\s*\()(\s*\x00(\d+)\x00)?")
+_METRIC = re.compile(r"(?<![\w.:])([a-zA-Z_][\w:]*)\b(?!\s*[(:])(\s*\x00(\d+)\x00)?")
 _WORDS = {"and", "or", "unless", "bool", "offset"}
 _MADE = re.compile(r'"(\w+)",\s*"[^"]*",\s*"\w*",\s*"[^"]*"\s*\)')
 
@@ -63,7 +66,17 @@ def promtool(*arguments: str | Path, text: str | None = None) -> str:
     return done.stdout
 
 
-def alerts() -> list[dict[str, object]]:
-    """The rules of the rule file."""
-    groups = yaml.safe_load((FILES / "alerts.yaml").read_text())["groups"]
+def rules() -> list[dict[str, Any]]:
+    """The rules of the rule files: alerts, and what is recorded for them."""
+    groups = [group for file in RULE_FILES for group in yaml.safe_load(file.read_text())["groups"]]
     return [rule for group in groups for rule in group["rules"]]
+
+
+def alerts() -> list[dict[str, Any]]:
+    """The rules that are alerts."""
+    return [rule for rule in rules() if "alert" in rule]
+
+
+def recorded() -> dict[str, set[str]]:
+    """The series that rules record, and the labels of each."""
+    return {rule["record"]: grouping(rule["expr"]) for rule in rules() if "record" in rule}

@@ -9,14 +9,16 @@ import yaml
 
 from tests.counted import counted, labels_by_name
 from tests.monitoring.promql import (
-    FILES,
     OF_THE_API_SERVER,
     ROOT,
+    RULE_FILES,
     TARGET_LABELS,
     alerts,
     grouping,
     made,
     promtool,
+    recorded,
+    rules,
     selections,
 )
 from webhook.admission.metrics import LATENCY_BUCKETS
@@ -24,11 +26,15 @@ from webhook.admission.metrics import LATENCY_BUCKETS
 HERE = Path(__file__).parent
 CASES = sorted(HERE.glob("*.yaml"))
 ALERTS = [pytest.param(rule, id=f"{rule['alert']}-{rule['labels']['severity']}") for rule in alerts()]
-METRICS = labels_by_name(counted().page()) | OF_THE_API_SERVER
+RULES = [
+    pytest.param(rule, id=f"{rule.get('alert') or rule['record']}-{number}") for number, rule in enumerate(rules())
+]
+METRICS = labels_by_name(counted().page()) | OF_THE_API_SERVER | recorded()
 
 
 def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
-    assert f"{len(alerts())} rules found" in promtool("check", "rules", FILES / "alerts.yaml")
+    found = re.findall(r"(\d+) rules found", promtool("check", "rules", *RULE_FILES))
+    assert sum(map(int, found)) == len(rules())
 
 
 @pytest.mark.parametrize("cases", [pytest.param(path, id=path.stem) for path in CASES])
@@ -50,8 +56,8 @@ def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_is_silent(
     assert expectations() == {str(rule["alert"]): {True, False} for rule in alerts()}
 
 
-@pytest.mark.parametrize("rule", ALERTS)
-def test_an_alert_looks_only_at_metrics_and_labels_that_there_are(rule: dict[str, Any]) -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_a_rule_looks_only_at_metrics_and_labels_that_there_are(rule: dict[str, Any]) -> None:
     allowed = set(TARGET_LABELS) | made(rule["expr"])
     found = list(selections(rule["expr"]))
     assert found
@@ -91,3 +97,10 @@ def test_the_longest_possible_timeout_is_still_measured_by_the_buckets() -> None
     share = re.search(r"(\d\.\d+) \* min", str(rule["expr"]))
     assert share is not None
     assert float(share[1]) * 30 < LATENCY_BUCKETS[-1]
+
+
+def test_the_objectives_of_latency_are_buckets_of_the_histogram() -> None:
+    """A bound that is no bucket selects nothing, and every review would be late."""
+    asked = {bound for rule in rules() for bound in re.findall(r'le="([\d.]+)"', rule["expr"])}
+    assert asked == {"0.05", "0.5"}
+    assert {float(bound) for bound in asked} <= set(LATENCY_BUCKETS)

@@ -13,6 +13,7 @@ from tests.monitoring.promql import grouping, made, selections
         pytest.param('a{x="1", y=~"b{2}"} == 1', [("a", {"x", "y"})], id="selected, with a brace in a text"),
         pytest.param('rate(a{x!="by (z) c"}[5m]) > 1e3', [("a", {"x"})], id="a range, and words in a text"),
         pytest.param("sum by (x, y) (a) / on (x) b", [("a", set()), ("b", set())], id="grouped and joined"),
+        pytest.param("a:b:rate5m / a:b:rate1h", [("a:b:rate5m", set()), ("a:b:rate1h", set())], id="recorded"),
         pytest.param("a and b unless c offset 5m", [("a", set()), ("b", set()), ("c", set())], id="words between"),
         pytest.param('label_replace(a{y="1"}, "x", "1", "", "") or b', [("a", {"y"}), ("b", set())], id="made labels"),
     ],
