@@ -2,6 +2,7 @@
 
 import logging
 import math
+import subprocess
 import sys
 import threading
 import time
@@ -176,3 +177,25 @@ def test_an_error_of_the_work_is_that_of_within() -> None:
 
     with pytest.raises(ValueError, match="of the work"):
         DecisionDeadline(DECISION_SECONDS, math.inf).within(fail)
+
+
+def test_after_a_decision_was_ended_a_profiler_works_as_before() -> None:
+    """In a process of its own: where an exception is taken back without being raised, the first call would hang."""
+    code = """
+import sys, time
+from webhook.admission.deadline import DecisionDeadline, TookTooLongError
+
+def endless():
+    while True:
+        pass
+
+try:
+    DecisionDeadline(0.05, time.monotonic() + 3600).within(endless)
+except TookTooLongError:
+    calls = []
+    sys.setprofile(lambda frame, event, argument: calls.append(event))
+    (lambda: None)()
+    sys.setprofile(None)
+    print(calls.count("call"))
+"""
+    assert subprocess.check_output([sys.executable, "-c", code], timeout=120) == b"1\n"

@@ -9,6 +9,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -83,7 +84,7 @@ class Overseer:
         """The thread that calls has ended it; from now on nothing is raised in it."""
         with self._lock:
             if self._running.pop(watched.thread, None) is not None and watched.struck:
-                _raise_in(watched.thread, None)
+                _take_back(watched.thread)
 
     def _start(self) -> None:
         with self._lock:
@@ -118,10 +119,21 @@ class Overseer:
                 _raise_in(watched.thread, _EndedError)
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an exception in another thread before its next step, or take back one that was not raised yet."""
-    what = ctypes.py_object() if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Raise an exception in a thread before its next step, in place of one that was not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+
+def _take_back(thread: int) -> None:
+    """Have no exception left that is yet to be raised in this thread, which is the one that calls.
+
+    CPython can forget one, too. But then Python 3.11 looks for it at every step for ever: all code of the process gets
+    slower, and code under a profiler or a tracer hangs.
+    """
+    with suppress(_EndedError):
+        _raise_in(thread, _EndedError)
+        while True:
+            pass  # here it comes
 
 
 _OVERSEER = Overseer()
