@@ -124,7 +124,7 @@ def served() -> list[str]:
             while ask(replica, "GET", "/readyz").status != 200:
                 time.sleep(0.05)
             ready = time.monotonic() - begun
-            eventually(lambda: len(server.under[LEDGERS].objects) > NAMESPACES)
+            eventually(lambda: len(server.under[LEDGERS].objects) > NAMESPACES, seconds=600)
             time.sleep(SETTLED_SECONDS)
             ledgers = len(server.under[LEDGERS].objects)
             expected = NAMESPACES + 1
