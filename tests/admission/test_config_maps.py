@@ -234,6 +234,7 @@ def test_control_characters_of_a_config_map_reach_no_terminal(replica: Replica) 
     assert message.isprintable()
 
 
+@pytest.mark.untraced
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in Hypothesis's look at gc
 def test_A24_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Replica) -> None:
     """Every two of these globs can claim one namespace, which takes minutes to find out."""
