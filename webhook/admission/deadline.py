@@ -127,7 +127,7 @@ def _raise_in(thread: int, error: type[BaseException]) -> None:
 def _take_back(thread: int) -> None:
     """Have no exception left that is yet to be raised in this thread, which is the one that calls.
 
-    CPython can forget one, too. But then Python 3.11 looks for it at every step for ever: all code of the process gets
+    CPython can forget one, too. But then Python 3.11 looks for it at every step for ever: the process gets a twentieth
     slower, and code under a profiler or a tracer hangs.
     """
     with suppress(_EndedError):
