@@ -15,6 +15,7 @@ from tests.work.counting import COUNTS, PYTHON, grown
 WRITTEN = json.loads(COUNTS.read_text())
 
 
+@pytest.mark.untraced
 @pytest.mark.skipif(WRITTEN["python"] != PYTHON, reason=f"counts are of Python {WRITTEN['python']}, this is {PYTHON}")
 def test_the_engine_does_no_more_work_than_is_written_down() -> None:
     """Whoever means it to do more runs `make counts`, and says why in the commit."""
