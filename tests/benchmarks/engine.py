@@ -94,17 +94,25 @@ def _print_rules(raw: Mapping[str, Any], facts: Facts, count: int) -> None:
             rule.key,
             _asked(rule.mutate, subject.lacks, completing, facts, says=True),
             _asked(rule.mutate, kept, completing, facts, says=False),
-            _asked(judge, subject.breaks, judging, facts, says=True),
-            _asked(judge, kept, judging, facts, says=False),
+            _asked(judge, subject.breaks, judging, facts, says=True, by_advice=rule.only_advises),
+            _asked(judge, kept, judging, facts, says=False, by_advice=rule.only_advises),
         )
 
 
-def _asked(ask: Any, raw: Mapping[str, Any] | None, settings: RuleSettings, facts: Facts, *, says: bool) -> str:
+def _asked(
+    ask: Any,
+    raw: Mapping[str, Any] | None,
+    settings: RuleSettings,
+    facts: Facts,
+    *,
+    says: bool,
+    by_advice: bool = False,
+) -> str:
     """The median of what an answer costs, an edit or objection if it `says` something; - where nobody asks that."""
     if ask is None or raw is None:
         return "-"
     pod = pod_from_raw(raw)
-    values = [value for value in ask(pod, settings, facts) if not isinstance(value, Advice)]
+    values = [value for value in ask(pod, settings, facts) if by_advice or not isinstance(value, Advice)]
     demand(bool(values) is says, f"a rule with {settings} says {values}; {'more' if says else 'nothing'} is expected")
     return f"{statistics.median(_microseconds(lambda: list(ask(pod, settings, facts))) for _ in range(ROUNDS)):.1f}"
 
