@@ -47,7 +47,7 @@ OWNED = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "705ab
 
 
 def registrations() -> list[Raw]:
-    """The shipped entries for pods and workloads, each in a configuration and for a namespace of its own, unanswered."""
+    """The shipped entries for pods and workloads, each in a configuration and a namespace of its own, unanswered."""
     found = []
     for configuration in shipped().configurations:
         for entry in configuration["webhooks"]:
