@@ -110,7 +110,7 @@ def test_A30_replicas_that_ask_for_a_client_certificate_are_recognised(site: Sit
 
 def test_A30_a_name_that_cannot_be_resolved_is_recognised(site: Site) -> None:
     client = {"url": "https://gpu-policy.invalid/x", "caBundle": OTHER}
-    for kind, place in ((MUTATING, 0), (VALIDATING, 0), (VALIDATING, 1)):
+    for kind, place in ((MUTATING, 0), (VALIDATING, 0), (VALIDATING, 1), (VALIDATING, 2)):
         site.patch(kind, "gpu-policy", [{"op": "add", "path": f"/webhooks/{place}/clientConfig", "value": client}])
     fails(site, "the name in the configuration cannot be resolved", "correct the URL")
     (finding,) = said(site.examined(), "endpoints")
@@ -152,5 +152,5 @@ def test_a_policy_that_only_warns_shows_nothing(site: Site) -> None:
     finally:
         site.plane.kubectl("delete", "namespace", "warned-probe", "--wait=false")
     assert [finding.status for finding in found] == [Status.SKIPPED] * 3
-    assert "is admitted unchanged, as its policy in namespace warned-probe has it" in found[0].found
+    assert "is admitted unchanged, as its policy in namespace warned-probe wants" in found[0].found
     assert "is refused by the API server's own validation, as its policy" in found[1].found
