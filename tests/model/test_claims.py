@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webhook.model.accelerators import BUILT_IN, Accelerators, Declared, Vendor
-from webhook.model.claims import CLAIM, TEMPLATE, Claim, ClaimOfPod, Devices, claim_from, claims_of
+from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, ResourceClaim, claim_from, claims_of
 
 GPUS = Devices("gpu.nvidia.com", 2)
 MANY = 10**30
@@ -74,19 +74,19 @@ def test_a_request_is_read_as_its_version_has_it(make: Any, version: str, reques
     ],
 )
 def test_a_request_that_cannot_be_read_says_nothing(request_: Any) -> None:
-    assert claim_from(claim("v1", request_)) == Claim(CLAIM, "gpus", ((),))
+    assert claim_from(claim("v1", request_)) == ResourceClaim(CLAIM, "gpus", ((),))
 
 
 def test_a_claim_of_classic_resource_allocation_says_nothing() -> None:
     raw = {**claim("v1alpha2"), "spec": {"resourceClassName": "gpu.nvidia.com"}}
-    assert claim_from(raw) == Claim(CLAIM, "gpus", ((),))
+    assert claim_from(raw) == ResourceClaim(CLAIM, "gpus", ((),))
 
 
 def test_a_compute_domain_leads_to_a_template_with_one_channel() -> None:
     channel = {"resourceClaimTemplate": {"name": "channel"}}
     raw = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "spec": {"channel": channel}}
     devices = Devices("compute-domain-default-channel.nvidia.com", 1)
-    assert claim_from(raw) == Claim(TEMPLATE, "channel", ((devices,),))
+    assert claim_from(raw) == ResourceClaim(TEMPLATE, "channel", ((devices,),))
     assert not devices.may_be_gpus(BUILT_IN)
 
 
@@ -106,15 +106,15 @@ def test_other_objects_are_no_claims(raw: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("entry", "found"),
     [
-        ({"name": "gpu", "resourceClaimName": "mine"}, ClaimOfPod("gpu", CLAIM, "mine")),
-        ({"name": "gpu", "resourceClaimTemplateName": "t"}, ClaimOfPod("gpu", TEMPLATE, "t")),
-        ({"name": "gpu", "source": {"resourceClaimTemplateName": "t"}}, ClaimOfPod("gpu", TEMPLATE, "t")),
-        ({"name": "gpu"}, ClaimOfPod("gpu")),
-        ("gpu", ClaimOfPod("")),
+        ({"name": "gpu", "resourceClaimName": "mine"}, PodResourceClaim("gpu", CLAIM, "mine")),
+        ({"name": "gpu", "resourceClaimTemplateName": "t"}, PodResourceClaim("gpu", TEMPLATE, "t")),
+        ({"name": "gpu", "source": {"resourceClaimTemplateName": "t"}}, PodResourceClaim("gpu", TEMPLATE, "t")),
+        ({"name": "gpu"}, PodResourceClaim("gpu")),
+        ("gpu", PodResourceClaim("")),
     ],
     ids=["by claim", "by template", "before 1.31", "by neither", "nonsense"],
 )
-def test_a_pod_names_its_claims(entry: Any, found: ClaimOfPod) -> None:
+def test_a_pod_names_its_claims(entry: Any, found: PodResourceClaim) -> None:
     assert list(claims_of({"resourceClaims": [entry]})) == [found]
 
 

@@ -89,7 +89,7 @@ class Service:
         """Answer for objects that make pods."""
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, patience))
 
-    def config_maps(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # as all do
+    def config_maps(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
         return config_maps.check(review, self.policies)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.engine import Foreseen
-from webhook.model.claims import CLAIM, Claim, ClaimOfPod, Devices, Request, claim_from, claims_of
+from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, ResourceClaim, claim_from, claims_of
 from webhook.model.wording import cut
 from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, Kind, Outcome
@@ -45,7 +45,7 @@ class InputClaims:
     """The claims and templates of claims of an input, by namespace, kind and name."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], Claim] = {}
+        self._known: dict[tuple[str, str, str], ResourceClaim] = {}
 
     def learn(self, raw: Mapping[str, Any], namespace: str) -> None:
         """Remember an object of this namespace, if it is a claim or a template of claims."""
@@ -85,17 +85,17 @@ class InputClaims:
         remedy = _TOLERATE if are_gpus and not asking.tolerates else ""
         return (*findings, Finding(KEY, Mode.AUDIT, Kind.ADVICE, place, f"{found}; quotas do not count that", remedy))
 
-    def _claim(self, named: ClaimOfPod, namespace: str) -> Claim | None:
+    def _claim(self, named: PodResourceClaim, namespace: str) -> ResourceClaim | None:
         return self._known.get((namespace, named.kind, named.target))
 
-    def _devices(self, named: Iterable[ClaimOfPod], namespace: str) -> Iterator[Devices | None]:
+    def _devices(self, named: Iterable[PodResourceClaim], namespace: str) -> Iterator[Devices | None]:
         """All that the claims may be satisfied with; None for what is not known."""
         for one in named:
             claim = self._claim(one, namespace)
             for request in claim.requests if claim is not None else ((),):
                 yield from request or (None,)
 
-    def _phrases(self, named: Sequence[ClaimOfPod], namespace: str) -> Iterator[str]:
+    def _phrases(self, named: Sequence[PodResourceClaim], namespace: str) -> Iterator[str]:
         for one in named[:_SHOWN]:
             if not one.kind:
                 yield f"devices by claim {cut(one.name)}, for which the pod names no claim and no template"
@@ -113,7 +113,7 @@ def _instead(message: str, found: str) -> str:
     return found + message.removeprefix(BY_CLAIM) if message.startswith(BY_CLAIM) else message
 
 
-def _requests(requests: Sequence[Request]) -> str:
+def _requests(requests: Sequence[DeviceRequest]) -> str:
     """What a claim is for: devices of one class together, where the claim says how many."""
     exact: dict[str, int] = {}
     others: list[str] = []
@@ -127,7 +127,7 @@ def _requests(requests: Sequence[Request]) -> str:
     return _listed(phrases, len(phrases), "request")
 
 
-def _alternatives(request: Request) -> str:
+def _alternatives(request: DeviceRequest) -> str:
     if not request:
         return "devices in a number that cannot be read"
     if len(request) == 1:

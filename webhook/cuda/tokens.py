@@ -43,7 +43,7 @@ _OF_VARIANTS = frozenset(
     final fp full ga inference jammy jupyter latest linux main master nightly noble notebook ompi onnx openmpi prod
     production py python pytorch rc release rhel rocky run runtime serve server serving slim snapshot stable
     tensorflow test tf torch training transformers trixie ubi ubuntu v vllm
-    """.split()  # noqa: SIM905  # as elsewhere
+    """.split()  # noqa: SIM905  # many quotes say less
 )
 """What stands in tags beside versions to tell variants of an image apart."""
 _BETWEEN = re.compile(r"[^a-z0-9]+", re.ASCII)

@@ -40,20 +40,20 @@ class Devices(NamedTuple):
         return accelerators.of(DEVICE_CLASSES + self.device_class) is not None
 
 
-Request = tuple[Devices, ...]
+DeviceRequest = tuple[Devices, ...]
 """The devices that a request is satisfied with, of which the scheduler takes the first that it can have. Empty where it
 cannot be read."""
 
 
-class Claim(NamedTuple):
+class ResourceClaim(NamedTuple):
     """A claim, or a template of claims, by its kind and name, with its requests."""
 
     kind: str
     name: str
-    requests: tuple[Request, ...]
+    requests: tuple[DeviceRequest, ...]
 
 
-class ClaimOfPod(NamedTuple):
+class PodResourceClaim(NamedTuple):
     """A claim that a pod names: by `kind` and `target`, which are empty where the pod says neither. `name` is what the
     pod calls it.
     """
@@ -63,30 +63,30 @@ class ClaimOfPod(NamedTuple):
     target: str = ""
 
 
-def claim_from(raw: Mapping[str, Any]) -> Claim | None:
+def claim_from(raw: Mapping[str, Any]) -> ResourceClaim | None:
     """The claim, or the template of claims, that an object is or leads to; None for every other object."""
     group, kind = str(raw.get("apiVersion")).rpartition("/")[0], raw.get("kind")
     if (group, kind) == _DOMAIN:
         name = part(raw, "spec", "channel", "resourceClaimTemplate", "name")
-        return Claim(TEMPLATE, name, ((Devices(_CHANNEL),),)) if isinstance(name, str) else None
+        return ResourceClaim(TEMPLATE, name, ((Devices(_CHANNEL),),)) if isinstance(name, str) else None
     name = part(raw, "metadata", "name")
     if group != _GROUP or kind not in (CLAIM, TEMPLATE) or not isinstance(name, str):
         return None
     spec = mapped(raw, "spec", "spec") if kind == TEMPLATE else mapped(raw, "spec")
     found = tuple(map(_request, listed(spec, "devices", "requests")[:_MOST]))
-    return Claim(kind, name, found or ((),))
+    return ResourceClaim(kind, name, found or ((),))
 
 
-def claims_of(spec: Mapping[str, Any]) -> Iterator[ClaimOfPod]:
+def claims_of(spec: Mapping[str, Any]) -> Iterator[PodResourceClaim]:
     """The claims that the spec of a pod names; before Kubernetes 1.31 their names stand in `source`."""
     for entry in listed(spec, "resourceClaims")[:_MOST]:
         source = {**mapped(entry), **mapped(entry, "source")}
         found = ((kind, source.get(key)) for kind, key in _NAMED)
         kind, target = next(((kind, target) for kind, target in found if isinstance(target, str)), ("", ""))
-        yield ClaimOfPod(str(source.get("name") or ""), kind, target)
+        yield PodResourceClaim(str(source.get("name") or ""), kind, target)
 
 
-def _request(raw: object) -> Request:
+def _request(raw: object) -> DeviceRequest:
     written = listed(raw, "firstAvailable")[:_MOST] or [part(raw, "exactly") or raw]
     found = tuple(devices for one in written if (devices := _devices(mapped(one))) is not None)
     return found if len(found) == len(written) else ()
