@@ -50,7 +50,7 @@ def test_why_a_registry_told_nothing_stands_in_the_reason(registry: ScriptedServ
     assert missing["verdict"] == "unknown"
     assert here in missing["reason"]
     elsewhere = answer("registry.corp/app:1", "--resolve", "--registries", registries)
-    assert "registry.corp was not asked; it is not on the list of registries" in elsewhere["reason"]
+    assert "registry.corp was not queried, because it is not in the list of registries" in elsewhere["reason"]
 
 
 def test_a_batch_asks_about_each_image_once(registry: ScriptedServer, registries: Path) -> None:

@@ -158,14 +158,14 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: 'https://a.example/v2'}\n",
-            'registries.yaml:5: spec.registries[0].host: "https://a.example/v2" is not a host; write a name, with '
-            ":port where it needs one",
+            'registries.yaml:5: spec.registries[0].host: "https://a.example/v2" is not a host; write a DNS '
+            "name or an IP address, with :port if it needs one",
             id="a URL",
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, blobHosts: ['*.com']}\n",
-            'registries.yaml:5: spec.registries[0].blobHosts[0]: "*.com" stands for too much; write *. and a domain of '
-            "at least two labels",
+            'registries.yaml:5: spec.registries[0].blobHosts[0]: "*.com" matches too many hosts; write *. and a domain '
+            "of at least two labels",
             id="a domain that is too large",
         ),
         pytest.param(
@@ -175,14 +175,14 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, privateAddresses: [10.1.2.3/16]}\n",
-            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "10.1.2.3/16" is not a network of some '
-            "addresses; write it as in 10.1.0.0/16 or fd00:1::/48",
+            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "10.1.2.3/16" is not a network that '
+            "can be allowed; write the first address and a prefix length above 0, such as 10.1.0.0/16 or fd00:1::/48",
             id="an address with a mask",
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example, privateAddresses: [0.0.0.0/0]}\n",
-            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "0.0.0.0/0" is not a network of some '
-            "addresses; write it as in 10.1.0.0/16 or fd00:1::/48",
+            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "0.0.0.0/0" is not a network that '
+            "can be allowed; write the first address and a prefix length above 0, such as 10.1.0.0/16 or fd00:1::/48",
             id="every address",
         ),
         pytest.param(
@@ -199,12 +199,13 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  registries:\n    - {host: a.example}\n    - {host: a.example}\n",
-            "registries.yaml:6: spec.registries[1]: a.example is listed by spec.registries[0] too; keep one of the two",
+            "registries.yaml:6: spec.registries[1]: a.example is also listed by spec.registries[0]; keep one of the "
+            "two",
             id="twice",
         ),
         pytest.param(
             "spec:\n  presets: [docker.io]\n  registries:\n    - {host: docker.io}\n",
-            "registries.yaml:6: spec.registries[0]: docker.io is listed by a preset too; keep one of the two",
+            "registries.yaml:6: spec.registries[0]: docker.io is also listed by a preset; keep one of the two",
             id="a preset once more",
         ),
         pytest.param(
@@ -281,9 +282,9 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        pytest.param(b"\xff\xfe\x00", "not valid YAML in UTF-8", id="no text"),
-        pytest.param(b"#" * (1024 * 1024 + 1), "it is larger than 1048576 bytes", id="too large"),
-        pytest.param(b"[" * 500_000, "it is nested deeper than 50 levels", id="deeper than anybody reads"),
+        pytest.param(b"\xff\xfe\x00", "cannot be read as YAML in UTF-8", id="no text"),
+        pytest.param(b"#" * (1024 * 1024 + 1), "the file is larger than 1048576 bytes", id="too large"),
+        pytest.param(b"[" * 500_000, "the values are nested deeper than 50 levels", id="deeper than anybody reads"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path, content, said):

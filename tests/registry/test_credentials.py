@@ -66,18 +66,22 @@ def test_an_entry_is_read(tmp_path, entry, expected):
 @pytest.mark.parametrize(
     ("key", "entry", "said"),
     [
-        pytest.param("a.b/team", auth("a:b"), "credentials for a part of a registry are not told apart", id="a path"),
+        pytest.param(
+            "a.b/team", auth("a:b"), "credentials for a path within a registry are not supported", id="a path"
+        ),
         pytest.param("*.corp", auth("a:b"), "is not a host", id="a glob"),
-        pytest.param("a.b", {"auth": "%%%"}, "its auth is not the base64 of a user and a password", id="no base64"),
-        pytest.param("a.b", auth("nobody"), "its auth is not the base64 of user:password", id="no colon"),
-        pytest.param("a.b", {"auth": 5}, "its values are no strings", id="a number"),
-        pytest.param("a.b", "secret", "it is no map", id="a text"),
+        pytest.param(
+            "a.b", {"auth": "%%%"}, "auth is not valid base64; write the base64 of user:password", id="no base64"
+        ),
+        pytest.param("a.b", auth("nobody"), "auth is not the base64 of user:password", id="no colon"),
+        pytest.param("a.b", {"auth": 5}, "username, password, auth and identitytoken must be strings", id="a number"),
+        pytest.param("a.b", "secret", "the entry is not a map", id="a text"),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_told_and_the_others_are_used(tmp_path, key, entry, said):
     credentials = known(tmp_path, **{key: entry, "good.corp": auth("a:b")})
     (warning,) = credentials.warnings
-    assert f"config.json: auths[{key}] is not used: " in warning
+    assert f"config.json: auths[{key}] is ignored: " in warning
     assert said in warning
     assert credentials.of("good.corp") == Login("a", "b")
 
@@ -85,8 +89,8 @@ def test_an_entry_that_cannot_be_used_is_told_and_the_others_are_used(tmp_path, 
 def test_programs_that_hold_credentials_are_not_run_and_that_is_told(tmp_path):
     file = write(tmp_path, {"auths": {}, "credsStore": "desktop", "credHelpers": {"gcr.io": "gcloud"}})
     assert [warning.partition(": ")[2] for warning in Credentials.load(file).warnings] == [
-        "credsStore is not used, because no program is run; write the credentials themselves under auths",
-        "credHelpers is not used, because no program is run; write the credentials themselves under auths",
+        "credsStore is ignored, because credential helpers are not run; write the credentials themselves under auths",
+        "credHelpers is ignored, because credential helpers are not run; write the credentials themselves under auths",
     ]
 
 

@@ -99,8 +99,16 @@ def test_images_are_looked_up_by_tag_and_by_digest(registry, tag, expected):
         pytest.param({"tag": "none"}, r"does not have registry\.example:\d+/team/image:none \(404\)", id="no such tag"),
         pytest.param({"repository": "team/none"}, r"does not have .*/team/none:oci \(404\)", id="no such repository"),
         pytest.param({"digest": "sha256:" + "0" * 64}, r"does not have .* \(404\)", id="no such digest"),
-        pytest.param({"digest": "sha512:" + "0" * 128}, "the digest is not one of sha256", id="another kind of digest"),
-        pytest.param({"tag": "chart"}, "what stands there is no container image", id="no image"),
+        pytest.param(
+            {"digest": "sha512:" + "0" * 128},
+            "the image's digest is not a sha256 digest, the only kind that can be verified",
+            id="another kind of digest",
+        ),
+        pytest.param(
+            {"tag": "chart"},
+            "the reference leads to an artifact that is not a container image, such as a Helm chart",
+            id="no image",
+        ),
     ],
 )
 def test_what_is_not_there_is_a_lasting_error(registry, changes, said):
@@ -110,12 +118,14 @@ def test_what_is_not_there_is_a_lasting_error(registry, changes, said):
 
 
 def test_a_registry_that_is_not_listed_is_not_asked(registry):
-    with pytest.raises(LookUpError, match=r"other\.example: it is not on the list of registries that are asked"):
+    with pytest.raises(
+        LookUpError, match=r"other\.example: this registry is not in the list of registries that may be queried; add it"
+    ):
         asking(listed(registry.port)).look_up(Reference("other.example", "team/image", "oci"))
 
 
 def test_a_private_address_that_is_not_listed_is_not_asked(registry):
-    with pytest.raises(LookUpError, match="leads to an address that is loopback"):
+    with pytest.raises(LookUpError, match=r"resolves to an address that is not allowed \(loopback\)"):
         asking(listed(registry.port, private_addresses=(ip_network("10.0.0.0/8"),))).look_up(image(registry.port))
 
 
@@ -136,7 +146,7 @@ def test_a_configuration_that_is_too_large_is_not_read(registry):
     config = images.config({"CUDA_VERSION": "12.4.1", "FILLING": "x" * 200_000})
     registry.push("team/large", "1", config, images.manifest(config))
     limits = replace(PATIENT, config_bytes=100_000)
-    with pytest.raises(LookUpError, match="answers with more than is read"):
+    with pytest.raises(LookUpError, match="sends a larger answer than the limits allow"):
         asking(listed(registry.port), limits=limits).look_up(image(registry.port, "1", repository="team/large"))
 
 
@@ -145,7 +155,7 @@ def test_a_registry_whose_disk_is_damaged_is_not_believed(registry, storage):
     registry.push("team/damaged", "1", config, images.manifest(config))
     (kept,) = storage.glob(f"**/blobs/sha256/*/{config.digest.removeprefix('sha256:')}/data")
     kept.write_bytes(kept.read_bytes().replace(b"12.4.1", b"11.4.1"))
-    with pytest.raises(LookUpError, match="the configuration is not the one that its digest stands for"):
+    with pytest.raises(LookUpError, match="the image configuration does not match its digest"):
         asking(listed(registry.port)).look_up(image(registry.port, "1", repository="team/damaged"))
 
 
@@ -180,8 +190,15 @@ def test_a_registry_with_passwords_is_logged_in_to(with_password, tmp_path):
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        pytest.param({}, "it demands a user and a password, and the credentials hold none for it", id="no password"),
-        pytest.param({"username": "robot", "password": "wrong"}, r"\(401\); it may not exist", id="a wrong password"),
+        pytest.param(
+            {},
+            "the registry demands a user name and a password, but none are configured; add them to the registry "
+            "credentials",
+            id="no password",
+        ),
+        pytest.param(
+            {"username": "robot", "password": "wrong"}, r"\(401\); check that it exists", id="a wrong password"
+        ),
     ],
 )
 def test_a_registry_with_passwords_refuses_others(with_password, tmp_path, entry, said):
@@ -240,14 +257,14 @@ def test_a_registry_under_an_authority_of_its_own_is_asked_as_the_list_says(with
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        pytest.param(NAME, {}, "shows a certificate that is not trusted", id="an authority that nobody trusts"),
+        pytest.param(NAME, {}, "presents a certificate that is not trusted", id="an authority that nobody trusts"),
         pytest.param(
             "other.example",
             {"authorities": private_authority.PEM},
-            "shows a certificate that is not trusted .*other.example",
+            "presents a certificate that is not trusted .*other.example",
             id="a certificate for another name",
         ),
-        pytest.param(NAME, {"plain_http": True}, r"answers 400 instead of", id="spoken to without TLS"),
+        pytest.param(NAME, {"plain_http": True}, r"answers with status 400 instead of", id="spoken to without TLS"),
     ],
 )
 def test_a_registry_that_does_not_prove_its_name_is_not_believed(with_tls, name, changes, said):
@@ -259,7 +276,7 @@ def test_a_registry_that_does_not_prove_its_name_is_not_believed(with_tls, name,
 
 
 def test_a_registry_without_tls_is_not_asked_with_it(registry):
-    with pytest.raises(LookUpError, match="speaks no TLS that is understood"):
+    with pytest.raises(LookUpError, match="fails the TLS handshake, or speaks HTTP without TLS"):
         asking(listed(registry.port, plain_http=False)).look_up(image(registry.port))
 
 

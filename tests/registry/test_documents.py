@@ -66,27 +66,43 @@ def test_an_entry_that_does_not_say_what_it_is_for_is_read_where_no_other_does()
 @pytest.mark.parametrize(
     ("index", "said"),
     [
-        pytest.param(images.index(), "holds no image for Linux", id="nothing"),
+        pytest.param(images.index(), "the image index has no entry for Linux", id="nothing"),
         pytest.param(
-            images.index(images.entry(AMD64, "amd64", "windows")), "holds no image for Linux", id="Windows only"
+            images.index(images.entry(AMD64, "amd64", "windows")),
+            "the image index has no entry for Linux",
+            id="Windows only",
         ),
         pytest.param(
-            images.index(*[images.entry(AMD64)] * 1001), "holds no list of at most 1000 images", id="too many"
+            images.index(*[images.entry(AMD64)] * 1001),
+            "the image index must have a list of at most 1000 manifests",
+            id="too many",
         ),
-        pytest.param(images.index(manifests={}), "holds no list", id="a map"),
-        pytest.param(images.index(manifests=[5]), "an entry of the index is no JSON object", id="a number"),
-        pytest.param(images.index(manifests=["a"]), "an entry of the index is no JSON object", id="a text"),
-        pytest.param(images.index({**images.entry(AMD64), "platform": []}), "is no JSON object", id="an odd platform"),
-        pytest.param(images.index({**images.entry(AMD64), "digest": "sha256:1"}), "has no digest", id="a short digest"),
-        pytest.param(images.index({**images.entry(AMD64), "digest": None}), "has no digest", id="no digest"),
+        pytest.param(images.index(manifests={}), "must have a list of at most 1000 manifests", id="a map"),
+        pytest.param(images.index(manifests=[5]), "an entry of the image index is not a JSON object", id="a number"),
+        pytest.param(images.index(manifests=["a"]), "an entry of the image index is not a JSON object", id="a text"),
         pytest.param(
-            images.index({**images.entry(AMD64), "digest": "sha256:../../" + "0" * 58}), "no digest", id="a path"
+            images.index({**images.entry(AMD64), "platform": []}), "is not a JSON object", id="an odd platform"
         ),
-        pytest.param(images.index(images.entry(images.index())), "such as another index", id="another index"),
         pytest.param(
-            images.index({**images.entry(AMD64), "mediaType": []}), "something else than an image", id="no type"
+            images.index({**images.entry(AMD64), "digest": "sha256:1"}), "has no sha256 digest", id="a short digest"
         ),
-        pytest.param(images.index(images.entry(AMD64, "../../etc")), "holds no image for Linux", id="no architecture"),
+        pytest.param(images.index({**images.entry(AMD64), "digest": None}), "has no sha256 digest", id="no digest"),
+        pytest.param(
+            images.index({**images.entry(AMD64), "digest": "sha256:../../" + "0" * 58}),
+            "has no sha256 digest",
+            id="a path",
+        ),
+        pytest.param(images.index(images.entry(images.index())), "such as another image index", id="another index"),
+        pytest.param(
+            images.index({**images.entry(AMD64), "mediaType": []}),
+            "refers to something that is not an image manifest",
+            id="no type",
+        ),
+        pytest.param(
+            images.index(images.entry(AMD64, "../../etc")),
+            "the image index has no entry for Linux",
+            id="no architecture",
+        ),
         pytest.param(
             images.index(*[images.entry(AMD64, f"cpu{number}") for number in range(33)]),
             "more than 32",
@@ -102,15 +118,17 @@ def test_an_odd_index_is_refused(index, said):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({"config": None}, "config is no JSON object", id="no configuration"),
-        pytest.param({"config": []}, "config is no JSON object", id="a list"),
-        pytest.param({"config": {}}, "no container image", id="an empty one"),
+        pytest.param({"config": None}, "config is not a JSON object", id="no configuration"),
+        pytest.param({"config": []}, "config is not a JSON object", id="a list"),
+        pytest.param({"config": {}}, "an artifact that is not a container image", id="an empty one"),
         pytest.param(
-            {"config": {"mediaType": "application/vnd.cncf.helm.config.v1+json"}}, "no container", id="a chart"
+            {"config": {"mediaType": "application/vnd.cncf.helm.config.v1+json"}}, "not a container", id="a chart"
         ),
-        pytest.param({"config": {"mediaType": images.OCI_CONFIG}}, "has no digest", id="no digest"),
-        pytest.param({"mediaType": images.OCI_INDEX}, "another type than it is sent as", id="another type"),
-        pytest.param({"mediaType": 7}, "another type than it is sent as", id="a type that is none"),
+        pytest.param({"config": {"mediaType": images.OCI_CONFIG}}, "has no sha256 digest", id="no digest"),
+        pytest.param(
+            {"mediaType": images.OCI_INDEX}, "the manifest's content contradicts its media type", id="another type"
+        ),
+        pytest.param({"mediaType": 7}, "the manifest's content contradicts its media type", id="a type that is none"),
     ],
 )
 def test_an_odd_manifest_is_refused(changes, said):
@@ -184,19 +202,35 @@ def test_a_configuration_may_say_nothing(changes):
     ("changes", "said"),
     [
         pytest.param({"config": []}, None, id="an empty list for a map"),
-        pytest.param({"config": "x"}, "a config that is no JSON object", id="a text for a map"),
-        pytest.param({"config": {"Env": {"CUDA_VERSION": "12"}}}, "an Env that is no list of strings", id="a map"),
-        pytest.param({"config": {"Env": ["CUDA_VERSION=12", 5]}}, "an Env that is no list of strings", id="a number"),
-        pytest.param({"config": {"Env": [["CUDA_VERSION=12"]]}}, "an Env that is no list of strings", id="a list"),
+        pytest.param({"config": "x"}, "config in the image configuration is not a JSON object", id="a text for a map"),
+        pytest.param(
+            {"config": {"Env": {"CUDA_VERSION": "12"}}},
+            "config.Env in the image configuration is not a list of strings",
+            id="a map",
+        ),
+        pytest.param(
+            {"config": {"Env": ["CUDA_VERSION=12", 5]}},
+            "config.Env in the image configuration is not a list of strings",
+            id="a number",
+        ),
+        pytest.param(
+            {"config": {"Env": [["CUDA_VERSION=12"]]}},
+            "config.Env in the image configuration is not a list of strings",
+            id="a list",
+        ),
         pytest.param({"os": "windows"}, "the image is not for Linux", id="Windows"),
         pytest.param({"os": ["linux"]}, "the image is not for Linux", id="a list of systems"),
         pytest.param(
-            {"config": {"Env": ["CUDA_VERSION=" + "1" * (LONGEST_VALUE + 1)]}}, "more than 4096 characters", id="long"
+            {"config": {"Env": ["CUDA_VERSION=" + "1" * (LONGEST_VALUE + 1)]}},
+            "value is longer than 4096 characters",
+            id="long",
         ),
-        pytest.param({"config": {"Env": ["NVIDIA_REQUIRE_" + "A" * 200 + "="]}}, "more than 4096", id="a long name"),
+        pytest.param(
+            {"config": {"Env": ["NVIDIA_REQUIRE_" + "A" * 200 + "="]}}, "name is longer than 128", id="a long name"
+        ),
         pytest.param(
             {"config": {"Env": [f"NVIDIA_REQUIRE_{number}=" + "x" * 4000 for number in range(5)]}},
-            "requirements of more than 16384 characters",
+            "more than 16384 characters in its variables about CUDA and NVIDIA",
             id="many requirements",
         ),
     ],

@@ -165,7 +165,7 @@ def announces_too_much(_heard: object, speaker: Speaker) -> None:
 def test_a_server_that_sends_more_than_is_read_is_left(server, script):
     server.otherwise = script
     error = refused(server, SMALL)
-    assert f"registry.example:{server.port} answers with more than is read" == str(error)
+    assert f"registry.example:{server.port} sends a larger answer than the limits allow" == str(error)
     assert error.is_lasting
 
 
@@ -199,21 +199,21 @@ def breaks_off_between_chunks(_heard: object, speaker: Speaker) -> None:
 def test_an_answer_that_breaks_off_is_worth_another_attempt(server, script):
     server.otherwise = script
     error = refused(server)
-    assert str(error).endswith("cannot be reached, or hangs up")
+    assert str(error).endswith("cannot be reached, or closes the connection too early")
     assert not error.is_lasting
 
 
 def test_nobody_listening_is_worth_another_attempt(server):
     server.close()
     error = refused(server)
-    assert str(error).endswith("cannot be reached, or hangs up")
+    assert str(error).endswith("cannot be reached, or closes the connection too early")
     assert not error.is_lasting
 
 
 def test_a_body_in_chunks_of_a_byte_each_is_left_before_it_costs_seconds(server):
     """Each chunk is a few calls of Python for one byte, while requests wait for the interpreter."""
     server.otherwise = crumbs
-    assert str(refused(server)) == f"registry.example:{server.port} answers with more than is read"
+    assert str(refused(server)) == f"registry.example:{server.port} sends a larger answer than the limits allow"
 
 
 def test_a_large_body_in_ordinary_chunks_is_read(server):
@@ -232,7 +232,7 @@ def test_a_compressed_answer_is_refused_before_it_is_unpacked(server):
     bomb = gzip.compress(b" " * 20_000_000)
     headers = {"Content-Type": images.OCI_MANIFEST, "Content-Encoding": "gzip"}
     server.otherwise = whole(200, bomb, headers)
-    assert str(refused(server)).endswith("answers in an encoding that was not asked for")
+    assert str(refused(server)).endswith("answers with a Content-Encoding that was not requested, such as compression")
     assert server.heard[0].headers["accept-encoding"] == "identity"
 
 
@@ -274,13 +274,13 @@ def honest() -> list[images.Document]:
         pytest.param(b"\xff\xfe", "the manifest is not JSON", id="no text"),
         pytest.param(b"[" * 50_000 + b"]" * 50_000, "the manifest is not JSON", id="deeply nested lists"),
         pytest.param(b'{"a":' * 50_000 + b"1" + b"}" * 50_000, "the manifest is not JSON", id="deeply nested maps"),
-        pytest.param(b"[]", "the manifest is no JSON object", id="a list"),
-        pytest.param(b"null", "the manifest is no JSON object", id="null"),
+        pytest.param(b"[]", "the manifest is not a JSON object", id="a list"),
+        pytest.param(b"null", "the manifest is not a JSON object", id="null"),
         pytest.param(b"NaN", "the manifest is not JSON", id="no number"),
         pytest.param(
             b'{"a":[' + b"0," * 500_000 + b"0]}", "the manifest has more than 100000 values", id="many numbers"
         ),
-        pytest.param(b"{}", "the manifest is of another type than it is sent as", id="an empty object"),
+        pytest.param(b"{}", "the manifest's content contradicts its media type", id="an empty object"),
     ],
 )
 def test_a_manifest_that_is_none_is_refused(server, body, said):
@@ -301,7 +301,7 @@ def test_a_manifest_that_is_not_what_its_digest_stands_for_is_refused(server):
     server.holds("1", manifest, config)
     server.scripts[f"/v2/{REPOSITORY}/manifests/{manifest.digest}"] = serving(other)
     error = refused(server, tag="", digest=manifest.digest)
-    assert str(error).endswith("the manifest is not the one that its digest stands for")
+    assert str(error).endswith("the manifest does not match its digest")
 
 
 def test_an_image_of_an_index_that_is_not_what_its_digest_stands_for_is_refused(server):
@@ -309,18 +309,21 @@ def test_an_image_of_an_index_that_is_not_what_its_digest_stands_for_is_refused(
     other = images.manifest(images.config({"CUDA_VERSION": "9.0"}))
     server.holds("1", images.index(images.entry(manifest)), manifest, config)
     server.scripts[f"/v2/{REPOSITORY}/manifests/{manifest.digest}"] = serving(other)
-    assert str(refused(server)).endswith("the manifest is not the one that its digest stands for")
+    assert str(refused(server)).endswith("the manifest does not match its digest")
 
 
 def test_a_configuration_that_is_not_what_its_digest_stands_for_is_refused(server):
     manifest, config = honest()
     server.holds("1", manifest, config)
     server.scripts[f"/v2/{REPOSITORY}/blobs/{config.digest}"] = serving(images.config({"CUDA_VERSION": "9.0"}))
-    assert str(refused(server)).endswith("the configuration is not the one that its digest stands for")
+    assert str(refused(server)).endswith("the image configuration does not match its digest")
 
 
 def test_a_body_of_unsaid_length_is_refused_at_the_first_byte_too_many(server):
-    for size, said in ((SMALL.manifest_bytes, "is no JSON object"), (SMALL.manifest_bytes + 1, "more than is read")):
+    for size, said in (
+        (SMALL.manifest_bytes, "is not a JSON object"),
+        (SMALL.manifest_bytes + 1, "sends a larger answer than the limits allow"),
+    ):
         content = head(f"Content-Type: {images.OCI_MANIFEST}") + b"[]".ljust(size)
         server.otherwise = lambda _heard, speaker, content=content: speaker.send(content)
         assert str(refused(server, SMALL)).endswith(said)
@@ -329,7 +332,7 @@ def test_a_body_of_unsaid_length_is_refused_at_the_first_byte_too_many(server):
 def test_a_configuration_that_is_larger_than_is_read_is_refused(server):
     config = images.config({"CUDA_VERSION": "12.4.1", "FILLING": "x" * 5000})
     server.holds("1", images.manifest(config), config)
-    assert str(refused(server, SMALL)).endswith("answers with more than is read")
+    assert str(refused(server, SMALL)).endswith("sends a larger answer than the limits allow")
     assert client(listed(server.port)).look_up(reference(server.port)).env == {"CUDA_VERSION": "12.4.1"}
 
 
@@ -339,8 +342,12 @@ def test_an_index_that_leads_to_an_index_is_refused(server):
     lying = {**images.entry(inner), "mediaType": images.OCI_MANIFEST}
     server.holds("1", images.index(images.entry(inner)), inner, manifest, config)
     server.holds("2", images.index(lying), inner, manifest, config)
-    assert str(refused(server)).endswith("the index leads to something else than an image, such as another index")
-    assert str(refused(server, tag="2")).endswith("an index leads to another index")
+    assert str(refused(server)).endswith(
+        "the image index refers to something that is not an image manifest, such as another image index"
+    )
+    assert str(refused(server, tag="2")).endswith(
+        "the image index refers to another image index; it must refer to image manifests"
+    )
 
 
 def test_an_index_that_leads_to_itself_is_asked_for_twice_at_most(server):
@@ -352,12 +359,23 @@ def test_an_index_that_leads_to_itself_is_asked_for_twice_at_most(server):
 @pytest.mark.parametrize(
     ("content_type", "said"),
     [
-        pytest.param("text/html", "the manifest is of a type that is not known", id="a web page"),
-        pytest.param("", "the manifest is of a type that is not known", id="no type"),
-        pytest.param(images.OCI_INDEX, "the manifest is of another type than it is sent as", id="another type"),
+        pytest.param(
+            "text/html",
+            "the manifest has an unsupported media type; supported are image manifests and image indexes of OCI and "
+            "of Docker's schema 2",
+            id="a web page",
+        ),
+        pytest.param(
+            "",
+            "the manifest has an unsupported media type; supported are image manifests and image indexes of OCI and "
+            "of Docker's schema 2",
+            id="no type",
+        ),
+        pytest.param(images.OCI_INDEX, "the manifest's content contradicts its media type", id="another type"),
         pytest.param(
             "application/vnd.docker.distribution.manifest.v1+prettyjws",
-            "the image has a manifest of schema 1, which was given up in 2017; build it anew",
+            "the image has a manifest of Docker's schema 1, which is obsolete and not supported; build and push the "
+            "image again",
             id="schema 1",
         ),
     ],
@@ -374,7 +392,7 @@ def test_what_looks_like_an_index_and_like_a_manifest_is_refused(server):
     body = json.dumps(both).encode()
     for number, media_type in enumerate((images.OCI_MANIFEST, images.OCI_INDEX)):
         server.scripts[f"/v2/{REPOSITORY}/manifests/{number}"] = whole(200, body, {"Content-Type": media_type})
-        assert str(refused(server, tag=str(number))).endswith("is of another type than it is sent as")
+        assert str(refused(server, tag=str(number))).endswith("content contradicts its media type")
 
 
 def test_an_honest_answer_after_all_of_this_is_read(server):

@@ -121,7 +121,7 @@ def test_a_token_that_is_not_accepted_any_more_is_replaced_once(server, tokens):
     asking = client(with_tokens(server, tokens))
     asking.look_up(reference(server.port))
     demand(server, "Bearer new", challenge)
-    with pytest.raises(LookUpError, match="does not give"):
+    with pytest.raises(LookUpError, match="denies access to"):
         asking.look_up(reference(server.port))
     tokens.scripts["/token"] = token("new")
     assert asking.look_up(reference(server.port)).digest == MANIFEST.digest
@@ -210,13 +210,27 @@ def test_user_and_password_are_shown_to_a_registry_that_demands_them(server, tmp
     ("challenge", "said"),
     [
         pytest.param(
-            'Basic realm="corp"', "it demands a user and a password, and the credentials hold none", id="basic"
+            'Basic realm="corp"', "the registry demands a user name and a password, but none are configured", id="basic"
         ),
-        pytest.param("Negotiate", "it demands a login of a kind that is not known", id="Kerberos"),
-        pytest.param("", "it demands a login of a kind that is not known", id="nothing"),
-        pytest.param("Bearer", "it demands a token and does not say from whom", id="no realm"),
-        pytest.param('Bearer realm="/token"', "it leads to an address that is none", id="a realm without a host"),
-        pytest.param('Bearer realm="x' + "y" * 60_000 + '"', "it demands a login of a kind", id="a very long one"),
+        pytest.param(
+            "Negotiate",
+            "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication schemes",
+            id="Kerberos",
+        ),
+        pytest.param(
+            "",
+            "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication schemes",
+            id="nothing",
+        ),
+        pytest.param(
+            "Bearer",
+            "the registry demands a token but does not name a token server (realm in WWW-Authenticate)",
+            id="no realm",
+        ),
+        pytest.param(
+            'Bearer realm="/token"', "the registry refers to a URL that is not valid", id="a realm without a host"
+        ),
+        pytest.param('Bearer realm="x' + "y" * 60_000 + '"', "offers neither Bearer nor Basic", id="a very long one"),
     ],
 )
 def test_a_demand_that_cannot_be_met_is_told(server, challenge, said):
@@ -243,15 +257,18 @@ def test_a_token_is_asked_for_at_listed_hosts_only(server, tokens, tmp_path, rea
         blob_hosts=(HostPattern("blobs.example", tokens.port),),
     )
     error = refused(registry, server, credentials(tmp_path, server, username="robot", password="secret"))
-    assert "it asks for tokens of" in str(error)
-    assert str(error).endswith("it stands neither for the registry nor in tokenHosts")
+    assert "the registry sends clients for tokens to" in str(error)
+    assert str(error).endswith("which its tokenHosts do not list; list the host there if it belongs to the registry")
     assert tokens.connections == 0
 
 
 def test_a_token_is_not_asked_for_without_tls(server, tokens, tmp_path):
     demand(server, "never", bearer(f"http://tokens.example:{tokens.port}/token"))
     error = refused(with_tokens(server, tokens), server, credentials(tmp_path, server, username="r", password="s"))
-    assert str(error).endswith(f"it asks for tokens of tokens.example:{tokens.port} without TLS, which is not done")
+    assert str(error).endswith(
+        f"the registry sends clients for tokens to tokens.example:{tokens.port} without TLS; that host must be used "
+        "over https"
+    )
     assert tokens.connections == 0
 
 
@@ -259,25 +276,35 @@ def test_a_token_server_that_redirects_is_not_followed(server, tokens, tmp_path)
     tokens.scripts["/token"] = whole(307, b"", {"Location": f"https://elsewhere.example:{tokens.port}/steal"})
     demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
     error = refused(with_tokens(server, tokens), server, credentials(tmp_path, server, username="r", password="s"))
-    assert f"tokens.example:{tokens.port} answers 307 instead of a token for {REPOSITORY}" in str(error)
+    assert f"tokens.example:{tokens.port} answers with status 307 instead of a token for {REPOSITORY}" in str(error)
     assert len(tokens.heard) == 1
 
 
 @pytest.mark.parametrize(
     ("script", "said", "is_lasting"),
     [
-        pytest.param(whole(401), "refuses anonymous clients (401)", True, id="no access"),
+        pytest.param(
+            whole(401),
+            "gives no token to anonymous clients (401); configure credentials for the registry",
+            True,
+            id="no access",
+        ),
         pytest.param(whole(404), "does not have a token for team/image (404)", True, id="no such page"),
         pytest.param(
-            whole(429, b"", {"Retry-After": "7"}), "refuses more requests for now (429)", False, id="too often"
+            whole(429, b"", {"Retry-After": "7"}),
+            "rejects requests for now, because there were too many (429)",
+            False,
+            id="too often",
         ),
-        pytest.param(whole(503), "has an error of its own (503)", False, id="in trouble"),
+        pytest.param(whole(503), "cannot answer the request at the moment (503)", False, id="in trouble"),
         pytest.param(whole(200, b"<html>"), "the answer of the token server is not JSON", True, id="a web page"),
-        pytest.param(whole(200, b"{}"), "gives no token", True, id="no token"),
-        pytest.param(token(5), "gives no token", True, id="a number"),
-        pytest.param(token("a\r\nX-Injected: b"), "gives no token", True, id="more lines of head"),
-        pytest.param(token("t" * 20_000), "gives no token", True, id="longer than any server reads"),
-        pytest.param(whole(200, b" " * 100_000), "answers with more than is read", True, id="a long answer"),
+        pytest.param(whole(200, b"{}"), "answers without a usable token", True, id="no token"),
+        pytest.param(token(5), "answers without a usable token", True, id="a number"),
+        pytest.param(token("a\r\nX-Injected: b"), "answers without a usable token", True, id="more lines of head"),
+        pytest.param(token("t" * 20_000), "answers without a usable token", True, id="longer than any server reads"),
+        pytest.param(
+            whole(200, b" " * 100_000), "sends a larger answer than the limits allow", True, id="a long answer"
+        ),
     ],
 )
 def test_a_token_server_that_gives_none_is_told(server, tokens, script: Script, said, is_lasting):
@@ -300,8 +327,8 @@ def test_a_registry_that_accepts_no_login_is_asked_twice_and_no_more(server, tok
     demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
     error = refused(with_tokens(server, tokens), server)
     assert str(error) == (
-        f"registry.example:{server.port} does not give registry.example:{server.port}/team/image:1 to this client "
-        "(401); it may not exist"
+        f"registry.example:{server.port} denies access to registry.example:{server.port}/team/image:1 "
+        "(401); check that it exists and that the configured credentials may pull it"
     )
     assert (len(server.heard), len(tokens.heard)) == (2, 1)
 
@@ -319,7 +346,7 @@ def test_no_error_shows_a_secret(server, tokens, tmp_path):
     demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
     known = credentials(tmp_path, server, username="robot", password="hush-hush")
     error = refused(with_tokens(server, tokens), server, known)
-    assert str(error).endswith("refuses the credentials (401)")
+    assert str(error).endswith("rejects the configured credentials (401); correct them")
     assert "hush-hush" not in repr(known.of(f"registry.example:{server.port}"))
 
 

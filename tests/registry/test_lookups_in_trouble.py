@@ -102,7 +102,7 @@ def test_a_bug_ends_no_thread_and_is_counted_and_said_once(
     with caplog.at_level(logging.WARNING):
         for text in texts:
             problem = seen(images, text).problem
-            assert problem == f"docker.io: a bug of gpu-policy ({type(error).__name__})"
+            assert problem == f"docker.io: a bug in gpu-policy ({type(error).__name__})"
     assert counts == ["bug"] * 12
     assert len(caplog.records) == 1
     assert seen(images, "docker.io/team/sound:1").config is not None
@@ -121,9 +121,9 @@ def test_a_failed_look_up_is_said_once_for_each_registry_and_reason(
             seen(images, text)
         seen(images, "docker.io/team/slow:1")
         assert sorted(record.getMessage() for record in caplog.records) == [
-            "not every image of docker.io can be looked up: docker.io: docker.io does not have an image (404)",
-            "not every image of docker.io can be looked up: docker.io: no answer",
-            "not every image of nvcr.io can be looked up: nvcr.io: nvcr.io does not have an image (404)",
+            "looking up an image in docker.io failed: docker.io: docker.io does not have an image (404)",
+            "looking up an image in docker.io failed: docker.io: no answer",
+            "looking up an image in nvcr.io failed: nvcr.io: nvcr.io does not have an image (404)",
         ]
         clock.advance(3700)
         seen(images, "docker.io/team/app:0")

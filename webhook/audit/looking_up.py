@@ -15,7 +15,7 @@ MOST_IMAGES = 2_000
 """Images that one audit asks about."""
 
 _AT_A_TIME = 200
-_TOO_MANY = ImageSight(problem=f"it was not asked, because an audit looks up {MOST_IMAGES} images at most")
+_TOO_MANY = ImageSight(problem=f"an audit looks up {MOST_IMAGES} images at most, and this image comes after them")
 
 
 class LookedUp:

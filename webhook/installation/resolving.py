@@ -59,4 +59,5 @@ def _store(place: ConfigMapPlace | None, kubeconfig: Path | None) -> Store | Non
 
 def _not_asked(image: str) -> ImageSight:
     registry = parse_reference(image).registry
-    return ImageSight(problem=f"{registry} was not asked; it is not on the list of registries")
+    reason = "it is not in the list of registries; list it in the file of --registries"
+    return ImageSight(problem=f"{registry} was not queried, because {reason}")

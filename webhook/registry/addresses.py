@@ -35,7 +35,7 @@ _SPECIAL_4 = (
     ("10.0.0.0/8", "private"),
     ("100.64.0.0/10", "shared by a provider's customers (RFC 6598)"),
     ("127.0.0.0/8", "loopback"),
-    ("168.63.129.16/32", "that of Azure's host"),  # learn.microsoft.com, "What is IP address 168.63.129.16?"
+    ("168.63.129.16/32", "the address of Azure's host"),  # learn.microsoft.com, "What is IP address 168.63.129.16?"
     ("169.254.0.0/16", "link-local"),
     ("172.16.0.0/12", "private"),
     ("192.0.0.0/24", "reserved"),
@@ -117,8 +117,8 @@ def _permitted(host: Host, permitted: Sequence[Network], addresses: Sequence[Add
     found = [address for address, fault in zip(addresses, faults, strict=True) if not fault]
     if not found:
         raise LookUpError(
-            f"{host} leads to an address that is {faults[0]}; nothing is asked there unless a network that contains it "
-            "stands in privateAddresses"
+            f"{host} resolves to an address that is not allowed ({faults[0]}); to allow it, list a network that "
+            "contains it in the registry's privateAddresses"
         )
     return found[:_MOST_ADDRESSES]
 
@@ -129,9 +129,9 @@ def _addresses(host: Host, deadline: Deadline, resolver: Resolve) -> list[Addres
     try:
         addresses = [ip_address(text) for text in _within(deadline, resolver, host.name)]
     except (OSError, ValueError) as error:
-        raise LookUpError(f"the name {host.name} cannot be resolved", is_lasting=False) from error
+        raise LookUpError(f"the DNS name {host.name} cannot be resolved", is_lasting=False) from error
     if not addresses:
-        raise LookUpError(f"the name {host.name} has no address", is_lasting=False)
+        raise LookUpError(f"the DNS name {host.name} has no address", is_lasting=False)
     return addresses
 
 

@@ -108,7 +108,7 @@ def _spec(part: Part) -> list[Registry]:
             continue
         place = registry.host.name, registry.host.port
         if place in taken:
-            item.fault(f"{registry.host.name} is listed by {taken[place]} too; keep one of the two")
+            item.fault(f"{registry.host.name} is also listed by {taken[place]}; keep one of the two")
         taken[place] = item.key
         registries.append(registry)
     if not registries and not part.faults:
@@ -161,7 +161,10 @@ def _network(part: Part) -> Network | None:
     except ValueError:
         network = None
     if text and (network is None or not network.prefixlen):
-        part.fault(f"{spelled(text)} is not a network of some addresses; write it as in 10.1.0.0/16 or fd00:1::/48")
+        part.fault(
+            f"{spelled(text)} is not a network that can be allowed; write the first address and a prefix length above "
+            "0, such as 10.1.0.0/16 or fd00:1::/48"
+        )
         return None
     return network
 

@@ -59,7 +59,10 @@ class RegistryClient:
     def _conversation(self, reference: Reference) -> Conversation:
         site = self._allowed.site(reference.registry)
         if site is None:
-            raise LookUpError("it is not on the list of registries that are asked")
+            raise LookUpError(
+                "this registry is not in the list of registries that may be queried; add it to that list to have its "
+                "images looked up"
+            )
         login = self._credentials.of(reference.registry)
         deadline = Deadline(self._limits.seconds)
         return Conversation(site, reference.repository, login, self._limits, deadline, self._passes, self._resolver)
@@ -81,7 +84,7 @@ class _Image:
             architectures = found.architectures
             _, found = self._manifest(found.chosen)
         if isinstance(found, Index):
-            raise LookUpError("an index leads to another index")
+            raise LookUpError("the image index refers to another image index; it must refer to image manifests")
         config = read_config(self._blob(found))
         own = (config.architecture,) if config.architecture else ()
         return ImageConfig(digest, config.env, architectures or own)
@@ -95,7 +98,10 @@ class _Image:
     def _manifest(self, name: str) -> tuple[str, Manifest | Index]:
         """The manifest or index under a tag or digest, with its digest."""
         if ":" in name and not is_digest(name):
-            raise LookUpError("the digest is not one of sha256, and no other can be verified")
+            raise LookUpError(
+                "the image's digest is not a sha256 digest, the only kind that can be verified; pin the image by its "
+                "sha256 digest"
+            )
         answer = self._conversation.ask(self._query(name))
         digest = digest_of(answer.body)
         if ":" in name:
@@ -110,5 +116,5 @@ class _Image:
         path = f"/v2/{quote(self._reference.repository)}/blobs/{manifest.config}"
         what = f"the configuration of {self._reference}"
         answer = self._conversation.ask(Query(what, path, self._limits.config_bytes))
-        check_digest(answer.body, manifest.config, "the configuration")
+        check_digest(answer.body, manifest.config, "the image configuration")
         return answer.body

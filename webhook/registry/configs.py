@@ -43,26 +43,31 @@ class Config:
 def read_config(body: bytes | bytearray) -> Config:
     """What a configuration says; of a variable that is set twice, the last. Raises LookUpError."""
     with PARSING:
-        found = read_json(body, "the configuration")
+        found = read_json(body, "the image configuration")
         if found.get("os", "linux") != "linux":
             raise LookUpError("the image is not for Linux")
         inner = found.get("config") or {}
         if not isinstance(inner, dict):
-            raise LookUpError("the configuration has a config that is no JSON object")
+            raise LookUpError("config in the image configuration is not a JSON object")
         return Config(MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture")))
 
 
 def _env(entries: object) -> dict[str, str]:
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise LookUpError("the configuration has an Env that is no list of strings")
+        raise LookUpError("config.Env in the image configuration is not a list of strings")
     env: dict[str, str] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")
         if not equals or not (name in NAMES or name.startswith(PREFIX)):
             continue
         if len(name) > LONGEST_NAME or len(value) > LONGEST_VALUE:
-            raise LookUpError(f"the configuration sets {name[:40]} to more than {LONGEST_VALUE} characters")
+            raise LookUpError(
+                f"the image configuration has a variable {name[:40]} whose name is longer than {LONGEST_NAME} or whose "
+                f"value is longer than {LONGEST_VALUE} characters"
+            )
         env[name] = value
     if sum(len(name) + len(value) for name, value in env.items()) > MOST_CHARACTERS:
-        raise LookUpError(f"the configuration has requirements of more than {MOST_CHARACTERS} characters")
+        raise LookUpError(
+            f"the image configuration has more than {MOST_CHARACTERS} characters in its variables about CUDA and NVIDIA"
+        )
     return env

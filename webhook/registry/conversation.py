@@ -61,7 +61,7 @@ class Conversation:
                 return answer
             url = parse_url(answer.headers.get("location", ""), url)
             self.site.check_redirect(url)
-        raise LookUpError(f"it redirects more than {self.limits.redirects} times")
+        raise LookUpError(f"the registry redirects more than {self.limits.redirects} times")
 
     def _headers(self, url: Url, query: Query) -> dict[str, str]:
         """Who is logged in is said to the registry alone."""

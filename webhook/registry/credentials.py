@@ -113,7 +113,8 @@ def _read(path: Path) -> _Read:
 def _logins(path: Path, found: Mapping[str, Any], auths: Mapping[str, Any]) -> tuple[dict[str, Login], tuple[str, ...]]:
     logins: dict[str, Login] = {}
     warnings = [
-        f"{path}: {key} is not used, because no program is run; write the credentials themselves under auths"
+        f"{path}: {key} is ignored, because credential helpers are not run; write the credentials themselves under "
+        "auths"
         for key in ("credsStore", "credHelpers")
         if found.get(key)
     ]
@@ -123,7 +124,7 @@ def _logins(path: Path, found: Mapping[str, Any], auths: Mapping[str, Any]) -> t
             if login is not None:
                 logins[_canonical(_host(key))] = login
         except ValueError as error:
-            warnings.append(f"{path}: auths[{key}] is not used: {error}")
+            warnings.append(f"{path}: auths[{key}] is ignored: {error}")
     return logins, tuple(warnings)
 
 
@@ -131,7 +132,7 @@ def _host(key: str) -> str:
     """The host of a key, which may be a URL as docker writes it."""
     host, _, path = key.removeprefix("https://").removeprefix("http://").partition("/")
     if path.rstrip("/") not in _API_PATHS:
-        raise HostError("credentials for a part of a registry are not told apart; write the host alone")
+        raise HostError("credentials for a path within a registry are not supported; write the host alone")
     return host
 
 
@@ -145,10 +146,10 @@ def _canonical(registry: str) -> str:
 def _login(entry: object) -> Login | None:
     """The login of an entry; None of an empty one, as docker leaves behind where a program holds the credentials."""
     if not isinstance(entry, dict):
-        raise ValueError("it is no map")  # noqa: TRY004  # a value from outside
+        raise ValueError("the entry is not a map")  # noqa: TRY004  # a value from outside
     texts = {key: entry.get(key) or "" for key in ("username", "password", "auth", "identitytoken")}
     if not all(isinstance(text, str) for text in texts.values()):
-        raise ValueError("its values are no strings")
+        raise ValueError("username, password, auth and identitytoken must be strings")
     if texts["identitytoken"]:
         return Login(identity_token=texts["identitytoken"])
     if texts["username"]:
@@ -158,7 +159,7 @@ def _login(entry: object) -> Login | None:
     try:
         user, colon, password = base64.b64decode(texts["auth"], validate=True).decode().rstrip("\0").partition(":")
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise ValueError("its auth is not the base64 of a user and a password") from error
+        raise ValueError("auth is not valid base64; write the base64 of user:password") from error
     if not colon or not user:
-        raise ValueError("its auth is not the base64 of user:password")
+        raise ValueError("auth is not the base64 of user:password")
     return Login(user, password)

@@ -66,7 +66,7 @@ def is_digest(text: object) -> bool:
 def check_digest(body: bytes | bytearray, digest: str, what: str) -> None:
     """Raise LookUpError unless the body is that which the digest stands for."""
     if digest_of(body) != digest:
-        raise LookUpError(f"{what} is not the one that its digest stands for")
+        raise LookUpError(f"{what} does not match its digest")
 
 
 def read_json(body: bytes | bytearray, what: str) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def read_json(body: bytes | bytearray, what: str) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise LookUpError(f"{what} is not JSON") from error
     if not isinstance(found, dict):
-        raise LookUpError(f"{what} is no JSON object")
+        raise LookUpError(f"{what} is not a JSON object")
     return found
 
 
@@ -86,13 +86,19 @@ def read_manifest(body: bytes | bytearray, content_type: str) -> Manifest | Inde
     """What stands under a tag or digest. Raises LookUpError."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind.startswith(_SCHEMA_1):
-        raise LookUpError("the image has a manifest of schema 1, which was given up in 2017; build it anew")
+        raise LookUpError(
+            "the image has a manifest of Docker's schema 1, which is obsolete and not supported; build and push the "
+            "image again"
+        )
     if kind not in (*MANIFESTS, *INDEXES):
-        raise LookUpError("the manifest is of a type that is not known")
+        raise LookUpError(
+            "the manifest has an unsupported media type; supported are image manifests and image indexes of OCI and "
+            "of Docker's schema 2"
+        )
     with PARSING:
         found = read_json(body, "the manifest")
         if found.get("mediaType", kind) != kind or _kinds(found) != (kind in INDEXES, kind in MANIFESTS):
-            raise LookUpError("the manifest is of another type than it is sent as")
+            raise LookUpError("the manifest's content contradicts its media type")
         return _index(found) if kind in INDEXES else _manifest(found)
 
 
@@ -104,28 +110,30 @@ def _kinds(found: Mapping[str, Any]) -> tuple[bool, bool]:
 def _manifest(found: Mapping[str, Any]) -> Manifest:
     config = _object(found.get("config"), "the manifest's config")
     if config.get("mediaType") not in CONFIGS:
-        raise LookUpError("what stands there is no container image")
+        raise LookUpError("the reference leads to an artifact that is not a container image, such as a Helm chart")
     return Manifest(_digest(config, "the manifest's config"))
 
 
 def _index(found: Mapping[str, Any]) -> Index:
     entries = found["manifests"]
     if not isinstance(entries, list) or len(entries) > MOST_IMAGES:
-        raise LookUpError(f"the index holds no list of at most {MOST_IMAGES} images")
+        raise LookUpError(f"the image index must have a list of at most {MOST_IMAGES} manifests")
     images: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
-        architecture = _linux(_object(entry, "an entry of the index"))
+        architecture = _linux(_object(entry, "an entry of the image index"))
         if architecture is not None:
             images.setdefault(architecture, entry)
     if not images:
-        raise LookUpError("the index holds no image for Linux")
+        raise LookUpError("the image index has no entry for Linux")
     unsaid = images.pop("", None)
     if len(images) > MOST_ARCHITECTURES:
-        raise LookUpError(f"the index is for more than {MOST_ARCHITECTURES} architectures")
+        raise LookUpError(f"the image index has entries for more than {MOST_ARCHITECTURES} architectures")
     chosen = images.get(_PREFERRED) or next(iter(images.values()), None) or unsaid or {}
     if chosen.get("mediaType") not in MANIFESTS:
-        raise LookUpError("the index leads to something else than an image, such as another index")
-    return Index(_digest(chosen, "an entry of the index"), tuple(images))
+        raise LookUpError(
+            "the image index refers to something that is not an image manifest, such as another image index"
+        )
+    return Index(_digest(chosen, "an entry of the image index"), tuple(images))
 
 
 def _linux(entry: Mapping[str, Any]) -> str | None:
@@ -135,7 +143,7 @@ def _linux(entry: Mapping[str, Any]) -> str | None:
     """
     if entry.get("platform") is None:
         return ""
-    platform = _object(entry["platform"], "a platform in the index")
+    platform = _object(entry["platform"], "a platform in the image index")
     return (architecture_in(platform.get("architecture")) or None) if platform.get("os") == "linux" else None
 
 
@@ -147,11 +155,11 @@ def architecture_in(value: object) -> str:
 def _digest(descriptor: Mapping[str, Any], what: str) -> str:
     digest = descriptor.get("digest")
     if not isinstance(digest, str) or not is_digest(digest):
-        raise LookUpError(f"{what} has no digest of sha256")
+        raise LookUpError(f"{what} has no sha256 digest")
     return digest
 
 
 def _object(value: object, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise LookUpError(f"{what} is no JSON object")
+        raise LookUpError(f"{what} is not a JSON object")
     return value

@@ -82,7 +82,7 @@ def split_host(text: str) -> tuple[str, int | None]:
     if not colon or text.endswith("]"):
         name, port = text, ""
     elif not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
-        raise HostError(f"{spelled(text)} is not a host; write a name, with :port where it needs one")
+        raise HostError(f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one")
     return _name(name.lower(), text), int(port) if port else None
 
 
@@ -92,7 +92,7 @@ def split_pattern(text: str) -> tuple[str, int | None]:
         return split_host(text)
     name, port = split_host(text[2:])
     if "." not in name or _is_address(name):
-        raise HostError(f"{spelled(text)} stands for too much; write *. and a domain of at least two labels")
+        raise HostError(f"{spelled(text)} matches too many hosts; write *. and a domain of at least two labels")
     return f"*.{name}", port
 
 
@@ -102,13 +102,15 @@ def parse_url(text: str, base: Url | None = None) -> Url:
         joined = urljoin(f"{base.scheme}://{base.authority}{base.target}", text) if base is not None else text
         parts = urlsplit(joined)
         if parts.scheme not in ("https", "http"):
-            raise HostError("it is neither https nor http")
+            raise HostError("its scheme is neither https nor http")
         name, port = split_host(parts.netloc)
     except ValueError as error:
-        raise LookUpError(f"it leads to an address that is none: {error}") from error
+        raise LookUpError(f"the registry refers to a URL that is not valid: {error}") from error
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if _TARGET.fullmatch(target) is None:
-        raise LookUpError(f"it leads to an address at {name} that is not spelled as one")
+        raise LookUpError(
+            f"the registry refers to a URL on {name} that is not valid: its path has characters that must be escaped"
+        )
     return Url(parts.scheme, Host(name, port or default_port(parts.scheme)), target)
 
 
@@ -117,7 +119,7 @@ def _name(name: str, text: str) -> str:
         return _address(name[1:-1], text, IPv6Address)
     labels = name.split(".")
     if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
-        raise HostError(f"{spelled(text)} is not a host; write a name, with :port where it needs one")
+        raise HostError(f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one")
     if _NUMBER.fullmatch(labels[-1]):
         return _address(name, text, IPv4Address)
     return name
@@ -130,7 +132,7 @@ def _address(name: str, text: str, kind: type[IPv4Address] | type[IPv6Address]) 
         address = None
     if not isinstance(address, kind) or str(address) != name or "%" in name:
         raise HostError(
-            f"{spelled(text)} is an address in an unusual spelling; write it as in 192.0.2.1 or [2001:db8::1]"
+            f"{spelled(text)} is not an IP address in its usual form; write it like 192.0.2.1 or [2001:db8::1]"
         )
     return name
 

@@ -158,7 +158,7 @@ class Images:
             try:
                 self._settle(reference)
             except Exception:  # noqa: BLE001  # logged; a bug met with one image must not end the look-ups of others
-                _log.exception("a bug: %s is not settled", reference.registry)
+                _log.exception("a bug in gpu-policy: the look-up of an image in %s has no result", reference.registry)
             finally:
                 self._waiting.done(reference)
 
@@ -174,7 +174,7 @@ class Images:
         except LookUpError as error:
             self._fail(reference, known, error, "refused" if error.is_lasting else "failed")
         except Exception as error:  # noqa: BLE001  # whatever it is, this image has a problem and others go on
-            text = f"{reference.registry}: a bug of gpu-policy ({type(error).__name__})"
+            text = f"{reference.registry}: a bug in gpu-policy ({type(error).__name__})"
             self._fail(reference, known, LookUpError(text, is_lasting=False), "bug", error)
         else:
             self._succeed(reference, known, config)
@@ -231,7 +231,7 @@ class Images:
         if len(self._complaints) >= _MOST_COMPLAINTS:
             return
         self._complaints[registry, text] = now + _QUIET_SECONDS
-        _log.warning("not every image of %s can be looked up: %s", registry, text, exc_info=bug)
+        _log.warning("looking up an image in %s failed: %s", registry, text, exc_info=bug)
 
     def _reference(self, text: str) -> Reference | ImageSight:
         """What may be looked up, or why nothing may."""

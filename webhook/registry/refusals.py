@@ -16,16 +16,23 @@ def refusal(answer: Answer, what: str) -> LookUpError:
     if status == 404:
         return LookUpError(f"{host} does not have {what} (404)")
     if status in (401, 403):
-        return LookUpError(f"{host} does not give {what} to this client ({status}); it may not exist")
+        return LookUpError(
+            f"{host} denies access to {what} ({status}); check that it exists and that the configured credentials may "
+            "pull it"
+        )
     if status == 429:
         return LookUpError(
-            f"{host} refuses more requests for now (429)", is_lasting=False, retry_after=retry_after(answer)
+            f"{host} rejects requests for now, because there were too many (429)",
+            is_lasting=False,
+            retry_after=retry_after(answer),
         )
     if status == 408 or status >= 500:
         return LookUpError(
-            f"{host} has an error of its own ({status})", is_lasting=False, retry_after=retry_after(answer)
+            f"{host} cannot answer the request at the moment ({status})",
+            is_lasting=False,
+            retry_after=retry_after(answer),
         )
-    return LookUpError(f"{host} answers {status} instead of {what}")
+    return LookUpError(f"{host} answers with status {status} instead of {what}")
 
 
 def retry_after(answer: Answer) -> float:

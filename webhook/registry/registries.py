@@ -42,16 +42,19 @@ class Site:
 
     def check_redirect(self, url: Url) -> None:
         """Raise LookUpError unless a manifest or blob may be fetched there."""
-        self._check(url, self.registry.blob_hosts, "it redirects to", "blobHosts")
+        self._check(url, self.registry.blob_hosts, "redirects to", "blobHosts")
 
     def check_realm(self, url: Url) -> None:
         """Raise LookUpError unless a token may be asked for there."""
-        self._check(url, self.registry.token_hosts, "it asks for tokens of", "tokenHosts")
+        self._check(url, self.registry.token_hosts, "sends clients for tokens to", "tokenHosts")
 
     def _check(self, url: Url, patterns: tuple[HostPattern, ...], what: str, key: str) -> None:
         if self.is_own(url):
             return
         if not any(pattern.matches(url.host) for pattern in patterns):
-            raise LookUpError(f"{what} {url.host}, which is not asked; it stands neither for the registry nor in {key}")
+            raise LookUpError(
+                f"the registry {what} {url.host}, which its {key} do not list; list the host there if it belongs to "
+                "the registry"
+            )
         if url.scheme != "https":
-            raise LookUpError(f"{what} {url.host} without TLS, which is not done")
+            raise LookUpError(f"the registry {what} {url.host} without TLS; that host must be used over https")

@@ -54,14 +54,19 @@ def exchange(request: Request, registry: Registry, limits: Limits, outer: Deadli
         with closing(_connected(request.url, registry, deadline, resolver)) as connection:
             return _answer(request, Wire(connection, deadline, limits.header_bytes))
     except TooMuchError as error:
-        raise LookUpError(f"{host} answers with more than is read") from error
+        raise LookUpError(f"{host} sends a larger answer than the limits allow") from error
     except TimeoutError as error:
         raise LookUpError(f"{host} does not answer in time", is_lasting=False) from error
     except ssl.SSLCertVerificationError as error:
-        raise LookUpError(f"{host} shows a certificate that is not trusted ({error.verify_message})") from error
+        raise LookUpError(
+            f"{host} presents a certificate that is not trusted ({error.verify_message}); a private CA has to be "
+            "named in caFile"
+        ) from error
     except (OSError, IncompleteRead) as error:
         what = (
-            "speaks no TLS that is understood" if isinstance(error, ssl.SSLError) else "cannot be reached, or hangs up"
+            "fails the TLS handshake, or speaks HTTP without TLS"
+            if isinstance(error, ssl.SSLError)
+            else "cannot be reached, or closes the connection too early"
         )
         raise LookUpError(f"{host} {what}", is_lasting=False) from error
     except (HTTPException, ValueError) as error:
@@ -102,7 +107,9 @@ def _body(response: HTTPResponse, request: Request, wire: Wire) -> bytearray:
     """Everything; what is compressed is refused, since a few bytes of it can be gigabytes."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
-        raise LookUpError(f"{request.url.host} answers in an encoding that was not asked for")
+        raise LookUpError(
+            f"{request.url.host} answers with a Content-Encoding that was not requested, such as compression"
+        )
     if response.length is not None and response.length > request.most_bytes:
         raise TooMuchError
     body = bytearray()

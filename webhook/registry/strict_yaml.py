@@ -112,7 +112,7 @@ def read_yaml(path: Path) -> tuple[Part | None, list[str]]:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         return None, [f"{path}{line}: not valid YAML: {error.problem}"]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return None, [f"{path}: not valid YAML in UTF-8 ({' '.join(str(error).split())[:200]})"]
+        return None, [f"{path}: cannot be read as YAML in UTF-8 ({' '.join(str(error).split())[:200]})"]
     if node is None:
         return None, [f"{path}: the file is empty"]
     return Part(node, str(path), "", faults), faults
@@ -122,7 +122,7 @@ def _text(path: Path) -> str:
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise ValueError(f"it is larger than {MOST_BYTES} bytes")
+        raise ValueError(f"the file is larger than {MOST_BYTES} bytes")
     return content.decode("utf-8-sig")
 
 
@@ -131,7 +131,7 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+            raise ValueError(f"the values are nested deeper than {MAX_DEPTH} levels")
 
 
 def hint(value: str, choices: Iterable[str]) -> str:

@@ -86,27 +86,40 @@ class Door:
         if "bearer" in by_scheme:
             return self._token(by_scheme["bearer"].parameters)
         if "basic" not in by_scheme:
-            raise LookUpError("it demands a login of a kind that is not known")
+            raise LookUpError(
+                "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication "
+                "schemes"
+            )
         if self.login is None or not self.login.user:
-            raise LookUpError("it demands a user and a password, and the credentials hold none for it")
+            raise LookUpError(
+                "the registry demands a user name and a password, but none are configured; add them to the registry "
+                "credentials"
+            )
         return Pass(self.login.basic, time.monotonic() + _BASIC_SECONDS)
 
     def _token(self, parameters: Mapping[str, str]) -> Pass:
         if not parameters.get("realm"):
-            raise LookUpError("it demands a token and does not say from whom")
+            raise LookUpError(
+                "the registry demands a token but does not name a token server (realm in WWW-Authenticate)"
+            )
         realm = parse_url(parameters["realm"])
         self.site.check_realm(realm)
         asked_at = time.monotonic()
         answer = self.ask(self._request(realm, parameters))
         if answer.status in (401, 403):
-            whom = "anonymous clients" if self.login is None else "the credentials"
-            raise LookUpError(f"{realm.host} refuses {whom} ({answer.status})")
+            if self.login is None:
+                refused = (
+                    f"gives no token to anonymous clients ({answer.status}); configure credentials for the registry"
+                )
+            else:
+                refused = f"rejects the configured credentials ({answer.status}); correct them"
+            raise LookUpError(f"{realm.host} {refused}")
         if answer.status != 200:
             raise refusal(answer, f"a token for {self.repository}")
         found = read_json(answer.body, "the answer of the token server")
         token = found.get("token") or found.get("access_token")
         if not isinstance(token, str) or _SENDABLE.fullmatch(token) is None:
-            raise LookUpError(f"{realm.host} gives no token")
+            raise LookUpError(f"{realm.host} answers without a usable token")
         return Pass(f"Bearer {token}", asked_at + _seconds(found.get("expires_in")) - _MARGIN)
 
     def _request(self, realm: Url, parameters: Mapping[str, str]) -> Request:
