@@ -104,9 +104,9 @@ def test_a_key_that_stands_twice_is_judged_by_its_last_value_and_told_in_every_f
     (here / "twice.yaml").write_text(TWICE)
     result = run("twice.yaml", "--format", form)
     lines = [number for number, line in enumerate(TWICE.splitlines(), 1) if line == "spec:"]
-    told = f"the key 'spec' stands in line {lines[0]} and again in line {lines[1]} of one map"
+    told = f"the key 'spec' is set twice in one map, in line {lines[0]} and in line {lines[1]}"
     assert result.exit_code == 0
-    assert result.stderr.startswith(f"warning: twice.yaml:{lines[1]}: {told}; kubectl takes the last value")
+    assert result.stderr.startswith(f"warning: twice.yaml:{lines[1]}: {told}; kubectl uses the last value")
     assert "warning: twice.yaml" not in result.stdout
 
 
@@ -150,7 +150,7 @@ def test_the_exit_status_is_the_same_whatever_the_format(here: Path, args: list[
         pytest.param(["good.yaml", "--policies", "nowhere"], "nowhere", id="no policies"),
         pytest.param(["good.yaml", "--against", "nowhere"], "nowhere", id="no policies to compare with"),
         pytest.param(["good.yaml", "--inventory", "nowhere"], "nowhere", id="no inventory"),
-        pytest.param(["good.yaml", "--inventory", "broken.yaml"], "this is not YAML", id="broken inventory"),
+        pytest.param(["good.yaml", "--inventory", "broken.yaml"], "not valid YAML", id="broken inventory"),
         pytest.param(["good.yaml", "--kubeconfig", "nowhere"], "nowhere", id="no kubeconfig"),
         pytest.param(["--cluster", "--kubeconfig", "nowhere"], "nowhere", id="no kubeconfig of a cluster"),
         pytest.param(["--cluster", "--kubeconfig", "broken.yaml"], "broken.yaml", id="broken kubeconfig"),

@@ -75,7 +75,7 @@ def test_review_judges_the_last_value_of_a_key_that_stands_twice_and_names_both_
     result = run("review", "twice.yaml", "--output", output)
     line = (here / "twice.yaml").read_text().splitlines().index("kind: Pod") + 1
     assert result.exit_code == 1
-    told = f"warning: twice.yaml:{line}: the key 'kind' stands in line 1 and again in line {line} of one map; kubectl"
+    told = f"warning: twice.yaml:{line}: the key 'kind' is set twice in one map, in line 1 and in line {line}; kubectl"
     assert result.stderr.startswith(told)
     assert run("review", "twice.yaml", "--strict", "--output", output).exit_code == 2
 
@@ -94,7 +94,11 @@ def test_an_inventory_is_the_file_that_is_there_when_the_command_runs(
             run("review", here / "good.yaml", "--policies", here / "policies", "--inventory", "facts.yaml").stderr
         )
     start = "warning: facts.yaml: 1 of 1 objects of kind"
-    assert told == ["", f"{start} Node has no name: left out\n", f"{start} PriorityClass has no name: left out\n"]
+    assert told == [
+        "",
+        f"{start} Node has no name and is left out\n",
+        f"{start} PriorityClass has no name and is left out\n",
+    ]
 
 
 UIDS = {"a": "7", "b": None, "c": "0b2c4d3e-0000-4000-8000-000000000001"}
@@ -109,7 +113,7 @@ def test_what_of_an_inventory_could_not_be_used_is_told_once(here: Path, command
     result = run(command, "good.yaml", "--inventory", file)
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        f"warning: {file}: 1 of 1 objects of kind Node has no name: left out",
+        f"warning: {file}: 1 of 1 objects of kind Node has no name and is left out",
         f"warning: {file}: pod team/a does not count against quotas: metadata.uid '7' is no UUID",
     ]
 
@@ -333,7 +337,11 @@ def test_serve_without_a_certificate_says_how_to_get_one(here: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        pytest.param([], "no source of facts about the cluster; outside of one name --inventory or --kub", id="none"),
+        pytest.param(
+            [],
+            "no source of facts about the cluster: this process does not run in a pod; give --inventory or --kub",
+            id="none",
+        ),
         pytest.param(["--inventory", "inventory.yaml", "--kubeconfig", "k"], "exclude each other", id="two"),
         pytest.param(["--kubeconfig", "nowhere"], "nowhere: no such file", id="no kubeconfig"),
         pytest.param(["--inventory", "nowhere"], "nowhere: the file cannot be read", id="no inventory"),

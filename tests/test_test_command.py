@@ -56,10 +56,10 @@ def test_a_key_that_stands_twice_in_a_resource_is_told_once_and_refused_when_str
     write(tmp_path / "a.yaml", suite(*cases))
     done = gpu_policy_test(tmp_path)
     assert done.exit_code == 0
-    assert done.stderr.count("the key 'kind' stands in line 1 and again in line") == 1
+    assert done.stderr.count("the key 'kind' is set twice in one map, in line 1 and in line") == 1
     strict = gpu_policy_test(tmp_path, "--strict")
     assert (strict.exit_code, strict.stderr) == (2, "")
-    assert "the key 'kind' stands in line 1 and again in line" in strict.stdout
+    assert "the key 'kind' is set twice in one map, in line 1 and in line" in strict.stdout
 
 
 def test_quiet_leaves_out_what_passed(mixed: Path) -> None:

@@ -198,7 +198,10 @@ def registries_of(
     """What asks the registries about images, None without --resolve."""
     if not is_asked_for:
         if registries is not None or credentials is not None or results is not None:
-            fail("no registry is asked without --resolve; add it, or leave out --registries and what belongs to it")
+            fail(
+                "--registries, --registry-credentials and --image-results need --resolve; add --resolve, or leave "
+                "them out"
+            )
         return None
     from webhook.installation.resolving import Resolver, UnusableError
 
@@ -215,7 +218,9 @@ def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> No
     if kubeconfig is not None and not kubeconfig.is_file():
         fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
     if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        fail("no source of facts about the cluster; outside of one name --inventory or --kubeconfig")
+        fail(
+            "no source of facts about the cluster: this process does not run in a pod; give --inventory or --kubeconfig"
+        )
 
 
 def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "FactsSource":

@@ -9,7 +9,7 @@ import pytest
 from webhook.audit.documents import Document, DocumentError, read_all, read_text
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
-EXPECTED = "no Kubernetes object: a map with apiVersion and kind is expected"
+EXPECTED = "not a Kubernetes object: expected a map with apiVersion and kind"
 
 
 def read(text: str) -> list[Document | DocumentError]:
@@ -61,7 +61,7 @@ def test_a_separator_within_a_line_or_a_block_separates_nothing() -> None:
 
 def test_the_line_of_a_fault_is_that_of_the_file() -> None:
     text = POD % "a" + "---\n\n" + POD % "b" + "kind: X\n---\n" + POD % "c"
-    broken = "2 file:9: the key 'kind' stands in line 7 and again in line 9 of one map; keep one of them"
+    broken = "2 file:9: the key 'kind' is set twice in one map, in line 7 and in line 9; keep one of them"
     assert seen(read(text)) == ["1@1 a", broken, "3@11 c"]
 
 
@@ -73,7 +73,7 @@ def test_lines_are_counted_alike_with_either_newline(newline: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "---\n---\n", "# only a comment\n", "%YAML 1.2\n", "\ufeff", "...\n"])
 def test_an_empty_file_is_an_error_in_line_one(text: str) -> None:
-    assert seen(read_paths("-", stdin=text.encode())) == ["0 -:1: holds no document"]
+    assert seen(read_paths("-", stdin=text.encode())) == ["0 -:1: contains no YAML or JSON document"]
 
 
 @pytest.mark.parametrize("text", ["hello", "- a\n- b", "7", "a: b", "apiVersion: v1", "{}", "~"])
@@ -83,7 +83,7 @@ def test_what_is_no_object_is_an_error(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["7", "null", "[Pod]"])
 def test_a_kind_that_is_no_text_is_an_error(kind: str) -> None:
-    assert seen(read(f"apiVersion: v1\nkind: {kind}")) == [f"1 file:1: {EXPECTED.replace('no', 'half a', 1)}"]
+    assert seen(read(f"apiVersion: v1\nkind: {kind}")) == [f"1 file:1: {EXPECTED.replace('not a', 'an incomplete', 1)}"]
 
 
 def test_a_pod_of_a_wrong_api_version_is_an_error() -> None:
@@ -166,8 +166,8 @@ def test_the_last_of_repeated_keys_counts_where_somebody_hears_of_them() -> None
     heard: list[str] = []
     found = list(read_text(POD % "a" + "---\n\n" + POD % "b" + "metadata: {name: c}\n", "file", heard.append))
     assert seen(found) == ["1@1 a", "2@6 c"]
-    place = "file:9: the key 'metadata' stands in line 8 and again in line 9 of one map"
-    assert heard == [f"{place}; kubectl takes the last value, and that is judged; keep one of them"]
+    place = "file:9: the key 'metadata' is set twice in one map, in line 8 and in line 9"
+    assert heard == [f"{place}; kubectl uses the last value, and so does this command; keep one of them"]
 
 
 def test_of_many_repeated_keys_the_first_are_told_and_how_many_more_there_are() -> None:
@@ -175,16 +175,22 @@ def test_of_many_repeated_keys_the_first_are_told_and_how_many_more_there_are() 
     many = "".join(f"k{number}: 1\nk{number}: 2\n" for number in range(30))
     assert len(list(read_text(POD % "a" + many, "file", heard.append))) == 1
     assert len(heard) == 21
-    assert heard[-1] == "file:1: 10 more of its keys stand more than once in one map; keep one of each"
+    assert heard[-1] == "file:1: 10 more keys are set more than once in one map; keep one of each"
 
 
 @pytest.mark.parametrize(
     ("count", "told"),
     [
-        pytest.param(1, ["'k0' stands in line 3 and again in line 4", "of them"], id="one"),
-        pytest.param(2, ["'k0' stands in line 3", "'k1' stands in line 5", "of each"], id="two"),
+        pytest.param(1, ["'k0' is set twice in one map, in line 3 and in line 4", "of them"], id="one"),
         pytest.param(
-            21, ["'k19' stands in line 41", "1 more of its keys stands more than once in one map", "of each"], id="many"
+            2,
+            ["'k0' is set twice in one map, in line 3", "'k1' is set twice in one map, in line 5", "of each"],
+            id="two",
+        ),
+        pytest.param(
+            21,
+            ["'k19' is set twice in one map, in line 41", "1 more key is set more than once in one map", "of each"],
+            id="many",
         ),
     ],
 )
@@ -260,7 +266,7 @@ def test_a_path_that_nobody_can_look_at_is_an_error() -> None:
 def test_half_an_object_in_a_directory_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "pod.yaml").write_text("apiversion: v1\nkind: Pod\n")
     (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\n")
-    assert seen(read_paths(tmp_path)) == [f"1 {tmp_path}/pod.yaml:1: {EXPECTED.replace('no', 'half a', 1)}"]
+    assert seen(read_paths(tmp_path)) == [f"1 {tmp_path}/pod.yaml:1: {EXPECTED.replace('not a', 'an incomplete', 1)}"]
 
 
 def test_a_hidden_file_or_directory_that_is_named_is_read(tmp_path: Path) -> None:
@@ -371,7 +377,7 @@ def test_a_file_of_ten_megabytes_is_read() -> None:
         ("apiVersion: extensions/v1beta1\nkind: Deployment", "apiVersion: found 'extensions/v1beta1', but a"),
         ("apiVersion: V1\nkind: Pod", "apiVersion: found 'V1', but a Pod's is 'v1'"),
         ("apiVersion: v1\nkind: pod", "kind: found 'pod', but it is spelled 'Pod'"),
-        ("apiVersion: v1\nmetadata: {}", "half a Kubernetes object"),
+        ("apiVersion: v1\nmetadata: {}", "an incomplete Kubernetes object"),
     ],
     ids=["core group", "group of the past", "capital letter", "small letter", "no kind"],
 )
@@ -401,7 +407,8 @@ def test_a_patch_of_kustomize_is_no_object_and_is_passed_over_in_a_directory(tmp
     (error,) = read_all([str(tmp_path / "patch.yaml")], io.BytesIO())
     assert isinstance(error, DocumentError)
     assert error.message == (
-        "a patch of a Kubernetes object: it has no selector, and a container has no image; run kustomize build first"
+        "a patch, not a whole Kubernetes object: it has no selector, and a container has no image; run kustomize "
+        "build first"
     )
     assert [one.object["kind"] for one in read_all([str(tmp_path)], io.BytesIO())] == ["Pod"]
 

@@ -60,7 +60,7 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
         pytest.param(
             HEAD + "x: {1: 1, '1': 2}",
             2,
-            "the key '1' stands twice in one map",
+            "the key '1' is set twice in one map",
             id="keys that are one once they are texts",
         ),
         pytest.param(HEAD + "x: {{ .Values.x }}", 2, "; render the template first", id="template"),
@@ -72,15 +72,22 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
         pytest.param(HEAD + 'x: "a\n\n', 4, "unexpected end of stream", id="open quote"),
         pytest.param(HEAD + " x: 1", 2, "mapping values are not allowed", id="indentation"),
         pytest.param(HEAD + "? [a]\n: b", 2, "a key must be a string", id="key that is a list"),
-        pytest.param(HEAD + "x: *nothing", 2, "the alias *nothing stands for nothing", id="alias of nothing"),
-        pytest.param(HEAD + "x: &x [*x]", 2, "the alias *x stands for nothing, or contains", id="endless alias"),
+        pytest.param(
+            HEAD + "x: *nothing", 2, "the alias *nothing refers to an anchor that is not defined", id="alias of nothing"
+        ),
+        pytest.param(
+            HEAD + "x: &x [*x]",
+            2,
+            "the alias *x refers to an anchor that is not defined, or that contains",
+            id="endless alias",
+        ),
         pytest.param(HEAD + "x: !!python/object/apply:os.system [ls]", 2, "could not determine", id="python tag"),
         pytest.param(HEAD + "x: !custom y", 2, "could not determine a constructor", id="custom tag"),
         pytest.param(HEAD + "x: !!set {a}", 2, "could not determine a constructor", id="set"),
         pytest.param(HEAD + "x: !!binary aGk=", 2, "could not determine a constructor", id="binary"),
         pytest.param(HEAD + "x: !!bool maybe", 2, "'maybe' is not a boolean", id="tagged as boolean"),
         pytest.param(HEAD + "x: !!int ''", 2, "'' cannot be read as a number", id="tagged as number"),
-        pytest.param(HEAD + "x: !!map []", 2, "tagged as a map, but is none", id="tagged as map"),
+        pytest.param(HEAD + "x: !!map []", 2, "tagged as a map, but is not a map", id="tagged as map"),
         pytest.param(HEAD + "x: .nan", 2, ".nan is not a number in JSON", id="NaN"),
         pytest.param(HEAD + "x: " + "9" * 5000, 2, "cannot be read as a number", id="a number of 5,000 digits"),
         pytest.param('{"x": NaN}', 0, "NaN is not a number in JSON", id="NaN in JSON"),
@@ -140,7 +147,9 @@ def test_of_a_repeated_key_the_last_value_counts_and_both_lines_are_told(
 ) -> None:
     """As kubectl reads it: sigs.k8s.io/yaml without strictness, and encoding/json."""
     assert load(text).value == value
-    expected = [f"the key '{key}' stands in line {a} and again in line {b} of one map" for key, (a, b) in lines.items()]
+    expected = [
+        f"the key '{key}' is set twice in one map, in line {a} and in line {b}" for key, (a, b) in lines.items()
+    ]
     assert told(text) == expected
 
 
@@ -148,7 +157,7 @@ def test_of_a_repeated_key_the_last_value_counts_and_both_lines_are_told(
     "text", ["a: 1\na: 2\nb: 0\na: 3\n", '{"a": 1,\n"a": 2,\n"b": 0,\n"a": 3}'], ids=["YAML", "JSON"]
 )
 def test_a_key_that_stands_often_is_told_once(text: str) -> None:
-    assert told(text) == ["the key 'a' stands 3 times in one map, first in line 1 and last in line 4"]
+    assert told(text) == ["the key 'a' is set 3 times in one map, first in line 1 and last in line 4"]
 
 
 @pytest.mark.parametrize(

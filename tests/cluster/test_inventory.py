@@ -79,12 +79,12 @@ EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o y
         pytest.param(b"# nothing\n---\n", f": the file is empty; {EXPECTED}", id="only comments"),
         pytest.param(
             b"kind: List\nitems:\n- a: b: c\n",
-            f":3: this is not YAML (mapping values are not allowed in this context); {EXPECTED}",
+            f":3: not valid YAML (mapping values are not allowed in this context); {EXPECTED}",
             id="a YAML error has its line",
         ),
         pytest.param(
             b'{"kind": "List",\n"items": [}\n',
-            f":2: this is not YAML (did not find expected node content); {EXPECTED}",
+            f":2: not valid YAML (did not find expected node content); {EXPECTED}",
             id="so has a JSON error",
         ),
         pytest.param(b"- kind: Node\n", f":1: found a list; {EXPECTED}", id="a bare list"),
@@ -177,7 +177,7 @@ def test_a_key_that_stands_twice_is_told_and_its_last_value_counts(tmp_path, tex
     found = read_inventory(file)
     assert set(found.snapshot.nodes) == {"b"}
     first, last = lines
-    told = f"the key 'metadata' stands in line {first} and again in line {last} of one map; the last value counts"
+    told = f"the key 'metadata' is set twice in one map, in line {first} and in line {last}; the last value counts"
     assert found.left_out == (told,)
 
 

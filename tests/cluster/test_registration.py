@@ -339,14 +339,14 @@ EXPECTED = f"expected one {KINDS} of admissionregistration.k8s.io/v1"
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        pytest.param("", "found nothing only", id="empty"),
-        pytest.param(MUTATING, "found mutating only", id="one of them"),
-        pytest.param(f"{MINIMAL}---\n{MUTATING}", "found two of one kind", id="one too many"),
-        pytest.param(f"{MINIMAL}---\n[]", "found a document that is no map", id="a list"),
-        pytest.param("{apiVersion: v1, kind: Secret}", "found v1 Secret", id="something else"),
+        pytest.param("", "found no document", id="empty"),
+        pytest.param(MUTATING, "found only one MutatingWebhookConfiguration", id="one of them"),
+        pytest.param(f"{MINIMAL}---\n{MUTATING}", "found two of kind MutatingWebhookConfiguration", id="one too many"),
+        pytest.param(f"{MINIMAL}---\n[]", "found a document that is not a map", id="a list"),
+        pytest.param("{apiVersion: v1, kind: Secret}", "found apiVersion v1 and kind Secret", id="something else"),
         pytest.param(
             MINIMAL.replace(".io/v1", ".io/v1beta1"),
-            "found admissionregistration.k8s.io/v1beta1 MutatingWebhookConfiguration",
+            "found apiVersion admissionregistration.k8s.io/v1beta1 and kind MutatingWebhookConfiguration",
             id="another version",
         ),
         pytest.param(
@@ -361,12 +361,12 @@ EXPECTED = f"expected one {KINDS} of admissionregistration.k8s.io/v1"
         ),
         pytest.param(
             MUTATING.replace("- name: mutate.gpupolicy.dev", "- label: none"),
-            "found a MutatingWebhookConfiguration with webhooks that the API server would not take",
+            "found a MutatingWebhookConfiguration with webhooks that the API server would reject",
             id="a webhook without a name",
         ),
         pytest.param(
             VALIDATING.replace("rules: [", "rules: [pods, "),
-            "found a ValidatingWebhookConfiguration with webhooks that the API server would not take",
+            "found a ValidatingWebhookConfiguration with webhooks that the API server would reject",
             id="a rule that is none",
         ),
     ],
@@ -384,7 +384,7 @@ def test_a_file_that_is_no_registration_is_refused_with_what_was_found(tmp_path:
     [
         pytest.param(None, "cannot be read (No such file or directory)", id="missing"),
         pytest.param(b"\xff", "cannot be read ('utf-8' codec can't decode", id="no text"),
-        pytest.param(b"{a: ", "this is not YAML (while parsing a flow", id="no YAML"),
+        pytest.param(b"{a: ", "not valid YAML (while parsing a flow", id="no YAML"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None, fault: str) -> None:

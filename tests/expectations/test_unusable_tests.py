@@ -101,7 +101,7 @@ UNUSABLE = [
     pytest.param(GOOD.replace("v1alpha1", "v2"), "1: apiVersion: ", id="an unknown version"),
     pytest.param(GOOD.replace("GPUPolicyTest", "GpuPolicyTest"), "2: kind: ", id="a misspelled kind"),
     pytest.param(GOOD.replace("GPUPolicyTest", "PolicyTest"), "1: kind: ", id="another kind"),
-    pytest.param(GOOD.replace("kind: GPUPolicyTest\n", ""), "1: half a Kubernetes object", id="no kind"),
+    pytest.param(GOOD.replace("kind: GPUPolicyTest\n", ""), "1: an incomplete Kubernetes object", id="no kind"),
     pytest.param("- kind: GPUPolicyTest\n", "1: not a map", id="a list"),
     pytest.param(
         GOOD.replace("      resources", "      namespace: 'a*'\n      resources"),

@@ -42,7 +42,7 @@ def rule_of(key):
 @pytest.mark.parametrize(
     ("key", "example", "expected"),
     [
-        pytest.param("gpuLimits", Example("kind: Pod"), "half a Kubernetes object", id="no object"),
+        pytest.param("gpuLimits", Example("kind: Pod"), "an incomplete Kubernetes object", id="no object"),
         pytest.param("gpuLimits", Example(GPU_POD, {"maxPods": 1}), "unknown key", id="no such setting"),
         pytest.param("gpuLimits", Example("{apiVersion: v1, kind: Secret}"), "makes no pods", id="no pods"),
         pytest.param("gpuQuota", Example(GPU_POD, {"gpus": 1}, beside="[]"), "Kubernetes would refuse", id="no pod"),

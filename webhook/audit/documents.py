@@ -1,7 +1,7 @@
 """Manifests from files, directories and standard input, each document on its own: one broken document spoils no other.
 
 Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`), but where kubectl would silently
-drop something it is said: of a key that stands twice in one map kubectl takes the last value, and Pods of the wrong
+drop something it is said: of a key that stands twice in one map kubectl uses the last value, and Pods of the wrong
 apiVersion are errors.
 """
 
@@ -87,7 +87,7 @@ def _read_directory(directory: Path, tell: Tell | None) -> Iterator[Document | D
     found = "no .yaml, .yml or .json file"
     faults: list[OSError] = []
     for file in sorted(_files(directory, faults.append)):
-        found = found and _NO_OBJECT
+        found = found and "no Kubernetes object"
         for document in _read_file(file, tell):
             if not isinstance(document, DocumentError) or not document.message.startswith(_PASSED_OVER):
                 found = ""
@@ -160,13 +160,13 @@ def _has_content(chunk: str) -> bool:
     return any(line and not line.startswith(("#", "%")) and line != "..." for line in lines)
 
 
-_NO_OBJECT = "no Kubernetes object"
-_NO_DOCUMENT = "holds no document"
-_PATCH = "a patch of a Kubernetes object"
+_NO_OBJECT = "not a Kubernetes object"
+_NO_DOCUMENT = "contains no YAML or JSON document"
+_PATCH = "a patch, not a whole Kubernetes object"
 _PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT, _PATCH)
 """What is wrong with files that a directory may hold beside manifests: values, settings of CI, nothing but comments,
 patches of kustomize."""
-_HALF_AN_OBJECT = "half a Kubernetes object"
+_HALF_AN_OBJECT = "an incomplete Kubernetes object"
 
 
 def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[Document | DocumentError]:
@@ -178,7 +178,7 @@ def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[D
         return
     if not _is_object(value):
         found = _HALF_AN_OBJECT if isinstance(value, dict) and _is_half_an_object(value) else _NO_OBJECT
-        yield place.error(f"{found}: a map with apiVersion and kind is expected")
+        yield place.error(f"{found}: expected a map with apiVersion and kind")
     elif repeated and tell is None:
         refused = place.error(f"{'; '.join(told_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
         yield replace(refused, line=place.line + repeated[0].last)
@@ -190,7 +190,7 @@ def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[D
 
 def _tell_of(repeated: Sequence[RepeatedKey], place: Document, tell: Tell) -> None:
     for one in repeated[:MOST_REPEATED]:
-        told = f"{one.told(place.line)}; kubectl takes the last value, and that is judged; keep one of them"
+        told = f"{one.told(place.line)}; kubectl uses the last value, and so does this command; keep one of them"
         tell(f"{place.source}:{place.line + one.last}: {told}")
     if more := more_than_told(repeated):
         tell(f"{place.source}:{place.line}: {more}; keep one of each")
@@ -212,7 +212,7 @@ def _objects(document: Document) -> Iterator[Document | DocumentError]:
             if _is_object(whole):
                 yield from _objects(Document(document.source, document.number, document.line, whole))
             else:
-                yield document.error(f"items[{index}]: {_NO_OBJECT}: a map with apiVersion and kind is expected")
+                yield document.error(f"items[{index}]: {_NO_OBJECT}: expected a map with apiVersion and kind")
     else:
         yield _mistaken(document) or _patch(document) or document
 

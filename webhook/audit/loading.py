@@ -62,7 +62,9 @@ def _load_json(chunk: str) -> Loaded:
     except RecursionError:
         raise UnreadableError(0, f"nested deeper than {MAX_DEPTH} levels") from None
     except UnicodeEncodeError:
-        raise UnreadableError(0, "not valid JSON: an escape \\ud800 to \\udfff without its other half") from None
+        raise UnreadableError(
+            0, "not valid JSON: an unpaired surrogate, an escape from \\ud800 to \\udfff without its other half"
+        ) from None
     except ValueError as error:
         raise UnreadableError(0, f"not valid JSON: {error}") from None
     return Loaded(value, repeated_in_json(chunk) if maps.repeat_keys else ())
@@ -149,7 +151,10 @@ class _Size:
         """Count one event of `line`; raises UnreadableError at the first that goes too far."""
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchored:
-                raise UnreadableError(line, f"the alias *{event.anchor} stands for nothing, or contains itself")
+                raise UnreadableError(
+                    line,
+                    f"the alias *{event.anchor} refers to an anchor that is not defined, or that contains the alias",
+                )
             self._values += self._anchored[event.anchor]
         elif isinstance(event, yaml.CollectionStartEvent):
             self._open.append((event.anchor, self._values))
@@ -215,7 +220,7 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
     def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
         """A map; constructed at once, since aliases to open maps are refused before."""
         if not isinstance(node, yaml.MappingNode):
-            raise mistake("tagged as a map, but is none", node)
+            raise mistake("tagged as a map, but is not a map", node)
         yield self.construct_mapping(node)
 
     def construct_number(self, node: yaml.ScalarNode) -> Any:

@@ -77,7 +77,8 @@ def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
     for kind, raws in objects.items():
         count = 0 if kind == "Pod" else sum(not _has_name(raw) for raw in raws)
         if count:
-            yield f"{count} of {len(raws)} objects of kind {kind} {'has' if count == 1 else 'have'} no name: left out"
+            are = "has no name and is" if count == 1 else "have no name and are"
+            yield f"{count} of {len(raws)} objects of kind {kind} {are} left out"
 
 
 def _has_name(raw: object) -> bool:
@@ -123,9 +124,9 @@ def _parsed(path: Path, data: bytes) -> list[_Document]:
         return list(_yaml_documents(data))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark is not None else None
-        raise InventoryError(path, line, f"this is not YAML ({error.problem})") from None
+        raise InventoryError(path, line, f"not valid YAML ({error.problem})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InventoryError(path, None, f"this is not YAML ({' '.join(str(error).split())[:200]})") from None
+        raise InventoryError(path, None, f"not valid YAML ({' '.join(str(error).split())[:200]})") from None
 
 
 def _may_repeat_keys(data: bytes, value: Any) -> bool:

@@ -73,15 +73,18 @@ def read_registration(text: str, where: str) -> Registration:
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RegistrationError(f"{where}: this is not YAML ({' '.join(str(error).split())[:200]})") from None
+        raise RegistrationError(f"{where}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
     found: dict[str, Document] = {}
     for document in documents:
         phase, fault = _phase(document)
-        if fault or phase in found:
-            raise RegistrationError(f"{where}: found {fault or 'two of one kind'}; {_EXPECTED}")
+        if not fault and phase in found:
+            fault = f"two of kind {document['kind']}"
+        if fault:
+            raise RegistrationError(f"{where}: found {fault}; {_EXPECTED}")
         found[phase] = document
     if len(found) != len(PHASES):
-        raise RegistrationError(f"{where}: found {' and '.join(found) or 'nothing'} only; {_EXPECTED}")
+        kinds = [f"only one {kind}" for kind, phase in PHASES.items() if phase in found]
+        raise RegistrationError(f"{where}: found {kinds[0] if kinds else 'no document'}; {_EXPECTED}")
     return Registration(**found)
 
 
@@ -115,10 +118,10 @@ def differences(expected: Document, live: Document) -> list[str]:
 def _phase(document: object) -> tuple[str, str]:
     """What a document is called for short, and what is wrong with it."""
     if not isinstance(document, dict):
-        return "", "a document that is no map"
+        return "", "a document that is not a map"
     kind = document.get("kind")
     if document.get("apiVersion") != API or kind not in PHASES:
-        return "", f"{document.get('apiVersion')} {kind}"
+        return "", f"apiVersion {_shown(document.get('apiVersion'))} and kind {_shown(kind)}"
     metadata, webhooks = document.get("metadata"), document.get("webhooks")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return "", f"a {kind} without a name"
@@ -127,7 +130,7 @@ def _phase(document: object) -> tuple[str, str]:
     try:
         webhooks_of(document)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return "", f"a {kind} with webhooks that the API server would not take"
+        return "", f"a {kind} with webhooks that the API server would reject"
     return PHASES[kind], ""
 
 

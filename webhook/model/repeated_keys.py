@@ -1,4 +1,4 @@
-"""Keys that stand more than once in one map: kubectl takes the last value and says nothing, so that somebody has to.
+"""Keys that stand more than once in one map: kubectl uses the last value and says nothing, so that somebody has to.
 
 YAML maps are nodes here, before anything is merged into them, so that a key that overrides a merged one is not taken
 for a repeated one. Each map and each text is gone through once.
@@ -37,8 +37,8 @@ class RepeatedKey:
         first, last = line + self.first, line + self.last
         key = repr(cut(self.key))
         if self.times == 2:
-            return f"the key {key} stands in line {first} and again in line {last} of one map"
-        return f"the key {key} stands {self.times} times in one map, first in line {first} and last in line {last}"
+            return f"the key {key} is set twice in one map, in line {first} and in line {last}"
+        return f"the key {key} is set {self.times} times in one map, first in line {first} and last in line {last}"
 
 
 def told_of(repeated: Sequence[RepeatedKey], line: int) -> Iterator[str]:
@@ -51,7 +51,7 @@ def told_of(repeated: Sequence[RepeatedKey], line: int) -> Iterator[str]:
 def more_than_told(repeated: Sequence[RepeatedKey]) -> str:
     """How many keys are repeated beyond those that are told one by one; empty where there are none."""
     more = len(repeated) - MOST_REPEATED
-    return f"{more} more of its keys {'stands' if more == 1 else 'stand'} more than once in one map" if more > 0 else ""
+    return f"{more} more {'key is' if more == 1 else 'keys are'} set more than once in one map" if more > 0 else ""
 
 
 def without_repeated(root: yaml.Node | None) -> list[RepeatedKey]:
@@ -93,7 +93,7 @@ def _keep_last(node: yaml.MappingNode) -> Iterator[RepeatedKey]:
         if name in last:
             before = last.pop(name)[0]
             if before.tag != key.tag:
-                raise mistake(f"the key {cut(name)!r} stands twice in one map; keep one of the two", key)
+                raise mistake(f"the key {cut(name)!r} is set twice in one map; keep one of the two", key)
             repeated[name] = _once_more(repeated.get(name), name, before.start_mark.line, key.start_mark.line)
         last[name] = pair
     if repeated:

@@ -110,7 +110,13 @@ def count_values(source: bytes, most: int) -> int:
 
 def _decode(source: bytes, file: str) -> str:
     if len(source) > MAX_BYTES:
-        raise PolicyErrors([PolicyError(file, 0, "", f"larger than {MAX_BYTES} bytes (1 MiB), too large for a policy")])
+        raise PolicyErrors(
+            [
+                PolicyError(
+                    file, 0, "", f"larger than {MAX_BYTES} bytes (1 MiB), the most that a file of policies may have"
+                )
+            ]
+        )
     try:
         text = source.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -124,7 +130,7 @@ def _decode(source: bytes, file: str) -> str:
     directive = _TAG_DIRECTIVE.search(text)
     if directive is not None:
         line = text.count("\n", 0, directive.end()) + 1
-        raise PolicyErrors([PolicyError(file, line, "", "a %TAG directive; tags mean nothing here, remove the line")])
+        raise PolicyErrors([PolicyError(file, line, "", "a %TAG directive, which is not supported; remove the line")])
     lines = enumerate(text.split("\n"), 1)
     marked = list(islice((number for number, line in lines if _CONFLICT.match(line)), _MOST_CONFLICTS))
     if marked:
@@ -294,4 +300,4 @@ class _Reader:
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
         tag = str(node.tag).replace(_TAG, "!!")
-        self.faults.add(self._file, node.start_mark.line + 1, path, f"the tag {tag} means nothing here; remove it")
+        self.faults.add(self._file, node.start_mark.line + 1, path, f"the tag {tag} is not supported; remove it")

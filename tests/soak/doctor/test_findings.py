@@ -63,7 +63,8 @@ PROBLEMS = [
     pytest.param(
         merge("ConfigMap", "gpu-policy-registration", {"data": {"webhooks.yaml": "{}"}}),
         "configurations",
-        "ConfigMap gpu-policy/gpu-policy-registration, webhooks.yaml: found None None; expected one Mutating",
+        "ConfigMap gpu-policy/gpu-policy-registration, webhooks.yaml: found apiVersion not set and kind not set; "
+        "expected one Mutating",
         RESTORE,
         id="registration is something else",
     ),
