@@ -23,7 +23,7 @@ from webhook.test_command import test
 @click.group(context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy")
 def main() -> None:
-    """Admission webhook for GPU pods: adds what they lack, and refuses, with an explanation, those that cannot run."""
+    """Admission webhook for GPU pods: adds what they lack, and refuses pods that cannot run, with an explanation."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started the process
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # for as long as the process
@@ -97,10 +97,12 @@ def review(
     "--dry-run-namespace",
     default="default",
     show_default=True,
-    help="Namespace in which GPU pods are tried by a dry run.",
+    help="Namespace in which the doctor creates GPU pods as dry runs.",
 )
 @click.option(
-    "--policies", type=click.Path(path_type=Path), help="Directory of its policies, if its ConfigMaps cannot be read."
+    "--policies",
+    type=click.Path(path_type=Path),
+    help="Directory of the installation's policies, if you may not read its ConfigMaps.",
 )
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def doctor(
@@ -112,7 +114,7 @@ def doctor(
     policies: Path | None,
     output: str,
 ) -> None:
-    """Check an installation, with the rights of a kubeconfig: what is wrong, and how to mend it.
+    """Check an installation, with the rights of a kubeconfig: what is wrong, and how to fix it.
 
     Exit status: 0 no problem (perhaps warnings), 1 a problem, 2 the cluster cannot be reached.
     """
@@ -147,7 +149,8 @@ def policy() -> None:
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
-    help="Also name the namespaces with a looser policy that this cluster does not have: whoever creates one gets it.",
+    help="Also name the namespaces that have a looser policy but do not exist in this cluster: whoever creates "
+    "one gets it.",
 )
 @click.argument("directory", type=click.Path(path_type=Path), required=False)
 def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> None:

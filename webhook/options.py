@@ -21,7 +21,7 @@ INVENTORY = click.option(
     "if the cluster has them.",
 )
 KUBECONFIG = click.option(
-    "--kubeconfig", type=click.Path(path_type=Path), help="Ask the cluster of this kubeconfig for the facts."
+    "--kubeconfig", type=click.Path(path_type=Path), help="Read the facts from the cluster of this kubeconfig."
 )
 STRICT = click.option(
     "--strict",
@@ -51,7 +51,7 @@ def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
     registries = click.option(
         "--registries",
         type=click.Path(path_type=Path),
-        help="File with the registries to ask; without it, the public ones.",
+        help="File that lists the registries to query; without it, the built-in public registries.",
     )
     credentials = click.option(
         "--registry-credentials",

@@ -26,7 +26,7 @@ from webhook.starting import check, prepare, replica
 @INVENTORY
 @KUBECONFIG
 @click.option("--cert", type=click.Path(path_type=Path), help="Serving certificate, PEM.")
-@click.option("--key", type=click.Path(path_type=Path), help="Its private key, PEM.")
+@click.option("--key", type=click.Path(path_type=Path), help="Private key of the serving certificate, PEM.")
 @click.option(
     "--certificate-secret",
     metavar="NAMESPACE/NAME",
@@ -48,13 +48,13 @@ from webhook.starting import check, prepare, replica
     type=click.FloatRange(0, 3600),
     default=60.0,
     show_default=True,
-    help="Seconds that a new CA stands in every caBundle before it issues certificates.",
+    help="Seconds that a new CA is in every caBundle before it issues certificates.",
 )
 @click.option(
     "--registration",
     type=click.Path(path_type=Path),
-    help="File with the webhook configurations as they were installed, to compare those of the cluster with. With "
-    "--certificate-secret their caBundle is kept up to date.",
+    help="File with the webhook configurations as they were installed; replicas compare those of the cluster with "
+    "them. With --certificate-secret they also keep the caBundles up to date.",
 )
 @click.option(
     "--registries",
@@ -82,7 +82,7 @@ from webhook.starting import check, prepare, replica
     type=click.FloatRange(5, 3600),
     default=90.0,
     show_default=True,
-    help="Seconds that a pod may take from our answer until it is created: the API server's --request-timeout and a "
+    help="Seconds that a pod may take from the answer until it is created: the API server's --request-timeout and a "
     "margin. A pod that is never created counts against its quotas for this long.",
 )
 @click.option(
@@ -105,7 +105,7 @@ from webhook.starting import check, prepare, replica
     "--client-name",
     "client_names",
     multiple=True,
-    help="Of these clients, answer only those with this CN or DNS name; repeatable.",
+    help="Of the clients that --client-ca allows, answer only clients with this CN or DNS name; repeatable.",
 )
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
 @click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
@@ -136,7 +136,8 @@ from webhook.starting import check, prepare, replica
     type=click.FloatRange(1, 3600),
     default=120.0,
     show_default=True,
-    help="Seconds that an unused connection is kept: above the API server's 90, below what a proxy in between allows.",
+    help="Seconds after which an unused connection is closed: more than the API server's 90, less than the "
+    "limit of a proxy in between.",
 )
 @click.option(
     "--namespace-series",

@@ -19,15 +19,20 @@ from webhook.options import STRICT
 @click.option(
     "--policies",
     type=click.Path(path_type=Path),
-    help="Directory of policies for tests that name none; without it the nearest above a test with a _default.yaml.",
+    help="Directory of policies for tests that name none; without it the nearest directory above the test that "
+    "has a _default.yaml.",
 )
 @click.option(
     "--inventory",
     type=click.Path(path_type=Path),
-    help="File with facts about the cluster, for tests that name none; without it nothing is known of the cluster.",
+    help="File with facts about the cluster, for tests that name none; without it nothing is known about the cluster.",
 )
 @click.option("--run", "pattern", default="", metavar="REGEX", help="Run only cases whose name matches.")
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results as JUnit XML, too.")
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the results to this file, as JUnit XML.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Print only the cases that failed, and the totals.")
 @click.option("--verbose", "-v", is_flag=True, help="Also print what happened to each resource.")
 @STRICT
