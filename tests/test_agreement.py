@@ -18,9 +18,11 @@ from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
 from webhook.admission.quotas import Patience, reserve
 from webhook.admission.review import Answer
+from webhook.audit.claims import knowing_claims
 from webhook.audit.documents import Document
 from webhook.audit.report import Level, Report
 from webhook.audit.simulate import Item, ReviewList, Surroundings, review
+from webhook.model.claims import TEMPLATE
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.workloads import WorkloadsMode
@@ -251,3 +253,44 @@ def test_the_mode_for_workloads_says_who_is_told_and_not_what_becomes_of_the_pod
     for mode in WorkloadsMode:
         using = PolicySet.of(replace(policy({"gpuLimits": {"maxPerPod": 4}}), workloads=mode), {})
         assert (reviewed(raw, using).exit_status, audited(raw, using=using).exit_status()) == (1, 1)
+
+
+# Claims
+
+
+def _template_of(*classes: str) -> Object:
+    requests = [{"name": f"r{index}", "exactly": {"deviceClassName": one}} for index, one in enumerate(classes)]
+    spec = {"spec": {"devices": {"requests": requests}}}
+    metadata = {"name": "gpus", "namespace": NAMESPACE}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
+
+
+CLAIMING = pod(0, spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]})
+TOLERATING = PolicySet.of(policy({"tolerations": {"mode": "enforce", "ifMissing": "refuse"}}), {})
+
+
+@pytest.mark.parametrize("classes", [["gpu.nvidia.com"], ["gpu.amd.com", "mig.nvidia.com"], ["mrdma.google.com"]])
+@pytest.mark.parametrize("named", [True, False], ids=["with its namespace", "without"])
+def test_all_agree_about_what_a_claim_brings(classes: list[str], named: bool) -> None:
+    """What the webhook knows of the cluster, commands know of their input as well, and audits of the cluster."""
+    template, raw = _template_of(*classes), CLAIMING
+    if not named:
+        raw = {**raw, "metadata": {"name": "trainer"}}
+    facts = FACTS.with_claim(TEMPLATE, template)
+    expected = phases.mutate(request(raw), TOLERATING, facts).answer.patch
+    assert bool(expected) == (classes != ["mrdma.google.com"])
+    documents = [Document("f.yaml", 1, 1, raw), Document("f.yaml", 2, 9, template)]
+    surroundings = replace(against(TOLERATING), facts=knowing_claims(FACTS, documents, NAMESPACE))
+    pod_item, _ = review(documents, NAMESPACE, surroundings).items
+    assert (pod_item.patch, pod_item.is_allowed) == (expected, True)
+    completes = {Level.COMPLETE} if expected else set()
+    assert {one.level for one in audited(CLAIMING, template, using=TOLERATING).findings} - {Level.AUDIT} == completes
+
+
+def test_nobody_is_refused_for_a_template_that_came_after_the_pod_was_completed() -> None:
+    """Replicas hear of templates at different moments, and so may both phases."""
+    mutated = phases.mutate(request(CLAIMING), TOLERATING, FACTS)
+    assert mutated.answer.patch == ()
+    final = request(patched(CLAIMING, mutated))
+    judged = phases.validate(final, TOLERATING, FACTS.with_claim(TEMPLATE, _template_of("gpu.nvidia.com"))).answer
+    assert (judged.is_allowed, judged.warnings) == (True, ())

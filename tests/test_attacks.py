@@ -106,6 +106,8 @@ def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> 
         "runtimeclasses",
         "priorityclasses",
         "deviceclasses",
+        "resourceclaims",  # which GPUs pods ask for by name
+        "resourceclaimtemplates",
         "mutatingwebhookconfigurations",
         "validatingwebhookconfigurations",
         "pods",  # which are counted
@@ -291,6 +293,8 @@ def test_A8_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what
         "runtimeclasses": ({"list", "watch"}, None),
         "priorityclasses": ({"list", "watch"}, None),
         "deviceclasses": ({"list", "watch"}, None),
+        "resourceclaims": ({"list", "watch"}, None),
+        "resourceclaimtemplates": ({"list", "watch"}, None),
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "pods": ({"get", "list", "watch"}, None),

@@ -60,14 +60,17 @@ def review(
     Exit status: 0 everything is allowed, 1 something is refused, 2 the input or a policy cannot be used.
     """
     from webhook.audit import as_diff, as_json, as_text, simulate
+    from webhook.audit.claims import knowing_claims
 
     policy_set = load_policies(policies)
     source = facts_of(inventory, kubeconfig, policy_set.accelerators)
     facts = source.facts
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
+    documents = manifests_of(paths, is_strict=strict)
+    facts = knowing_claims(facts, documents, namespace)
     surroundings = simulate.Surroundings(policy_set, facts, ledgers_of(inventory, kubeconfig, policy_set.accelerators))
-    reviewed = simulate.review(manifests_of(paths, is_strict=strict), namespace, surroundings)
+    reviewed = simulate.review(documents, namespace, surroundings)
     source.close()
     if output == "json":
         click.echo(as_json.render(reviewed), nl=False)

@@ -17,8 +17,8 @@ INVENTORY = click.option(
     "--inventory",
     type=click.Path(path_type=Path),
     help="File with facts about the cluster: the output of "
-    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses` in the list "
-    "if the cluster has them.",
+    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses`, "
+    "`resourceclaimtemplates` and `resourceclaims` in the list if the cluster has them.",
 )
 KUBECONFIG = click.option(
     "--kubeconfig", type=click.Path(path_type=Path), help="Read the facts from the cluster of this kubeconfig."

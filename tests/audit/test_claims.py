@@ -144,7 +144,7 @@ def test_where_a_quota_has_something_to_say_of_claims_it_is_said_once(mode: str)
 def test_people_hear_that_nothing_tolerates_gpu_nodes_for_them() -> None:
     gpus = template("t", exactly())
     (finding,) = told(gpus, asking("t", tolerations=[]))
-    assert finding.remedy == "Add the tolerations of GPU nodes to the pod; the webhook adds none for GPUs by claim"
+    assert finding.remedy == "Add the tolerations of GPU nodes to the pod; the policy adds none for these devices"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,16 @@ def priority_class(name: str, value: int = 0, *, is_default: bool = False) -> di
     return found | {"value": value} | ({"globalDefault": True} if is_default else {})
 
 
+def claim(
+    name: str, kind: str, *classes: str, namespace: str = "team", config: Any = None, **metadata: Any
+) -> dict[str, Any]:
+    """A claim, or a template, with one request for each device class, as it stands in a list."""
+    requests = [{"name": f"r{index}", "exactly": {"deviceClassName": one}} for index, one in enumerate(classes)]
+    spec: dict[str, Any] = {"devices": {"requests": requests, "config": config}}
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": "1", **metadata}
+    return {"metadata": metadata, "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec}
+
+
 def device_class(name: str, resource: str = "") -> dict[str, Any]:
     """A DeviceClass object as the API server gives it, perhaps with the extended resource that it gives."""
     spec = {"selectors": [{"cel": {"expression": "true"}}]} | ({"extendedResourceName": resource} if resource else {})

@@ -11,7 +11,7 @@ from tests.cluster.samples import node, priority_class, runtime_class
 from tests.e2e.control_plane import NODE_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ClusterConfigError
-from webhook.cluster.live import LiveFacts
+from webhook.cluster.live import CLAIMS, LiveFacts
 from webhook.cluster.source import FactsSource
 from webhook.cluster.watch import Timing
 from webhook.model.node import PriorityClass
@@ -66,10 +66,12 @@ def zones(facts: FactsSource) -> dict[str, str | None] | None:
 
 
 def followed(facts: FactsSource) -> bool:
-    """Whether all is followed that every API server has; DeviceClasses are newer."""
+    """Whether all is followed that every API server has; DeviceClasses and claims are newer."""
     detail = facts.status(time.monotonic()).detail
-    wanted = "nodes: followed; runtimeclasses: followed; priorityclasses: followed; deviceclasses: "
-    return detail in (f"{wanted}followed", f"{wanted}unknown to the API server, so there are none")
+    wanted = "nodes: followed; runtimeclasses: followed; priorityclasses: followed; "
+    dra = [f"{name}: {{0}}" for name in ("deviceclasses", "resourceclaims", "resourceclaimtemplates")]
+    states = ("followed", "unknown to the API server, so there are none")
+    return detail in [wanted + "; ".join(dra).format(state) for state in states]
 
 
 def test_nodes_are_known_after_start_and_their_changes_within_seconds(control_plane, nodes):
@@ -147,7 +149,7 @@ def test_what_must_not_be_listed_is_told_until_the_right_is_granted(control_plan
         "rules": [
             {
                 "apiGroups": ["", "node.k8s.io", "scheduling.k8s.io", "resource.k8s.io"],
-                "resources": ["nodes", "runtimeclasses", "priorityclasses", "deviceclasses"],
+                "resources": ["nodes", "runtimeclasses", "priorityclasses", "deviceclasses", *CLAIMS.values()],
                 "verbs": ["list", "watch"],
             }
         ]

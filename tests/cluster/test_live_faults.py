@@ -1,5 +1,6 @@
 """Whatever an API server does to a watch, the last known facts stay, the fault is told, and the watch comes back."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from tests.cluster.fake_api_server import (
+    CLAIMS,
     DEVICE_CLASSES,
     NODES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
+    TEMPLATES,
     Answer,
     FakeApiServer,
     Request,
@@ -22,11 +25,12 @@ from tests.cluster.fake_api_server import (
     fake_api_server,
     first,
 )
-from tests.cluster.samples import device_class, node, pod, priority_class, runtime_class
+from tests.cluster.samples import claim, device_class, node, pod, priority_class, runtime_class
 from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ClusterConfigError
 from webhook.cluster.live import LiveFacts
 from webhook.cluster.watch import Timing
+from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, Requests
 from webhook.model.node import PriorityClass
 
 QUICK = Timing(watch=(30, 30), margin=10, answer=5, first_retry=0.02, last_retry=0.1)
@@ -40,6 +44,12 @@ def server() -> Iterator[FakeApiServer]:
         server.objects[RUNTIME_CLASSES] = [runtime_class("nvidia")]
         server.objects[PRIORITY_CLASSES] = [priority_class("low", 10)]
         yield server
+
+
+OTHERS_FOLLOWED = "; ".join(
+    f"{name}: followed"
+    for name in ("runtimeclasses", "priorityclasses", "deviceclasses", "resourceclaims", "resourceclaimtemplates")
+)
 
 
 @contextmanager
@@ -61,9 +71,9 @@ def nodes(facts: LiveFacts) -> set[str] | None:
 
 
 def watched(facts: LiveFacts) -> bool:
-    """Whether all resources are being watched at this moment."""
-    classes = "runtimeclasses: followed; priorityclasses: followed; deviceclasses: followed"
-    return facts.status(0).detail == f"nodes: followed; {classes}"
+    """Whether all resources are being watched at this moment, and claims where the API server has them."""
+    detail = facts.status(0).detail.replace("unknown to the API server, so there are none", "followed")
+    return detail == f"nodes: followed; {OTHERS_FOLLOWED}" and "deviceclasses: followed" in facts.status(0).detail
 
 
 def test_nothing_is_known_before_start(server, tmp_path):
@@ -202,10 +212,7 @@ def test_an_overloaded_server_is_asked_again_for_the_watch_and_not_for_a_list(se
 def test_nodes_that_must_not_be_listed_are_an_error_and_not_an_empty_cluster(server, tmp_path, status):
     server.instead[NODES] = always(status, STATUS)
     with following(server, tmp_path) as facts:
-        wanted = (
-            f"nodes: the API server answered {status}: it is not to be; "
-            "runtimeclasses: followed; priorityclasses: followed; deviceclasses: followed"
-        )
+        wanted = f"nodes: the API server answered {status}: it is not to be; {OTHERS_FOLLOWED}"
         eventually(lambda: facts.status(time.monotonic()).detail == wanted)
         status_now = facts.status(time.monotonic())
         assert facts.facts is None
@@ -315,6 +322,83 @@ def test_device_classes_that_must_not_be_listed_are_not_known_and_nothing_waits_
         eventually(lambda: claimable(facts))
 
 
+def claimed(facts: LiveFacts, kind: str = TEMPLATE, name: str = "t") -> Requests | None:
+    """What a claim of the namespace `team` asks for, None where it is not known."""
+    return None if facts.facts is None else facts.facts.claim(PodResourceClaim("c", kind, name), "team")
+
+
+GPU, SLICE = (((Devices(name),),) for name in ("gpu.nvidia.com", "mig.nvidia.com"))
+
+
+@pytest.mark.parametrize("kind", [CLAIM, TEMPLATE])
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_claims_are_followed_in_whatever_version_the_api_server_has(server, tmp_path, version, kind):
+    path = (CLAIMS if kind == CLAIM else TEMPLATES).replace("/v1/", f"/{version}/")
+    server.under["/apis/resource.k8s.io/"] = ABSENT
+    server.instead[path] = server.answer
+    server.objects[path] = [claim("t", kind, "gpu.nvidia.com")]
+    with following(server, tmp_path) as facts:
+        eventually(lambda: claimed(facts, kind) == GPU)
+        eventually(lambda: f"{path.rpartition('/')[2]}: followed" in facts.status(0).detail)
+        server.tell_event(path, "ADDED", claim("u", kind, "mig.nvidia.com"), "105")
+        eventually(lambda: claimed(facts, kind, "u") == SLICE)
+        server.tell_event(path, "DELETED", claim("t", kind, "gpu.nvidia.com"), "106")
+        eventually(lambda: claimed(facts, kind) is None)
+        assert claimed(facts, kind, "u") == SLICE
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(always(403, STATUS), id="forbidden"),
+        pytest.param(always(500, STATUS), id="an error"),
+        pytest.param(always(200, b"no JSON"), id="garbage"),
+    ],
+)
+def test_no_replica_waits_for_claims_that_cannot_be_listed_and_none_is_taken_out_for_them(server, tmp_path, answer):
+    server.instead[TEMPLATES] = answer
+    with following(server, tmp_path) as facts:
+        eventually(lambda: nodes(facts) == {"a", "b"})
+        assert eventually(lambda: (status := facts.status(time.monotonic() + 1000)).ready and status).server_reachable
+        assert claimed(facts) is None
+        server.objects[TEMPLATES] = [claim("t", TEMPLATE, "gpu.nvidia.com")]
+        server.instead.clear()
+        eventually(lambda: claimed(facts) == GPU)
+
+
+def test_claims_that_may_no_longer_be_listed_are_forgotten(server, tmp_path):
+    server.objects[TEMPLATES] = [claim("t", TEMPLATE, "gpu.nvidia.com")]
+    with following(server, tmp_path) as facts:
+        eventually(lambda: claimed(facts) == GPU)
+        eventually(lambda: watched(facts))
+        server.instead[TEMPLATES] = always(403, STATUS)
+        server.break_off()
+        eventually(lambda: claimed(facts) is None)
+
+
+DEEP = b'{"a":' * 1600 + b"1" + b"}" * 1600
+
+
+def test_A55_a_claim_nested_too_deep_keeps_no_other_from_being_known(server, tmp_path):
+    """Its parameters may be nested thousands of levels deep."""
+
+    def with_depths(raw: Any) -> bytes:
+        return json.dumps(raw).encode().replace(b'"DEEP"', DEEP)
+
+    def listed(request: Request, path: str, query: dict[str, str]) -> None:
+        if "watch" in query:
+            server.answer(request, path, query)
+        else:
+            items = [claim("deep", TEMPLATE, "gpu.nvidia.com", config="DEEP"), claim("t", TEMPLATE, "gpu.nvidia.com")]
+            request.send(200, with_depths({"metadata": {"resourceVersion": "7"}, "items": items}))
+
+    server.instead[TEMPLATES] = listed
+    with following(server, tmp_path) as facts:
+        eventually(lambda: claimed(facts) == GPU)
+        assert claimed(facts, name="deep") == GPU
+        assert facts.status(time.monotonic()).ready
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -405,8 +489,7 @@ def test_classes_that_arrive_during_a_long_list_of_nodes_are_kept(server, tmp_pa
     server.objects[NODES] = [node(f"n{number}") for number in range(150)]
     server.instead[NODES] = first(server.answer, then=wait)
     with following(server, tmp_path) as facts:
-        classes = "runtimeclasses: followed; priorityclasses: followed; deviceclasses: followed"
-        eventually(lambda: len(server.lists(NODES)) == 2 and classes in facts.status(0).detail)
+        eventually(lambda: len(server.lists(NODES)) == 2 and OTHERS_FOLLOWED in facts.status(0).detail)
         arrived.set()
         found = eventually(lambda: facts.facts)
         assert found.runtime_class("nvidia") is not None

@@ -169,6 +169,8 @@ CLASSES = {
     ("node.k8s.io", "runtimeclasses"),
     ("scheduling.k8s.io", "priorityclasses"),
     ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "resourceclaims"),
+    ("resource.k8s.io", "resourceclaimtemplates"),
 }
 READ = {("", "nodes"), ("", "pods"), *CLASSES, *((kind.group, kind.resource) for kind in WORKLOADS.values())}
 WRITTEN = {

@@ -99,7 +99,14 @@ def rights(objects: Objects) -> set[tuple[str, str, str, str]]:
 
 READING = {
     ("ClusterRole", name, "*", verb)
-    for name in ("nodes", "runtimeclasses", "priorityclasses", "deviceclasses")
+    for name in (
+        "nodes",
+        "runtimeclasses",
+        "priorityclasses",
+        "deviceclasses",
+        "resourceclaims",
+        "resourceclaimtemplates",
+    )
     for verb in ("list", "watch")
 } | {("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")}
 COUNTING = (

@@ -115,7 +115,7 @@ def test_other_objects_are_no_claims(raw: dict[str, Any]) -> None:
     ids=["by claim", "by template", "before 1.31", "by neither", "nonsense"],
 )
 def test_a_pod_names_its_claims(entry: Any, found: PodResourceClaim) -> None:
-    assert list(claims_of({"resourceClaims": [entry]})) == [found]
+    assert list(claims_of([entry])) == [found]
 
 
 @pytest.mark.parametrize(

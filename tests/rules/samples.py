@@ -7,6 +7,7 @@ from typing import Any
 
 import jsonpatch
 
+from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.demand import demand_of, is_compared
 from webhook.model.edits import Edit, apply
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
@@ -24,6 +25,7 @@ class Cluster:
     `amounts` are what one node of each class has, in the order of `nodes`: cpu in millicores, memory in bytes, None
     and what is left out being unknown, and an extended resource that is left out and no GPU of the class being 0.
     Where they say nothing of a class, everything fits there. `labels` are values beside those in the classes.
+    `claims` are known by kind and name, `device_classes` have an extended resource each.
     """
 
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
@@ -33,6 +35,8 @@ class Cluster:
     amounts: Sequence[Mapping[str, int | None]] = ()
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     priorities: Sequence[PriorityClass] = ()
+    claims: Mapping[tuple[str, str], Requests] = field(default_factory=dict)
+    device_classes: Mapping[str, str] = field(default_factory=dict)
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)
@@ -64,6 +68,12 @@ class Cluster:
 
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         return {one.name: one for one in self.priorities}
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:  # noqa: ARG002  # there is one
+        return self.claims.get((named.kind, named.target))
+
+    def extended_resource(self, device_class: str) -> str:
+        return self.device_classes.get(device_class, "")
 
     def image(self, reference: str) -> ImageSight:
         return self.images.get(reference, NOT_LOOKED_UP)

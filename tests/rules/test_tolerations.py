@@ -1,10 +1,15 @@
 """GPU pods tolerate the taints of GPU nodes."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
-from tests.rules.samples import container, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import Cluster, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.accelerators import DEVICE_CLASSES
+from webhook.model.claims import CLAIM, TEMPLATE, Devices
+from webhook.model.pod import pod_from_raw
 from webhook.rules.tolerations import RULE
 
 DEFAULT = {"operator": "Exists", "key": "nvidia.com/gpu", "effect": "NoSchedule"}
@@ -144,3 +149,105 @@ def test_seconds_that_no_pod_can_carry_are_a_policy_error(seconds):
     """What does not fit into 64 bits would pass until the first GPU pod comes."""
     with pytest.raises(ValidationError, match="tolerationSeconds"):
         settings_of(RULE, {"add": [{"key": "a", "effect": "NoExecute", "tolerationSeconds": seconds}]})
+
+
+# GPUs by claim
+
+
+def claiming(*templates: str, gpus: int | None = None, **spec: Any) -> dict[str, Any]:
+    """A pod whose claims are made from these templates."""
+    claims = [{"name": f"c{index}", "resourceClaimTemplateName": name} for index, name in enumerate(templates)]
+    return pod(container(gpus=gpus), resourceClaims=claims, **spec)
+
+
+def knowing(**templates: Sequence[Sequence[Devices]]) -> Cluster:
+    """A cluster with templates of these requests, each with its alternatives."""
+    claims = {(TEMPLATE, name): tuple(map(tuple, requests)) for name, requests in templates.items()}
+    return Cluster(claims=claims, device_classes={"h100": "nvidia.com/gpu", "nic": "rdma/hca", "odd": "amd.com/gpu"})
+
+
+def added(raw: dict[str, Any], facts: Cluster, **settings: Any) -> list[str]:
+    found = mutated(RULE, raw, settings, facts)["spec"].get("tolerations", [])
+    return [one["key"] for one in found]
+
+
+NVIDIA, MIG, AMD = Devices("gpu.nvidia.com"), Devices("mig.nvidia.com"), Devices("gpu.amd.com")
+INTEL = ["gpu.intel.com/i915", "gpu.intel.com/xe"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "keys"),
+    [
+        pytest.param([[NVIDIA]], ["nvidia.com/gpu"], id="a GPU of NVIDIA"),
+        pytest.param([[MIG]], ["nvidia.com/gpu"], id="a MIG slice"),
+        pytest.param([[Devices("vfio.gpu.nvidia.com")]], ["nvidia.com/gpu"], id="for a virtual machine"),
+        pytest.param([[AMD]], ["amd.com/gpu"], id="a GPU of AMD"),
+        pytest.param([[Devices("gpu.intel.com")]], INTEL, id="a GPU of Intel, of whatever driver"),
+        pytest.param([[Devices("h100")]], ["nvidia.com/gpu"], id="a class with an extendedResourceName"),
+        pytest.param([[Devices("gpu.nvidia.com", None)]], ["nvidia.com/gpu"], id="all of a node"),
+        pytest.param([[NVIDIA], [AMD]], ["nvidia.com/gpu", "amd.com/gpu"], id="two requests"),
+        pytest.param([[NVIDIA, MIG]], ["nvidia.com/gpu"], id="alternatives of one vendor"),
+        pytest.param([[NVIDIA, Devices("h100")]], ["nvidia.com/gpu"], id="alternatives of which one is known by name"),
+        pytest.param([[NVIDIA, AMD]], [], id="alternatives of two vendors"),
+        pytest.param([[NVIDIA, Devices("nic")]], [], id="an alternative that is no GPU"),
+        pytest.param([[NVIDIA, Devices("secret")]], [], id="an alternative that nobody knows"),
+        pytest.param([[NVIDIA, AMD], [AMD]], ["amd.com/gpu"], id="what is certain of two requests"),
+        pytest.param([[Devices("gpu.nvidia.com", 1, is_administrative=True)]], [], id="administrative access"),
+        pytest.param([[Devices("gpu.nvidia.com", 1, is_administrative=True)], [AMD]], ["amd.com/gpu"], id="and a GPU"),
+        pytest.param([[Devices("nic")]], [], id="a network card"),
+        pytest.param([[Devices("mrdma.google.com")]], [], id="another device that is known"),
+        pytest.param([[Devices("compute-domain-default-channel.nvidia.com")]], [], id="a channel of NVIDIA"),
+        pytest.param([()], [], id="what cannot be read"),
+    ],
+)
+def test_gpus_by_claim_bring_the_tolerations_that_are_certain(requests, keys):
+    facts = knowing(t=requests)
+    assert added(claiming("t"), facts) == keys
+    assert added(claiming("t", "t", "unknown"), facts) == keys
+
+
+def test_a_claim_by_name_counts_as_one_by_template():
+    facts = Cluster(claims={(CLAIM, "shared"): ((NVIDIA,),), (TEMPLATE, "t"): ((AMD,),)})
+    by_name = pod(container(), resourceClaims=[{"name": "c", "resourceClaimName": "shared"}])
+    assert added(by_name, facts) == ["nvidia.com/gpu"]
+    assert added(pod(container(), resourceClaims=[{"name": "c", "resourceClaimName": "t"}]), facts) == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "requests", "is_added"),
+    [
+        pytest.param([], [[NVIDIA]], True, id="for every GPU"),
+        pytest.param([], [[NVIDIA, AMD]], True, id="for every GPU, whichever it is"),
+        pytest.param([], [[NVIDIA, Devices("nic")]], False, id="for every GPU, and perhaps it is none"),
+        pytest.param(["nvidia.com/gpu"], [[MIG]], True, id="by the name of the vendor's GPUs"),
+        pytest.param(["nvidia.com/*"], [[Devices("h100")]], True, id="by a glob of them"),
+        pytest.param([f"{DEVICE_CLASSES}mig.*"], [[MIG]], True, id="by the class"),
+        pytest.param([f"{DEVICE_CLASSES}mig.*"], [[NVIDIA]], False, id="by another class"),
+        pytest.param(["nvidia.com/mig-*"], [[MIG]], False, id="by a profile that no claim says"),
+        pytest.param(["nvidia.com/*", "amd.com/*"], [[NVIDIA, AMD]], True, id="of both alternatives"),
+    ],
+)
+def test_an_entry_is_for_the_resources_that_it_names(resources, requests, is_added):
+    entry = {"key": "pool", "operator": "Exists", "resources": resources}
+    assert added(claiming("t"), knowing(t=requests), add=[entry]) == (["pool"] if is_added else [])
+
+
+def test_what_a_pod_gets_by_number_and_by_claim_is_added_up():
+    assert added(claiming("t", gpus=1), knowing(t=[[AMD]])) == ["nvidia.com/gpu", "amd.com/gpu"]
+    assert added(claiming("t", gpus=1), knowing(t=[[NVIDIA]])) == ["nvidia.com/gpu"]
+    covered = claiming("t", tolerations=[{"operator": "Exists"}])
+    assert is_left_alone(RULE, covered, facts=knowing(t=[[NVIDIA]]))
+
+
+def test_only_what_follows_from_a_claim_is_momentary():
+    asked = pod_from_raw(claiming("t", gpus=1))
+    edits = list(RULE.mutate(asked, settings_of(RULE, {}), knowing(t=[[AMD]])))
+    assert [(one.toleration.key, one.is_momentary) for one in edits] == [
+        ("nvidia.com/gpu", False),
+        ("amd.com/gpu", True),
+    ]
+
+
+@pytest.mark.parametrize("claims", [None, [], {}, "gpu", [None], [{"name": 7}], [{"resourceClaimName": []}]])
+def test_claims_that_make_no_sense_bring_nothing(claims):
+    assert added(pod(container(), resourceClaims=claims), knowing(t=[[NVIDIA]])) == []

@@ -17,7 +17,7 @@ kind: ClusterRole
 metadata: {name: soak-facts}
 rules:
   - apiGroups: ["", node.k8s.io, scheduling.k8s.io, resource.k8s.io]
-    resources: [nodes, runtimeclasses, priorityclasses, deviceclasses]
+    resources: [nodes, runtimeclasses, priorityclasses, deviceclasses, resourceclaims, resourceclaimtemplates]
     verbs: [list, watch]
 """
 BINDING = """\

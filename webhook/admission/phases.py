@@ -49,7 +49,8 @@ def mutate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequenc
     if request.operation != "CREATE" or request.subresource:
         return UNCONCERNED
     policy = policies.for_namespace(request.namespace)
-    return decide(engine.complete(request.object, policy, facts, earlier=_others(policy, request, earlier)))
+    others = _others(policy, request, earlier)
+    return decide(engine.complete(request.object, policy, facts, earlier=others, namespace=request.namespace))
 
 
 def workloads(request: Request, policies: PolicySet, facts: Facts) -> Decision:
@@ -91,8 +92,10 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
         return UNCONCERNED
     policy = policies.for_namespace(request.namespace)
     if request.operation == "UPDATE":
-        return decide(engine.judge(raw, policy, facts, old=old if old is not None else {}))
-    return decide(engine.judge(raw, policy, facts, earlier=_others(policy, request, earlier)))
+        old = old if old is not None else {}
+        return decide(engine.judge(raw, policy, facts, old=old, namespace=request.namespace))
+    others = _others(policy, request, earlier)
+    return decide(engine.judge(raw, policy, facts, earlier=others, namespace=request.namespace))
 
 
 def malformed(error: ShapeError) -> Decision:

@@ -1,29 +1,31 @@
 """What pods ask for by resource claims, where the claims, or the templates of claims, are in the input of an audit.
 
-The webhook does not know claims: it counts nothing that is asked for by one, and injects nothing for it. An audit of
-files says what that is, beside what a quota has to say of the claims, or as a finding that is only recorded.
+The webhook counts nothing that is asked for by a claim. An audit of files says what that is, beside what a quota has to
+say of the claims, or as a finding that is only recorded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook.audit.documents import Document, DocumentError, own_namespace
+from webhook.cluster.snapshot import Snapshot
 from webhook.engine import Foreseen
-from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, ResourceClaim, claim_from, claims_of
+from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
 from webhook.model.wording import cut
 from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.quota.claims import BY_CLAIM, CLAIMS
 from webhook.rules import tolerations
-from webhook.rules.rule import Mode
+from webhook.rules.rule import Facts, Mode
 
 KEY = "resourceClaims"
 """What findings about claims are called by where no quota has anything to say of them; no rule has this name."""
 
 _SHOWN = 3
 """Claims of a pod, requests of a claim and alternatives of a request that are spelled out."""
-_TOLERATE = "Add the tolerations of GPU nodes to the pod; the webhook adds none for GPUs by claim"
+_TOLERATE = "Add the tolerations of GPU nodes to the pod; the policy adds none for these devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +43,19 @@ class _Asking:
         return self.gets_tolerations or bool(self.spec.get("tolerations"))
 
 
+def knowing_claims(facts: Snapshot, documents: Iterable[Document | DocumentError], namespace: str) -> Snapshot:
+    """The facts with the claims and templates of claims among these documents, as if these had been applied before the
+    pods. Those that name no namespace are taken to be in `namespace`.
+    """
+    found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
+    return facts.with_more_claims((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
+
+
 class InputClaims:
-    """The claims and templates of claims of an input, by namespace, kind and name."""
+    """Says what pods ask for by the claims and templates of claims that are known."""
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, str], ResourceClaim] = {}
-
-    def learn(self, raw: Mapping[str, Any], namespace: str) -> None:
-        """Remember an object of this namespace, if it is a claim or a template of claims."""
-        claim = claim_from(raw)
-        if claim is not None:
-            self._known[namespace, claim.kind, claim.name] = claim
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
 
     def told_of_pod(self, outcome: Outcome, namespace: str) -> Outcome:
         """What became of a pod, with what it asks for by claims."""
@@ -72,7 +76,7 @@ class InputClaims:
 
         Nothing is added where all of that is known to be other devices than GPUs.
         """
-        named = list(claims_of(asking.spec))
+        named = list(claims_of(asking.spec.get("resourceClaims")))
         if not named:
             return tuple(findings)
         found = f"requests {_listed(self._phrases(named, asking.namespace), len(named), 'claim')}"
@@ -85,14 +89,11 @@ class InputClaims:
         remedy = _TOLERATE if are_gpus and not asking.tolerates else ""
         return (*findings, Finding(KEY, Mode.AUDIT, Kind.ADVICE, place, f"{found}; quotas do not count that", remedy))
 
-    def _claim(self, named: PodResourceClaim, namespace: str) -> ResourceClaim | None:
-        return self._known.get((namespace, named.kind, named.target))
-
     def _devices(self, named: Iterable[PodResourceClaim], namespace: str) -> Iterator[Devices | None]:
         """All that the claims may be satisfied with; None for what is not known."""
         for one in named:
-            claim = self._claim(one, namespace)
-            for request in claim.requests if claim is not None else ((),):
+            requests = self._facts.claim(one, namespace)
+            for request in requests if requests is not None else ((),):
                 yield from request or (None,)
 
     def _phrases(self, named: Sequence[PodResourceClaim], namespace: str) -> Iterator[str]:
@@ -101,11 +102,11 @@ class InputClaims:
                 yield f"devices by claim {cut(one.name)}, for which the pod names no claim and no template"
                 continue
             by = f"by {'claim' if one.kind == CLAIM else 'claim template'} {cut(one.target)}"
-            claim = self._claim(one, namespace)
-            if claim is None:
+            requests = self._facts.claim(one, namespace)
+            if requests is None:
                 yield f"devices {by}, which is not in the input"
             else:
-                yield f"{_requests(claim.requests)} {by}"
+                yield f"{_requests(requests)} {by}"
 
 
 def _instead(message: str, found: str) -> str:

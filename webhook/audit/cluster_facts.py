@@ -1,4 +1,4 @@
-"""The nodes and classes of a live cluster, read once."""
+"""The nodes, classes and resource claims of a live cluster, read once."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +10,7 @@ from webhook.cluster.discovery import Discovery, DiscoveryError, Resource
 from webhook.cluster.reading import Reader
 from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 
 _NODES = Resource("", "v1", "Node", "nodes", is_namespaced=False)
 
@@ -26,13 +27,23 @@ def read_facts(server: ApiServer, accelerators: Accelerators = BUILT_IN) -> tupl
     facts = EMPTY.telling(accelerators).with_nodes(read(_NODES))
     facts = facts.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
     facts = facts.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
-    return facts.with_device_classes(_device_classes(discovery, reader, errors)), tuple(errors)
+    facts = facts.with_device_classes(_device_classes(discovery, reader, errors))
+    for kind in (CLAIM, TEMPLATE):
+        facts = facts.with_claims(kind, _claims(discovery, reader, kind))
+    return facts, tuple(errors)
+
+
+def _claims(discovery: Discovery, reader: Reader, kind: str) -> Iterator[dict[str, Any]]:
+    """The claims, or templates of claims, of all namespaces. Whoever may not list these audits without them."""
+    unheard: list[DocumentError] = []
+    resource = _found(discovery, GROUP, kind, unheard)
+    return iter(()) if resource is None else _read(reader, resource, unheard)
 
 
 def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentError]) -> list[dict[str, Any]] | None:
     """The DeviceClasses; None where nobody can tell which there are."""
     faults: list[DocumentError] = []
-    resource = _found(discovery, "resource.k8s.io", "DeviceClass", faults)
+    resource = _found(discovery, GROUP, "DeviceClass", faults)
     found = [] if resource is None else list(_read(reader, resource, faults))
     errors += (fault for fault in faults if fault not in errors)
     return None if faults else found

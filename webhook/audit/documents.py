@@ -68,6 +68,11 @@ Tell = Callable[[str], None]
 """Who hears, with file and line, of keys that stand more than once in one map of an object."""
 
 
+def own_namespace(document: Document) -> str:
+    """The namespace that an object names; empty where it names none."""
+    return str(mapped(document.object, "metadata").get("namespace") or "")
+
+
 def read_all(paths: Iterable[str], stdin: BinaryIO, tell: Tell | None = None) -> Iterator[Document | DocumentError]:
     """Every document of the files, of the directories (recursively, sorted by name) and of standard input (`-`).
 

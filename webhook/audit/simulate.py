@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from webhook import engine
 from webhook.audit.claims import InputClaims
-from webhook.audit.documents import Document, DocumentError
+from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import Foreseen, quotas
 from webhook.ledger.book import uid_bytes
 from webhook.ledger.ledgers import Ledgers
@@ -136,7 +136,7 @@ def look(document: Document, namespace: str, surroundings: Surroundings, *, is_r
     where, name = _namespace(document, namespace), _name(document)
     policy = surroundings.policies.for_namespace(where)
     if is_pod(document.api_version, document.kind):
-        outcome = engine.foresee(document.object, policy, surroundings.facts)
+        outcome = engine.foresee(document.object, policy, surroundings.facts, namespace=where)
         if not is_running:
             outcome = _reserved(outcome, document, where, surroundings)
         if surroundings.claims is not None:
@@ -178,11 +178,6 @@ def _metadata(document: Document) -> Mapping[str, Any]:
 def _name(document: Document) -> str:
     metadata = _metadata(document)
     return str(metadata.get("name") or metadata.get("generateName") or "")
-
-
-def own_namespace(document: Document) -> str:
-    """The namespace that an object names; empty where it names none."""
-    return str(_metadata(document).get("namespace") or "")
 
 
 def _namespace(document: Document, namespace: str) -> str:

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from webhook.audit.auditing import Background
-from webhook.audit.claims import InputClaims
+from webhook.audit.claims import InputClaims, knowing_claims
 from webhook.audit.cluster_facts import read_facts
 from webhook.audit.cluster_objects import ClusterObjects, Progress, Scope
 from webhook.audit.collect import Place
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
-from webhook.audit.simulate import own_namespace
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.pods import LivePods
 from webhook.cluster.snapshot import Snapshot
@@ -31,13 +30,14 @@ class Source:
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> Source:
     """What was read of files; objects that name no namespace are taken to be in `namespace`."""
-    owners, claims = Owners(), InputClaims()
+    owners, facts = Owners(), knowing_claims(background.facts, documents, namespace)
     for document in documents:
         if isinstance(document, Document):
-            claims.learn(document.object, own_namespace(document) or namespace)
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
-    return Source(documents, owners, Place(False, namespace), replace(background, claims=claims))
+    return Source(
+        documents, owners, Place(False, namespace), replace(background, facts=facts, claims=InputClaims(facts))
+    )
 
 
 def of_cluster(

@@ -1,10 +1,16 @@
 """What is read of an answer of the API server: JSON, headers, and why there was none."""
 
 import gc
+import re
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import orjson
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+"""Texts, in which brackets mean nothing, and brackets."""
+_DEEPEST = 500
+"""Levels that are kept, some ten times as many as the objects of Kubernetes have that are read here."""
 
 
 def parsed(answer: bytes) -> Any:
@@ -12,10 +18,44 @@ def parsed(answer: bytes) -> Any:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return orjson.loads(answer)
+        return from_json(answer)
     finally:
         if was_enabled:
             gc.enable()
+
+
+def from_json(text: bytes) -> Any:
+    """JSON, with null in the place of whatever is nested deeper than anybody looks.
+
+    The API server stores what is nested thousands of levels deep, such as the parameters of a resource claim, and JSON
+    is read to 1,024 levels. One such object must not keep all others of its list from being read.
+    """
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        shallow = _without_depths(text)
+        if len(shallow) == len(text):
+            raise
+        return orjson.loads(shallow)
+
+
+def _without_depths(text: bytes) -> bytes:
+    """The text without what is nested too deep; as it is where nothing is."""
+    kept: list[bytes] = []
+    begun = depth = 0
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        if first in b"[{":
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept += (text[begun : token.start()], b"null")
+        elif first in b"]}":
+            depth -= 1
+            if depth == _DEEPEST:
+                begun = token.end()
+    if depth:
+        return text  # it is no JSON
+    return b"".join((*kept, text[begun:]))
 
 
 def told_time(response: Any) -> float | None:

@@ -1,5 +1,6 @@
 """A cluster written down in a file, as `kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`
-prints it; on clusters with dynamic resource allocation `deviceclasses` belong to it.
+prints it; on clusters with dynamic resource allocation `deviceclasses`, `resourceclaimtemplates` and `resourceclaims`
+belong to it.
 
 It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
 are read; kinds that nobody asks about are passed over.
@@ -28,7 +29,7 @@ _KEY_IN_JSON = re.compile(rb'"\s*:')
 quote is spelled in another way."""
 _ESCAPED_QUOTE = rb"\u0022"
 
-_KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "Pod")
+_KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
 
 
 class InventoryError(ValueError):

@@ -14,24 +14,34 @@ from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.cluster.source import FactsStatus
 from webhook.cluster.watch import Resource, Timing, Watch
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 
 STALE_AFTER_SECONDS = 60.0
 """For how long an API server that answers may leave a watch unserved before the facts count as stale."""
 
 _CLOSE_SECONDS = 1.5
 
-DEVICE_CLASSES = tuple(f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2", "v1beta1"))
-"""Where DeviceClasses are, by the API versions that may have an extendedResourceName; the newest first."""
+_VERSIONS = ("v1", "v1beta2", "v1beta1")
+"""Of resource.k8s.io, in which DeviceClasses may have an extendedResourceName; the newest first."""
+
+CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
+"""What the API server calls claims and templates of claims, by their kind."""
+
+
+def _paths(resource: str) -> tuple[str, ...]:
+    """Where objects of resource.k8s.io may be."""
+    return tuple(f"/apis/{GROUP}/{version}/{resource}" for version in _VERSIONS)
 
 
 def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> FactsStatus:
     """How far what these watches have heard can be trusted at `now`, in seconds of their clock."""
+    watches = tuple(watches)
     health = {watch.resource.name: watch.health for watch in watches}
+    needed = [watch.health for watch in watches if not watch.resource.is_dispensable]
     return FactsStatus(
-        loaded=all(one.loaded for one in health.values()),
+        loaded=not any(watch.is_waited_for for watch in watches),
         stale=any(
-            one.loaded and one.failing_since is not None and now - one.failing_since > stale_after
-            for one in health.values()
+            one.loaded and one.failing_since is not None and now - one.failing_since > stale_after for one in needed
         ),
         age_seconds=max(0.0, now - min(one.heard for one in health.values())),
         server_reachable=any(one.reachable for one in health.values()),
@@ -59,6 +69,7 @@ class LiveFacts:
         self._stale_after = stale_after
         self._snapshot = EMPTY.telling(accelerators)
         self._lock = Lock()
+        device_classes = _paths("deviceclasses")
         resources = (
             Resource(
                 "nodes", "/api/v1/nodes", self._replace_nodes, self._changed(Snapshot.with_node, Snapshot.without_node)
@@ -79,20 +90,21 @@ class LiveFacts:
             ),
             Resource(
                 "deviceclasses",
-                DEVICE_CLASSES[0],
+                device_classes[0],
                 self._replaced(Snapshot.with_device_classes),
                 self._changed(Snapshot.with_device_class, Snapshot.without_device_class),
                 optional=True,
-                elsewhere=DEVICE_CLASSES[1:],
+                elsewhere=device_classes[1:],
                 refused=self._without_device_classes,
             ),
+            *(self._of_claims(kind) for kind in CLAIMS),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
     @property
     def facts(self) -> Snapshot | None:
         """The cluster as last heard of, None until nodes and classes have been listed."""
-        return self._snapshot if all(watch.health.loaded for watch in self._watches) else None
+        return None if any(watch.is_waited_for for watch in self._watches) else self._snapshot
 
     def status(self, now: float) -> FactsStatus:
         """How far the facts can be trusted at `now`, in seconds of the clock given (time.monotonic())."""
@@ -119,6 +131,34 @@ class LiveFacts:
     def _without_device_classes(self) -> None:
         with self._lock:
             self._snapshot = self._snapshot.with_device_classes(None)
+
+    def _of_claims(self, kind: str) -> Resource:
+        """How claims, or templates of claims, are followed. Tenants write them, and pods pass without them."""
+
+        def replaced(raws: Iterable[object]) -> None:
+            listed = EMPTY.with_claims(kind, raws)  # waits for the API server
+            with self._lock:
+                self._snapshot = self._snapshot.with_claims_of(kind, listed)
+
+        def changed(event: str, raw: Mapping[str, Any]) -> None:
+            with self._lock:
+                if event == "DELETED":
+                    metadata = raw["metadata"]
+                    self._snapshot = self._snapshot.without_claim(kind, metadata["namespace"], metadata["name"])
+                else:
+                    self._snapshot = self._snapshot.with_claim(kind, raw)
+
+        paths = _paths(CLAIMS[kind])
+        return Resource(
+            CLAIMS[kind],
+            paths[0],
+            replaced,
+            changed,
+            optional=True,
+            elsewhere=paths[1:],
+            refused=lambda: replaced(()),
+            is_dispensable=True,
+        )
 
     def _replaced(
         self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]

@@ -13,6 +13,7 @@ from webhook.cluster.objects import Node, node_from_raw
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.table import NodeTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.image import ImageSight
 from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
@@ -80,6 +81,14 @@ class WithPools:
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         """The PriorityClasses by name; empty where they are not known."""
         return self._facts.priority_classes()
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
+        """What a claim that a pod names asks for; None where it is not known."""
+        return self._facts.claim(named, namespace)
+
+    def extended_resource(self, device_class: str) -> str:
+        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
+        return self._facts.extended_resource(device_class)
 
     def _as_nodes(self, pod: Pod | None = None) -> Snapshot:
         """The pools as if each were a node, in a cluster with the RuntimeClass of the pod."""

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.cluster import placement
+from webhook.cluster.claims import ClaimTable
 from webhook.cluster.objects import (
     Node,
     device_class_from_raw,
@@ -18,6 +19,7 @@ from webhook.cluster.objects import (
 )
 from webhook.cluster.table import NodeTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import CLAIM, TEMPLATE, PodResourceClaim, Requests, ResourceClaim
 from webhook.model.demand import demand_of, is_compared, is_extended
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
@@ -25,6 +27,8 @@ from webhook.model.pod import Pod
 
 NO_DEVICE_CLASSES: Mapping[str, str] = MappingProxyType({})
 """Extended resources by the DeviceClasses that give them: there is none."""
+NO_CLAIMS: Mapping[str, ClaimTable] = MappingProxyType({CLAIM: ClaimTable(), TEMPLATE: ClaimTable()})
+"""Claims and templates of claims by their kind: there is none, or none is known."""
 
 
 class Snapshot:
@@ -41,6 +45,7 @@ class Snapshot:
     __slots__ = (
         "_accelerators",
         "_claimable",
+        "_claims",
         "_device_classes",
         "_priority_classes",
         "_runtime_classes",
@@ -57,9 +62,11 @@ class Snapshot:
         unreadable: int = 0,
         accelerators: Accelerators = BUILT_IN,
         device_classes: Mapping[str, str] | None = NO_DEVICE_CLASSES,
+        claims: Mapping[str, ClaimTable] = NO_CLAIMS,
     ) -> None:
         self._accelerators = accelerators
         self._device_classes = device_classes
+        self._claims = claims
         self._claimable = None if device_classes is None else frozenset(device_classes.values())
         self._table = table
         self._runtime_classes = runtime_classes
@@ -67,18 +74,21 @@ class Snapshot:
         self.unreadable = unreadable
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913, PLR0917  # the objects of a cluster
         cls,
         nodes: Iterable[object] = (),
         runtime_classes: Iterable[object] = (),
         priority_classes: Iterable[object] = (),
         device_classes: Iterable[object] = (),
+        claims: Iterable[object] = (),
+        templates: Iterable[object] = (),
         *,
         accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
         """The snapshot of these objects, as the API server gives them; `accelerators` tells their GPUs."""
         snapshot = EMPTY.telling(accelerators).with_nodes(nodes).with_runtime_classes(runtime_classes)
-        return snapshot.with_priority_classes(priority_classes).with_device_classes(device_classes)
+        snapshot = snapshot.with_priority_classes(priority_classes).with_device_classes(device_classes)
+        return snapshot.with_claims(CLAIM, claims).with_claims(TEMPLATE, templates)
 
     def telling(self, accelerators: Accelerators) -> "Snapshot":
         """The snapshot that tells the GPUs of nodes by these names from now on."""
@@ -149,6 +159,15 @@ class Snapshot:
     def label_values(self, key: str) -> Sequence[str]:
         """The values that a label has on nodes, sorted; empty where none has it."""
         return self._table.column(key).values
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
+        """What a claim that a pod of the namespace names asks for; None where it is not known."""
+        table = self._claims.get(named.kind)
+        return None if table is None else table.get(namespace, named.target)
+
+    def extended_resource(self, device_class: str) -> str:
+        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
+        return (self._device_classes or {}).get(device_class, "")
 
     def _runtime_class_of(self, pod: Pod) -> RuntimeClass | None:
         return self._runtime_classes.get(pod.runtime_class) if pod.runtime_class else None
@@ -251,6 +270,36 @@ class Snapshot:
             device_classes = {name: resource for name, resource in device_classes.items() if resource}
         return self if device_classes == self._device_classes else self._but(device_classes=device_classes)
 
+    def with_claims(self, kind: str, raws: Iterable[object]) -> "Snapshot":
+        """These claims, or templates of claims, instead of the present ones of the kind; none where nobody knows them.
+
+        They are read one by one, while they arrive.
+        """
+        return self._with_claims(kind, ClaimTable.of(kind, raws))
+
+    def with_more_claims(self, claims: Iterable[tuple[str, ResourceClaim]]) -> "Snapshot":
+        """The snapshot with these claims and templates of claims as well, each in its namespace."""
+        found = list(claims)
+        tables = {
+            kind: table.with_all(one for one in found if one[1].kind == kind) for kind, table in self._claims.items()
+        }
+        return self._but(claims=tables) if found else self
+
+    def with_claims_of(self, kind: str, other: "Snapshot") -> "Snapshot":
+        """The snapshot with the claims of this kind that another one has."""
+        return self._with_claims(kind, other._claims[kind])
+
+    def with_claim(self, kind: str, raw: object) -> "Snapshot":
+        """The snapshot with a claim, or a template, added or changed."""
+        return self._with_claims(kind, self._claims[kind].with_claim(kind, raw))
+
+    def without_claim(self, kind: str, namespace: str, name: str) -> "Snapshot":
+        """The snapshot without a claim, or a template."""
+        return self._with_claims(kind, self._claims[kind].without(namespace, name))
+
+    def _with_claims(self, kind: str, table: ClaimTable) -> "Snapshot":
+        return self if table is self._claims[kind] else self._but(claims={**self._claims, kind: table})
+
     def _but(self, **changed: Any) -> "Snapshot":
         """The snapshot with other parts, by the names that the constructor has for them."""
         same = {
@@ -260,6 +309,7 @@ class Snapshot:
             "unreadable": self.unreadable,
             "accelerators": self._accelerators,
             "device_classes": self._device_classes,
+            "claims": self._claims,
         }
         return Snapshot(**{**same, **changed})
 

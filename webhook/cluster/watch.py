@@ -8,8 +8,7 @@ from random import uniform
 from threading import Event, Thread
 from typing import Any
 
-import orjson
-
+from webhook.cluster.answers import from_json
 from webhook.cluster.api_server import ApiServer, RefusedError, SilenceError, Stream, UnreachableError
 from webhook.cluster.pages import Listed, PagedList
 
@@ -47,6 +46,9 @@ class Resource:
     `elsewhere` are the paths of other versions of its API, which are tried where the API server does not know `path`.
     `refused` is told where the API server says that nobody may list it: then it counts as loaded, and whoever is told
     takes it for unknown. Without it such a resource is waited for.
+
+    One that `is_dispensable` takes no replica out of service: nobody waits for it once a list of it has failed, and
+    the facts are not stale where it is not followed.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Resource:
     selector: str = ""
     elsewhere: tuple[str, ...] = ()
     refused: Callable[[], None] | None = None
+    is_dispensable: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -101,6 +104,12 @@ class Watch:
         self._stream: Stream | None = None
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"watch-{resource.name}", daemon=True)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether nothing can be said of the cluster until it has been listed."""
+        health = self.health
+        return not health.loaded and not (self.resource.is_dispensable and health.failing_since is not None)
 
     def start(self) -> None:
         """Begin to follow."""
@@ -189,7 +198,7 @@ class Watch:
 
     def _hear(self, line: bytes) -> None:
         try:
-            event = orjson.loads(line)
+            event = from_json(line)
             kind, found = event["type"], event["object"]
             refusal = RefusedError(found["code"], found["message"]) if kind == "ERROR" else None
             version = "" if refusal else str(found["metadata"]["resourceVersion"])

@@ -48,11 +48,7 @@ def look(installation: Installation) -> Iterator[Finding]:
 
 def needed(workload: Workload, place: Place) -> Iterator[Right]:
     """The rights that the replicas use, as they are started."""
-    for verb in ("list", "watch"):
-        yield Right(verb, "", "nodes", "rules ask where a pod can run")
-        yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
-        yield Right(verb, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists")
-        yield Right(verb, "resource.k8s.io", "deviceclasses", "DeviceClasses may give GPUs that no node lists")
+    yield from _of_facts()
     keeps = workload.keeps_certificates
     if "registration" in workload.arguments or keeps:
         for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
@@ -72,6 +68,17 @@ def needed(workload: Workload, place: Place) -> Iterator[Right]:
         for verb in ("get", "update"):
             purpose = "results of image look-ups are shared there"
             yield Right(verb, "", "configmaps", purpose, results, place.namespace)
+
+
+def _of_facts() -> Iterator[Right]:
+    """What it takes to follow what rules ask about the cluster."""
+    for verb in ("list", "watch"):
+        yield Right(verb, "", "nodes", "rules ask where a pod can run")
+        yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
+        yield Right(verb, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists")
+        yield Right(verb, "resource.k8s.io", "deviceclasses", "DeviceClasses may give GPUs that no node lists")
+        for resource in ("resourceclaimtemplates", "resourceclaims"):
+            yield Right(verb, "resource.k8s.io", resource, "the rule tolerations asks which GPUs pods claim")
 
 
 def _of_quotas(ledgers: str) -> Iterator[Right]:

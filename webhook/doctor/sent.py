@@ -29,7 +29,7 @@ def why_sent(
 
 
 def _reasons(pod: Pod, *, nvidia_is_default_runtime: bool) -> Iterator[str]:
-    if pod.has_claims:
+    if pod.resource_claims:
         yield "has resource claims"
     for volume in pod.volumes:
         if any(part in volume.host_path for part in _DEVICE_PATHS):

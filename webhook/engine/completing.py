@@ -18,15 +18,17 @@ ANNOTATION = "gpupolicy.dev/injected"
 """Names the rules that completed a pod. It informs people and is never read back."""
 
 
-def complete(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: Sequence[Policy] = ()) -> Outcome:
+def complete(
+    raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: Sequence[Policy] = (), namespace: str = ""
+) -> Outcome:
     """The mutating phase: inject what the enforced rules inject, and say what the others would.
 
     A pod that `policy` leaves alone is stamped all the same where one of the `earlier` policies would complete it. One
     that the API server will refuse on its own never reaches the validating phase, so it is judged here too; any other
-    is left to `judge`, because other webhooks may still change it. Raises ShapeError for a malformed pod, or one whose
-    patch would be longer than what the API server takes.
+    is left to `judge`, because other webhooks may still change it. `namespace` is where the pod will be; empty: where
+    it says. Raises ShapeError for a malformed pod, or one whose patch would be longer than what the API server takes.
     """
-    pod = original = pod_from_raw(raw, policy.accelerators)
+    pod = original = pod_from_raw(raw, policy.accelerators, namespace)
     draft = Draft(raw)
     findings: list[Finding] = []
     facts = facts_under(policy, facts)

@@ -11,13 +11,15 @@ from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts
 
 
-def foresee(raw: Mapping[str, Any], policy: Policy, facts: Facts, *, completing: Policy | None = None) -> Outcome:
+def foresee(
+    raw: Mapping[str, Any], policy: Policy, facts: Facts, *, completing: Policy | None = None, namespace: str = ""
+) -> Outcome:
     """What `complete` and then `judge` say of a pod, in one outcome. Raises ShapeError for a malformed pod.
 
-    `completing` is what completes it, where that is not all of `policy`.
+    `completing` is what completes it, where that is not all of `policy`. `namespace` is as in `complete`.
     """
-    completed = complete(raw, completing or policy, facts)
+    completed = complete(raw, completing or policy, facts, namespace=namespace)
     if completed.refusals:
         return completed
-    judged = judge(completed.object, policy, facts)
+    judged = judge(completed.object, policy, facts, namespace=namespace)
     return replace(completed, findings=tuple(dict.fromkeys((*completed.findings, *judged.findings))))

@@ -6,29 +6,31 @@ from typing import Any
 
 from webhook.engine.asking import addressed, bounded, edits_of, facts_under, listed, violations
 from webhook.engine.stamps import STAMP, stamp_of
+from webhook.model.edits import AddToleration, Edit
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.outcome import Finding, Kind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Mode
 
 
-def judge(
+def judge(  # noqa: PLR0913  # all that decides
     raw: Mapping[str, Any],
     policy: Policy,
     facts: Facts,
     *,
     old: Mapping[str, Any] | None = None,
     earlier: Sequence[Policy] = (),
+    namespace: str = "",
 ) -> Outcome:
     """The validating phase.
 
     On CREATE (`old` is None) also report enforced injections that the final pod lacks under `policy` and under every
     one of the `earlier` policies. What one of those injected is not held against the pod, and neither is what comes of
     a policy that is not known here. On UPDATE report only what the new pod violates and the old one did not; unless an
-    image changed, what follows from the nodes that are left to the pod is a warning. Raises ShapeError for a malformed
-    pod.
+    image changed, what follows from the nodes that are left to the pod is a warning. `namespace` is where the pod is;
+    empty: where it says. Raises ShapeError for a malformed pod.
     """
-    pod = pod_from_raw(raw, policy.accelerators)
+    pod = pod_from_raw(raw, policy.accelerators, namespace)
     own = facts_under(policy, facts)
     found = violations(pod, policy.validators, own)
     if old is None:
@@ -47,7 +49,7 @@ def _new(found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Pol
     softened: set[str] = set()
     for finding in found:
         if known is None:
-            before = pod_from_raw(old, policy.accelerators)
+            before = pod_from_raw(old, policy.accelerators, pod.namespace)
             known = set(map(hash, violations(before, policy.validators, facts)))
             if _images(pod) == _images(before):
                 softened = {bound.rule.key for bound in policy.validators if bound.rule.follows_nodes}
@@ -90,7 +92,11 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
         if bound.rule.is_momentary:
             continue
         lost = edits_of(bound, pod, own)
-        if not lost or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier):
+        if (
+            not lost
+            or not (lost := _owed(lost))
+            or not all(_lost_under(past, bound.rule.key, pod, facts) for past in earlier)
+        ):
             continue
         if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
         yield Finding(
@@ -109,7 +115,14 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
 
 
 def _lost_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
-    return any(bound.rule.key == key and edits_of(bound, pod, facts_under(policy, facts)) for bound in policy.injectors)
+    return any(
+        bound.rule.key == key and _owed(edits_of(bound, pod, facts_under(policy, facts))) for bound in policy.injectors
+    )
+
+
+def _owed(edits: Iterable[Edit]) -> list[Edit]:
+    """The edits without those that follow from resource claims, which `complete` may not have known."""
+    return [edit for edit in edits if not (isinstance(edit, AddToleration) and edit.is_momentary)]
 
 
 def _only_recorded(finding: Finding) -> Finding:

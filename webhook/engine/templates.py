@@ -88,10 +88,8 @@ def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
     """
     completing = where.completing if template.is_per_node else None
     policy = where.queued if template.is_queued else where.policy
-    made = template.made
-    made = {**made, "metadata": {**(made.get("metadata") or {}), "namespace": where.namespace}}
-    outcome = foresee(made, policy, where.facts, completing=completing)
-    pod = pod_from_raw(outcome.object, where.policy.accelerators)
+    outcome = foresee(template.made, policy, where.facts, completing=completing, namespace=where.namespace)
+    pod = pod_from_raw(outcome.object, where.policy.accelerators, where.namespace)
     found = (*outcome.findings, *_unrepaired(template, outcome.injections), *_of_replicas(template, pod, where))
     findings = [finding for finding in found if not template.is_unknown(finding.field)]
     if not any(finding.refuses for finding in findings):

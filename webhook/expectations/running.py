@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from webhook.audit.claims import knowing_claims
 from webhook.audit.documents import Tell
 from webhook.audit.simulate import Item, Surroundings, look
 from webhook.cluster.inventory import Inventory
@@ -71,7 +72,8 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
     if case.errors:
         return CaseResult(case, errors=case.errors)
     ledgers = Ledgers(Means(MemoryStore(), inventory.pods))
-    surroundings = Surroundings(policies, inventory.snapshot, ledgers)
+    facts = knowing_claims(inventory.snapshot, case.documents, case.namespace)
+    surroundings = Surroundings(policies, facts, ledgers)
     items: list[Item] = []
     errors: list[PolicyError] = []
     for document in case.documents:

@@ -21,7 +21,7 @@ from webhook.policy.schema import DEFAULT_FILE
 from webhook.policy.yaml_lines import Node
 
 _POLICIES = ("spec", "policies")
-_KINDS = ("Node", "RuntimeClass", "DeviceClass", "Pod")
+_KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
 _NOTHING = Inventory(Snapshot.of(), StaticPods())
 
 
@@ -115,6 +115,8 @@ def _inline(objects: list[Node], accelerators: Accelerators) -> Inventory:
             kinds["Node"],
             kinds["RuntimeClass"],
             device_classes=kinds["DeviceClass"],
+            claims=kinds["ResourceClaim"],
+            templates=kinds["ResourceClaimTemplate"],
             accelerators=accelerators,
         ),
         StaticPods(kinds["Pod"], accelerators=accelerators),

@@ -9,11 +9,11 @@ NVIDIA's DRA driver makes the template that a ComputeDomain names, with one chan
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from webhook.model.accelerators import DEVICE_CLASSES, Accelerators
+from webhook.model.accelerators import DEVICE_CLASSES, Accelerators, Vendor
 from webhook.model.workloads.parts import listed, mapped, part
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
-_GROUP = "resource.k8s.io"
+GROUP = "resource.k8s.io"
 _DOMAIN = ("resource.nvidia.com", "ComputeDomain")
 _CHANNEL = "compute-domain-default-channel.nvidia.com"
 _NAMED = ((CLAIM, "resourceClaimName"), (TEMPLATE, "resourceClaimTemplateName"))
@@ -44,13 +44,16 @@ DeviceRequest = tuple[Devices, ...]
 """The devices that a request is satisfied with, of which the scheduler takes the first that it can have. Empty where it
 cannot be read."""
 
+Requests = tuple[DeviceRequest, ...]
+"""All requests of a claim."""
+
 
 class ResourceClaim(NamedTuple):
     """A claim, or a template of claims, by its kind and name, with its requests."""
 
     kind: str
     name: str
-    requests: tuple[DeviceRequest, ...]
+    requests: Requests
 
 
 class PodResourceClaim(NamedTuple):
@@ -69,21 +72,53 @@ def claim_from(raw: Mapping[str, Any]) -> ResourceClaim | None:
     if (group, kind) == _DOMAIN:
         name = part(raw, "spec", "channel", "resourceClaimTemplate", "name")
         return ResourceClaim(TEMPLATE, name, ((Devices(_CHANNEL),),)) if isinstance(name, str) else None
+    return claim_of_kind(kind, raw) if group == GROUP and kind in (CLAIM, TEMPLATE) else None
+
+
+def claim_of_kind(kind: str, raw: object) -> ResourceClaim | None:
+    """A claim or a template, which lists of one kind do not call by it; None where it has no name."""
     name = part(raw, "metadata", "name")
-    if group != _GROUP or kind not in (CLAIM, TEMPLATE) or not isinstance(name, str):
+    if not isinstance(name, str) or not name:
         return None
     spec = mapped(raw, "spec", "spec") if kind == TEMPLATE else mapped(raw, "spec")
     found = tuple(map(_request, listed(spec, "devices", "requests")[:_MOST]))
     return ResourceClaim(kind, name, found or ((),))
 
 
-def claims_of(spec: Mapping[str, Any]) -> Iterator[PodResourceClaim]:
-    """The claims that the spec of a pod names; before Kubernetes 1.31 their names stand in `source`."""
-    for entry in listed(spec, "resourceClaims")[:_MOST]:
+def claims_of(written: object) -> Iterator[PodResourceClaim]:
+    """The claims that a pod names in `spec.resourceClaims`; before Kubernetes 1.31 their names stand in `source`."""
+    for entry in (written if isinstance(written, list) else [])[:_MOST]:
         source = {**mapped(entry), **mapped(entry, "source")}
         found = ((kind, source.get(key)) for kind, key in _NAMED)
         kind, target = next(((kind, target) for kind, target in found if isinstance(target, str)), ("", ""))
         yield PodResourceClaim(str(source.get("name") or ""), kind, target)
+
+
+_NAMES = {
+    Vendor.NVIDIA: ("nvidia.com/gpu",),
+    Vendor.AMD: ("amd.com/gpu",),
+    Vendor.INTEL: ("gpu.intel.com/i915", "gpu.intel.com/xe"),
+}
+"""By which names the policies know the GPUs of a vendor. Which of its drivers an Intel GPU has, no DeviceClass says."""
+
+
+def names_of_gpus(device_class: str, extended: str, known: Accelerators) -> tuple[str, ...]:
+    """The resource names of the GPUs that a DeviceClass gives; empty where nobody knows that it gives GPUs.
+
+    `extended` is its extendedResourceName, empty where it has none. It says what a class is that nobody knows by name.
+
+    >>> names_of_gpus("gpu.nvidia.com", "", Accelerators())
+    ('deviceclass.resource.kubernetes.io/gpu.nvidia.com', 'nvidia.com/gpu')
+    >>> names_of_gpus("h100", "nvidia.com/gpu", Accelerators()), names_of_gpus("h100", "", Accelerators())
+    (('deviceclass.resource.kubernetes.io/h100', 'nvidia.com/gpu'), ())
+    """
+    name = DEVICE_CLASSES + device_class
+    gpu = known.of(name)
+    if gpu is None and known.may_be_gpus(name):
+        gpu = known.of(extended)
+    if gpu is None:
+        return ()
+    return tuple(dict.fromkeys((name, gpu.resource, *_NAMES.get(gpu.vendor, ()))))
 
 
 def _request(raw: object) -> DeviceRequest:

@@ -20,9 +20,14 @@ PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnor
 
 @dataclass(frozen=True, slots=True)
 class AddToleration:
-    """Let the pod onto nodes with a taint."""
+    """Let the pod onto nodes with a taint.
+
+    `is_momentary` where that follows from resource claims as they are known at the moment: then the lack of it is not
+    held against a pod.
+    """
 
     toleration: Toleration
+    is_momentary: bool = False
     is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:

@@ -62,8 +62,9 @@ class Pod:
     """Where the author names none, Kubernetes has filled in the default of the cluster, if it has one."""
     active_deadline: int | None = None
     """Seconds after which the kubelet ends the pod, None where it may run for ever."""
-    has_claims: bool = False
-    """Whether the pod has resource claims (DRA), which may be GPUs in numbers that it does not say."""
+    resource_claims: Any = None
+    """The resource claims (DRA) as they are written, which may be GPUs in numbers that the pod does not say.
+    `webhook.model.claims` reads them."""
     says_how_it_spreads: bool = False
     """Whether the pod has pod anti-affinity or topology spread constraints of any kind."""
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
@@ -75,7 +76,7 @@ class Pod:
     is_gated: bool = False
     """Whether a scheduling gate holds the pod back, until somebody has decided where it may run."""
     namespace: str = ""
-    """As the pod says it, for messages; a manifest may leave it to whoever applies it."""
+    """Empty where neither the pod says it nor whoever applies it."""
 
     @property
     def gpu_count(self) -> int:
@@ -105,7 +106,7 @@ class Pod:
     @property
     def may_be_more(self) -> bool:
         """Whether the pod may get more GPUs than it asks for by number: by claims, or by what opens a whole node."""
-        if self.has_claims:
+        if self.resource_claims:
             return True
         for gpu in self.accelerators:  # twice as fast as any()
             if gpu.share is Share.NODE:
@@ -153,8 +154,8 @@ def reserved(
     return running
 
 
-def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod:
-    """Read a pod, whose GPUs are those that `accelerators` knows.
+def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: str = "") -> Pod:
+    """Read a pod, whose GPUs are those that `accelerators` knows. `namespace` is where it is; empty: where it says.
 
     Raises ShapeError, which names the place, where a part has a type that the API server would refuse, or more entries
     than it stores.
@@ -164,7 +165,9 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod:
     annotations = entries(metadata.get("annotations"), "metadata", "annotations")
     labels = entries(metadata.get("labels"), "metadata", "labels")
     try:
-        return _read(mapping(pod.get("spec")), accelerators, annotations, labels, metadata, _has_started(pod))
+        return _read(
+            mapping(pod.get("spec")), accelerators, annotations, labels, metadata, namespace, _has_started(pod)
+        )
     except ShapeError as error:
         raise error.inside("spec") from None
 
@@ -175,6 +178,7 @@ def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
     annotations: Mapping[str, Any],
     labels: Mapping[str, Any],
     metadata: Mapping[str, Any],
+    namespace: str,
     has_started: bool,
 ) -> Pod:
     runtime_class = spec.get("runtimeClassName")
@@ -197,10 +201,10 @@ def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
         known=known,
         labels=labels,
         owner_kind=_owner_kind(metadata),
-        namespace=_namespace(metadata),
+        namespace=namespace or _namespace(metadata),
         priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
         active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
-        has_claims=bool(spec.get("resourceClaims")),
+        resource_claims=spec.get("resourceClaims"),
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
         resources=_resources(spec),
         overhead=entries(spec.get("overhead"), "overhead"),

@@ -27,11 +27,11 @@ def uncounted(pod: Pod, quota: Quota) -> Iterator[Objection]:
     name = f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
     only = f"{name} allows only what it can count"
     allowed = only if mode is ClaimsMode.DENY else f"{name} does not count them"
-    if pod.has_claims:
+    if pod.resource_claims:
         yield Objection(CLAIMS, BY_CLAIM, allowed, _ASK)
     for container in pod.containers:
         where = f"{container.path}.resources"
-        if container.has_claims and not (pod.has_claims or container.unknown_classes):
+        if container.has_claims and not (pod.resource_claims or container.unknown_classes):
             yield Objection(f"{where}.claims", "uses a resource claim, which may be GPUs", allowed, _ASK)
         if container.unknown_classes:
             names = few([cut(one) for one, _ in container.unknown_classes])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.image import ImageSight
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
@@ -79,6 +80,14 @@ class WithImages:
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         """The PriorityClasses by name; empty where they are not known."""
         return self._facts.priority_classes()
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
+        """What a claim that a pod names asks for; None where it is not known."""
+        return self._facts.claim(named, namespace)
+
+    def extended_resource(self, device_class: str) -> str:
+        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
+        return self._facts.extended_resource(device_class)
 
     def image(self, reference: str) -> ImageSight:
         """What is known of the image at this moment; asking has it looked up."""

@@ -109,7 +109,7 @@ def _is_for_devices(pod: Pod, facts: Facts) -> bool:
 
 def _belongs_there(pod: Pod) -> bool:
     """Whether the pod has GPUs or anything else that only GPU nodes have, or wants no particular node."""
-    if pod.gpus or pod.has_claims or pod.owner_kind == "DaemonSet":
+    if pod.gpus or pod.resource_claims or pod.owner_kind == "DaemonSet":
         return True
     if any(not toleration.key for toleration in pod.tolerations):
         return True

@@ -36,13 +36,14 @@ def asks_for_any(pod: Pod, globs: ResourceGlobs) -> bool:
     if not globs:
         return True
     for gpu in pod.gpus:  # noqa: SIM110  # asked several times about every pod, and twice as fast as any()
-        if _is_one_of(gpu, globs):
+        if is_one_of(gpu, globs):
             return True
     return False
 
 
 @lru_cache(maxsize=1024)
-def _is_one_of(resource: str, globs: ResourceGlobs) -> bool:
+def is_one_of(resource: str, globs: ResourceGlobs) -> bool:
+    """Whether one of the globs is of this name."""
     return any(fnmatchcase(resource, glob) for glob in globs)
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.duration import format_duration, parse_duration
 from webhook.model.edits import Edit
 from webhook.model.image import ImageSight
@@ -129,6 +130,18 @@ class Facts(Protocol):
 
     def priority_classes(self) -> Mapping[str, PriorityClass]:
         """The PriorityClasses by name; empty where they are not known."""
+        ...
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
+        """What a resource claim that a pod of the namespace names asks for; None where it is not known.
+
+        Claims and templates come and go, and replicas hear of them at different moments. So nothing that follows from
+        them may refuse a pod.
+        """
+        ...
+
+    def extended_resource(self, device_class: str) -> str:
+        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
         ...
 
     def image(self, reference: str) -> ImageSight:

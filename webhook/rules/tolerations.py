@@ -1,10 +1,15 @@
 """GPU pods tolerate the taints of the nodes that have the GPUs they request.
 
-A toleration is added only if no toleration of the pod covers it already. Pods that request GPUs only by resource claims
-get none, because the webhook does not know which devices a claim is for.
+A toleration is added only if no toleration of the pod covers it already.
+
+GPUs that come by a resource claim (DRA) count where their DeviceClass is known to give GPUs: by its name, or by its
+`extendedResourceName`. Such a class matches `resources` by these names and by the name of its vendor's whole GPUs:
+`gpu.nvidia.com` and `mig.nvidia.com` match `nvidia.com/gpu`. Where a request has alternatives, a toleration is added
+only if it is for all of them. None is added for administrative access (`adminAccess`), for a claim or template that
+does not exist yet when the pod is created, or where the webhook may not read claims.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -15,6 +20,7 @@ from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
 from webhook.model.tolerations import Toleration
+from webhook.rules.claimed import Alternatives, all_are_of, claimed_gpus
 from webhook.rules.manifests import train
 from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, asks_for_any
 from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Stage
@@ -44,7 +50,7 @@ class TolerationSettings(BaseModel):
     """Seconds that a `NoExecute` taint is tolerated; unset is forever."""
     resources: ResourceGlobs = Field(default=(), strict=False)
     """Globs of GPU resource names, such as `nvidia.com/*`; the toleration is added only to pods that request one of
-    these resources. Empty: to every GPU pod."""
+    these resources, or are certain to get one by a resource claim. Empty: to every GPU pod."""
 
     @model_validator(mode="after")
     def _is_valid_in_a_pod(self) -> "TolerationSettings":
@@ -57,8 +63,12 @@ class TolerationSettings(BaseModel):
         return self
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether the pod asks for one of the resources."""
+        """Whether a pod with GPUs asks for one of the resources."""
         return asks_for_any(pod, self.resources)
+
+    def concerns_any(self, claimed: Iterable[Alternatives]) -> bool:
+        """Whether one of the GPUs that come by claim is certain to be one of the resources."""
+        return any(all_are_of(alternatives, self.resources) for alternatives in claimed)
 
     @cached_property
     def toleration(self) -> Toleration:
@@ -92,16 +102,19 @@ class Settings(InjectionSettings):
     of that kind."""
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration]:
     """Tolerate the configured taints that no toleration of the pod covers."""
-    if not pod.gpus:
+    claimed = claimed_gpus(pod, facts) if pod.resource_claims else ()
+    if not pod.gpus and not claimed:
         return
     present = list(pod.tolerations)
     for entry in settings.add:
         toleration = entry.toleration
-        if entry.concerns(pod) and not any(existing.covers(toleration) for existing in present):
+        is_requested = entry.concerns(pod) if pod.gpus else False
+        is_due = is_requested or (entry.concerns_any(claimed) if claimed else False)
+        if is_due and not any(existing.covers(toleration) for existing in present):
             present.append(toleration)
-            yield AddToleration(toleration)
+            yield AddToleration(toleration, is_momentary=not is_requested)
 
 
 def references(settings: Settings) -> Iterator[Toleration]:
