@@ -64,8 +64,8 @@ def test_what_is_applied_is_shown_once_with_both_policies() -> None:
     assert refused.startswith("`gpuLimits: {mode: enforce, maxPerPod: 0}` it is refused:\n\n```text\nError from server")
     assert warned == (
         "`gpuLimits: {mode: warn, maxPerPod: 0}` it is admitted with a warning:\n\n```text\n"
-        "Warning: gpuLimits: spec: requests 1 GPU; GPUs are not enabled in this namespace. Ask the platform team to "
-        "enable them.\n```\n"
+        "Warning: gpuLimits: spec: requests 1 GPU; GPUs are not enabled in namespace default. Ask the platform team to "
+        "enable\nthem.\n```\n"
     )
 
 
