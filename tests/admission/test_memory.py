@@ -11,7 +11,6 @@ import pytest
 
 from tests.replicas import Replica
 from tests.reviews import container, pod, review
-from webhook.admission import memory
 from webhook.admission.memory import MOST_OF_A_REVIEW, SMALL, Room, TooLittleMemoryError, memory_of
 from webhook.admission.review import uid_of
 
@@ -200,8 +199,11 @@ def test_whoever_has_waited_for_long_enough_goes_and_leaves_the_room_as_it_was()
         pass
 
 
-def test_only_so_many_wait_that_others_find_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_MOST_WAITING", 0)
-    room = Room(100)
-    with room.taken(60, 0, lambda: None), pytest.raises(TooLittleMemoryError), room.taken(60, 60, lambda: None):
+def test_only_so_many_wait_that_others_find_a_thread() -> None:
+    room = Room(100, most_waiting=0)
+
+    def blocked() -> None:
+        raise AssertionError("one more waits than may wait")
+
+    with room.taken(60, 0, blocked), pytest.raises(TooLittleMemoryError), room.taken(60, 60, blocked):
         pass
