@@ -7,12 +7,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := webhook certs deploy examples tests
 JUNIT ?=
+# Tests start hundreds of processes, each of which would compile the whole project.
+unexport PYTHONDONTWRITEBYTECODE
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
 IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
 BENCHMARKS := engine cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
 
-.PHONY: demo test lint types contracts unit coverage untraced soak bench bench-check counts docs lock clean
+.PHONY: demo test lint types contracts unit coverage untraced properties soak bench bench-check counts docs lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -39,6 +41,9 @@ coverage: $(READY) ## What the tests leave out; property tests go through the sa
 
 untraced: $(READY) ## The tests that `make coverage` leaves out
 	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "hypothesis or untraced"
+
+properties: $(READY) ## Property tests with ten times as many examples; after a change to what they are about
+	PROPERTY_TIMES=10 $(BIN)/python -m pytest -q $(IN_PARALLEL) -o faulthandler_timeout=3600 -m hypothesis
 
 soak: $(READY) ## Storms, and whole installations: minutes of load and faults against real parts
 	$(BIN)/python -m pytest -q tests/soak

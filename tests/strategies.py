@@ -1,6 +1,7 @@
 """Generated pods, as people write them and as they should not, for property tests of everything that reads a pod."""
 
 import json
+import os
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -12,15 +13,18 @@ from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Taint
 
+TIMES = int(os.environ.get("PROPERTY_TIMES", "1"))
+"""How many times the usual number of examples; `make properties` has ten times as many."""
+
 checked = settings(
-    max_examples=200,
+    max_examples=200 * TIMES,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 """Decorator for property tests: the same examples on every machine, without a clock."""
 
-checked_on_pods = settings(checked, max_examples=30)
+checked_on_pods = settings(checked, max_examples=30 * TIMES)
 """The same for tests that generate whole pods, which takes milliseconds each."""
 
 GPU_NAMES = (

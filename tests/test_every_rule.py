@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonpatch
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rule_settings import rule_values
@@ -88,7 +88,7 @@ def test_a_completed_pod_is_complete(rule, data):
 
 
 @EACH_MUTATOR
-@settings(checked_on_pods, max_examples=100)
+@checked_on_pods
 @given(st.data())
 def test_a_completed_pod_keeps_what_was_written_and_stays_valid(rule, data):
     raw, values, facts = data.draw(GPU_PODS), data.draw(rule_values(rule.key)), data.draw(clusters())
