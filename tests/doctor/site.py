@@ -28,8 +28,8 @@ from webhook.doctor.installation import Place
 Raw = dict[str, Any]
 
 NODES = ("n1", "n2", "n3")
-TRIED_IN = {True: "enforced-probe", False: "judged-probe"}
-"""Where pods are tried: whether the API server takes patches decides."""
+TRIED_IN = "enforced-probe"
+"""The namespace where pods are tried."""
 TAINTS = ({"key": "nvidia.com/gpu", "effect": "NoSchedule"}, {"key": "sku", "value": "gpu", "effect": "NoSchedule"})
 SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
 LABELS = {"nvidia.com/gpu.present": "true", "gpupolicy.dev/pool": "training", "example.com/pool": "gpu"}
@@ -77,15 +77,13 @@ class Site:
         for name, text in POLICIES.items():
             self.webhook.write_policy(name, re.sub(r"(namespaces: .*)-\*", r"\1-probe", text))
         self.policies = {file.name: file.read_text() for file in sorted(self.webhook.policies.glob("*.yaml"))}
-        self.completes = plane.version >= (1, 28)
         (self.metrics_port,) = free_ports(1)
-        self.place = Place(tried_in=TRIED_IN[self.completes])
+        self.place = Place(tried_in=TRIED_IN)
         if plane.version < (1, 21):
             for namespace in ("kube-node-lease", "kube-public"):
                 plane.kubectl("label", "namespace", namespace, f"kubernetes.io/metadata.name={namespace}")
         plane.namespace(NAMESPACE)
-        for namespace in TRIED_IN.values():
-            plane.namespace(namespace)
+        plane.namespace(TRIED_IN)
 
     def start(self, *extra: str) -> None:
         """Start the replica, where the API server can proxy to it."""

@@ -34,19 +34,6 @@ def webhook(installation: Installation) -> Iterator[Installation]:
 
 
 @pytest.fixture
-def completing(webhook: Installation) -> Installation:
-    """The webhook, on an API server that takes patches."""
-    version = webhook.plane.version
-    if version < (1, 28):
-        found = ".".join(map(str, version))
-        pytest.skip(
-            f"patches are tested on Kubernetes 1.28 and newer, this is {found}: a 1.20 built with a Go newer "
-            "than 1.17 crashes (modern-go/reflect2) when a webhook answers with a patch"
-        )
-    return webhook
-
-
-@pytest.fixture
 def make_namespace(control_plane: ControlPlane) -> Callable[[str], str]:
     """Creates a namespace whose name begins with a prefix and is new in the session."""
     counter = iter(range(1, 1000))

@@ -27,7 +27,7 @@ POLICIES = {
     "judged.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: judged}\n"
     + JUDGING["judged"],
 }
-"""In the namespaces `judged-*` nothing is injected, since a server of 1.20 built with a current Go takes no patch."""
+"""In the namespaces `judged-*` nothing is injected."""
 KEPT = (SECRET, "gpu-policy-images")
 RIGHTS = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount")
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/{}"

@@ -12,7 +12,6 @@ DEFINITIONS = {
     Kinds.POLICY_REPORTS: Path(__file__).parent / "crds" / "policyreports.yaml",
     Kinds.OPEN_REPORTS: Path(__file__).parent / "crds" / "reports.yaml",
 }
-TOO_OLD = "a 1.20 built with a Go newer than 1.17 crashes (modern-go/reflect2) when a custom resource is written"
 
 Raw = dict[str, Any]
 

@@ -127,7 +127,7 @@ def test_A25_a_namespace_cannot_take_the_name_of_one_that_is_left_out(
 
 
 def test_A29_what_a_gitops_controller_applies_stays_as_it_is_and_its_pods_are_completed(
-    completing: Installation, cluster: ControlPlane, make_namespace: Namespaces
+    webhook: Installation, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:
     """A second apply finds no difference, and no second ReplicaSet is made."""
     namespace = make_namespace("enforced")

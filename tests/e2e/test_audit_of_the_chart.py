@@ -16,7 +16,7 @@ from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND, ROOT, Installation
 from tests.e2e.objects import deployment, gpu_pod, pod
-from tests.e2e.report_cluster import TOO_OLD, ReportCluster
+from tests.e2e.report_cluster import ReportCluster
 from webhook.installation.audit_status import KEY
 from webhook.installation.report_objects import Kinds
 from webhook.installation.settings import ConfigMapPlace
@@ -30,8 +30,6 @@ REPORT = "gpu-policy-audit.1"
 @pytest.fixture
 def site(control_plane: ControlPlane) -> Iterator[ReportCluster]:
     """The session's API server with PolicyReports and what an audit needs of the chart; the tenant is the auditor."""
-    if control_plane.version < (1, 28):
-        pytest.skip(f"custom resources are tested on 1.28 and newer, this is {control_plane.version}: {TOO_OLD}")
     found = ReportCluster(control_plane)
     found.install(Kinds.POLICY_REPORTS)
     if control_plane.raw("GET", f"/api/v1/namespaces/{RELEASE}")[0] == 404:

@@ -46,7 +46,7 @@ def create(plane: ControlPlane, namespace: str, manifest: dict[str, Any]) -> dic
 
 
 def test_the_scheduler_fills_the_nodes_that_fit_and_leaves_the_others_alone(
-    nodes: ControlPlane, completing: Installation, make_namespace: Namespaces
+    nodes: ControlPlane, webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """Seventeen pods for sixteen GPUs on which the image runs, beside thirty-two on which it would fail."""
     probe, namespace = make_namespace("steered"), make_namespace("steered")

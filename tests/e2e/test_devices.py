@@ -69,7 +69,7 @@ def stage(installation: Installation) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture
-def tenant(stage: ControlPlane, completing: Installation) -> Callable[..., tuple[int, str]]:
+def tenant(stage: ControlPlane, webhook: Installation) -> Callable[..., tuple[int, str]]:
     """Creates or changes as the tenant, without a trace unless told otherwise; answers status and what was said."""
 
     def send(method: str, path: str, body: Any, *, stored: bool = False, media: str | None = None) -> tuple[int, str]:

@@ -85,10 +85,10 @@ def policies(installation: Installation) -> Iterator[None]:
 
 
 @pytest.fixture
-def timing(policies: None, completing: Installation) -> Installation:
+def timing(policies: None, webhook: Installation) -> Installation:
     """The webhook, which knows the policies and the classes by now."""
-    eventually(lambda: tried(completing.plane, "timed-probe").get("priorityClassName") == TRAINING)
-    return completing
+    eventually(lambda: tried(webhook.plane, "timed-probe").get("priorityClassName") == TRAINING)
+    return webhook
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_replicas_are_spread_among_those_of_their_own_revision(
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
-            "matchLabelKeys": ["pod-template-hash"],
+            **({"matchLabelKeys": ["pod-template-hash"]} if cluster.version >= (1, 27) else {}),
             "labelSelector": {
                 "matchLabels": {"app": "chat"},
                 **({"matchExpressions": merged} if cluster.version >= (1, 34) else {}),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.audit.sample_report import CREATED, empty, sample
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
-from tests.e2e.report_cluster import TOO_OLD, ReportCluster
+from tests.e2e.report_cluster import ReportCluster
 from webhook.audit.cluster_objects import Scope
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, Level, Reference, Report
@@ -34,8 +34,6 @@ Namespaces = Callable[[int], list[str]]
 @pytest.fixture
 def site(control_plane: ControlPlane) -> ReportCluster:
     """The session's API server, which knows PolicyReports only, and has none."""
-    if control_plane.version < (1, 28):
-        pytest.skip(f"custom resources are tested on 1.28 and newer, this is {control_plane.version}: {TOO_OLD}")
     found = ReportCluster(control_plane)
     found.install(POLICY_REPORTS)
     for raw in found.objects(POLICY_REPORTS):

@@ -45,9 +45,9 @@ def pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def runtime_class(completing: Installation) -> Any:
+def runtime_class(webhook: Installation) -> Any:
     """A RuntimeClass nvidia, known to the webhook."""
-    plane = completing.plane
+    plane = webhook.plane
     body = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
     assert plane.raw("POST", "/apis/node.k8s.io/v1/runtimeclasses", body)[0] == 201
     probe = gpu_pod("probe")
@@ -63,13 +63,13 @@ def runtime_class(completing: Installation) -> Any:
 
 
 def test_a_bare_gpu_pod_gets_all_five_injections_and_a_second_apply_changes_nothing(
-    completing: Installation, make_namespace: Namespaces, runtime_class: None
+    webhook: Installation, make_namespace: Namespaces, runtime_class: None
 ) -> None:
     """Toleration, node affinity, runtime class, /dev/shm and NCCL are added once."""
     namespace = make_namespace("enforced")
-    status, said = apply(completing.plane, namespace, gpu_pod("bare"))
+    status, said = apply(webhook.plane, namespace, gpu_pod("bare"))
     assert status == 0, said
-    spec = get(completing.plane, namespace, "bare")["spec"]
+    spec = get(webhook.plane, namespace, "bare")["spec"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
     required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     expression = {"key": "example.com/pool", "operator": "In", "values": ["gpu"]}
@@ -82,31 +82,31 @@ def test_a_bare_gpu_pod_gets_all_five_injections_and_a_second_apply_changes_noth
     assert {"name": "NCCL_SOCKET_IFNAME", "value": "eth0"} in container["env"]
     assert {"name": "NCCL_DEBUG", "value": "WARN"} in container["env"]
 
-    status, said = apply(completing.plane, namespace, gpu_pod("bare"))
+    status, said = apply(webhook.plane, namespace, gpu_pod("bare"))
     assert (status, said.strip()) == (0, "pod/bare unchanged")
-    assert get(completing.plane, namespace, "bare")["spec"] == spec
+    assert get(webhook.plane, namespace, "bare")["spec"] == spec
 
 
-def test_server_side_apply_twice_gives_the_same_pod(completing: Installation, make_namespace: Namespaces) -> None:
+def test_server_side_apply_twice_gives_the_same_pod(webhook: Installation, make_namespace: Namespaces) -> None:
     """Nothing is injected a second time when the fields are owned by an apply manager."""
     namespace = make_namespace("enforced")
     for _ in range(2):
-        status, said = apply(completing.plane, namespace, gpu_pod("bare"), "--server-side")
+        status, said = apply(webhook.plane, namespace, gpu_pod("bare"), "--server-side")
         assert status == 0, said
-    spec = get(completing.plane, namespace, "bare")["spec"]
+    spec = get(webhook.plane, namespace, "bare")["spec"]
     assert [t["key"] for t in spec["tolerations"]].count("nvidia.com/gpu") == 1
     assert len(spec["containers"][0]["volumeMounts"]) == 1
 
 
 def test_a_server_side_dry_run_shows_the_completed_pod_and_leaves_nothing(
-    completing: Installation, make_namespace: Namespaces
+    webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """`kubectl apply --dry-run=server` passes through the webhook without a trace."""
     namespace = make_namespace("enforced")
-    status, said = apply(completing.plane, namespace, gpu_pod("dry"), "--dry-run=server", "-o", "json")
+    status, said = apply(webhook.plane, namespace, gpu_pod("dry"), "--dry-run=server", "-o", "json")
     assert status == 0, said
     assert ANNOTATION in json.JSONDecoder().raw_decode(said)[0]["metadata"]["annotations"]
-    assert pods(completing.plane, namespace) == []
+    assert pods(webhook.plane, namespace) == []
 
 
 def test_a_pod_without_gpus_is_not_touched(webhook: Installation, make_namespace: Namespaces) -> None:
@@ -128,11 +128,11 @@ def test_gpus_in_requests_only_are_explained(webhook: Installation, make_namespa
 
 
 def test_gpus_in_requests_only_are_repaired_where_the_policy_says_so(
-    completing: Installation, make_namespace: Namespaces
+    webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """The same number is added to limits."""
     namespace = make_namespace("repaired")
-    status, said = apply(completing.plane, namespace, pod("a", REQUESTS_ONLY), "-o", "json")
+    status, said = apply(webhook.plane, namespace, pod("a", REQUESTS_ONLY), "-o", "json")
     assert status == 0, said
     stored, _ = json.JSONDecoder().raw_decode(said)
     assert stored["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
@@ -140,7 +140,7 @@ def test_gpus_in_requests_only_are_repaired_where_the_policy_says_so(
 
 @pytest.mark.parametrize("make", [pytest.param(deployment, id="Deployment"), pytest.param(job, id="Job")])
 def test_pods_of_workloads_are_completed_when_controllers_create_them(
-    completing: Installation, cluster: ControlPlane, make_namespace: Namespaces, make: Callable[..., dict[str, Any]]
+    webhook: Installation, cluster: ControlPlane, make_namespace: Namespaces, make: Callable[..., dict[str, Any]]
 ) -> None:
     """A ReplicaSet's and a Job's pods come without a name and are completed all the same; the template is not."""
     namespace = make_namespace("enforced")
@@ -151,11 +151,11 @@ def test_pods_of_workloads_are_completed_when_controllers_create_them(
     assert made[0]["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/dev/shm"
 
 
-def test_violations_are_refused_all_at_once(completing: Installation, make_namespace: Namespaces) -> None:
+def test_violations_are_refused_all_at_once(webhook: Installation, make_namespace: Namespaces) -> None:
     """One refusal names the contradiction, the maximum and the variable."""
     manifest = gpu_pod("wrong", gpus=9, nodeSelector={"example.com/pool": "cpu"})
     manifest["spec"]["containers"][0]["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
-    status, said = apply(completing.plane, make_namespace("enforced"), manifest)
+    status, said = apply(webhook.plane, make_namespace("enforced"), manifest)
     assert status == 1
     assert "3 violations" in said
     assert "requests 9 GPUs; the policy allows at most 8 per pod. Request 8 or fewer." in said
@@ -198,16 +198,16 @@ def test_mode_audit_is_silent_and_recorded(webhook: Installation, make_namespace
 
 
 def test_without_the_mutating_configuration_the_safety_net_refuses_or_warns(
-    completing: Installation, make_namespace: Namespaces
+    webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """A pod that missed its required node affinity is refused; other missing injections are warnings."""
-    completing.unregister("mutatingwebhookconfiguration")
+    webhook.unregister("mutatingwebhookconfiguration")
     namespace = make_namespace("enforced")
-    status, said = eventually(lambda: _refused(completing.plane, namespace, gpu_pod("missed")))
+    status, said = eventually(lambda: _refused(webhook.plane, namespace, gpu_pod("missed")))
     assert "denied the request: nodeAffinity: spec: required node affinity example.com/pool In [gpu]" in said
     assert "should have been injected but is missing" in said
 
-    status, said = apply(completing.plane, make_namespace("default"), gpu_pod("missed"))
+    status, said = apply(webhook.plane, make_namespace("default"), gpu_pod("missed"))
     assert status == 0, said
     assert "Warning: tolerations: spec: toleration nvidia.com/gpu Exists:NoSchedule should have been injected" in said
 
@@ -236,11 +236,11 @@ def test_an_edited_policy_holds_within_seconds_and_a_broken_one_never(
     eventually(lambda: not _refused(webhook.plane, namespace, gpu_pod("two")))
 
 
-def test_a_missing_runtime_class_is_not_injected(completing: Installation, make_namespace: Namespaces) -> None:
+def test_a_missing_runtime_class_is_not_injected(webhook: Installation, make_namespace: Namespaces) -> None:
     """A pod with a RuntimeClass that does not exist would be refused by Kubernetes."""
     namespace = make_namespace("enforced")
-    assert apply(completing.plane, namespace, gpu_pod("plain"))[0] == 0
-    assert "runtimeClassName" not in get(completing.plane, namespace, "plain")["spec"]
+    assert apply(webhook.plane, namespace, gpu_pod("plain"))[0] == 0
+    assert "runtimeClassName" not in get(webhook.plane, namespace, "plain")["spec"]
 
 
 def test_A6_A14_a_terminating_pod_loses_its_finalizer_although_the_policy_now_forbids_it(
@@ -346,17 +346,17 @@ def test_A19_the_excluded_namespaces_need_no_webhook(webhook: Installation) -> N
     "file", sorted((Path(__file__).parents[2] / "examples").glob("[0-9]*.yaml")), ids=lambda file: file.stem
 )
 def test_review_agrees_with_the_api_server_on_the_examples(
-    completing: Installation, make_namespace: Namespaces, runtime_class: None, file: Path
+    webhook: Installation, make_namespace: Namespaces, runtime_class: None, file: Path
 ) -> None:
     """Pods that `gpu-policy review` calls refused are refused by the API server, and nothing else is; workloads are
     told in the same words.
     """
     manifest = yaml.safe_load(file.read_text())
     namespace = manifest["metadata"]["namespace"]
-    if completing.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
-        completing.plane.namespace(namespace)
-    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", against(load(completing.policies), EMPTY)).items
-    status, said = apply(completing.plane, namespace, manifest, "--dry-run=server")
+    if webhook.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
+        webhook.plane.namespace(namespace)
+    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", against(load(webhook.policies), EMPTY)).items
+    status, said = apply(webhook.plane, namespace, manifest, "--dry-run=server")
     assert (status == 0) == (item.is_allowed or manifest["kind"] != "Pod"), said
     for violation in item.violations:
         assert violation.message in said

@@ -26,9 +26,6 @@ AT_ONCE = Timing(round=3600.0, spread=0.0, linger=0.0, rest=0.0, lag=3600.0)
 """Whatever is different is written in the next round, which tests make."""
 
 
-TOO_OLD = "built with a Go newer than 1.17 crashes (modern-go/reflect2) when one is written"
-
-
 class Clock:
     """A monotonic clock that moves when told to."""
 
@@ -43,8 +40,6 @@ class Clock:
 @pytest.fixture
 def plane(control_plane: ControlPlane) -> ControlPlane:
     """The session's API server with the custom resource."""
-    if control_plane.version < (1, 28):
-        pytest.skip(f"custom resources are tested on 1.28 and newer, this is {control_plane.version}: a 1.20 {TOO_OLD}")
     control_plane.kubectl("apply", "-f", "-", input=DEFINITIONS)
     eventually(lambda: control_plane.raw("GET", f"{GROUP}/gpuquotas")[0] == 200)
     return control_plane

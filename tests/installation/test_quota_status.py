@@ -81,7 +81,7 @@ def test_kubectl_shows_what_is_worth_reading(plane: ControlPlane, publisher: Pub
     (here,) = namespaces(1)
     model = Limit(Measure.MODEL, "H100", Fraction(4))
     quota = Quota(Scope.NAMESPACE, here, (here,), (GPUS, model))
-    standing = Standing(quota, Mode.ENFORCE, {GPUS: Fraction(6), model: Fraction(17, 7)})
+    standing = Standing(quota, Mode.ENFORCE, {GPUS: Fraction(6), model: Fraction(17, 7)}, version="7")
     published(publisher(), [standing], lambda: objects(plane) != [])
     heads, row = plane.kubectl("get", "gpuquotas", namespace=here).stdout.splitlines()
     assert heads.split() == ["NAME", "USED", "HARD", "MODELS", "RESOURCES", "MODE", "AGE"]

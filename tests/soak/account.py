@@ -21,11 +21,6 @@ def lacking(create: Create) -> list[str]:
     return [rule for rule, is_there in present.items() if not is_there]
 
 
-def nothing(_create: Create) -> list[str]:
-    """What a pod lacks where nothing is injected."""
-    return []
-
-
 @dataclass(slots=True)
 class Account:
     """One event's creates; `lacks` names the injections that a stored pod should have and has not.

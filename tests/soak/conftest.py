@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.fixtures import completing, installation, make_namespace, webhook
+from tests.e2e.fixtures import installation, make_namespace, webhook
 from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.quota_fixtures import quotas
 from tests.soak.account import HEAD, Account
 from tests.soak.site import Site
 
-__all__ = ["completing", "installation", "make_namespace", "quotas", "webhook"]
+__all__ = ["installation", "make_namespace", "quotas", "webhook"]
 
 ACCOUNTS = pytest.StashKey[list[Account]]()
 MINUTES = float(os.environ.get("SOAK_MINUTES", "inf"))
@@ -47,7 +47,7 @@ def open_site(
     if HAPROXY is None:
         pytest.skip("no haproxy here; Debian's package is haproxy")
     accounts = request.config.stash.setdefault(ACCOUNTS, [])
-    namespace = make_namespace("enforced" if installation.plane.version >= (1, 28) else "judged")
+    namespace = make_namespace("enforced")
     with ExitStack() as stack:
         yield lambda kind=Site, **options: stack.enter_context(
             kind(installation, namespace, tmp_path, accounts, **options)

@@ -14,7 +14,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import LoadBalancer
 from tests.e2e.replica_set import ReplicaSet
 from tests.e2e.steady_load import Create, SteadyLoad
-from tests.soak.account import Account, lacking, nothing
+from tests.soak.account import Account, lacking
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "60"))
 """How long pods keep coming in each test; below 24 the changes of a policy come faster than replicas look."""
@@ -38,7 +38,6 @@ class Site:
         self.plane: ControlPlane = installation.plane
         self.policies = {file.name: file.read_text() for file in installation.policies.glob("*.yaml")}
         self.namespace = namespace
-        self.injects = namespace.startswith("enforced")
         self.directory = directory
         self._installation = installation
         self._accounts = accounts
@@ -88,9 +87,8 @@ class Site:
 
         `lacks` names the injections that a pod should have; by default those of the policies as installed.
         """
-        standard = lacking if self.injects else nothing
         with SteadyLoad(self.plane, self.namespace) as load:
-            account = Account(event, load, lacks or standard)
+            account = Account(event, load, lacks or lacking)
             yield account
             load.go_on_for(SECONDS)
         self._accounts.append(account)

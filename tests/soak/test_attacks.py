@@ -34,8 +34,6 @@ def site(installation: Installation, tmp_path: Path) -> Iterator[QuotaSite]:
     """Three replicas that are new for each attack, so that the memory of each is its own."""
     if HAPROXY is None:
         pytest.skip("no haproxy here; Debian's package is haproxy")
-    if installation.plane.version < (1, 28):
-        pytest.skip(f"an answer is required from Kubernetes 1.28 on; this is {installation.plane.version}")
     with QuotaSite(installation, tmp_path, POLICIES, in_flight_seconds=IN_FLIGHT, proxied=0) as found:
         yield found
 

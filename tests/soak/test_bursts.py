@@ -37,12 +37,12 @@ def test_bursts_of_500_creates_lose_none(webhook: Installation, make_namespace: 
     assert len(created) == 1032
 
 
-def test_bursts_of_500_creates_are_all_completed(completing: Installation, make_namespace: Namespaces) -> None:
+def test_bursts_of_500_creates_are_all_completed(webhook: Installation, make_namespace: Namespaces) -> None:
     """The same with injections: not one pod is stored without them."""
     namespace = make_namespace("enforced")
     for at_once in (500, 500, 32):
-        assert create(completing, namespace, at_once, at_once) == []
-    created = completing.plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"]
+        assert create(webhook, namespace, at_once, at_once) == []
+    created = webhook.plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"]
     assert len(created) == 1032
     assert all(pod["spec"]["affinity"]["nodeAffinity"] for pod in created)
 

@@ -75,8 +75,6 @@ def test_a_disruption_budget_is_made_where_the_server_knows_it(server: ControlPl
 
 # Rights
 
-TAKES_CUSTOM_RESOURCES = (1, 28)
-"""A 1.20 built with a Go newer than 1.17 crashes (modern-go/reflect2) when one is written."""
 HAS_DEVICE_CLASSES = (1, 32)
 """Version of the API server that serves resource.k8s.io/v1beta1; a kubectl that knows no such kind asks for another."""
 ROLES = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
@@ -87,10 +85,9 @@ def account(server: ControlPlane, request: pytest.FixtureRequest) -> Iterator[tu
     """The server with the rights of the replicas, and whether these keep certificates."""
     objects = [document for document in objects_for(server, request.param) if document["kind"] in ROLES]
     text = yaml.safe_dump_all(objects)
-    if server.version >= TAKES_CUSTOM_RESOURCES:  # kubectl asks only about what the server knows
-        definition = objects_for(server, request.param).one("CustomResourceDefinition")
-        server.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
-        server.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
+    definition = objects_for(server, request.param).one("CustomResourceDefinition")
+    server.kubectl("apply", "-f", "-", input=yaml.safe_dump(definition))
+    server.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
     server.kubectl("apply", "-f", "-", input=text)
     yield server, request.param == SELF
     server.kubectl("delete", "-f", "-", input=text)
@@ -155,8 +152,6 @@ def test_A8_the_replicas_may_do_what_they_need_and_nothing_else(
     account: tuple[ControlPlane, bool], verb: str, resource: str, where: str, who: int
 ) -> None:
     server, keeps_certificates = account
-    if ".gpupolicy.dev" in resource and server.version < TAKES_CUSTOM_RESOURCES:
-        pytest.skip(f"no custom resource is left on {server.version}, which crashes where somebody writes one")
     if resource.endswith(".resource.k8s.io") and server.version < HAS_DEVICE_CLASSES:
         pytest.skip(f"kubectl of {server.version} knows of no DeviceClasses, which came later")
     user = f"--as=system:serviceaccount:{NAMESPACE}:gpu-policy"

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from tests.e2e.eventually import eventually
-from tests.e2e.objects import JUDGED
 from tests.soak.rollout import RELOADS, Change, Rollout
 from tests.soak.site import SECONDS, Site
 
@@ -38,11 +37,6 @@ def is_renamed(spec: dict[str, Any], version: int) -> bool:
     return all(value in str(spec) for value in values)
 
 
-def limited(version: int) -> str:
-    """A maximum that neither allows the forbidden pods nor forbids the others."""
-    return f"    gpuLimits: {{maxPerPod: {version + 2}}}\n    visibleDevices: {{mode: enforce}}\n{JUDGED}"
-
-
 CHANGES = {
     "injections are switched on and off": Change(switched, is_switched),
     "injected values and limits change": Change(renamed, is_renamed),
@@ -63,16 +57,7 @@ def roll_out(site: Site, event: str, change: Change) -> None:
 @pytest.mark.parametrize("event", CHANGES)
 def test_replicas_that_take_up_policies_20_s_apart_lose_no_create(site: Site, event: str) -> None:
     """Each pod has all that one of the versions in force injects, whichever replicas complete and judge it."""
-    if not site.injects:
-        pytest.skip("injections are tested on Kubernetes 1.28 and newer")
     roll_out(site, event, CHANGES[event])
-
-
-def test_limits_that_change_at_different_moments_lose_no_create(site: Site) -> None:
-    """The same on servers where nothing is injected."""
-    if site.injects:
-        pytest.skip("tested together with injections")
-    roll_out(site, "a maximum changes", Change(limited, lambda _spec, _version: True))
 
 
 def test_a_config_map_that_becomes_invalid_changes_nothing(site: Site) -> None:
