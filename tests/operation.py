@@ -15,9 +15,9 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from certs.files import ensure_files
-from tests.admission.serving import PATIENCE, Client, paused_worker
 from tests.e2e.daemon import Daemon
 from tests.replicas import POLICY
+from tests.server.serving import PATIENCE, Client, paused_worker
 
 ROOT = Path(__file__).parent.parent
 

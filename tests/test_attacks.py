@@ -512,7 +512,7 @@ def test_A32_requests_are_no_way_around_limits() -> None:
         assert is_refused(pod(spec={"containers": [container("c", requests=requests, limits=limits)]}))
 
 
-# A33: somebody other than the API server talks to the port. The caps on connections are tried in tests/admission.
+# A33: somebody other than the API server talks to the port. The caps on connections are tried in tests/server.
 
 
 def test_A33_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> None:

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.admission.serving import make_certificate, wait_for
 from tests.cluster.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.deploy.manifests import shipped
 from tests.e2e.eventually import eventually
@@ -26,6 +25,7 @@ from tests.replicas import POLICY, Replica
 from tests.reviews import FACTS, INJECTING, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
 from tests.reviews import container as make_container
 from tests.reviews import env as variable
+from tests.server.serving import make_certificate, wait_for
 from tests.strategies import checked
 from webhook.admission import phases
 from webhook.admission.endpoint import LARGEST_BODY

@@ -188,8 +188,8 @@ def serve(
     Without --inventory and --kubeconfig the facts come from the cluster that the process runs in.
     """
     from webhook.admission import logs
-    from webhook.admission.server import ServerSettings
-    from webhook.admission.server import serve as run_server
+    from webhook.server.process import ServerSettings
+    from webhook.server.process import serve as run_server
 
     logs.configure(log_level)
     _check_callers(client_ca, client_names, port, metrics_port)

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.admission.serving import Client, request
 from tests.benchmarks.cluster import nodes, write_policies
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.benchmarks.served import Served, product, serve
 from tests.reviews import pod, review
+from tests.server.serving import Client, request
 
 SECONDS = sized(60.0, 1.0)
 CONNECTIONS = sized(16, 2)

@@ -9,7 +9,7 @@ import click
 import orjson
 from flask import Flask, Response, request
 
-from webhook.admission.server import ServerSettings, serve
+from webhook.server.process import ServerSettings, serve
 
 ANNOTATIONS = {f"minimal-{number}": "v" * 60 for number in range(10)}
 """What its patch adds to every pod that has annotations."""

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.admission.serving import paused_worker
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import ANNOTATION, Installation
 from tests.e2e.objects import deployment, gpu_pod
+from tests.server.serving import paused_worker
 
 Namespaces = Callable[[str], str]
 

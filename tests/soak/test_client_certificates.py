@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.admission.serving import make_certificate
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import HOST, NAMESPACE, SERVICE, Installation
 from tests.e2e.objects import POLICIES, gpu_pod
+from tests.server.serving import make_certificate
 
 NAME = "api-server"
 

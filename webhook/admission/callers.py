@@ -14,7 +14,7 @@ from typing import Any
 def objection(environ: Mapping[str, Any]) -> str:
     """Why this caller gets no review answered; empty where it does.
 
-    `environ` is that of the request (`webhook.admission.responder`), before any of its body is read.
+    `environ` is that of the request (`webhook.server.responder`), before any of its body is read.
     """
     text: str = environ.get("webhook.objection", "")
     return text

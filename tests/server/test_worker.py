@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.admission.serving import request, serving, wait_for
+from tests.server.serving import request, serving, wait_for
 
 SOON = 4.5
 """Seconds within which others are answered whatever is held: fewer than any timeout of the server, in truth none."""

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from webhook.admission.listeners import Listeners
+from webhook.server.listeners import Listeners
 
 
 @pytest.fixture

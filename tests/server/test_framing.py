@@ -3,8 +3,8 @@
 import pytest
 from gunicorn.config import Config
 
-from webhook.admission.framing import Budget, RequestReader
-from webhook.admission.refusal import Refusal
+from webhook.server.framing import Budget, RequestReader
+from webhook.server.refusal import Refusal
 
 MOST = 7 * 2**20
 HEAD = b"POST /validate HTTP/1.1\r\nHost: webhook\r\n"

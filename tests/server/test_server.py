@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.admission.serving import PATIENCE, Server, request, serving, wait_for
+from tests.server.serving import PATIENCE, Server, request, serving, wait_for
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
-from webhook.admission.worker import AdmissionWorker
+from webhook.server.worker import AdmissionWorker
 
 _STUCK_SECONDS = 30
 """A worker in which no thread has served for so long is killed and replaced."""
@@ -23,7 +23,7 @@ class Application(Protocol):
     """What is served."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer one request (WSGI); `webhook.admission.responder` says what else is in its environment."""
+        """Answer one request (WSGI); `webhook.server.responder` says what else is in its environment."""
 
     def refused(self, status: int) -> None:
         """The server has answered a request itself, with this status: for counting. Called from any thread."""

@@ -13,7 +13,7 @@ from gunicorn.http.body import ChunkedReader
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 
-from webhook.admission.refusal import forbidden, head_too_large, length_required, unavailable
+from webhook.server.refusal import forbidden, head_too_large, length_required, unavailable
 
 _MAX_HEAD = 16_384
 """Bytes of request line and headers; gunicorn's own limits per line and per field are stricter."""

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from webhook.admission.server import ServerSettings, serve
+from webhook.server.process import ServerSettings, serve
 
 
 class Echo:

@@ -7,8 +7,8 @@ from typing import Any
 
 from gunicorn.http import wsgi
 
-from webhook.admission.connection import Answer, Connection
-from webhook.admission.refusal import Refusal, failed, malformed
+from webhook.server.connection import Answer, Connection
+from webhook.server.refusal import Refusal, failed, malformed
 
 log = logging.getLogger("gpu_policy.server")
 

@@ -1,7 +1,7 @@
 """One connection of a client, which never makes anyone wait: each step does what can be done now and says what for it
 would have to wait.
 
-Handshake, request, answer and goodbye are all driven by the poller (see `webhook.admission.worker`). The API server
+Handshake, request, answer and goodbye are all driven by the poller (see `webhook.server.worker`). The API server
 opens connections ahead and leaves them idle, and clients may be slow on purpose; neither may hold a thread.
 """
 
@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.admission.framing import RequestReader
+from webhook.server.framing import RequestReader
 
 _RECORD = 16_384
 """Bytes of the largest TLS record; a read of this size never leaves bytes inside OpenSSL, where no poller sees them."""

@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
-from tests.admission.serving import make_certificate, request, serving, trusting
-from webhook.admission.tls import CertificateKeeper
+from tests.server.serving import make_certificate, request, serving, trusting
+from webhook.server.tls import CertificateKeeper
 
 
 def keeper_of(directory, **options):

@@ -13,11 +13,11 @@ from typing import Any
 
 from gunicorn.http.errors import ParseException
 
-from webhook.admission.connection import Answer, Closed, Connection
-from webhook.admission.host import Host
-from webhook.admission.limits import Limits
-from webhook.admission.listeners import Listeners
-from webhook.admission.refusal import FAREWELL, Refusal, too_slow, unavailable
+from webhook.server.connection import Answer, Closed, Connection
+from webhook.server.host import Host
+from webhook.server.limits import Limits
+from webhook.server.listeners import Listeners
+from webhook.server.refusal import FAREWELL, Refusal, too_slow, unavailable
 
 log = logging.getLogger("gpu_policy.server")
 

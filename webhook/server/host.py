@@ -3,8 +3,8 @@
 import ssl
 from typing import Any, Protocol
 
-from webhook.admission.connection import Answer, Connection
-from webhook.admission.framing import RequestReader
+from webhook.server.connection import Answer, Connection
+from webhook.server.framing import RequestReader
 
 
 class Host(Protocol):

@@ -16,14 +16,14 @@ from typing import Any
 
 from gunicorn.workers.base import Worker
 
-from webhook.admission.allocator import give_back_freed_memory
-from webhook.admission.baton import Baton, Call
-from webhook.admission.connection import Answer, Connection
-from webhook.admission.framing import Budget, RequestReader
-from webhook.admission.limits import Limits
-from webhook.admission.poller import Poller
-from webhook.admission.responder import Responder
-from webhook.admission.tls import CertificateKeeper
+from webhook.server.allocator import give_back_freed_memory
+from webhook.server.baton import Baton, Call
+from webhook.server.connection import Answer, Connection
+from webhook.server.framing import Budget, RequestReader
+from webhook.server.limits import Limits
+from webhook.server.poller import Poller
+from webhook.server.responder import Responder
+from webhook.server.tls import CertificateKeeper
 
 log = logging.getLogger("gpu_policy.server")
 
@@ -43,10 +43,10 @@ _LAST_WORDS_SECONDS = 2.0
 
 
 class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
-    """Serves `app.settings` (`webhook.admission.server.ServerSettings`) until SIGTERM.
+    """Serves `app.settings` (`webhook.server.process.ServerSettings`) until SIGTERM.
 
     The main thread only watches: it passes the baton on when a call of the application takes long, and ends the worker.
-    What the application finds in its WSGI environment is described in `webhook.admission.responder`.
+    What the application finds in its WSGI environment is described in `webhook.server.responder`.
     """
 
     def load_wsgi(self) -> None:
@@ -142,7 +142,7 @@ class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._watch(until=lambda: (self._poller.finishing and not len(self._poller)) or _past(deadline))
         log.info("stopped with %d connections left", len(self._poller))
 
-    # webhook.admission.poller.Host
+    # webhook.server.poller.Host
 
     def tick(self) -> None:
         """Tell the parent that this process is well, and look after the certificate."""
