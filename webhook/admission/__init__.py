@@ -1,1 +1,1 @@
-"""The HTTP face: admission reviews arrive over TLS and are answered by the one engine; nothing is decided here."""
+"""Admission reviews, and the pages beside them, as a WSGI application: the engine answers, nothing is decided here."""
