@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
-from webhook.server.worker import AdmissionWorker
+from webhook.server.worker import PollingWorker
 
 _STUCK_SECONDS = 30
 """A worker in which no thread has served for so long is killed and replaced."""
@@ -103,7 +103,7 @@ def _gunicorn_settings(settings: ServerSettings) -> dict[str, Any]:
     shared_memory = Path("/dev/shm")  # noqa: S108  only for files that are unlinked at once, with unguessable names
     return {
         "bind": [f"{host}:{port}" for port in (settings.port, settings.metrics_port) if port is not None],
-        "worker_class": AdmissionWorker,
+        "worker_class": PollingWorker,
         "workers": 1,
         "threads": settings.threads,
         "preload_app": False,

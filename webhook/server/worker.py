@@ -1,4 +1,4 @@
-"""The gunicorn worker of the admission webhook, made for the way in which the API server calls.
+"""The gunicorn worker, made for the way in which the API server calls webhooks.
 
 The API server opens connections ahead and leaves the surplus idle after the TLS handshake. A worker that lets a thread
 wait for the first request of a connection is dead once as many of those are open as it has threads. Here no thread
@@ -42,7 +42,7 @@ _LAST_WORDS_SECONDS = 2.0
 """Before the end of a graceful stop, for telling those that are not served any more."""
 
 
-class AdmissionWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
+class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     """Serves `app.settings` (`webhook.server.process.ServerSettings`) until SIGTERM.
 
     The main thread only watches: it passes the baton on when a call of the application takes long, and ends the worker.
