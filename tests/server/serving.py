@@ -163,6 +163,11 @@ class Server:
     def paused(self):
         return paused_worker(self.process.pid)
 
+    def memory(self):
+        """KiB of the worker that are resident."""
+        status = Path(f"/proc/{worker_of(self.process.pid)}/status").read_text()
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+
     def stop(self):
         self.connections.close()
         if self.process.poll() is None:
@@ -170,10 +175,16 @@ class Server:
         return self.process.wait(PATIENCE)
 
 
+def worker_of(arbiter):
+    """The process that serves, of the one that watches over it."""
+    (worker,) = map(int, Path(f"/proc/{arbiter}/task/{arbiter}/children").read_text().split())
+    return worker
+
+
 @contextlib.contextmanager
 def paused_worker(arbiter):
     """The process that serves stands still, as one that gets no CPU; the kernel goes on receiving for it."""
-    (worker,) = map(int, Path(f"/proc/{arbiter}/task/{arbiter}/children").read_text().split())
+    worker = worker_of(arbiter)
     os.kill(worker, signal.SIGSTOP)
     try:
         wait_for(lambda: Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "T")

@@ -86,6 +86,19 @@ def test_whatever_other_clients_hold_the_next_one_is_answered(server, hold, coun
     assert waited < SOON
 
 
+def test_A33_connections_that_do_nothing_take_little_memory(tmp_path):
+    """Every pod of a cluster may open as many as there may be, and leave them."""
+    with serving(tmp_path) as server:
+        for _ in range(20):
+            server.tls().ask(body=b"x" * 6000)
+        before = server.memory()
+        for _ in range(600):
+            server.tls().ask(body=b"x" * 6000)
+        each = (server.memory() - before) / 600
+    print(f"{each:.1f} KiB for each connection")  # shown by pytest -rP
+    assert each < 32
+
+
 def test_many_requests_use_one_connection(server):
     client = server.tls()
     answers = [client.ask(body=b"%d" % number) for number in range(20)]
