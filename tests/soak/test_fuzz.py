@@ -1,4 +1,4 @@
-"""The fuzzer in its long form: other reviews than those of `make test`, and a hundred times as many."""
+"""The fuzzer in its long form: other reviews than those of `make test`, and forty times as many."""
 
 import os
 import time
