@@ -9,10 +9,13 @@ from tests.e2e.control_plane import ControlPlane
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that use the control plane as e2e."""
+    """Mark tests that use the control plane as e2e, and begin with their files: these wait most, and would be the last."""
+    waiting = set()
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
+            waiting.add(item.path)
+    items.sort(key=lambda item: item.path not in waiting)
 
 
 @pytest.fixture(scope="session")

@@ -135,8 +135,6 @@ class QuotaSite:
         return "\n".join("\n".join(one.log.read_text().splitlines()[-15:]) for one in self.replicas.running)
 
     def _define(self) -> None:
-        if self.plane.version < (1, 28):
-            return  # the old test server may crash where a custom resource is written
         definitions = shipped().of("CustomResourceDefinition")
         self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(definitions))
         self.plane.kubectl(
