@@ -9,7 +9,7 @@ from tests.e2e.control_plane import ControlPlane
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that use the control plane as e2e, and begin with their files: these wait most, and would be the last."""
+    """Mark tests that use the control plane as e2e, and begin with their files, which wait most."""
     waiting = set()
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
