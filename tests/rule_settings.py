@@ -4,8 +4,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.reviews import INJECTING, policy
 from tests.strategies import expressions, tolerations
 from webhook.model.selectors import Expression, contradicts
+from webhook.policy.policy_set import PolicySet
+from webhook.rules import RULES
 
 _some = st.sampled_from
 
@@ -99,3 +102,12 @@ def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
             models=_some(({}, {"T4": {"pool": ["gpu"]}})),
         ),
     }[key]
+
+
+@st.composite
+def policy_sets(draw: st.DrawFn) -> PolicySet:
+    """Policies of any rules, each in any mode."""
+    keys = draw(st.lists(st.sampled_from([rule.key for rule in RULES]), unique=True, min_size=1, max_size=5))
+    modes = st.sampled_from(("enforce", "enforce", "warn", "audit"))
+    rules = {key: {**INJECTING.get(key, {}), **draw(rule_values(key)), "mode": draw(modes)} for key in keys}
+    return PolicySet.of(policy(rules), {})

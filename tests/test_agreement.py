@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.audit.audits import audited, audited_in_a_cluster, stored
 from tests.reviews import FACTS, INJECTING, NAMESPACE, WORKLOADS, against, patched, pod, policy, request, requests_only
 from tests.reviews import workload as built_in
-from tests.rule_settings import rule_values
+from tests.rule_settings import policy_sets
 from tests.strategies import broken_pods, pods
 from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
@@ -26,7 +26,6 @@ from webhook.model.claims import TEMPLATE
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.workloads import WorkloadsMode
-from webhook.rules import RULES
 
 Object = dict[str, Any]
 
@@ -102,15 +101,6 @@ def workloads() -> st.SearchStrategy[Object]:
     return st.builds(lambda make, raw: make(raw), st.sampled_from(makers), some_pods())
 
 
-@st.composite
-def policy_sets(draw: st.DrawFn) -> PolicySet:
-    """Policies of any rules, each in any mode."""
-    keys = draw(st.lists(st.sampled_from([rule.key for rule in RULES]), unique=True, min_size=1, max_size=5))
-    modes = st.sampled_from(("enforce", "enforce", "warn", "audit"))
-    rules = {key: {**INJECTING.get(key, {}), **draw(rule_values(key)), "mode": draw(modes)} for key in keys}
-    return PolicySet.of(policy(rules), {})
-
-
 # The three answers
 
 
@@ -123,7 +113,7 @@ def answer_for_pod(
     if not mutated.answer.is_allowed:
         return mutated.answer, warnings
     final = request(patched(raw, mutated))
-    judged = reserve(phases.validate(final, using, FACTS), final, using, desk or against(using), Patience(30.0)).answer
+    judged = reserve(phases.validate(final, using, FACTS), final, desk or against(using), Patience(30.0)).answer
     return judged, warnings | set(judged.warnings)
 
 

@@ -1,12 +1,13 @@
 """What to ask the engine for each kind of request, and how its outcome becomes an answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from webhook import engine
 from webhook.admission.review import Answer, Request
+from webhook.engine.quotas import NO_CLAIMS, Claims, claims_of
 from webhook.model.shape import ShapeError, shortened
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import LONGEST_LINE, Outcome, printable
@@ -23,10 +24,14 @@ _LONGEST_ANNOTATION = 4096
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An answer together with what led to it. `outcome` is None where the request concerns no pods."""
+    """An answer together with what led to it. `outcome` is None where the request concerns no pods.
+
+    `claims` is what a pod that is created asks of the quotas of its namespace, which are yet to be asked.
+    """
 
     answer: Answer
     outcome: Outcome | None = None
+    claims: Claims = NO_CLAIMS
 
     @property
     def result(self) -> str:
@@ -95,7 +100,11 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
         old = old if old is not None else {}
         return decide(engine.judge(raw, policy, facts, old=old, namespace=request.namespace))
     others = _others(policy, request, earlier)
-    return decide(engine.judge(raw, policy, facts, earlier=others, namespace=request.namespace))
+    decision = decide(outcome := engine.judge(raw, policy, facts, earlier=others, namespace=request.namespace))
+    bound = policies.quotas_for(request.namespace)
+    if not bound or request.subresource or outcome.refusals:
+        return decision
+    return replace(decision, claims=claims_of(raw, request.namespace, bound))
 
 
 def malformed(error: ShapeError) -> Decision:

@@ -14,11 +14,11 @@ from webhook.admission.phases import Decision, decide
 from webhook.admission.review import Answer, Request
 from webhook.admission.review_fields import objection_to
 from webhook.engine import quotas
+from webhook.engine.quotas import NO_CLAIMS
 from webhook.ledger.book import UID_BYTES
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
-from webhook.policy.policy_set import PolicySet
 
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace that the ledgers are in")
 
@@ -48,25 +48,20 @@ class HasLedgers(Protocol):
         ...
 
 
-def reserve(
-    decision: Decision, request: Request, policies: PolicySet, desk: HasLedgers | None, patience: Patience
-) -> Decision:
+def reserve(decision: Decision, request: Request, desk: HasLedgers | None, patience: Patience) -> Decision:
     """The decision once the quotas have had their say. `desk` is None where no ledgers are kept.
 
     Dry runs are judged alike and leave nothing behind. A pod that is refused already is not entered.
     """
     outcome = decision.outcome
-    if outcome is None or request.operation != "CREATE" or request.subresource:
-        return decision
-    bound = policies.quotas_for(request.namespace)
-    if not bound:
+    if outcome is None or decision.claims == NO_CLAIMS:
         return decision
     tells_usage = desk is not None and desk.ledgers.means.tells_usage
     try:
-        judged = quotas.reserved(
+        judged = quotas.entered(
             outcome,
             request.namespace,
-            bound,
+            decision.claims,
             lambda claims: _ask(claims, request, desk, patience),
             (lambda namespace: _seen(namespace, desk, patience)) if desk is not None and tells_usage else None,
         )

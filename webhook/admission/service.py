@@ -3,6 +3,7 @@
 import time
 
 from webhook.admission import config_maps, phases
+from webhook.admission.alike import Alike
 from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
@@ -10,6 +11,7 @@ from webhook.admission.quotas import HasLedgers, Patience, reserve
 from webhook.admission.review import Request
 from webhook.cluster.source import FactsSource
 from webhook.model.image import ImageSight
+from webhook.policy.policy_set import PolicySet
 from webhook.policy.store import PolicyStore
 from webhook.registry.sight import Memory, Recalled, Sights, WithImages
 from webhook.rules.rule import Facts
@@ -46,6 +48,7 @@ class Service:
         self.metrics = metrics
         self._images = images
         self._ledgers = ledgers
+        self._mutated, self._validated = Alike(phases.mutate), Alike(phases.validate)
         self.decision_seconds = DECISION_SECONDS
         """CPU time that one decision may take."""
         self.is_draining = False
@@ -75,15 +78,13 @@ class Service:
 
     def mutate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
         """Answer the mutating phase."""
-        facts = self._with_images(facts, review, patience)
-        return phases.mutate(review, self.policies.current, facts, self.policies.recent())
+        return self._mutated.decision(review, self._sets(), facts, self._with_images(facts, review, patience))
 
     def validate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
-        policies = self.policies.current
-        facts = self._with_images(facts, review, patience)
-        decision = phases.validate(review, policies, facts, self.policies.recent())
-        return reserve(decision, review, policies, self._ledgers, patience)
+        facts_and_images = self._with_images(facts, review, patience)
+        decision = self._validated.decision(review, self._sets(), facts, facts_and_images)
+        return reserve(decision, review, self._ledgers, patience)
 
     def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:
         """Answer for objects that make pods."""
@@ -92,6 +93,10 @@ class Service:
     def config_maps(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
         return config_maps.check(review, self.policies)
+
+    def _sets(self) -> tuple[PolicySet, ...]:
+        """The policy set in force, and the recent ones that other replicas may still use."""
+        return (self.policies.current, *self.policies.recent())
 
     def _with_images(self, facts: Facts, review: Request, patience: Patience) -> Facts:
         if self._images is None:

@@ -43,6 +43,7 @@ class Snapshot:
     """
 
     __slots__ = (
+        "__weakref__",
         "_accelerators",
         "_claimable",
         "_claims",

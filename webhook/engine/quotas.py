@@ -120,12 +120,25 @@ def reserved(
 ) -> Outcome:
     """The outcome of a pod that is about to be admitted, once its quotas have had their say.
 
-    `ask` enters it in their ledgers, which is done only for a pod that nothing refuses; `seen` gives the pods of its
-    namespace; with None a refusal says nothing of what is in use. Raises ShapeError for a malformed pod.
+    A pod that is refused already claims nothing. Raises ShapeError for a malformed pod.
     """
     if outcome.refusals or not bound:
         return outcome
-    claims = claims_of(outcome.object, namespace, bound)
+    return entered(outcome, namespace, claims_of(outcome.object, namespace, bound), ask, seen)
+
+
+def entered(
+    outcome: Outcome,
+    namespace: str,
+    claims: Claims,
+    ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
+    seen: Callable[[str], Iterable[SeenPod]] | None,
+) -> Outcome:
+    """The same, from what the pod claims.
+
+    `ask` enters it in their ledgers, which is done only for a pod that nothing refuses; `seen` gives the pods of its
+    namespace; with None a refusal says nothing of what is in use.
+    """
     if claims.findings:
         outcome = _told(outcome, claims.findings)
     if outcome.refusals or not claims.claims:

@@ -166,7 +166,7 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: 
     labels = entries(metadata.get("labels"), "metadata", "labels")
     try:
         return _read(
-            mapping(pod.get("spec")), accelerators, annotations, labels, metadata, namespace, _has_started(pod)
+            mapping(pod.get("spec")), accelerators, annotations, labels, metadata, namespace, has_started(pod)
         )
     except ShapeError as error:
         raise error.inside("spec") from None
@@ -200,8 +200,8 @@ def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
         accelerators=tuple([gpu for name in gpus if (gpu := known.of(name)) is not None]),
         known=known,
         labels=labels,
-        owner_kind=_owner_kind(metadata),
-        namespace=namespace or _namespace(metadata),
+        owner_kind=owner_kind(metadata),
+        namespace=namespace or namespace_of(metadata),
         priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
         active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
         resource_claims=spec.get("resourceClaims"),
@@ -241,18 +241,23 @@ def _check_counts(spec: Mapping[str, Any]) -> None:
     raise CountError(f"lists that take at least {least} bytes where pods are stored", most_bytes)
 
 
-def _has_started(pod: Mapping[str, Any]) -> bool:
+def has_started(pod: Mapping[str, Any]) -> bool:
+    """Whether a kubelet has taken the pod."""
     status = pod.get("status")
     return isinstance(status, dict) and status.get("startTime") is not None
 
 
-def _namespace(metadata: Mapping[str, Any]) -> str:
+def namespace_of(metadata: Mapping[str, Any]) -> str:
+    """The namespace as the pod says it, empty where it says none."""
     found = metadata.get("namespace")
     return found if isinstance(found, str) else ""
 
 
-def _owner_kind(metadata: Mapping[str, Any]) -> str:
-    """Anybody can write owner references, so that nothing which protects others may depend on them."""
+def owner_kind(metadata: Mapping[str, Any]) -> str:
+    """Kind of the controller that made the pod, empty where nothing did.
+
+    Anybody can write owner references, so that nothing which protects others may depend on them.
+    """
     references = metadata.get("ownerReferences")
     for one in references if isinstance(references, list) else ():
         if isinstance(one, dict) and one.get("controller") is True:

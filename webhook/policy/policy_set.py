@@ -76,6 +76,8 @@ class Policy:
     """The rules that validate."""
     anticipators: tuple[BoundRule, ...] = field(init=False)
     """Those of them that know what API validation refuses."""
+    labels: frozenset[str] = field(init=False)
+    """The labels that rules tell pods by."""
 
     def __post_init__(self) -> None:
         stages = tuple(
@@ -89,6 +91,8 @@ class Policy:
         object.__setattr__(self, "validators", validators)
         anticipators = tuple(bound for bound in validators if bound.rule.anticipates_validation)
         object.__setattr__(self, "anticipators", anticipators)
+        labels = frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
+        object.__setattr__(self, "labels", labels)
 
     def quota_of(self, namespace: str) -> BoundQuota | None:
         """The quota that one of its namespaces has for itself; None where nothing limits it."""

@@ -329,5 +329,7 @@ class Rule:
     """Objects that are refused or completed, for the documents."""
     idle: Callable[[Any], str] = lambda _: ""
     """What is to be written where its settings do nothing, whatever the pod; empty where they do something."""
+    labels: Callable[[Any], Iterable[str]] = lambda _: ()
+    """The labels that its settings tell pods by, so that pods which differ in one of these are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What its settings name of the cluster, for people who want to know whether the cluster has it."""

@@ -149,6 +149,7 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     judges_injections=True,
+    labels=lambda settings: settings.keys,
     problem="A notebook that somebody forgot on Friday keeps its GPU over the weekend, while others wait for one.",
     examples=(
         Example(_SERVER.format(""), {"max": "8h"}),

@@ -1,0 +1,362 @@
+"""Pods alike are decided about once, and are told what each would have been told by itself."""
+
+import copy
+import gc
+import json
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reviews import FACTS, INJECTING, NODES, RUNTIME_CLASS, WITHOUT_CLASSES, pod, policy, request, wanting_pod
+from tests.rule_settings import policy_sets
+from tests.strategies import IMAGES, broken_pods, checked_on_pods, image_sights, pods, requests_only, service_pods
+from webhook.admission import alike, phases
+from webhook.admission.alike import Alike
+from webhook.admission.phases import Decision
+from webhook.admission.review import Request, render
+from webhook.cluster.snapshot import Snapshot
+from webhook.engine import complete
+from webhook.engine.quotas import Claims
+from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.model.likeness import LONGEST, NUMBERS
+from webhook.model.shape import ShapeError
+from webhook.policy.policy_set import PolicySet
+from webhook.registry.sight import WithImages
+from webhook.rules.rule import Facts
+
+Object = dict[str, Any]
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+TOKEN = "kube-api-access-abcde"
+PHASES = {"mutate": phases.mutate, "validate": phases.validate}
+
+
+def injecting(**settings_of: Mapping[str, Any]) -> PolicySet:
+    """Every rule enforced, with something to inject, and with these settings."""
+    rules = {key: {"mode": "enforce", **values, **settings_of.get(key, {})} for key, values in INJECTING.items()}
+    others = {key: {"mode": "warn"} for key in ("schedulable", "memoryAndCpu", "imagePinning", "sharedGpus")}
+    return PolicySet.of(policy({**others, **rules}), {})
+
+
+EVERY = injecting()
+BY_INDEX = injecting(timeLimit={"selectors": [{INDEX: "0"}, {"apps.kubernetes.io/pod-index": "0"}]})
+WARNING = PolicySet.of(
+    policy({"gpuQuota": {"gpus": 1}, **{key: {**INJECTING[key]} for key in INJECTING}}, mode="warn"), {}
+)
+ALONE = PolicySet.of(policy({"runtimeClass": {"mode": "enforce"}}), {})
+SETS = ((EVERY,), (BY_INDEX,), (WARNING,), (EVERY, BY_INDEX), (ALONE, EVERY))
+SNAPSHOTS = (FACTS, WITHOUT_CLASSES, Snapshot.of(NODES[:1], [RUNTIME_CLASS]))
+
+
+class Images:
+    """What is known of images, which changes; and which were asked about."""
+
+    def __init__(self, known: Mapping[str, ImageSight] | None = None) -> None:
+        self.known = dict(known or {})
+        self.asked: list[str] = []
+
+    def sight(self, text: str, asker: str = "") -> ImageSight:  # noqa: ARG002  # the protocol
+        self.asked.append(text)
+        return self.known.get(text, NOT_LOOKED_UP)
+
+
+class Counted:
+    """A phase that counts how often it has decided."""
+
+    def __init__(self, phase: str) -> None:
+        self.times = 0
+        self._decide = PHASES[phase]
+
+    def __call__(
+        self, request: Request, policies: PolicySet, facts: Facts, recent: Sequence[PolicySet] = ()
+    ) -> Decision:
+        self.times += 1
+        return self._decide(request, policies, facts, recent)
+
+
+def told(decide: Callable[[], Decision]) -> tuple[bytes, object, Claims] | str:
+    """The answer to the byte, and what is counted and logged of its outcome; the error of a malformed pod."""
+    try:
+        decision = decide()
+    except ShapeError as error:
+        return str(error)
+    outcome = decision.outcome
+    said = outcome and (outcome.policy.hash, outcome.findings, outcome.injections)
+    return render("uid", decision.answer), said, decision.claims
+
+
+# Generated pods
+
+
+@st.composite
+def variants(draw: st.DrawFn, raw: Object) -> Object:
+    """The pod as its controller makes another one, or with any part of it changed."""
+    raw = copy.deepcopy(raw)
+    spec, metadata = raw["spec"], dict(raw["metadata"] or {})
+    raw["metadata"] = metadata
+    metadata["name"] = draw(st.sampled_from(("p-0", "p-1")))
+    owner = draw(st.sampled_from((*NUMBERS, "ReplicaSet", None, None)))
+    if owner is not None:
+        metadata["ownerReferences"] = [{"kind": owner, "name": "o", "uid": "1", "controller": True}]
+        keys = sorted(frozenset().union(*NUMBERS.values()))
+        numbers = st.dictionaries(st.sampled_from(keys), st.sampled_from(("0", "1")), max_size=2)
+        metadata["labels"] = {**(metadata.get("labels") or {}), **draw(numbers)}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **draw(numbers)}
+    spec["hostname"] = draw(st.sampled_from(("p-0", "p-1")))
+    if draw(st.booleans()):
+        _add_token(draw, spec)
+    if draw(st.integers(0, 4)) == 0:
+        spec[draw(st.sampled_from(("hostname", "volumes", "tolerations", "containers")))] = draw(
+            st.sampled_from((None, [], {}, "", 0, [None], [{}]))
+        )
+    return raw
+
+
+def _add_token(draw: st.DrawFn, spec: Object) -> None:
+    """The volume of the service account, whose name also stands where only somebody who means it puts it."""
+    name = draw(st.sampled_from((TOKEN, "kube-api-access-vwxyz")))
+    source = draw(st.sampled_from(({"projected": {"sources": []}}, {"emptyDir": {"medium": "Memory"}})))
+    spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, **source}]
+    container = spec["containers"][0]
+    paths = ("/var/run/secrets/kubernetes.io/serviceaccount", "/dev/shm", "/run/nvidia-container-devices/all")
+    mount = {"name": name, "mountPath": draw(st.sampled_from(paths))}
+    container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+    elsewhere = draw(st.sampled_from((None, None, "env", "name", "image")))
+    if elsewhere == "env":
+        value = draw(st.sampled_from((name, f'"name":"{name}"')))
+        container["env"] = [*(container.get("env") or ()), {"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]
+    elif elsewhere is not None:
+        container[elsewhere] = name
+
+
+@st.composite
+def states(draw: st.DrawFn) -> tuple[tuple[PolicySet, ...], Snapshot, dict[str, ImageSight]]:
+    """Policies, a cluster, and what is known of images."""
+    sets = draw(st.sampled_from(SETS) | st.tuples(policy_sets()))
+    known = draw(st.dictionaries(st.sampled_from(IMAGES[:3]), image_sights(), max_size=1))
+    return sets, draw(st.sampled_from(SNAPSHOTS)), known
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[Request, tuple[PolicySet, ...], Snapshot, Images]]:
+    """Requests about pods that are alike or nearly so, while policies, the cluster and images change."""
+    base = draw(pods() | service_pods() | requests_only() | st.builds(wanting_pod))
+    raws = [draw(variants(base)) for _ in range(draw(st.integers(1, 4)))]
+    broken = draw(broken_pods())
+    if isinstance(broken, dict) and _is_json(broken):
+        raws.append(broken)
+    namespaces = st.sampled_from(("team", "team", "other"))
+    raws += [completed for raw in raws if (completed := _completed(raw)) is not None]
+    asked = [request(raw, namespace=draw(namespaces), kind=("", "v1", "Pod")) for raw in raws]
+    known = [draw(states()) for _ in range(draw(st.integers(1, 2)))]
+    steps = draw(st.lists(st.tuples(st.sampled_from(asked), st.sampled_from(known)), min_size=2, max_size=8))
+    return [(one, sets, snapshot, Images(images)) for one, (sets, snapshot, images) in steps]
+
+
+def _completed(raw: Object) -> Object | None:
+    """The pod as it comes to the validating phase; None for one that does not get there."""
+    try:
+        outcome = complete(raw, EVERY.default, FACTS)
+    except ShapeError:
+        return None
+    return None if outcome.refusals else dict(outcome.object)
+
+
+def _is_json(raw: Object) -> bool:
+    """Whether a server can read it: no number in it is too large for one."""
+    try:
+        return orjson.loads(json.dumps(raw, allow_nan=False)) is not None
+    except ValueError:
+        return False
+
+
+class Tally:
+    """How many of the generated requests were answered from memory, without which nothing is compared."""
+
+    decided = 0
+    asked = 0
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_remembered_decision_is_the_same_to_the_byte_as_a_fresh_one(phase: str) -> None:
+    tally = Tally()
+
+    @settings(checked_on_pods, max_examples=100)
+    @given(histories())
+    def compare(history: list[tuple[Request, tuple[PolicySet, ...], Snapshot, Images]]) -> None:
+        decide = Counted(phase)
+        memory = Alike(decide)
+        for asked, sets, snapshot, images in history:
+            facts = WithImages(snapshot, images, asked.namespace)
+            fresh = told(lambda: PHASES[phase](asked, sets[0], facts, sets[1:]))  # noqa: B023  # called at once
+            by_itself, images.asked = set(images.asked), []
+            assert told(lambda: memory.decision(asked, sets, snapshot, facts)) == fresh  # noqa: B023  # as above
+            assert set(images.asked) == by_itself
+        tally.asked += len(history)
+        tally.decided += decide.times
+
+    compare()
+    assert tally.decided < tally.asked * 0.9
+
+
+# Which pods are alike
+
+
+def asks(*raws: Object, phase: str = "mutate", sets: tuple[PolicySet, ...] = (EVERY,)) -> int:
+    """How often a phase decides about these pods, one after the other; they come completed to the second one."""
+    decide = Counted(phase)
+    memory = Alike(decide)
+    for raw in raws:
+        asked = raw if phase == "mutate" else complete(raw, sets[0].default, FACTS).object
+        memory.decision(request(asked), sets, FACTS, FACTS)
+    return decide.times
+
+
+def made_by(kind: str, number: str) -> Object:
+    """One of the pods that a controller numbers."""
+    numbers = dict.fromkeys(NUMBERS.get(kind, (INDEX,)), number)
+    owner = {"kind": kind, "name": "o", "uid": "1", "controller": True}
+    return pod(2, name=f"p-{number}", labels={"app": "a", **numbers}, annotations=numbers, ownerReferences=[owner])
+
+
+def with_token(name: str, at: str = "/var/run/secrets/kubernetes.io/serviceaccount", **source: Any) -> Object:
+    """A pod with the volume of its service account, or with another one of that name."""
+    raw = pod(2, spec={"volumes": [{"name": name, **(source or {"projected": {"sources": []}})}]})
+    raw["spec"]["containers"][0]["volumeMounts"] = [{"name": name, "mountPath": at}]
+    return raw
+
+
+def claiming(name: str) -> Object:
+    return pod(2, spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(pod(2), pod(2, name="other", uid="2", generateName="x-"), id="name"),
+        pytest.param(pod(2, spec={"hostname": "p-0"}), pod(2, spec={"hostname": "p-1"}), id="host name"),
+        pytest.param(with_token(TOKEN), with_token("kube-api-access-vwxyz"), id="volume of the service account"),
+        pytest.param(claiming("data-0"), claiming("data-1"), id="volume claim"),
+        *(pytest.param(made_by(kind, "0"), made_by(kind, "1"), id=f"number in a {kind}") for kind in NUMBERS),
+    ],
+)
+@pytest.mark.parametrize("phase", PHASES)
+def test_pods_that_one_controller_makes_are_decided_about_once(phase: str, one: Object, other: Object) -> None:
+    assert asks(one, other, one, phase=phase) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(pod(2), pod(1), id="GPUs"),
+        pytest.param(pod(2), pod(2, labels={"a": "b"}), id="label"),
+        pytest.param(pod(2), pod(2, annotations={"a": "b"}), id="annotation"),
+        pytest.param(pod(2), pod(2, namespace="other"), id="namespace that the pod says"),
+        pytest.param(made_by("ReplicaSet", "0"), made_by("ReplicaSet", "1"), id="number in a ReplicaSet"),
+        pytest.param(made_by("Job", "0"), made_by("StatefulSet", "0"), id="owner"),
+        pytest.param(with_token(TOKEN), with_token(TOKEN, "/data"), id="where a volume is mounted"),
+        pytest.param(with_token(TOKEN), with_token("kube-api-access-longer"), id="name that no service account has"),
+        pytest.param(
+            pod(2, spec={"volumes": [{"name": "d", "hostPath": {"path": "/a"}}]}),
+            pod(2, spec={"volumes": [{"name": "d", "hostPath": {"path": "/dev/nvidia0"}}]}),
+            id="path on the node",
+        ),
+    ],
+)
+def test_pods_that_differ_in_what_somebody_reads_are_decided_about_one_by_one(one: Object, other: Object) -> None:
+    assert asks(one, other) == 2
+
+
+def test_a_label_that_the_policy_tells_pods_by_is_no_mere_number() -> None:
+    assert asks(made_by("Job", "0"), made_by("Job", "1"), sets=(BY_INDEX,)) == 2
+    assert asks(made_by("Job", "0"), made_by("Job", "1"), sets=(EVERY, BY_INDEX)) == 2
+
+
+def test_an_answer_that_names_the_volume_of_a_service_account_is_that_of_one_pod() -> None:
+    memory = {"medium": "Memory"}
+    mounted = [with_token(name, "/dev/shm", emptyDir=memory) for name in (TOKEN, "kube-api-access-vwxyz")]
+    for raw in mounted:
+        raw["spec"]["containers"].append({**raw["spec"]["containers"][0], "name": "c1", "volumeMounts": []})
+    assert asks(*mounted) == 2
+
+
+def test_namespaces_share_nothing_of_what_is_remembered() -> None:
+    decide = Counted("mutate")
+    memory = Alike(decide)
+    for namespace in ("a", "b"):
+        memory.decision(request(pod(2), namespace=namespace), (EVERY,), FACTS, FACTS)
+    assert decide.times == 2
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(request(pod(2), "UPDATE", old=pod(1)), id="update"),
+        pytest.param(request(pod(2), subResource="resize"), id="subresource"),
+        pytest.param(request(pod(2), groups=["system:nodes"]), id="kubelet"),
+        pytest.param(request(pod(2, annotations={"a": "x" * LONGEST})), id="long"),
+    ],
+)
+def test_only_pods_that_come_in_numbers_are_remembered(asked: Request) -> None:
+    decide = Counted("validate")
+    memory = Alike(decide)
+    for _ in range(2):
+        memory.decision(asked, (EVERY,), FACTS, FACTS)
+    assert decide.times == 2
+
+
+def test_a_refused_pod_is_judged_anew_every_time() -> None:
+    assert asks(pod(-1), pod(-1)) == 2
+
+
+# What is forgotten
+
+
+def test_what_is_remembered_has_a_bound_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "MOST_KEPT", 4)
+    some = [pod(2, labels={"a": str(number)}) for number in range(4)]
+    assert asks(*some, *some) == 4
+    assert asks(*some, pod(2), *some) == 9
+
+
+def test_what_is_remembered_has_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [pod(2, labels={"a": str(number)}) for number in range(4)]
+    monkeypatch.setattr(alike, "MOST_BYTES", 60_000)
+    assert asks(*some, *some) == 4
+    monkeypatch.setattr(alike, "MOST_BYTES", 20_000)
+    assert asks(*some, *some) == 8
+    monkeypatch.setattr(alike, "MOST_BYTES", 1_000)
+    assert asks(pod(2), pod(2)) == 2
+
+
+def test_another_snapshot_or_policy_is_decided_by_at_once() -> None:
+    decide = Counted("mutate")
+    memory = Alike(decide)
+    for sets, snapshot in ((SETS[0], FACTS), (SETS[0], WITHOUT_CLASSES), (SETS[1], WITHOUT_CLASSES), (SETS[3], FACTS)):
+        for _ in range(2):
+            memory.decision(request(pod(2)), sets, snapshot, snapshot)
+    assert decide.times == 4
+
+
+def test_other_news_of_an_image_make_a_new_decision() -> None:
+    decide, images = Counted("mutate"), Images()
+    memory = Alike(decide)
+    for pending in (True, True, False, False):
+        images.known["registry.example.com/train:1"] = ImageSight(is_pending=pending)
+        memory.decision(request(pod(2)), (EVERY,), FACTS, WithImages(FACTS, images))
+    assert decide.times == 2
+
+
+def test_no_snapshot_is_kept_alive_by_decisions() -> None:
+    snapshot = Snapshot.of(NODES)
+    memory = Alike(phases.mutate)
+    memory.decision(request(pod(2)), (EVERY,), snapshot, snapshot)
+    gone = weakref.ref(snapshot)
+    del snapshot
+    gc.collect()
+    assert gone() is None

@@ -1,0 +1,94 @@
+"""What a pod says that can matter to a decision. Pods of one controller say the same in all but names and numbers.
+
+Left out is what nothing of the engine reads: the metadata beside labels and annotations, the sources of volumes that
+are no files of the node and no memory, the host name, and the labels by which controllers number their pods. The
+service account's volume has another name in every pod (`kube-api-access-` and five letters), which stands for itself.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.model.pod import has_started, namespace_of, owner_kind
+
+LONGEST = 16 * 1024
+"""Bytes of what a pod says; the pods that come in numbers say a fifth of it."""
+
+_INDEX = "batch.kubernetes.io/job-completion-index"
+_OF_KUBEFLOW = frozenset({"training.kubeflow.org/replica-index"})
+NUMBERS: Mapping[str, frozenset[str]] = {
+    "Job": frozenset({_INDEX}),
+    "StatefulSet": frozenset(
+        {
+            "apps.kubernetes.io/pod-index",
+            "statefulset.kubernetes.io/pod-name",
+            "leaderworkerset.sigs.k8s.io/worker-index",
+        }
+    ),
+    "PyTorchJob": _OF_KUBEFLOW,
+    "MPIJob": _OF_KUBEFLOW,
+}
+"""Kind of a controller -> the labels and annotations by which it numbers its pods."""
+
+_TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}", re.ASCII)
+"""The name of the service account's volume (plugin/pkg/admission/serviceaccount of Kubernetes)."""
+_ANY_NAME = b"\0"
+"""Stands for that name; JSON never has it as it is."""
+_READ_OF_A_VOLUME = ("name", "hostPath", "emptyDir")
+_NOT_COPIED = frozenset({"volumes", "hostname"})
+
+
+class Likeness(NamedTuple):
+    """What a pod says, as bytes that are equal for pods alike. `volume` is the name that is left out, often empty."""
+
+    text: bytes
+    volume: str = ""
+
+
+def likeness_of(raw: Mapping[str, Any], labels_read: frozenset[str] = frozenset()) -> Likeness | None:
+    """What a pod says; None for one that is malformed, or says more than others are likely to repeat.
+
+    `labels_read` are the labels that a policy goes by, whoever wrote them.
+    """
+    metadata, spec = raw.get("metadata"), raw.get("spec")
+    if metadata.__class__ is not dict or spec.__class__ is not dict:
+        return None
+    volumes = spec.get("volumes")
+    if volumes is not None and (volumes.__class__ is not list or any(one.__class__ is not dict for one in volumes)):
+        return None
+    labels, annotations, owner = metadata.get("labels"), metadata.get("annotations"), owner_kind(metadata)
+    if owner in NUMBERS:
+        numbers = NUMBERS[owner] - labels_read
+        labels, annotations = _without(labels, numbers), _without(annotations, numbers)
+    mattering = (
+        owner,
+        namespace_of(metadata),
+        has_started(raw),
+        labels,
+        annotations,
+        volumes and [{key: one[key] for key in _READ_OF_A_VOLUME if key in one} for one in volumes],
+        {key: value for key, value in spec.items() if key not in _NOT_COPIED},
+    )
+    try:
+        text = orjson.dumps(mattering)
+    except orjson.JSONEncodeError:  # too deep
+        return None
+    return _with_any_name(text, volumes or []) if len(text) <= LONGEST else None
+
+
+def _without(entries: object, keys: frozenset[str]) -> object:
+    return {key: entries[key] for key in entries if key not in keys} if isinstance(entries, dict) else entries
+
+
+def _with_any_name(text: bytes, volumes: list[dict[str, Any]]) -> Likeness:
+    """Leave out the name of the service account's volume, where it is a name wherever it stands."""
+    for volume in volumes:
+        name = volume.get("name")
+        if name.__class__ is str and _TOKEN.fullmatch(name):
+            found = name.encode()
+            if text.count(found) == text.count(b'"name":"%b"' % found):
+                return Likeness(text.replace(found, _ANY_NAME), name)
+            break
+    return Likeness(text)
