@@ -65,6 +65,13 @@ class Images:
         return self.known.get(text, NOT_LOOKED_UP)
 
 
+class History(list[tuple[Request, tuple[PolicySet, ...], Snapshot, Images]]):
+    """Requests, and what each is decided by."""
+
+    def __repr__(self) -> str:
+        return json.dumps([one.object for one, *_ in self])  # policies and clusters would fill the screen
+
+
 class Counted:
     """A phase that counts how often it has decided."""
 
@@ -86,52 +93,114 @@ def told(decide: Callable[[], Decision]) -> tuple[bytes, object, Claims] | str:
     except ShapeError as error:
         return str(error)
     outcome = decision.outcome
-    said = outcome and (outcome.policy.hash, outcome.findings, outcome.injections)
+    said = outcome and (outcome.policy.hash, outcome.findings, outcome.injected)
     return render("uid", decision.answer), said, decision.claims
 
 
 # Generated pods
 
 
+def _owned(kind: str) -> list[Object]:
+    return [{"kind": kind, "name": "o", "uid": "1", "controller": True}]
+
+
 @st.composite
-def variants(draw: st.DrawFn, raw: Object) -> Object:
-    """The pod as its controller makes another one, or with any part of it changed."""
-    raw = copy.deepcopy(raw)
-    spec, metadata = raw["spec"], dict(raw["metadata"] or {})
-    raw["metadata"] = metadata
-    metadata["name"] = draw(st.sampled_from(("p-0", "p-1")))
-    owner = draw(st.sampled_from((*NUMBERS, "ReplicaSet", None, None)))
+def numbered_pods(draw: st.DrawFn) -> Object:
+    """A pod as some controller makes it, with the volume of its service account."""
+    raw = copy.deepcopy(draw(pods() | service_pods() | requests_only() | st.builds(wanting_pod)))
+    metadata = raw["metadata"] = dict(raw["metadata"] or {})
+    owner = draw(st.sampled_from((*NUMBERS, "ReplicaSet", None)))
     if owner is not None:
-        metadata["ownerReferences"] = [{"kind": owner, "name": "o", "uid": "1", "controller": True}]
-        keys = sorted(frozenset().union(*NUMBERS.values()))
-        numbers = st.dictionaries(st.sampled_from(keys), st.sampled_from(("0", "1")), max_size=2)
-        metadata["labels"] = {**(metadata.get("labels") or {}), **draw(numbers)}
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), **draw(numbers)}
-    spec["hostname"] = draw(st.sampled_from(("p-0", "p-1")))
-    if draw(st.booleans()):
-        _add_token(draw, spec)
-    if draw(st.integers(0, 4)) == 0:
-        spec[draw(st.sampled_from(("hostname", "volumes", "tolerations", "containers")))] = draw(
-            st.sampled_from((None, [], {}, "", 0, [None], [{}]))
-        )
+        metadata["ownerReferences"] = _owned(owner)
+    for part in ("labels", "annotations"):
+        metadata[part] = {**(metadata.get(part) or {}), INDEX: "0", "apps.kubernetes.io/pod-index": "0"}
+    source = draw(st.sampled_from(({"projected": {"sources": []}}, {"emptyDir": {"medium": "Memory"}})))
+    raw["spec"]["volumes"] = [*(raw["spec"].get("volumes") or ()), {"name": TOKEN, **source}]
+    paths = ("/var/run/secrets/kubernetes.io/serviceaccount", "/dev/shm", "/run/nvidia-container-devices/all")
+    first = raw["spec"]["containers"][0]
+    mount = {"name": TOKEN, "mountPath": draw(st.sampled_from(paths))}
+    first["volumeMounts"] = [*(first.get("volumeMounts") or ()), mount]
     return raw
 
 
-def _add_token(draw: st.DrawFn, spec: Object) -> None:
-    """The volume of the service account, whose name also stands where only somebody who means it puts it."""
-    name = draw(st.sampled_from((TOKEN, "kube-api-access-vwxyz")))
-    source = draw(st.sampled_from(({"projected": {"sources": []}}, {"emptyDir": {"medium": "Memory"}})))
-    spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, **source}]
-    container = spec["containers"][0]
-    paths = ("/var/run/secrets/kubernetes.io/serviceaccount", "/dev/shm", "/run/nvidia-container-devices/all")
-    mount = {"name": name, "mountPath": draw(st.sampled_from(paths))}
-    container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
-    elsewhere = draw(st.sampled_from((None, None, "env", "name", "image")))
-    if elsewhere == "env":
-        value = draw(st.sampled_from((name, f'"name":"{name}"')))
-        container["env"] = [*(container.get("env") or ()), {"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]
-    elif elsewhere is not None:
-        container[elsewhere] = name
+def _put(*path: Any, value: Any) -> Callable[[Object], None]:
+    def change(raw: Object) -> None:
+        *above, last = path
+        parent: Any = raw
+        for key in above:
+            parent = parent[key]
+        parent[last] = value
+
+    return change
+
+
+def _renamed(name: str) -> Callable[[Object], None]:
+    """Give the volume of the service account another name, wherever it stands."""
+
+    def change(raw: Object) -> None:
+        text = json.dumps(raw).replace(TOKEN, name)
+        raw.clear()
+        raw.update(json.loads(text))
+
+    return change
+
+
+def _with_env(value: str) -> Callable[[Object], None]:
+    def change(raw: Object) -> None:
+        first = raw["spec"]["containers"][0]
+        first["env"] = [*(first.get("env") or ()), {"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]
+
+    return change
+
+
+def _source(value: Object) -> Callable[[Object], None]:
+    def change(raw: Object) -> None:
+        raw["spec"]["volumes"][-1] = {"name": TOKEN, **value}
+
+    return change
+
+
+CHANGES = (
+    _put("metadata", "name", value="p-1"),
+    _put("spec", "hostname", value="p-1"),
+    _renamed("kube-api-access-vwxyz"),
+    _renamed("kube-api-access-longer"),
+    _with_env(TOKEN),
+    _with_env(f'"name":"{TOKEN}"'),
+    _with_env("kube-api-access-vwxyz"),
+    _source({"persistentVolumeClaim": {"claimName": "data-1"}}),
+    _source({"emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}),
+    _source({"emptyDir": {"medium": "Memory", "sizeLimit": "900Gi"}}),
+    _source({"hostPath": {"path": "/dev/nvidia0"}}),
+    *(
+        _put("metadata", part, key, value="1")
+        for part in ("labels", "annotations")
+        for key in (INDEX, "apps.kubernetes.io/pod-index", "a")
+    ),
+    _put("metadata", "labels", "kueue.x-k8s.io/queue-name", value="q"),
+    _put("metadata", "annotations", "cdi.k8s.io/a", value="nvidia.com/gpu=all"),
+    _put("metadata", "annotations", "cuda.gpupolicy.dev/c0", value="none"),
+    _put("metadata", "annotations", "gpupolicy.dev/policy", value="other@1"),
+    _put("metadata", "namespace", value="elsewhere"),
+    *(_put("metadata", "ownerReferences", value=_owned(kind)) for kind in ("ReplicaSet", "DaemonSet", "Job")),
+    _put("status", value={"startTime": "2026-01-01T00:00:00Z"}),
+    *(
+        _put("spec", part, value=value)
+        for part in ("volumes", "tolerations", "containers", "nodeSelector", "hostIPC", "nodeName")
+        for value in (None, [], {}, "", "n1", True, [None], [{}])
+    ),
+)
+"""What tells pods of one controller apart, and what tells other pods apart."""
+
+
+@st.composite
+def changed(draw: st.DrawFn, raw: Object) -> Object:
+    """The pod with one thing about it changed, and by chance with a second one."""
+    raw = copy.deepcopy(raw)
+    if draw(st.integers(0, 3)) == 0:
+        draw(st.sampled_from(CHANGES[:14]))(raw)
+    draw(st.sampled_from(CHANGES))(raw)
+    return raw
 
 
 @st.composite
@@ -143,19 +212,22 @@ def states(draw: st.DrawFn) -> tuple[tuple[PolicySet, ...], Snapshot, dict[str, 
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[tuple[Request, tuple[PolicySet, ...], Snapshot, Images]]:
+def histories(draw: st.DrawFn) -> History:
     """Requests about pods that are alike or nearly so, while policies, the cluster and images change."""
-    base = draw(pods() | service_pods() | requests_only() | st.builds(wanting_pod))
-    raws = [draw(variants(base)) for _ in range(draw(st.integers(1, 4)))]
+    first = draw(numbered_pods())
+    first = (_completed(first) or first) if draw(st.booleans()) else first
+    raws = [first, *(draw(changed(first)) for _ in range(3))]
     broken = draw(broken_pods())
     if isinstance(broken, dict) and _is_json(broken):
         raws.append(broken)
-    namespaces = st.sampled_from(("team", "team", "other"))
-    raws += [completed for raw in raws if (completed := _completed(raw)) is not None]
+    namespaces = st.sampled_from(("team", "team", "team", "other"))
     asked = [request(raw, namespace=draw(namespaces), kind=("", "v1", "Pod")) for raw in raws]
-    known = [draw(states()) for _ in range(draw(st.integers(1, 2)))]
-    steps = draw(st.lists(st.tuples(st.sampled_from(asked), st.sampled_from(known)), min_size=2, max_size=8))
-    return [(one, sets, snapshot, Images(images)) for one, (sets, snapshot, images) in steps]
+    sets, snapshot, images = draw(states())
+    steps = [(one, sets, snapshot, images) for one in (*asked, *asked)]
+    other_sets, other_snapshot, other_images = draw(states())
+    steps += [(asked[0], sets, other_snapshot, images), (asked[0], sets, other_snapshot, other_images)]
+    steps += [(asked[0], other_sets, other_snapshot, other_images), *steps[:2]]
+    return History([(one, sets, snapshot, Images(images)) for one, sets, snapshot, images in steps])
 
 
 def _completed(raw: Object) -> Object | None:
@@ -188,7 +260,7 @@ def test_a_remembered_decision_is_the_same_to_the_byte_as_a_fresh_one(phase: str
 
     @settings(checked_on_pods, max_examples=100)
     @given(histories())
-    def compare(history: list[tuple[Request, tuple[PolicySet, ...], Snapshot, Images]]) -> None:
+    def compare(history: History) -> None:
         decide = Counted(phase)
         memory = Alike(decide)
         for asked, sets, snapshot, images in history:

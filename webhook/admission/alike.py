@@ -40,7 +40,8 @@ Decide = Callable[[Request, PolicySet, Facts, Sequence[PolicySet]], Decision]
 class Alike:
     """One phase that decides once about pods that are alike. Threads may ask at the same time.
 
-    The outcome of a decision that was remembered has the object that came in: the answer has what is to be changed.
+    The outcome of a decision that was remembered has the object that came in, and injections without their edits: the
+    answer has what is to be changed.
     """
 
     def __init__(self, decide: Decide) -> None:
@@ -67,7 +68,9 @@ class Alike:
         decision = self._decide(request, current, WithImages(snapshot, images), recent)
         outcome = decision.outcome
         if outcome is not None and images.are_steady and _is_of_all(outcome, said.volume):
-            kept.keep(key, _Known(decision.answer, replace(outcome, object={}), decision.claims, images.known))
+            injections = tuple(replace(one, edits=()) for one in outcome.injections)  # edits hold parts of their pod
+            shared = replace(outcome, object={}, injections=injections)
+            kept.keep(key, _Known(decision.answer, shared, decision.claims, images.known))
         return decision
 
 
