@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Files are begun in the order of tests/conftest.py, with those first that wait for a real API server.
 IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
-BENCHMARKS := engine cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
+BENCHMARKS := engine alike cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
 
 .PHONY: demo test lint types contracts unit coverage untraced properties soak bench bench-check counts docs lock clean
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.reviews import FACTS, INJECTING, NODES, RUNTIME_CLASS, WITHOUT_CLASSES, pod, policy, request, wanting_pod
@@ -23,7 +23,7 @@ from webhook.cluster.snapshot import Snapshot
 from webhook.engine import complete
 from webhook.engine.quotas import Claims
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
-from webhook.model.likeness import LONGEST, NUMBERS
+from webhook.model.likeness import LONGEST, NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
 from webhook.registry.sight import WithImages
@@ -44,6 +44,7 @@ def injecting(**settings_of: Mapping[str, Any]) -> PolicySet:
 
 
 EVERY = injecting()
+NOTHING = PolicySet.of(policy({}), {})
 BY_INDEX = injecting(timeLimit={"selectors": [{INDEX: "0"}, {"apps.kubernetes.io/pod-index": "0"}]})
 WARNING = PolicySet.of(
     policy({"gpuQuota": {"gpus": 1}, **{key: {**INJECTING[key]} for key in INJECTING}}, mode="warn"), {}
@@ -51,6 +52,12 @@ WARNING = PolicySet.of(
 ALONE = PolicySet.of(policy({"runtimeClass": {"mode": "enforce"}}), {})
 SETS = ((EVERY,), (BY_INDEX,), (WARNING,), (EVERY, BY_INDEX), (ALONE, EVERY))
 SNAPSHOTS = (FACTS, WITHOUT_CLASSES, Snapshot.of(NODES[:1], [RUNTIME_CLASS]))
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No controller is given up, so that what tells pods apart is the only reason to decide about them one by one."""
+    monkeypatch.setattr(alike, "TRIES", 10_000)
 
 
 class Images:
@@ -86,6 +93,23 @@ class Counted:
         return self._decide(request, policies, facts, recent)
 
 
+def remembering(phase: str = "mutate", *, uid: str = "1") -> tuple[Counted, Alike]:
+    """A phase that remembers, and how often it decides from now on: it has met the first pod of the controller."""
+    decide = Counted(phase)
+    memory = Alike(decide)
+    for namespace in ("team", "other"):
+        memory.decision(request(owned(pod(1), uid=uid), namespace=namespace), (NOTHING,), FACTS, FACTS)
+    assert decide.times == 2
+    decide.times = 0
+    return decide, memory
+
+
+def owned(raw: Object, kind: str = "ReplicaSet", *, uid: str = "1") -> Object:
+    """The pod as one that a controller made, unless it says itself who did."""
+    own = [{"kind": kind, "name": "o", "uid": uid, "controller": True}]
+    return {**raw, "metadata": {"ownerReferences": own, **(raw.get("metadata") or {})}}
+
+
 def told(decide: Callable[[], Decision]) -> tuple[bytes, object, Claims] | str:
     """The answer to the byte, and what is counted and logged of its outcome; the error of a malformed pod."""
     try:
@@ -109,9 +133,8 @@ def numbered_pods(draw: st.DrawFn) -> Object:
     """A pod as some controller makes it, with the volume of its service account."""
     raw = copy.deepcopy(draw(pods() | service_pods() | requests_only() | st.builds(wanting_pod)))
     metadata = raw["metadata"] = dict(raw["metadata"] or {})
-    owner = draw(st.sampled_from((*NUMBERS, "ReplicaSet", None)))
-    if owner is not None:
-        metadata["ownerReferences"] = _owned(owner)
+    owner = draw(st.sampled_from((*NUMBERS, "ReplicaSet")))
+    metadata["ownerReferences"] = _owned(owner)
     for part in ("labels", "annotations"):
         metadata[part] = {**(metadata.get(part) or {}), INDEX: "0", "apps.kubernetes.io/pod-index": "0"}
     source = draw(st.sampled_from(({"projected": {"sources": []}}, {"emptyDir": {"medium": "Memory"}})))
@@ -258,11 +281,10 @@ class Tally:
 def test_a_remembered_decision_is_the_same_to_the_byte_as_a_fresh_one(phase: str) -> None:
     tally = Tally()
 
-    @settings(checked_on_pods, max_examples=100)
+    @settings(checked_on_pods, max_examples=100, phases=[Phase.explicit, Phase.reuse, Phase.generate])
     @given(histories())
     def compare(history: History) -> None:
-        decide = Counted(phase)
-        memory = Alike(decide)
+        decide, memory = remembering(phase)
         for asked, sets, snapshot, images in history:
             facts = WithImages(snapshot, images, asked.namespace)
             fresh = told(lambda: PHASES[phase](asked, sets[0], facts, sets[1:]))  # noqa: B023  # called at once
@@ -280,10 +302,9 @@ def test_a_remembered_decision_is_the_same_to_the_byte_as_a_fresh_one(phase: str
 
 
 def asks(*raws: Object, phase: str = "mutate", sets: tuple[PolicySet, ...] = (EVERY,)) -> int:
-    """How often a phase decides about these pods, one after the other; they come completed to the second one."""
-    decide = Counted(phase)
-    memory = Alike(decide)
-    for raw in raws:
+    """How often a phase decides about these pods of a controller; they come completed to the validating one."""
+    decide, memory = remembering(phase)
+    for raw in map(owned, raws):
         asked = raw if phase == "mutate" else complete(raw, sets[0].default, FACTS).object
         memory.decision(request(asked), sets, FACTS, FACTS)
     return decide.times
@@ -331,8 +352,25 @@ def test_pods_that_one_controller_makes_are_decided_about_once(phase: str, one: 
         pytest.param(pod(2), pod(2, namespace="other"), id="namespace that the pod says"),
         pytest.param(made_by("ReplicaSet", "0"), made_by("ReplicaSet", "1"), id="number in a ReplicaSet"),
         pytest.param(made_by("Job", "0"), made_by("StatefulSet", "0"), id="owner"),
+        pytest.param(
+            made_by("Job", "0"), pod(2, labels={"app": "a"}, ownerReferences=_owned("Job")), id="numbered or not"
+        ),
         pytest.param(with_token(TOKEN), with_token(TOKEN, "/data"), id="where a volume is mounted"),
         pytest.param(with_token(TOKEN), with_token("kube-api-access-longer"), id="name that no service account has"),
+        *(
+            pytest.param(with_token(TOKEN), with_token(TOKEN, **source), id=f"source of a volume: {of}")
+            for of, source in {
+                "memory": {"emptyDir": {"medium": "Memory"}},
+                "on the node": {"hostPath": {"path": "/dev/nvidia0"}},
+            }.items()
+        ),
+        pytest.param(
+            with_token(TOKEN, emptyDir={"medium": "Memory", "sizeLimit": "1Gi"}),
+            with_token(TOKEN, emptyDir={"medium": "Memory", "sizeLimit": "2Gi"}),
+            id="size of a volume in memory",
+        ),
+        pytest.param(owned(pod(2), "ReplicaSet"), owned(pod(2), "DaemonSet"), id="kind of the owner"),
+        pytest.param(pod(2), {**pod(2), "status": {"startTime": "2026-01-01T00:00:00Z"}}, id="started"),
         pytest.param(
             pod(2, spec={"volumes": [{"name": "d", "hostPath": {"path": "/a"}}]}),
             pod(2, spec={"volumes": [{"name": "d", "hostPath": {"path": "/dev/nvidia0"}}]}),
@@ -342,6 +380,45 @@ def test_pods_that_one_controller_makes_are_decided_about_once(phase: str, one: 
 )
 def test_pods_that_differ_in_what_somebody_reads_are_decided_about_one_by_one(one: Object, other: Object) -> None:
     assert asks(one, other) == 2
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("metadata", "labels", "name"),
+        ("metadata", "annotations", "name"),
+        ("spec", "nodeSelector", "name"),
+        ("spec", "containers", 0, "image"),
+        ("spec", "containers", 0, "name"),
+        ("spec", "containers", 0, "env", 0, "name"),
+        ("spec", "containers", 0, "env", 0, "value"),
+        ("spec", "containers", 0, "volumeMounts", 0, "mountPath"),
+        ("spec", "containers", 0, "volumeMounts", 0, "subPath"),
+        ("spec", "resourceClaims", 0, "name"),
+        ("spec", "tolerations", 0, "key"),
+        ("spec", "priorityClassName"),
+    ],
+    ids=lambda place: ".".join(map(str, place)),
+)
+def test_the_name_of_the_volume_is_left_out_only_where_it_stands_for_the_volume(place: tuple[str | int, ...]) -> None:
+    """One that stands elsewhere, too, is a name of the author's choice, which somebody may tell pods by."""
+
+    def named(name: str) -> Object:
+        raw = with_token(name)
+        raw["metadata"] |= {"labels": {}, "annotations": {}}
+        raw["spec"] |= {"nodeSelector": {}, "resourceClaims": [{}], "tolerations": [{}]}
+        raw["spec"]["containers"][0]["env"] = [{"name": "a", "value": "b"}]
+        *above, last = place
+        parent: Any = raw
+        for key in above:
+            parent = parent[key]
+        parent[last] = name
+        return owned(raw)
+
+    one, other = (likeness_of(named(name)) for name in (TOKEN, "kube-api-access-vwxyz"))
+    assert one is not None
+    assert other is not None
+    assert one.text != other.text
 
 
 def test_a_label_that_the_policy_tells_pods_by_is_no_mere_number() -> None:
@@ -358,25 +435,26 @@ def test_an_answer_that_names_the_volume_of_a_service_account_is_that_of_one_pod
 
 
 def test_namespaces_share_nothing_of_what_is_remembered() -> None:
-    decide = Counted("mutate")
-    memory = Alike(decide)
-    for namespace in ("a", "b"):
-        memory.decision(request(pod(2), namespace=namespace), (EVERY,), FACTS, FACTS)
+    decide, memory = remembering()
+    for namespace in ("team", "other"):
+        memory.decision(request(owned(pod(2)), namespace=namespace), (EVERY,), FACTS, FACTS)
     assert decide.times == 2
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param(request(pod(2), "UPDATE", old=pod(1)), id="update"),
-        pytest.param(request(pod(2), subResource="resize"), id="subresource"),
-        pytest.param(request(pod(2), groups=["system:nodes"]), id="kubelet"),
-        pytest.param(request(pod(2, annotations={"a": "x" * LONGEST})), id="long"),
+        pytest.param(request(owned(pod(2)), "UPDATE", old=owned(pod(1))), id="update"),
+        pytest.param(request(owned(pod(2)), subResource="resize"), id="subresource"),
+        pytest.param(request(owned(pod(2)), groups=["system:nodes"]), id="kubelet"),
+        pytest.param(request(owned(pod(2, annotations={"a": "x" * LONGEST}))), id="long"),
+        pytest.param(request(pod(2)), id="made by no controller"),
+        pytest.param(request(owned(pod(2), uid="x" * 65)), id="uid that is none"),
+        pytest.param(request({**owned(pod(2)), "kind": "Podlike"}), id="another kind"),
     ],
 )
 def test_only_pods_that_come_in_numbers_are_remembered(asked: Request) -> None:
-    decide = Counted("validate")
-    memory = Alike(decide)
+    decide, memory = remembering("validate")
     for _ in range(2):
         memory.decision(asked, (EVERY,), FACTS, FACTS)
     assert decide.times == 2
@@ -407,28 +485,56 @@ def test_what_is_remembered_has_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_another_snapshot_or_policy_is_decided_by_at_once() -> None:
-    decide = Counted("mutate")
-    memory = Alike(decide)
-    for sets, snapshot in ((SETS[0], FACTS), (SETS[0], WITHOUT_CLASSES), (SETS[1], WITHOUT_CLASSES), (SETS[3], FACTS)):
+    decide, memory = remembering()
+    asked = request(owned(pod(2)))
+    states = [(SETS[0], FACTS), (SETS[0], WITHOUT_CLASSES), (SETS[1], WITHOUT_CLASSES), (SETS[3], WITHOUT_CLASSES)]
+    states += [((SETS[3][1], SETS[3][0]), WITHOUT_CLASSES), ((injecting(),), FACTS), ((injecting(),), FACTS)]
+    for sets, snapshot in states:
         for _ in range(2):
-            memory.decision(request(pod(2)), sets, snapshot, snapshot)
-    assert decide.times == 4
+            memory.decision(asked, sets, snapshot, snapshot)
+    assert decide.times == len(states)
 
 
 def test_other_news_of_an_image_make_a_new_decision() -> None:
-    decide, images = Counted("mutate"), Images()
-    memory = Alike(decide)
+    (decide, memory), images = remembering(), Images()
     for pending in (True, True, False, False):
         images.known["registry.example.com/train:1"] = ImageSight(is_pending=pending)
-        memory.decision(request(pod(2)), (EVERY,), FACTS, WithImages(FACTS, images))
+        memory.decision(request(owned(pod(2))), (EVERY,), FACTS, WithImages(FACTS, images))
     assert decide.times == 2
 
 
 def test_no_snapshot_is_kept_alive_by_decisions() -> None:
     snapshot = Snapshot.of(NODES)
-    memory = Alike(phases.mutate)
-    memory.decision(request(pod(2)), (EVERY,), snapshot, snapshot)
+    _, memory = remembering()
+    for _ in range(2):
+        memory.decision(request(owned(pod(2))), (EVERY,), snapshot, snapshot)
     gone = weakref.ref(snapshot)
     del snapshot
     gc.collect()
     assert gone() is None
+
+
+def test_controllers_that_were_met_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "MOST_MET", 2)
+    decide, memory = remembering()
+    for uid in ("1", "2", "3", "1", "1", "1"):
+        memory.decision(request(owned(pod(2), uid=uid)), (EVERY,), FACTS, FACTS)
+    assert decide.times == 4
+
+
+def test_a_dry_run_that_is_remembered_has_no_image_looked_up_and_the_next_pod_has() -> None:
+    decide, memory = remembering()
+    dry, wet = Images(), Images()
+    for images in (dry, wet):
+        asked = request(owned(pod(2)), dryRun=images is dry)
+        memory.decision(asked, (EVERY,), FACTS, WithImages(FACTS, images))
+    assert decide.times == 1
+    assert set(dry.asked) == set(wet.asked) != set()
+
+
+def test_a_controller_is_given_up_whose_pods_are_like_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "TRIES", 2)
+    apart = [pod(2, labels={"a": str(number)}) for number in range(3)]
+    assert asks(apart[0], apart[1], apart[0], apart[1]) == 4
+    assert asks(apart[0], apart[0], apart[1], apart[0], apart[1]) == 2
+    assert asks(apart[0], apart[0], apart[1], apart[2], apart[0]) == 4

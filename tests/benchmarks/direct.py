@@ -45,7 +45,7 @@ def main() -> None:
             "product": stack.enter_context(serve(directory, "product", command)),
             "minimal": stack.enter_context(serve(directory, "minimal", minimal)),
         }
-        bodies = {"mutate": REVIEW, "validate": _completed(directory, inventory)}
+        bodies = {"mutate": _alone(directory), "validate": _completed(directory, inventory)}
         _demand_decisions(servers["product"], bodies)
         print(f"RSS MiB (arbiter, worker): {_memory(servers)}\n")
         head("Connections", "phase", "reviews/s", "minimal", "ratio", "p50 / p99, ms", "CPU ms per review")
@@ -56,9 +56,18 @@ def main() -> None:
         print(f"\nRSS MiB (arbiter, worker): {_memory(servers)}")
 
 
+def _alone(directory: Path) -> Path:
+    """The review of a pod that no controller made: no answer comes from the memory of pods alike."""
+    review = json.loads(REVIEW.read_text())
+    del review["request"]["object"]["metadata"]["ownerReferences"]
+    file = directory / "alone.json"
+    file.write_text(json.dumps(review, separators=(",", ":")))
+    return file
+
+
 def _completed(directory: Path, inventory: Path) -> Path:
     """The review of the validating phase: the same pod, completed."""
-    review = json.loads(REVIEW.read_text())
+    review = json.loads(_alone(directory).read_text())
     policy = load_policies(directory / "policies").for_namespace(review["request"]["namespace"])
     review["request"]["object"] = complete(review["request"]["object"], policy, load_inventory(inventory)).object
     file = directory / "completed.json"

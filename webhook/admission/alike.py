@@ -4,10 +4,15 @@ A decision is remembered by all that it follows from: what the pod says (`webhoo
 policies, the snapshot of the cluster, and what was known of its images, about which the registries are asked again for
 every pod. A snapshot or policy that is replaced takes its decisions with it. Quotas are no part of it: they are asked
 about every pod.
+
+Pods that no controller made are not remembered, and neither is the first one of a controller, nor any after two in a
+row that were like none: what seldom comes again costs nothing more. A controller is known by its uid, which anybody can
+write; a lie costs its author's pods a little more time, and no decision follows from it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import is_
 from threading import Lock
 from typing import NamedTuple
 from weakref import ref
@@ -19,8 +24,8 @@ from webhook.admission.review import Answer, Request
 from webhook.engine.quotas import Claims
 from webhook.model.image import ImageSight
 from webhook.model.likeness import Likeness, likeness_of
-from webhook.model.workloads import is_pod
-from webhook.outcome import Finding, Outcome
+from webhook.model.workloads import controller_of, is_pod
+from webhook.outcome import Finding, Injection, Outcome
 from webhook.policy.policy_set import PolicySet
 from webhook.registry.sight import WithImages
 from webhook.rules.rule import Facts
@@ -29,6 +34,11 @@ MOST_KEPT = 1024
 """Decisions that are remembered."""
 MOST_BYTES = 4 * 1024**2
 """Bytes of all of them; when there is no room for one more, all are forgotten."""
+MOST_MET = 4096
+"""Controllers that are known to have made a pod; when there is one more, all are forgotten."""
+TRIES = 2
+"""Pods in a row of one controller that are like none; after them all its pods are taken to differ."""
+_LONGEST_UID = 64
 _MOST_FINDINGS = 8
 """Of a decision that is remembered. Refused pods are judged anew every time."""
 _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600, 600, 1000, 2000, 1000
@@ -47,31 +57,51 @@ class Alike:
     def __init__(self, decide: Decide) -> None:
         self._decide = decide
         self._kept = _Kept((), None)
+        self._tries: dict[str, int] = {}
+        """Controllers that were met, and how many of their pods may still be unlike all others."""
 
     def decision(self, request: Request, sets: tuple[PolicySet, ...], snapshot: Facts, facts: Facts) -> Decision:
         """What `decide` says of a request under the first of the policy sets, the others being recent ones.
 
         `facts` are those of the snapshot and what is known of images. Raises what `decide` raises.
         """
-        current, *recent = sets
-        said = _said(request, sets)
+        controller = self._controller_to_try(request)
+        said = _said(request, sets) if controller else None
         if said is None:
-            return self._decide(request, current, facts, recent)
+            return self._decide(request, sets[0], facts, sets[1:])
         kept = self._kept
         if not kept.are_of(sets, snapshot):
             kept = self._kept = _Kept(sets, ref(snapshot))
         key = _Key(request.namespace, said.text)
         known = kept.decisions.get(key)
         if known is not None and known.holds(facts):
+            self._tries[controller] = TRIES
             return known.about(request)
+        self._tries[controller] = self._tries.get(controller, TRIES) - 1
         images = _Noted(facts)
-        decision = self._decide(request, current, WithImages(snapshot, images), recent)
-        outcome = decision.outcome
-        if outcome is not None and images.are_steady and _is_of_all(outcome, said.volume):
-            injections = tuple(replace(one, edits=()) for one in outcome.injections)  # edits hold parts of their pod
-            shared = replace(outcome, object={}, injections=injections)
-            kept.keep(key, _Known(decision.answer, shared, decision.claims, images.known))
+        decision = self._decide(request, sets[0], WithImages(snapshot, images), sets[1:])
+        if images.are_steady and (known := _Known.of_all(decision, images.known, said.volume)) is not None:
+            kept.keep(key, known)
         return decision
+
+    def _controller_to_try(self, request: Request) -> str:
+        """The controller of a pod that is created and may be like another one; empty for all others."""
+        raw = request.object
+        if raw is None or request.operation != "CREATE" or request.subresource or NODES in request.user_groups:
+            return ""
+        if not is_pod(request.api_version, request.kind) or (controller := controller_of(raw)) is None:
+            return ""
+        uid = controller.get("uid")
+        if not isinstance(uid, str) or len(uid) > _LONGEST_UID:
+            return ""
+        uid = f"{request.namespace}/{uid}"  # or tenants could have those of others given up
+        left = self._tries.get(uid)
+        if left is not None:
+            return uid if left > 0 else ""
+        if len(self._tries) >= MOST_MET:
+            self._tries = {}
+        self._tries[uid] = TRIES
+        return ""
 
 
 class _Key(NamedTuple):
@@ -89,6 +119,24 @@ class _Known:
     outcome: Outcome
     claims: Claims
     images: tuple[tuple[str, ImageSight], ...]
+    size: int
+    """About how many bytes of memory it takes."""
+
+    @classmethod
+    def of_all(cls, decision: Decision, images: tuple[tuple[str, ImageSight], ...], volume: str) -> "_Known | None":
+        """A decision that little was said in, for all pods alike; None where it names the `volume` of one."""
+        outcome = decision.outcome
+        if outcome is None or not decision.answer.is_allowed or len(outcome.findings) > _MOST_FINDINGS:
+            return None
+        patch, texts = orjson.dumps(outcome.patch), [text for one in outcome.findings for text in _texts(one)]
+        if volume and (volume.encode() in patch or any(volume in text for text in texts)):
+            return None
+        size = _OF_A_DECISION + 2 * (len(patch) + sum(map(len, texts))) + len(outcome.patch) * _OF_AN_OPERATION
+        size += len(outcome.findings) * _OF_A_FINDING + len(images) * _OF_AN_IMAGE
+        size += len(decision.claims.claims) * _OF_A_CLAIM
+        injections = tuple([Injection(one.rule, (), one.origin, one.line) for one in outcome.injections])
+        shared = Outcome(outcome.policy, {}, outcome.findings, outcome.patch, injections)  # no part of the first pod
+        return cls(decision.answer, shared, decision.claims, images, size)
 
     def holds(self, facts: Facts) -> bool:
         """Whether as much is known of the images as then. Asking may have them looked up, as for any other pod."""
@@ -96,15 +144,9 @@ class _Known:
 
     def about(self, request: Request) -> Decision:
         """The same about a pod alike."""
-        return Decision(self.answer, replace(self.outcome, object=request.object or {}), self.claims)
-
-    @property
-    def size(self) -> int:
-        """About how many bytes of memory it takes."""
-        patch, findings = self.outcome.patch, self.outcome.findings
-        texts = len(orjson.dumps(patch)) + sum(sum(map(len, _texts(finding))) for finding in findings)
-        parts = len(patch) * _OF_AN_OPERATION + len(findings) * _OF_A_FINDING + len(self.images) * _OF_AN_IMAGE
-        return _OF_A_DECISION + 2 * texts + parts + len(self.claims.claims) * _OF_A_CLAIM
+        said = self.outcome
+        outcome = Outcome(said.policy, request.object or {}, said.findings, said.patch, said.injections)
+        return Decision(self.answer, outcome, self.claims)
 
 
 class _Kept:
@@ -119,7 +161,9 @@ class _Kept:
 
     def are_of(self, sets: tuple[PolicySet, ...], snapshot: Facts) -> bool:
         """Whether they hold under these."""
-        return self.sets == sets and self.snapshot is not None and self.snapshot() is snapshot
+        if self.snapshot is None or self.snapshot() is not snapshot or len(self.sets) != len(sets):
+            return False
+        return all(map(is_, self.sets, sets))  # equal ones may have other lines, of which findings tell
 
     def keep(self, key: _Key, known: _Known) -> None:
         """Remember one more; all others are forgotten where there is no room for it."""
@@ -156,25 +200,9 @@ class _Noted:
 
 
 def _said(request: Request, sets: Sequence[PolicySet]) -> Likeness | None:
-    """What a request says that decides it; None where it is decided by itself: all but pods that are created."""
-    raw = request.object
-    if raw is None or request.operation != "CREATE" or request.subresource or NODES in request.user_groups:
-        return None
-    if not is_pod(request.api_version, request.kind):
-        return None
+    """What the pod of a request says that decides it; None where it is decided by itself."""
     labels = [policies.for_namespace(request.namespace).labels for policies in sets]
-    return likeness_of(raw, labels[0] if len(labels) == 1 else frozenset().union(*labels))
-
-
-def _is_of_all(outcome: Outcome, volume: str) -> bool:
-    """Whether an outcome that little was said in is that of all pods alike: it does not name the `volume` of one."""
-    findings = outcome.findings
-    if outcome.refusals or len(findings) > _MOST_FINDINGS:
-        return False
-    if not volume:
-        return True
-    is_named = any(volume in text for finding in findings for text in _texts(finding))
-    return not is_named and volume.encode() not in orjson.dumps(outcome.patch)
+    return likeness_of(request.object or {}, labels[0] if len(labels) == 1 else frozenset().union(*labels))
 
 
 def _texts(finding: Finding) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """What a pod says that can matter to a decision. Pods of one controller say the same in all but names and numbers.
 
 Left out is what nothing of the engine reads: the metadata beside labels and annotations, the sources of volumes that
-are no files of the node and no memory, the host name, and the labels by which controllers number their pods. The
-service account's volume has another name in every pod (`kube-api-access-` and five letters), which stands for itself.
+are no files of the node and no memory, the host name, and what the labels say by which controllers number their pods.
+The service account's volume has another name in every pod (`kube-api-access-` and five letters), which is left out
+where it stands for nothing else. `tests/admission/test_alike_reads.py` notes what the engine reads, and tries it.
 """
 
 import re
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook.model.container import APP, EPHEMERAL, INIT
 from webhook.model.pod import has_started, namespace_of, owner_kind
 
 LONGEST = 16 * 1024
@@ -61,7 +63,7 @@ def likeness_of(raw: Mapping[str, Any], labels_read: frozenset[str] = frozenset(
     labels, annotations, owner = metadata.get("labels"), metadata.get("annotations"), owner_kind(metadata)
     if owner in NUMBERS:
         numbers = NUMBERS[owner] - labels_read
-        labels, annotations = _without(labels, numbers), _without(annotations, numbers)
+        labels, annotations = _without_values(labels, numbers), _without_values(annotations, numbers)
     mattering = (
         owner,
         namespace_of(metadata),
@@ -75,20 +77,35 @@ def likeness_of(raw: Mapping[str, Any], labels_read: frozenset[str] = frozenset(
         text = orjson.dumps(mattering)
     except orjson.JSONEncodeError:  # too deep
         return None
-    return _with_any_name(text, volumes or []) if len(text) <= LONGEST else None
+    return _with_any_name(text, spec, volumes or []) if len(text) <= LONGEST else None
 
 
-def _without(entries: object, keys: frozenset[str]) -> object:
-    return {key: entries[key] for key in entries if key not in keys} if isinstance(entries, dict) else entries
+def _without_values(entries: object, keys: frozenset[str]) -> object:
+    """The entries, without what these say; that they are there is kept: pods may be told by it."""
+    if not isinstance(entries, dict) or keys.isdisjoint(entries):
+        return entries
+    return {key: "" if key in keys and value.__class__ is str else value for key, value in entries.items()}
 
 
-def _with_any_name(text: bytes, volumes: list[dict[str, Any]]) -> Likeness:
-    """Leave out the name of the service account's volume, where it is a name wherever it stands."""
+def _with_any_name(text: bytes, spec: Mapping[str, Any], volumes: list[dict[str, Any]]) -> Likeness:
+    """Leave out the name of the service account's volume, where it stands for that volume and for nothing else."""
     for volume in volumes:
         name = volume.get("name")
         if name.__class__ is str and _TOKEN.fullmatch(name):
             found = name.encode()
-            if text.count(found) == text.count(b'"name":"%b"' % found):
-                return Likeness(text.replace(found, _ANY_NAME), name)
+            if text.count(found) == 1 + _mounts(spec, name):
+                return Likeness(text.replace(b'"%b"' % found, _ANY_NAME), name)
             break
     return Likeness(text)
+
+
+def _mounts(spec: Mapping[str, Any], volume: str) -> int:
+    """In how many places the containers mount the volume."""
+    mounted = 0
+    for key in (INIT, APP, EPHEMERAL):
+        containers = spec.get(key)
+        for container in containers if isinstance(containers, list) else ():
+            mounts = container.get("volumeMounts") if isinstance(container, dict) else None
+            for mount in mounts if isinstance(mounts, list) else ():
+                mounted += isinstance(mount, dict) and mount.get("name") == volume
+    return mounted
