@@ -489,6 +489,7 @@ def test_another_snapshot_or_policy_is_decided_by_at_once() -> None:
     asked = request(owned(pod(2)))
     states = [(SETS[0], FACTS), (SETS[0], WITHOUT_CLASSES), (SETS[1], WITHOUT_CLASSES), (SETS[3], WITHOUT_CLASSES)]
     states += [((SETS[3][1], SETS[3][0]), WITHOUT_CLASSES), ((injecting(),), FACTS), ((injecting(),), FACTS)]
+    states += [((EVERY,), WITHOUT_CLASSES), ((EVERY, BY_INDEX), WITHOUT_CLASSES), ((EVERY,), WITHOUT_CLASSES)]
     for sets, snapshot in states:
         for _ in range(2):
             memory.decision(asked, sets, snapshot, snapshot)
