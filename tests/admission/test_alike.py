@@ -539,3 +539,13 @@ def test_a_controller_is_given_up_whose_pods_are_like_none(monkeypatch: pytest.M
     assert asks(apart[0], apart[1], apart[0], apart[1]) == 4
     assert asks(apart[0], apart[0], apart[1], apart[0], apart[1]) == 2
     assert asks(apart[0], apart[0], apart[1], apart[2], apart[0]) == 4
+
+
+def test_a_remembered_decision_is_about_the_pod_that_was_asked_about() -> None:
+    """Whatever is counted and logged of it is of this pod, and the ledgers are asked about it."""
+    _, memory = remembering()
+    for name in ("a", "b", "c"):
+        asked = request(owned(pod(2, name=name)))
+        outcome = memory.decision(asked, (NOTHING,), FACTS, FACTS).outcome
+        assert outcome is not None
+        assert outcome.object == asked.object
