@@ -165,9 +165,7 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: 
     annotations = entries(metadata.get("annotations"), "metadata", "annotations")
     labels = entries(metadata.get("labels"), "metadata", "labels")
     try:
-        return _read(
-            mapping(pod.get("spec")), accelerators, annotations, labels, metadata, namespace, has_started(pod)
-        )
+        return _read(mapping(pod.get("spec")), accelerators, annotations, labels, metadata, namespace, has_started(pod))
     except ShapeError as error:
         raise error.inside("spec") from None
 
