@@ -10,8 +10,7 @@ JUNIT ?=
 # Tests start hundreds of processes, each of which would compile the whole project.
 unexport PYTHONDONTWRITEBYTECODE
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
-# Files are begun in the order of tests/conftest.py, with those first that wait for a real API server.
-IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
+IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
 BENCHMARKS := engine alike cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
 

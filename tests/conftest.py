@@ -9,13 +9,10 @@ from tests.e2e.control_plane import ControlPlane
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that use the control plane as e2e, and begin with their files, which wait most."""
-    waiting = set()
+    """Mark tests that use the control plane as e2e."""
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
-            waiting.add(item.path)
-    items.sort(key=lambda item: item.path not in waiting)
 
 
 @pytest.fixture(scope="session")
