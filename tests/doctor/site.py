@@ -82,7 +82,7 @@ class Site:
         if plane.version < (1, 21):
             for namespace in ("kube-node-lease", "kube-public"):
                 plane.kubectl("label", "namespace", namespace, f"kubernetes.io/metadata.name={namespace}")
-        plane.namespace(NAMESPACE)
+        plane.shared_namespace(NAMESPACE)
         plane.namespace(TRIED_IN)
 
     def start(self, *extra: str) -> None:

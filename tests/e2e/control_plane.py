@@ -178,6 +178,12 @@ class ControlPlane:
         self._demand("POST", "/api/v1/namespaces", {"metadata": metadata})
         return name
 
+    def shared_namespace(self, name: str) -> str:
+        """A namespace that several tests use; created by the first."""
+        if self.raw("GET", f"/api/v1/namespaces/{name}")[0] == 404:
+            self.namespace(name)
+        return name
+
     def webhook_service(self, namespace: str, name: str, port: int) -> dict[str, Any]:
         """Create a Service through which webhook configurations reach `port` of this machine's loopback address.
 

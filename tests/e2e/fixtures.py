@@ -16,7 +16,7 @@ def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathF
     installation = Installation(control_plane, tmp_path_factory.mktemp("installation"))
     for name, text in POLICIES.items():
         installation.write_policy(name, text)
-    control_plane.namespace(NAMESPACE)
+    control_plane.shared_namespace(NAMESPACE)
     control_plane.namespace("judged-probe")
     control_plane.webhook_service(NAMESPACE, SERVICE, installation.port)
     installation.start()

@@ -32,8 +32,7 @@ def site(control_plane: ControlPlane) -> Iterator[ReportCluster]:
     """The session's API server with PolicyReports and what an audit needs of the chart; the tenant is the auditor."""
     found = ReportCluster(control_plane)
     found.install(Kinds.POLICY_REPORTS)
-    if control_plane.raw("GET", f"/api/v1/namespaces/{RELEASE}")[0] == 404:
-        control_plane.namespace(RELEASE)
+    control_plane.shared_namespace(RELEASE)
     kinds = ("ConfigMap", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     objects = [raw for raw in audited() if raw["kind"] in kinds and raw["metadata"]["name"] == PLACE.name]
     for raw in objects:
