@@ -5,6 +5,7 @@ import gc
 import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -287,9 +288,9 @@ def test_a_remembered_decision_is_the_same_to_the_byte_as_a_fresh_one(phase: str
         decide, memory = remembering(phase)
         for asked, sets, snapshot, images in history:
             facts = WithImages(snapshot, images, asked.namespace)
-            fresh = told(lambda: PHASES[phase](asked, sets[0], facts, sets[1:]))  # noqa: B023  # called at once
+            fresh = told(partial(PHASES[phase], asked, sets[0], facts, sets[1:]))
             by_itself, images.asked = set(images.asked), []
-            assert told(lambda: memory.decision(asked, sets, snapshot, facts)) == fresh  # noqa: B023  # as above
+            assert told(partial(memory.decision, asked, sets, snapshot, facts)) == fresh
             assert set(images.asked) == by_itself
         tally.asked += len(history)
         tally.decided += decide.times

@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from tests.admission.test_alike import BY_INDEX, EVERY, INDEX, NOTHING, TOKEN, WARNING, owned
+from tests.admission.test_alike import BY_INDEX, EVERY, INDEX, NOTHING, TOKEN, WARNING, Images, owned
 from tests.corpus import facts_of, read_corpus
 from webhook.admission import phases
 from webhook.admission.phases import Decision
 from webhook.admission.review import Request
 from webhook.engine import complete
-from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.likeness import NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
 from webhook.policy.loader import load
@@ -47,7 +46,7 @@ _OF_NO_CONSEQUENCE = {("status",)}
 class Noted(dict[str, Any]):
     """A map that notes what is asked of it. The reader of pods takes it for a plain one."""
 
-    __class__ = property(lambda _: dict)  # type: ignore[assignment]
+    __class__ = property(lambda _: dict)
 
     def __init__(self, raw: Mapping[str, Any], place: Place, places: set[Place]) -> None:
         super().__init__({key: noted(value, (*place, key), places) for key, value in raw.items()})
@@ -95,7 +94,7 @@ class Noted(dict[str, Any]):
         self._whole()
         return super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def noted(value: Any, place: Place, places: set[Place]) -> Any:
@@ -105,13 +104,6 @@ def noted(value: Any, place: Place, places: set[Place]) -> Any:
     if isinstance(value, list):
         return [noted(one, (*place, at), places) for at, one in enumerate(value)]
     return value
-
-
-class Sights:
-    """Knows no image."""
-
-    def sight(self, text: str, asker: str = "") -> ImageSight:  # noqa: ARG002  # the protocol
-        return NOT_LOOKED_UP
 
 
 class NotedRequest:
@@ -135,7 +127,7 @@ def reads(phase: str, raw: Object, name: str) -> tuple[set[Place], set[str]]:
     asked = NotedRequest(
         Request("u", "CREATE", "team-b", "n", "v1", "Pod", "", ("system:authenticated",), True, raw, None)
     )
-    decide(asked, SETS[name], WithImages(FACTS, Sights(), "team-b"), FROM.get(name, ()))
+    decide(asked, SETS[name], WithImages(FACTS, Images(), "team-b"), FROM.get(name, ()))
     return places, asked.asked
 
 
