@@ -46,7 +46,7 @@ class Request(BaseHTTPRequestHandler):
         answer = self._instead(url.path) or always(404, b"404 page not found\n")
         answer(self, url.path, dict(parse_qsl(url.query)))
 
-    do_PUT = do_DELETE = do_POST  # noqa: N815  # named by http.server
+    do_PUT = do_PATCH = do_DELETE = do_POST  # noqa: N815  # named by http.server
 
     def _instead(self, path: str) -> "Answer | None":
         under = (answer for prefix, answer in self.server.under.items() if path.startswith(prefix))

@@ -3,6 +3,8 @@
 from threading import Lock
 from typing import Any
 
+import jsonpatch
+
 from tests.cluster.fake_api_server import Request
 
 Found = dict[str, Any]
@@ -44,9 +46,20 @@ class FakeObjects:
                 return 200, self._store(name, request.body)
             case "DELETE" if request.body["preconditions"]["resourceVersion"] == version:
                 return 200, self.objects.pop(name)
+            case "PATCH":
+                return self._patch(name, present, request.body)
             case "GET":
                 return 200, present
         return _conflict(name)
+
+    def _patch(self, name: str, present: Found, patch: Any) -> tuple[int, Found]:
+        if isinstance(patch, list):
+            try:
+                return 200, self._store(name, jsonpatch.apply_patch(present, patch))
+            except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+                return 422, {"kind": "Status", "message": str(error), "details": {"name": name}}
+        data = {**present.get("data", {}), **patch["data"]}
+        return 200, self._store(name, {**present, "data": {key: one for key, one in data.items() if one is not None}})
 
     def _store(self, name: str, found: Found) -> Found:
         self._version += 1

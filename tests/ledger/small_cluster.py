@@ -1,11 +1,12 @@
 """A cluster of pods and nothing else, as replicas see it: each as late as it is, and with a store that fails."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from uuid import UUID
 
 from webhook.ledger.book import Book
 from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import Held, LedgerError, SeenPod
+from webhook.ledger.store import Held, LedgerChangedError, LedgerError, SeenPod
 from webhook.model.globs import matcher
 from webhook.model.pod import pod_from_raw
 
@@ -110,14 +111,25 @@ class LateView:
 
 
 class Disturbed:
-    """A store at each call of which something else may happen first: `next_fault` says what becomes of the call."""
+    """A store at each call of which something else may happen first: `next_fault` says what becomes of the call.
+
+    One that is "late" is done when the next one comes, long after its caller has given it up.
+    """
 
     def __init__(self, inner: MemoryStore, next_fault: Callable[[], str]) -> None:
         self._inner = inner
         self._next_fault = next_fault
+        self._late: Callable[[], object] | None = None
 
     def _call(self, call: Callable[[], object]) -> object:
         fault = self._next_fault()
+        late, self._late = self._late, None
+        if late is not None:
+            with suppress(LedgerChangedError):
+                late()
+        if fault == "late":
+            self._late = call
+            raise LedgerError("the connection is silent")
         if fault == "lost":
             raise LedgerError("the connection was refused")
         result = call()
@@ -136,6 +148,12 @@ class Disturbed:
 
     def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
         return self._call(lambda: self._inner.replace(key, book, over, seconds))
+
+    def amend(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+        return self._call(lambda: self._inner.amend(key, book, over, seconds))
+
+    def can_amend(self) -> bool:
+        return True
 
     def remove(self, key: str, over: Held, seconds: float) -> None:
         self._call(lambda: self._inner.remove(key, over, seconds))

@@ -23,6 +23,8 @@ MOST_BYTES = 16 * 2**20
 """The longest answer that is read; parsed it takes some five times as much. One object has at most 3 MiB."""
 
 JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 """What to accept: whole objects, or nothing but the metadata of an object or of those in a list."""
@@ -97,14 +99,15 @@ class ApiServer:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Any] | list[dict[str, Any]],
         seconds: float,
         query: Mapping[str, str] = _NOTHING,
         *,
         accept: str = JSON,
     ) -> dict[str, Any]:
-        """POST, PUT or DELETE with a JSON object and return the one that comes back; errors as those of `get`.
+        """POST, PUT, PATCH or DELETE with a JSON object and return the one that comes back; errors as those of `get`.
 
+        With PATCH the body is a JSON merge patch (RFC 7386), or a list: a JSON Patch (RFC 6902).
         With DELETE the object is a DeleteOptions, whose preconditions name what may be deleted. After UnreachableError
         nobody knows whether the API server has done what was asked for.
         """
@@ -160,14 +163,15 @@ class ApiServer:
         headers: Mapping[str, str],
         *,
         method: str = "GET",
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | list[dict[str, Any]] | None = None,
     ) -> Any:
         from urllib3 import Timeout  # noqa: PLC0415  # loaded with the client only, as below
         from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415  # loaded with the client only, as below
 
         sent = {"accept": JSON, "user-agent": "gpu-policy-webhook", **headers}
         if body is not None:
-            sent["content-type"] = JSON
+            patch = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+            sent["content-type"] = patch if method == "PATCH" else JSON
         url = self._configuration.host.rstrip("/") + target
         timeout = Timeout(connect=min(CONNECT_SECONDS, seconds), read=seconds)
         try:

@@ -1,5 +1,6 @@
 """What is wanted of a book, and what becomes of it: nothing here reads or writes."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -66,7 +67,7 @@ class Plan:
     def consider(self, reservation: Reservation) -> None:
         """Enter the pod if it fits, or where it is to be entered anyway."""
         claim = reservation.claim
-        if reservation.uid in self._book.entries or reservation.uid in self._entered:
+        if self._book.lasts(reservation.uid) or reservation.uid in self._entered:
             self.verdicts[id(reservation)] = Granted()
             return
         in_use = self._used_of(claim.quota)
@@ -110,7 +111,7 @@ class Plan:
         if self._open_of is None:
             return None
         if self._taken is None:
-            self._taken = taken_of(self.book().counts)
+            self._taken = taken_of(self._book.changed(self._entered).counts)
         return crowded(claim.demand, self._taken, claim.quota, is_new=self._is_new(claim.demand))
 
     def _is_new(self, demand: Demand) -> bool:
@@ -121,13 +122,30 @@ class Plan:
         for known, sums in self._used:
             if known is quota:
                 return sums
-        sums = used((self.book() if self._entered else self._book).counts, quota)
+        sums = used((self._book.changed(self._entered) if self._entered else self._book).counts, quota)
         self._used.append((quota, sums))
         return sums
 
-    def book(self) -> Book:
-        """The book afterwards; the same one where nothing changes."""
-        return self._book.changed(self._entered)
+    @property
+    def entered(self) -> Mapping[bytes, Demand]:
+        """What is to be entered."""
+        return self._entered
+
+    def are_all_granted(self) -> bool:
+        """Whether everybody may be admitted."""
+        return all(isinstance(verdict, Granted) for verdict in self.verdicts.values())
+
+    def leaves_room(self, times: int, longest: int) -> bool:
+        """Whether as much as is entered would fit so many times more into every quota that was asked about.
+
+        False where a demand takes more bytes than `longest`.
+        """
+        counts = Counter(self._entered.values())
+        return all(demand_bytes(demand) <= longest for demand in counts) and all(
+            sums[limit] + times * amount <= limit.hard
+            for quota, sums in self._used
+            for limit, amount in used(counts, quota).items()
+        )
 
 
 def corrected(book: Book, correction: Correction) -> Book:
