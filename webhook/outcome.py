@@ -1,12 +1,12 @@
 """What became of a pod, as values: findings with their mode, and what people are told."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from dataclasses import field as attribute
 from enum import StrEnum
 from typing import Any
 
 from webhook.model.edits import Edit
+from webhook.model.fixed import fixed
 from webhook.model.sentences import cut_at_a_word, cut_sentence, ended, fitted, shorter
 from webhook.model.shape import shortened
 from webhook.policy.policy_set import Policy
@@ -49,7 +49,7 @@ class Kind(StrEnum):
     ADVICE = "advice"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Finding:
     """One thing that a rule found, with the mode it was found in. `refuses` says whether it refuses the pod.
 
@@ -154,7 +154,7 @@ class Finding:
         return f"{cut_at_a_word(text, room - len(semicolon + reason) - 1)}{semicolon}{ended(reason)} {ended(remedy)}"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Injection:
     """What an enforced rule injected. `origin` and `line` are where the policy says so, as in a Finding."""
 
@@ -164,7 +164,7 @@ class Injection:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Outcome:
     """What became of a pod in one phase.
 

@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -19,6 +18,7 @@ from webhook.admission.phases import Decision
 from webhook.admission.quotas import Patience
 from webhook.admission.review import Answer, BadRequestError, Request, check_length, parse, render, uid_of
 from webhook.admission.service import Service
+from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError
 from webhook.rules.rule import Facts
 
@@ -145,7 +145,7 @@ class ReviewEndpoint:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class _Asked:
     """A phase, what it decides with, and when the request came to us."""
 

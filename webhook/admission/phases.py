@@ -1,13 +1,14 @@
 """What to ask the engine for each kind of request, and how its outcome becomes an answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from webhook import engine
 from webhook.admission.review import Answer, Request
 from webhook.engine.quotas import NO_CLAIMS, Claims, claims_of
+from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError, shortened
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import LONGEST_LINE, Outcome, printable
@@ -22,7 +23,7 @@ _LONGEST_ANNOTATION = 4096
 """Characters of an audit annotation."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Decision:
     """An answer together with what led to it. `outcome` is None where the request concerns no pods.
 

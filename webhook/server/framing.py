@@ -7,7 +7,7 @@ answered. The application is given only complete bodies, so reading one never bl
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.server.head import Head, Heads
 from webhook.server.refusal import forbidden, head_too_large, length_required, unavailable
@@ -38,8 +38,7 @@ class _NotReceived(io.RawIOBase):
         raise OSError(f"the body is over the limit of {self._limit} bytes and was not received")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request that has arrived, its body in memory. `is_last` says whether its connection ends with the answer."""
 
     head: Head
