@@ -181,7 +181,7 @@ class Outcome:
     @property
     def injected(self) -> tuple[str, ...]:
         """The rules whose edits are in the patch."""
-        return tuple(injection.rule for injection in self.injections)
+        return tuple([injection.rule for injection in self.injections])
 
     @property
     def refusals(self) -> tuple[Finding, ...]:

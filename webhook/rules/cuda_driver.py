@@ -278,6 +278,7 @@ RULE = Rule(
     settings=Settings,
     follows_nodes=True,
     mutate=mutate,
+    can_inject=lambda settings: settings.steer,
     validate=validate,
     stage=Stage.STEERING,
     is_momentary=True,

@@ -205,5 +205,6 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
+    can_inject=lambda settings: settings.requests_only is RequestsOnly.REPAIR,
     anticipates_validation=True,
 )
