@@ -7,6 +7,7 @@ from typing import Any
 
 from webhook.model.edits import Edit
 from webhook.model.fixed import fixed
+from webhook.model.pod import Pod
 from webhook.model.sentences import cut_at_a_word, cut_sentence, ended, fitted, shorter
 from webhook.model.shape import shortened
 from webhook.policy.policy_set import Policy
@@ -169,7 +170,7 @@ class Outcome:
     """What became of a pod in one phase.
 
     `object` is the object after the patch, sharing what did not change with the one that came in; `injections` are what
-    the patch is made of.
+    the patch is made of. `pod` is the object as it was read to be judged, None where nobody needs it any more.
     """
 
     policy: Policy
@@ -177,6 +178,7 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     patch: tuple[Mapping[str, Any], ...] = ()
     injections: tuple[Injection, ...] = ()
+    pod: Pod | None = attribute(default=None, compare=False, repr=False)
 
     @property
     def injected(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -180,6 +181,7 @@ def _nothing() -> None:
     return None
 
 
+@lru_cache(maxsize=16)  # an API server has one for each webhook
 def _timeout_seconds(query: str) -> int:
     name, _, value = query.partition("=")
     if name == "timeout" and _WHOLE_SECONDS.fullmatch(value):

@@ -105,7 +105,7 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
     bound = policies.quotas_for(request.namespace)
     if not bound or request.subresource or outcome.refusals:
         return decision
-    return replace(decision, claims=claims_of(raw, request.namespace, bound))
+    return replace(decision, claims=claims_of(raw, request.namespace, bound, outcome.pod))
 
 
 def malformed(error: ShapeError) -> Decision:

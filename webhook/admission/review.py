@@ -126,8 +126,10 @@ def check_length(answer: Answer) -> None:
 
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
     """A text that is as Kubernetes defines it."""
-    text: str = _part(parent, key, str, f"request.{path}")
-    if text and (objection := objection_to(f"{path}{key}", text)):
+    text = parent.get(key)
+    if text.__class__ is not str:
+        text = _part(parent, key, str, f"request.{path}")
+    if text and (objection := objection_to(path + key, text)):
         raise BadRequestError(objection)
     return text
 
