@@ -1,12 +1,13 @@
 """What became of a pod, as values: findings with their mode, and what people are told."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from dataclasses import field as attribute
 from enum import StrEnum
 from typing import Any
 
 from webhook.model.edits import Edit
+from webhook.model.fixed import fixed
+from webhook.model.pod import Pod
 from webhook.model.sentences import cut_at_a_word, cut_sentence, ended, fitted, shorter
 from webhook.model.shape import shortened
 from webhook.policy.policy_set import Policy
@@ -49,7 +50,7 @@ class Kind(StrEnum):
     ADVICE = "advice"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Finding:
     """One thing that a rule found, with the mode it was found in. `refuses` says whether it refuses the pod.
 
@@ -154,7 +155,7 @@ class Finding:
         return f"{cut_at_a_word(text, room - len(semicolon + reason) - 1)}{semicolon}{ended(reason)} {ended(remedy)}"
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Injection:
     """What an enforced rule injected. `origin` and `line` are where the policy says so, as in a Finding."""
 
@@ -164,12 +165,12 @@ class Injection:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Outcome:
     """What became of a pod in one phase.
 
     `object` is the object after the patch, sharing what did not change with the one that came in; `injections` are what
-    the patch is made of.
+    the patch is made of. `pod` is the object as it was read to be judged, None where nobody needs it any more.
     """
 
     policy: Policy
@@ -177,11 +178,12 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     patch: tuple[Mapping[str, Any], ...] = ()
     injections: tuple[Injection, ...] = ()
+    pod: Pod | None = attribute(default=None, compare=False, repr=False)
 
     @property
     def injected(self) -> tuple[str, ...]:
         """The rules whose edits are in the patch."""
-        return tuple(injection.rule for injection in self.injections)
+        return tuple([injection.rule for injection in self.injections])
 
     @property
     def refusals(self) -> tuple[Finding, ...]:

@@ -15,9 +15,9 @@ def test_mutators_come_in_stages_and_validators_in_the_order_of_the_rules(polici
         "_default",
         """
         visibleDevices: {mode: warn}
-        gpuLimits: {mode: enforce}
+        gpuLimits: {mode: enforce, requestsOnly: repair}
         sharedMemory: {mode: audit}
-        nodeAffinity: {mode: enforce}
+        nodeAffinity: {mode: enforce, required: [{key: example.com/pool, operator: Exists}]}
         tolerations: {mode: enforce}
         """,
     )

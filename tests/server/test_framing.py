@@ -4,6 +4,7 @@ import pytest
 from gunicorn.config import Config
 
 from webhook.server.framing import Budget, RequestReader
+from webhook.server.head import Heads
 from webhook.server.refusal import Refusal
 
 MOST = 7 * 2**20
@@ -31,7 +32,7 @@ class Counted(bytearray):
 
 
 def counting(objection=""):
-    reader = RequestReader(Config(), ("127.0.0.1", 1), MOST, Budget(MOST))
+    reader = RequestReader(Heads(Config()), ("127.0.0.1", 1), MOST, Budget(MOST))
     reader.objection = objection
     reader._buffer = buffer = Counted()
     return reader, buffer
@@ -106,7 +107,7 @@ def test_A36_a_client_without_the_demanded_certificate_is_refused_at_the_head_of
 def test_a_client_without_the_demanded_certificate_may_ask_for_pages():
     reader, _ = counting("client certificate: found none")
     assert reader.feed(b"GET /readyz HTTP/1.1\r\nHost: webhook\r\n\r\n")
-    assert reader.take().path == "/readyz"
+    assert reader.take().head.path == "/readyz"
 
 
 def test_what_is_set_aside_for_a_large_body_is_kept_until_it_is_answered():

@@ -40,12 +40,11 @@ class _Watched:
     No thread uses more CPU time than passes, so a CPU clock that jumps ends nothing.
     """
 
-    __slots__ = ("begun", "cpu_begun", "cpu_clock", "cpu_seconds", "ends", "struck", "thread")
+    __slots__ = ("begun", "cpu_begun", "cpu_seconds", "ends", "struck", "thread")
 
     def __init__(self, cpu_seconds: float, ends: float) -> None:
         self.thread = threading.get_ident()
-        self.cpu_clock = time.pthread_getcpuclockid(self.thread)
-        self.cpu_begun = time.clock_gettime(self.cpu_clock)
+        self.cpu_begun = time.thread_time()
         self.begun = time.monotonic()
         self.cpu_seconds = cpu_seconds
         self.ends = ends
@@ -53,13 +52,14 @@ class _Watched:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has to end, as any thread sees it while this one lives."""
+        """Whether it has to end, as `spent` sees it."""
         now = time.monotonic()
         return now >= self.ends or (now - self.begun >= self.cpu_seconds and self.spent(now) >= self.cpu_seconds)
 
     def spent(self, now: float) -> float:
-        """CPU time so far, in seconds."""
-        return max(0.0, min(time.clock_gettime(self.cpu_clock) - self.cpu_begun, now - self.begun))
+        """CPU time so far, in seconds, as any thread sees it while this one lives."""
+        used = time.clock_gettime(time.pthread_getcpuclockid(self.thread)) - self.cpu_begun
+        return max(0.0, min(used, now - self.begun))
 
 
 class Overseer:
@@ -167,9 +167,11 @@ class DecisionDeadline:
 
     def outside(self, work: Callable[[], Result]) -> Result:
         """What `work` gives, which is part of what is done `within`, and is never ended: it has bounds of its own."""
-        if self._watched is None:
+        watched = self._watched
+        if watched is None:
             return work()
         self._end()
+        self._left -= watched.spent(time.monotonic())
         try:
             return work()
         finally:
@@ -184,7 +186,6 @@ class DecisionDeadline:
         if watched is not None:
             self._overseer.end(watched)
             self._watched = None
-            self._left -= watched.spent(time.monotonic())
 
     def _bound(self) -> str:
         if time.monotonic() >= self._ends:

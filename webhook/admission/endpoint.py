@@ -8,7 +8,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -19,6 +19,7 @@ from webhook.admission.phases import Decision
 from webhook.admission.quotas import Patience
 from webhook.admission.review import Answer, BadRequestError, Request, check_length, parse, render, uid_of
 from webhook.admission.service import Service
+from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError
 from webhook.rules.rule import Facts
 
@@ -145,7 +146,7 @@ class ReviewEndpoint:
         return answer
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class _Asked:
     """A phase, what it decides with, and when the request came to us."""
 
@@ -180,6 +181,7 @@ def _nothing() -> None:
     return None
 
 
+@lru_cache(maxsize=16)  # an API server has one for each webhook
 def _timeout_seconds(query: str) -> int:
     name, _, value = query.partition("=")
     if name == "timeout" and _WHOLE_SECONDS.fullmatch(value):

@@ -6,7 +6,7 @@ less than what is there, since the same signs in texts only add to it.
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 SMALL = 65_536
 """Bytes of a body that is never weighed, so that ordinary reviews wait for nobody."""
@@ -62,6 +62,9 @@ def memory_of(body: bytes) -> int:
     )
 
 
+_NONE = nullcontext()
+
+
 class TooLittleMemoryError(Exception):
     """There is no memory for a review at the moment."""
 
@@ -75,21 +78,22 @@ class Room:
         self._waiting = 0
         self._changed = threading.Condition()
 
-    @contextmanager
-    def taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> Iterator[None]:
+    def taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> AbstractContextManager[None]:
         """Have so much of it, waiting for it as long as that; `may_block` is called before.
 
-        Raises TooLittleMemoryError.
+        Raises TooLittleMemoryError. Whoever needs none of it, as most do, waits for nobody.
         """
-        if amount:
-            self._take(amount, seconds, may_block)
+        return self._taken(amount, seconds, may_block) if amount else _NONE
+
+    @contextmanager
+    def _taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> Iterator[None]:
+        self._take(amount, seconds, may_block)
         try:
             yield
         finally:
-            if amount:
-                with self._changed:
-                    self._left += amount
-                    self._changed.notify_all()
+            with self._changed:
+                self._left += amount
+                self._changed.notify_all()
 
     def _take(self, amount: int, seconds: float, may_block: Callable[[], None]) -> None:
         with self._changed:

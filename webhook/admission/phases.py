@@ -1,13 +1,14 @@
 """What to ask the engine for each kind of request, and how its outcome becomes an answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from webhook import engine
 from webhook.admission.review import Answer, Request
 from webhook.engine.quotas import NO_CLAIMS, Claims, claims_of
+from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError, shortened
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import LONGEST_LINE, Outcome, printable
@@ -22,7 +23,7 @@ _LONGEST_ANNOTATION = 4096
 """Characters of an audit annotation."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Decision:
     """An answer together with what led to it. `outcome` is None where the request concerns no pods.
 
@@ -104,7 +105,7 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
     bound = policies.quotas_for(request.namespace)
     if not bound or request.subresource or outcome.refusals:
         return decision
-    return replace(decision, claims=claims_of(raw, request.namespace, bound))
+    return replace(decision, claims=claims_of(raw, request.namespace, bound, outcome.pod))
 
 
 def malformed(error: ShapeError) -> Decision:

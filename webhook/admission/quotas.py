@@ -4,7 +4,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from typing import Protocol
 from uuid import UUID
@@ -19,6 +19,7 @@ from webhook.ledger.book import UID_BYTES
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
+from webhook.model.fixed import fixed
 
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace that the ledgers are in")
 
@@ -27,7 +28,7 @@ class _NameTakenError(Exception):
     """There is another pod with the name of the request's, so the API server will not store it."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Patience:
     """How long the sender of a request waits, and how to wait without holding up others.
 

@@ -3,13 +3,14 @@
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import orjson
 
 from webhook.admission.review_fields import MOST_GROUPS, objection_to
 from webhook.model.bounds import LONGEST_PATCH
+from webhook.model.fixed import fixed
 from webhook.model.shape import CountError, spelled
 
 API_VERSION = "admission.k8s.io/v1"
@@ -34,7 +35,7 @@ class BadRequestError(ValueError):
     """The body is not an AdmissionReview that we can answer; the text says what was found and what is expected."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Request:
     """What the API server asks. `name` is empty in the mutating phase of an object made with generateName."""
 
@@ -51,7 +52,7 @@ class Request:
     old_object: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Answer:
     """What the API server gets. `code` and `message` are sent only with a refusal."""
 
@@ -125,8 +126,10 @@ def check_length(answer: Answer) -> None:
 
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
     """A text that is as Kubernetes defines it."""
-    text: str = _part(parent, key, str, f"request.{path}")
-    if text and (objection := objection_to(f"{path}{key}", text)):
+    text = parent.get(key)
+    if text.__class__ is not str:
+        text = _part(parent, key, str, f"request.{path}")
+    if text and (objection := objection_to(path + key, text)):
         raise BadRequestError(objection)
     return text
 

@@ -5,7 +5,7 @@ configuration in its registry, and that the tables of names. Each answer says wh
 variables and annotations, so nothing in them raises, and a lie hurts nobody but the pod that tells it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from webhook.cuda import environment, families
 from webhook.cuda.environment import Pairs
 from webhook.cuda.need import Compat, ImageEnv, Kind, Need
 from webhook.cuda.reading import Reading
+from webhook.model.fixed import fixed
 from webhook.model.globs import closest
 from webhook.model.image import NOT_LOOKED_UP, ImageReferenceError, ImageSight, Reference, parse_reference
 from webhook.model.versions import Version, VersionError
@@ -28,7 +29,7 @@ _ANSWERS = 2048
 _NOTHING_KNOWN = Reading(Kind.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Claims:
     """What is said of an image besides its name.
 

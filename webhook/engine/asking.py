@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 
 from webhook.cluster.pools import WithPools
 from webhook.model import bounds
@@ -93,7 +93,7 @@ def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Itera
     """What these rules have to say about a pod, in their modes, but no advice about what one of them objects to."""
     told: frozenset[str] | None = None
     for bound in validators:
-        for value in _judgements(bound, pod, facts):
+        for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # all of these validate
             if isinstance(value, Advice) and value.fault:
                 told = _faults_told(pod, validators, facts) if told is None else told
                 if value.fault in told:
@@ -101,15 +101,11 @@ def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Itera
             yield _finding(bound, value)
 
 
-def _judgements(bound: BoundRule, pod: Pod, facts: Facts) -> Iterable[Violation | Advice]:
-    return bound.rule.validate(pod, bound.settings, facts)  # type: ignore[misc]  # only rules that validate are asked
-
-
 def _faults_told(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
     """The faults of a pod that some of these rules object to, so that people hear of it."""
     telling = (bound for bound in validators if bound.rule.faults and bound.mode is not Mode.AUDIT)
-    values = (value for bound in telling for value in _judgements(bound, pod, facts))
-    return frozenset(value.fault for value in values if isinstance(value, Violation))
+    values = (bound.rule.validate(pod, bound.settings, facts) for bound in telling)  # type: ignore[misc]  # as above
+    return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))
 
 
 def told_once(findings: Sequence[Finding], pod: Pod, policy: Policy, facts: Facts) -> list[Finding]:

@@ -37,7 +37,7 @@ def judge(  # noqa: PLR0913  # all that decides
         findings = _of_a_new_pod(pod, bounded(found), policy, facts, earlier)
     else:
         findings = bounded(_new(found, pod, old, policy, own))
-    return Outcome(policy, raw, tuple(findings))
+    return Outcome(policy, raw, tuple(findings), pod=pod)
 
 
 def _new(found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Policy, facts: Facts) -> Iterator[Finding]:

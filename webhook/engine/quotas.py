@@ -69,12 +69,13 @@ class Claims:
 NO_CLAIMS = Claims()
 
 
-def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota]) -> Claims:
-    """What a pod claims. Raises ShapeError for a malformed pod."""
+def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], read: Pod | None = None) -> Claims:
+    """What a pod claims; `read` is the same, where it was read already. Raises ShapeError for a malformed pod."""
     if not quotas:
         return NO_CLAIMS
     accelerators = quotas[0].quota.counting.accelerators
-    pod, counted = pod_from_raw(raw, accelerators), counted_pod({**raw, "metadata": {}}, accelerators)
+    pod = read or pod_from_raw(raw, accelerators)
+    counted = counted_pod({**raw, "metadata": {}}, accelerators)
     findings = list(uncounted_of_pots(pod, quotas))
     if counted is None:
         return Claims(findings=tuple(findings)) if findings else NO_CLAIMS

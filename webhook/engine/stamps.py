@@ -10,7 +10,7 @@ from webhook.engine.asking import edits_of, violations
 from webhook.model.pod import Pod
 from webhook.outcome import Kind
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Facts, Mode
+from webhook.rules.rule import Facts
 
 STAMP = "gpupolicy.dev/policy"
 """Names the policy, with its version, by which a pod was last completed."""
@@ -25,7 +25,7 @@ def due_stamp(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy],
     if found is None:
         is_due = injected or any(_completes(other, pod, facts) for other in earlier)
     else:
-        is_due = any(one.injectors for one in (policy, *earlier))
+        is_due = any(one.is_injecting for one in (policy, *earlier))
     if not is_due:
         return None
     stamp = "" if _contradicts(pod, policy, facts) else stamp_of(policy)
@@ -39,8 +39,7 @@ def stamp_of(policy: Policy) -> str:
 
 def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
     """Whether the pod says something against what an enforced rule of the policy would inject."""
-    judging = [bound for bound in policy.validators if bound.rule.judges_injections and bound.mode is Mode.ENFORCE]
-    return any(finding.kind is Kind.VIOLATION for finding in violations(pod, judging, facts))
+    return any(finding.kind is Kind.VIOLATION for finding in violations(pod, policy.contradicted, facts))
 
 
 def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:

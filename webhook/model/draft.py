@@ -7,13 +7,23 @@ from typing import Any
 Path = tuple[str | int, ...]
 
 
+class _Copy:
+    """A map or list of the pod that may be changed, and those below it."""
+
+    __slots__ = ("below", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value: Any = dict(value) if isinstance(value, dict) else list(value)
+        self.below: dict[str | int, _Copy] = {}
+
+
 class Draft:
     """A pod being completed: the changed copy and the operations so far."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
-        self.object: dict[str, Any] = dict(raw)
+        self._copied = _Copy(raw)
+        self.object: dict[str, Any] = self._copied.value
         self.patch: list[dict[str, Any]] = []
-        self._copied: dict[Path, Any] = {(): self.object}
 
     def get(self, path: Path) -> Any:
         """What stands at `path` of the pod; None where nothing does."""
@@ -23,17 +33,13 @@ class Draft:
                 current = current[key] if isinstance(current, list) and key < len(current) else None
             else:
                 current = current.get(key) if isinstance(current, dict) else None
+            if current is None:
+                return None
         return current
 
     def put(self, path: Path, value: Any) -> None:
         """Add a map entry, with the maps above it where they are missing."""
-        parent, depth = self._reach(path[:-1])
-        for missing in reversed(path[depth + 1 :]):
-            value = {missing: value}
-        parent[path[depth]] = value
-        self._copied.pop(path[: depth + 1], None)  # an empty list gives way to one with the value
-        operation = "add" if isinstance(parent, dict) else "replace"  # add to a list would insert before its null
-        self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
+        self._add(*self._reach(path[:-1]), path, value)
 
     def replace(self, path: Path, value: Any) -> None:
         """Put another value in the place of one that stands there, or add it where none does."""
@@ -41,29 +47,43 @@ class Draft:
             self.put(path, value)
             return
         parent, _ = self._reach(path[:-1])
-        parent[path[-1]] = value
+        parent.value[path[-1]] = value
         self.patch.append({"op": "replace", "path": _pointer(path), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
         """Append to a list, making it where it is missing or empty."""
         parent, depth = self._reach(path)
-        if depth < len(path) or not parent:
+        if depth < len(path):
+            self._add(parent, depth, path, [value])
+        elif not parent.value:
             self.put(path, [value])
         else:
-            parent.append(value)
+            parent.value.append(value)
             self.patch.append({"op": "add", "path": _pointer(path) + "/-", "value": value})
 
-    def _reach(self, path: Path) -> tuple[Any, int]:
-        """The last part on the way down `path` that exists, free to be changed, and how many keys lead to it."""
-        known = self._copied.get(path)
-        if known is not None:
-            return known, len(path)
-        parent, depth = self._reach(path[:-1])
-        key = path[-1]
-        if depth < len(path) - 1 or (child := parent[key] if isinstance(key, int) else parent.get(key)) is None:
-            return parent, depth
-        copy = self._copied[path] = parent[key] = dict(child) if isinstance(child, dict) else list(child)
-        return copy, len(path)
+    def _add(self, parent: _Copy, depth: int, path: Path, value: Any) -> None:
+        """Add what is missing of `path` below its last part that is there, which `depth` keys lead to."""
+        for missing in reversed(path[depth + 1 :]):
+            value = {missing: value}
+        key = path[depth]
+        parent.value[key] = value
+        parent.below.pop(key, None)  # an empty list gives way to one with the value
+        operation = "add" if isinstance(parent.value, dict) else "replace"  # add to a list would insert before its null
+        self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
+
+    def _reach(self, path: Path) -> tuple[_Copy, int]:
+        """The last part on the way down `path` that is there, free to be changed, and how many keys lead to it."""
+        part = self._copied
+        for depth, key in enumerate(path):
+            below = part.below.get(key)
+            if below is None:
+                found = part.value[key] if isinstance(key, int) else part.value.get(key)
+                if found is None:
+                    return part, depth
+                below = part.below[key] = _Copy(found)
+                part.value[key] = below.value
+            part = below
+        return part, len(path)
 
 
 @lru_cache(maxsize=1024)

@@ -5,11 +5,11 @@ SetActiveDeadline.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from webhook.model.container import Container
 from webhook.model.draft import Draft
+from webhook.model.fixed import fixed
 from webhook.model.node import PriorityClass
 from webhook.model.selectors import Expression
 from webhook.model.tolerations import Toleration
@@ -18,7 +18,7 @@ REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnored
 PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class AddToleration:
     """Let the pod onto nodes with a taint.
 
@@ -40,7 +40,7 @@ class AddToleration:
         draft.append(("spec", "tolerations"), self.toleration.to_raw())
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class SetRuntimeClass:
     """Run the pod under a RuntimeClass."""
 
@@ -55,7 +55,7 @@ class SetRuntimeClass:
         draft.put(("spec", "runtimeClassName"), self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class AddMemoryVolume:
     """Give the pod a memory-backed emptyDir. `size_limit` is a quantity."""
 
@@ -72,7 +72,7 @@ class AddMemoryVolume:
         draft.append(("spec", "volumes"), volume)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class AddMount:
     """Mount a volume in a container."""
 
@@ -90,7 +90,7 @@ class AddMount:
         draft.append(("spec", self.container.list_name, self.container.index, "volumeMounts"), mount)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class AddEnv:
     """Set an environment variable of a container."""
 
@@ -108,7 +108,7 @@ class AddEnv:
         draft.append(("spec", self.container.list_name, self.container.index, "env"), entry)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class RequireNodes:
     """Add an expression to one term of the required node affinity, or make the first term (`term` is None)."""
 
@@ -128,7 +128,7 @@ class RequireNodes:
             draft.append((*terms, self.term or 0, "matchExpressions"), self.expression.to_raw())
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class PreferNodes:
     """Add a preferred node affinity. `weight` is from 1 to 100."""
 
@@ -145,7 +145,7 @@ class PreferNodes:
         draft.append(PREFERRED, {"weight": self.weight, "preference": preference})
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class AddGpuLimit:
     """Add to a container's limits the GPUs that stand in its requests only. `quantity` is as the user wrote it."""
 
@@ -163,7 +163,7 @@ class AddGpuLimit:
         draft.put((*container, "resources", "limits", self.resource), self.quantity)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class SetPriorityClass:
     """Give the pod a PriorityClass, in the place of the cluster's default class if it has that.
 
@@ -186,7 +186,7 @@ class SetPriorityClass:
         draft.replace(("spec", "preemptionPolicy"), policy)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class SetActiveDeadline:
     """End the pod so many seconds after its start, whatever it says itself."""
 
@@ -205,7 +205,7 @@ _REVISION = "pod-template-hash"
 """The label by which a Deployment tells its revisions apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class SpreadOverNodes:
     """Have the scheduler spread pods with these labels over nodes where it can.
 
@@ -239,7 +239,7 @@ class SpreadOverNodes:
         draft.append(("spec", "topologySpreadConstraints"), constraint)
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class Annotate:
     """Tell people what was done to the pod."""
 

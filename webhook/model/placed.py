@@ -7,12 +7,18 @@ from webhook.model.edits import AddToleration, Edit, PreferNodes, RequireNodes, 
 from webhook.model.pod import Pod, changed
 from webhook.model.selectors import Term
 
+_PLACING = frozenset({AddToleration, PreferNodes, RequireNodes, SetRuntimeClass})
+"""What decides about where a pod may run."""
+
 
 def placed(pod: Pod, edits: Iterable[Edit]) -> Pod:
     """`pod` with what these edits decide about where it may run, as if it were read again after they were written."""
+    placing = [edit for edit in edits if edit.__class__ in _PLACING]
+    if not placing:
+        return pod
     runtime_class, tolerations = pod.runtime_class, list(pod.tolerations)
     terms, preferred = list(pod.required or ()), list(pod.preferred)
-    for edit in edits:
+    for edit in placing:
         match edit:
             case AddToleration(toleration):
                 tolerations.append(toleration)

@@ -69,28 +69,36 @@ class Policy:
     contact: str = ""
     """Whom messages send people to; empty where no file names anybody."""
     mutators: tuple[tuple[BoundRule, ...], ...] = field(init=False)
-    """The rules that mutate, one tuple for each stage, in the order of stages."""
+    """The rules that mutate, one tuple for each stage, in the order of stages. Those are left out that never do under
+    their settings."""
     injectors: tuple[BoundRule, ...] = field(init=False)
     """Those of them that inject what they yield."""
+    is_injecting: bool = field(init=False)
+    """Whether any rule is enforced that mutates, and be it one that never does under its settings."""
     validators: tuple[BoundRule, ...] = field(init=False)
-    """The rules that validate."""
+    """The rules that validate, but for those that never object to anything under their settings."""
     anticipators: tuple[BoundRule, ...] = field(init=False)
     """Those of them that know what API validation refuses."""
+    contradicted: tuple[BoundRule, ...] = field(init=False)
+    """Those of them that are enforced and object to what an author says against what they would inject."""
     labels: frozenset[str] = field(init=False)
     """The labels that rules tell pods by."""
 
     def __post_init__(self) -> None:
-        stages = tuple(
-            tuple(bound for bound in self.rules if bound.rule.mutate is not None and bound.rule.stage is stage)
-            for stage in Stage
-        )
+        mutating = [bound for bound in self.rules if bound.rule.mutate is not None]
+        able = [bound for bound in mutating if bound.rule.can_inject(bound.settings)]
+        stages = tuple(tuple(bound for bound in able if bound.rule.stage is stage) for stage in Stage)
         object.__setattr__(self, "mutators", stages)
         injectors = tuple(bound for stage in stages for bound in stage if bound.mode is Mode.ENFORCE)
         object.__setattr__(self, "injectors", injectors)
-        validators = tuple(bound for bound in self.rules if bound.rule.validate is not None)
+        object.__setattr__(self, "is_injecting", any(bound.mode is Mode.ENFORCE for bound in mutating))
+        judging = [bound for bound in self.rules if bound.rule.validate is not None]
+        validators = tuple(bound for bound in judging if bound.rule.can_object(bound.settings))
         object.__setattr__(self, "validators", validators)
         anticipators = tuple(bound for bound in validators if bound.rule.anticipates_validation)
         object.__setattr__(self, "anticipators", anticipators)
+        objecting = (bound for bound in validators if bound.rule.judges_injections)
+        object.__setattr__(self, "contradicted", tuple(bound for bound in objecting if bound.mode is Mode.ENFORCE))
         labels = frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
         object.__setattr__(self, "labels", labels)
 

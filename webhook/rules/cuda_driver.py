@@ -8,7 +8,7 @@ account, whatever their taints, because the queue may still add tolerations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
@@ -24,6 +24,7 @@ from webhook.cuda.need import Kind, Need
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
+from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring
 from webhook.model.versions import VersionError
@@ -96,7 +97,7 @@ class Settings(RuleSettings):
         return tuple(self.images.items())
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class _Survey:
     """What the containers of a pod need, and what would become of them where it could land."""
 
@@ -277,6 +278,7 @@ RULE = Rule(
     settings=Settings,
     follows_nodes=True,
     mutate=mutate,
+    can_inject=lambda settings: settings.steer,
     validate=validate,
     stage=Stage.STEERING,
     is_momentary=True,

@@ -54,7 +54,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Refuse GPU requests that cannot be met or that ask for too much."""
     for container in pod.containers:
         yield from _amounts(container, settings)
-        yield from _mixture(container)
+        if len(container.gpu_requests) > 1:
+            yield from _mixture(container)
         if settings.max_per_container is not None and container.gpu_count > settings.max_per_container:
             yield _too_many(f"{container.path}.resources", container.gpu_count, settings.max_per_container, "container")
     for container in pod.containers if pod.may_be_more else ():
@@ -205,5 +206,6 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
+    can_inject=lambda settings: settings.requests_only is RequestsOnly.REPAIR,
     anticipates_validation=True,
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 from webhook.model.container import Container
 from webhook.model.demand import demand_of
+from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, format_bytes, is_some, parse_quantity
 from webhook.model.shape import spelled
@@ -33,7 +34,7 @@ class Settings(RuleSettings):
     memory than it has. Containers without a memory limit are the concern of `memoryLimit` alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@fixed(frozen=True, slots=True)
 class _Budget:
     """What a container, or a whole pod, may use at most and is sure to get: resource name -> amount as written."""
 

@@ -188,5 +188,7 @@ RULE = Rule(
     validate=validate,
     stage=Stage.PLACEMENT,
     judges_injections=True,
+    can_inject=lambda settings: bool(settings.required or settings.preferred),
+    can_object=lambda settings: bool(settings.required),
     references=references,
 )

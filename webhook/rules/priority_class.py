@@ -147,6 +147,8 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     judges_injections=True,
+    can_inject=lambda settings: settings.name is not None,
+    can_object=lambda settings: bool(settings.allowed),
     problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
     "team gives all of its pods the highest class there is.",
     examples=(

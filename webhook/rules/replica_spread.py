@@ -83,6 +83,7 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     judge_replicas=judge_replicas,
+    can_inject=lambda settings: settings.inject != "none",
     problem="One node with many GPUs takes all replicas of a service, and when that node fails, the service is down.",
     examples=(Example(_DEPLOYMENT, {}, Mode.WARN), Example(_DEPLOYMENT, {"inject": "preferred"})),
 )

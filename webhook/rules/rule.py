@@ -329,6 +329,10 @@ class Rule:
     """Objects that are refused or completed, for the documents."""
     idle: Callable[[Any], str] = lambda _: ""
     """What is to be written where its settings do nothing, whatever the pod; empty where they do something."""
+    can_inject: Callable[[Any], bool] = lambda _: True
+    """Whether `mutate` yields anything under its settings, for whatever pod. Where it does not, it is not asked."""
+    can_object: Callable[[Any], bool] = lambda _: True
+    """The same of `validate`."""
     labels: Callable[[Any], Iterable[str]] = lambda _: ()
     """The labels that its settings tell pods by, so that pods which differ in one of these are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()

@@ -118,6 +118,8 @@ def _place(volume: Volume) -> str:
 def _volume_of_a_sibling(pod: Pod) -> str | None:
     """The memory volume that some container already mounts at /dev/shm."""
     memory = {volume.name for volume in pod.volumes if volume.is_memory}
+    if not memory:
+        return None
     mounts = (container.mounts_at(DIRECTORY) for container in pod.lasting_containers())
     return next((m.volume for m in mounts if m is not None and m.volume in memory and not m.sub_path), None)
 

@@ -11,8 +11,7 @@ import socket
 import ssl
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.server.framing import RequestReader
 
@@ -29,8 +28,7 @@ _LAST_DATA_RECEIVED = slice(52, 56)
 """Where Linux's `struct tcp_info` has the milliseconds since something arrived."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What to send, and whether the connection ends with it."""
 
     data: bytes

@@ -1,18 +1,15 @@
 """Bytes of a connection become whole requests before anyone spends time on them.
 
-The head is parsed once, by gunicorn's parser; the Content-Length in it decides how many bytes still belong to the
+The head is parsed once (`webhook.server.head`); the Content-Length in it decides how many bytes still belong to the
 request. A body of any other length is refused at its head, and so is every body of a client that gets no review
 answered. The application is given only complete bodies, so reading one never blocks.
 """
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from gunicorn.http.body import ChunkedReader
-from gunicorn.http.message import Request
-from gunicorn.http.unreader import IterUnreader
-
+from webhook.server.head import Head, Heads
 from webhook.server.refusal import forbidden, head_too_large, length_required, unavailable
 
 _MAX_HEAD = 16_384
@@ -41,6 +38,15 @@ class _NotReceived(io.RawIOBase):
         raise OSError(f"the body is over the limit of {self._limit} bytes and was not received")
 
 
+class Request(NamedTuple):
+    """A request that has arrived, its body in memory. `is_last` says whether its connection ends with the answer."""
+
+    head: Head
+    body: io.IOBase
+    length: int
+    is_last: bool
+
+
 @dataclass(slots=True)
 class Budget:
     """Bytes that large bodies may occupy together, from their heads until they are answered."""
@@ -61,11 +67,12 @@ class RequestReader:
         "_body_end",
         "_budget",
         "_buffer",
-        "_cfg",
         "_head",
+        "_head_bytes",
+        "_heads",
+        "_length",
         "_max_body",
         "_peer",
-        "_request",
         "_reserved",
         "_scanned",
         "interim",
@@ -73,17 +80,18 @@ class RequestReader:
         "unread",
     )
 
-    def __init__(self, cfg: Any, peer: Any, max_body: int, budget: Budget) -> None:
-        self._cfg = cfg
+    def __init__(self, heads: Heads, peer: Any, max_body: int, budget: Budget) -> None:
+        self._heads = heads
         self._peer = peer
         self._max_body = max_body
         self._budget = budget
         self._reserved = 0
         self._buffer = bytearray()
         self._scanned = 0  # bytes of the buffer that need no second look
-        self._request: Request | None = None
+        self._head: Head | None = None
+        self._head_bytes = 0
+        self._length = 0  # of the body, as the head says
         self._body_end = 0
-        self._head = 0  # bytes of the head that was parsed
         self.objection = ""
         """Why nothing that this client sends is read beyond its heads; empty where it is."""
         self.unread = False
@@ -94,17 +102,17 @@ class RequestReader:
     @property
     def pending(self) -> bool:
         """Whether the client has begun a request, or sent more than was read."""
-        return bool(self._buffer) or self._request is not None or self.unread
+        return bool(self._buffer) or self._head is not None or self.unread
 
     @property
     def held(self) -> int:
         """Bytes of memory that what has arrived takes, beside what is reserved of the budget."""
-        return max(0, len(self._buffer) - self._reserved) + self._head * _PARSED
+        return max(0, len(self._buffer) - self._reserved) + self._head_bytes * _PARSED
 
     def feed(self, data: bytes) -> bool:
         """Add what has arrived; return whether a request is complete."""
         self._buffer += data
-        if self._request is None and not self._parse_head():
+        if self._head is None and not self._read_head():
             return False
         return len(self._buffer) >= self._body_end
 
@@ -113,15 +121,15 @@ class RequestReader:
 
         What was reserved for the body stays so until `release`.
         """
-        request: Any = self._request
+        head: Any = self._head
         end = self._body_end
         raw = bytes(memoryview(self._buffer)[:end])
         del self._buffer[:end]
-        self._request = None
-        self._head = 0
+        self._head = None
+        self._head_bytes = 0
         self._scanned = 0
-        request.body = _NotReceived(self._max_body) if self.unread else io.BytesIO(raw)
-        return request
+        body = _NotReceived(self._max_body) if self.unread else io.BytesIO(raw)
+        return Request(head, body, self._length, is_last=head.is_last or self.unread)
 
     def take_interim(self) -> bytes:
         """Return the interim answer, once."""
@@ -131,8 +139,8 @@ class RequestReader:
     def give_up(self) -> None:
         """Forget what has arrived: nothing of it, nor of what follows, will be read."""
         self.unread = True
-        self._request = None
-        self._head = 0
+        self._head = None
+        self._head_bytes = 0
         self._buffer = bytearray()
         self.release()
 
@@ -141,39 +149,35 @@ class RequestReader:
         self._budget.left += self._reserved
         self._reserved = 0
 
-    def _parse_head(self) -> bool:
+    def _read_head(self) -> bool:
         end = self._buffer.find(b"\r\n\r\n", max(0, self._scanned - 3)) + 4
         if end < 4:
             self._scanned = len(self._buffer)
             if self._scanned > _MAX_HEAD:
                 raise head_too_large(_MAX_HEAD)
             return False
-        head = bytes(memoryview(self._buffer)[:end])
+        raw = bytes(memoryview(self._buffer)[:end])
         del self._buffer[:end]
         self._scanned = 0
-        request = Request(self._cfg, IterUnreader([head]), self._peer)
-        self._expect_body(request)
-        self._request = request
-        self._head = len(head)
+        head, length = self._heads.read(raw, self._peer)
+        self._expect_body(head, length)
+        self._head, self._length = head, length
+        self._head_bytes = len(raw)
         return True
 
-    def _expect_body(self, request: Request) -> None:
-        if isinstance(request.body.reader, ChunkedReader):
+    def _expect_body(self, head: Head, length: int) -> None:
+        if head.is_chunked:
             raise length_required()
-        length = request.body.reader.length
         if length and self.objection:
             raise forbidden(self.objection)
-        # gunicorn would say 100 Continue itself when it calls the application: too late for a body that is awaited.
-        expects, request._expected_100_continue = request._expected_100_continue, False
         if length > self._max_body:
             self._body_end = 0
             self.unread = True
-            request.force_close()
             return
         self._body_end = length
         if length > _SMALL_BODY:
             self._reserve(length)
-        if expects and length > len(self._buffer):
+        if head.expects_continue and length > len(self._buffer):
             self.interim = _CONTINUE
 
     def _reserve(self, length: int) -> None:

@@ -1,13 +1,15 @@
 """Requests become answers here: those of the application, or the server's own where it cannot be asked."""
 
-import contextlib
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from email.utils import formatdate
+from functools import lru_cache
 from typing import Any
 
-from gunicorn.http import wsgi
-
 from webhook.server.connection import Answer, Connection
+from webhook.server.framing import Request
+from webhook.server.head import Head
 from webhook.server.refusal import Refusal, failed, malformed
 
 log = logging.getLogger("gpu_policy.server")
@@ -24,35 +26,42 @@ class Responder:
     An answer with status 503 ends its connection: whoever asks again may get another replica.
     """
 
-    def __init__(self, application: Any, cfg: Any, server_address: Any, metrics_port: int | None = None) -> None:
+    def __init__(self, application: Any, metrics_port: int | None = None) -> None:
         self._application = application
-        self._cfg = cfg
-        self._server_address = server_address
         self._metrics_port = metrics_port
         self.leaving = False
         """Every answer ends its connection."""
 
-    def respond(self, connection: Connection, request: Any, may_block: Callable[[], None]) -> Answer:
+    def respond(self, connection: Connection, request: Request, may_block: Callable[[], None]) -> Answer:
         """Answer a request; one in which the application fails is answered with 500."""
-        output = _Output()
+        head = request.head
         try:
-            response, environ = wsgi.create(request, output, connection.peer, self._server_address, self._cfg)
-            environ["wsgi.multithread"] = True
-            environ["webhook.may_block"] = may_block
-            environ["webhook.waited"] = connection.unread_seconds
-            environ["webhook.is_metrics_port"] = self._metrics_port and connection.port == self._metrics_port
-            environ["webhook.objection"] = connection.objection
-            body = self._application(environ, response.start_response)
-            if self.leaving or response.status_code == 503:
-                response.force_close()
-            with contextlib.closing(body) if hasattr(body, "close") else contextlib.nullcontext():
-                for part in body:
-                    response.write(part)
-                response.close()
-            return Answer(output.bytes(), response.should_close())
+            said = _Said()
+            body = self._application(self._environ(connection, request, may_block), said.start_response)
+            try:
+                content = b"".join(body)
+            finally:
+                if hasattr(body, "close"):
+                    body.close()
+            is_last = request.is_last or self.leaving or said.status.startswith("503")
+            return Answer(said.answer(head, content, is_last=is_last), is_last)
         except Exception:  # a bug in the application is an answer: 500
-            log.exception("the application failed at %s %s", request.method, request.path)
+            log.exception("the application failed at %s %s", head.method, head.path)
             return self.refuse(connection.peer, failed())
+
+    def _environ(self, connection: Connection, request: Request, may_block: Callable[[], None]) -> dict[str, Any]:
+        peer = connection.peer
+        return {
+            **request.head.environ,
+            "REMOTE_ADDR": peer[0],
+            "REMOTE_PORT": str(peer[1]),
+            "CONTENT_LENGTH": str(request.length),
+            "wsgi.input": request.body,
+            "webhook.may_block": may_block,
+            "webhook.waited": connection.unread_seconds,
+            "webhook.is_metrics_port": self._metrics_port and connection.port == self._metrics_port,
+            "webhook.objection": connection.objection,
+        }
 
     def refuse(self, peer: Any, error: Exception) -> Answer:
         """Answer what is no request, or one that cannot be received."""
@@ -62,19 +71,46 @@ class Responder:
         return Answer(refusal.response(), last=True)
 
 
-class _Output:
-    """Where gunicorn writes the response: it goes out in one piece, in one TLS record if it fits."""
+class _Said:
+    """What the application says of its answer before the body (WSGI's `start_response`)."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("headers", "status")
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self.status = ""
+        self.headers: Sequence[tuple[str, str]] = ()
 
-    def sendall(self, data: bytes) -> None:
-        self._parts.append(data)
+    def start_response(self, status: str, headers: Sequence[tuple[str, str]], exc_info: Any = None) -> None:
+        """Take status and headers; those of an error replace what was said before."""
+        if self.status and not exc_info:
+            raise AssertionError("start_response is called a second time")
+        self.status, self.headers = status, headers
 
-    def gettimeout(self) -> float:
-        return 0.0
+    def answer(self, head: Head, content: bytes, *, is_last: bool) -> bytes:
+        """The answer as it is sent: in one piece, in one TLS record if it fits.
 
-    def bytes(self) -> bytes:
-        return b"".join(self._parts)
+        The length of a body is counted here, but for HEAD, of which only the application knows it.
+        """
+        has_body = head.method != "HEAD" and not self.status.startswith(_WITHOUT_BODY)
+        lines = [
+            f"HTTP/1.{0 if head.is_http_1_0 else 1} {self.status}",
+            f"Date: {_date(int(time.time()))}",
+            f"Connection: {'close' if is_last else 'keep-alive'}",
+        ]
+        lines += [f"{name}: {value}" for name, value in self.headers if not (has_body and name.lower() == _LENGTH)]
+        if has_body:
+            lines.append(f"Content-Length: {len(content)}")
+        text = "\r\n".join(lines)
+        if not self.status or len(text.splitlines()) != len(lines):
+            raise ValueError("the status is missing, or a header has more than one line")
+        return (text + "\r\n\r\n").encode("latin-1") + (content if has_body else b"")
+
+
+_LENGTH = "content-length"
+_WITHOUT_BODY = ("1", "204", "304")
+"""Statuses that are never followed by a body."""
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

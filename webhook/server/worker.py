@@ -20,6 +20,7 @@ from webhook.server.allocator import give_back_freed_memory
 from webhook.server.baton import Baton, Call
 from webhook.server.connection import Answer, Connection
 from webhook.server.framing import Budget, RequestReader
+from webhook.server.head import Heads
 from webhook.server.limits import Limits
 from webhook.server.poller import Poller
 from webhook.server.responder import Responder
@@ -66,7 +67,8 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         settings = self._settings
         give_back_freed_memory()
         self._budget = Budget(settings.max_body_bytes * _LARGE_BODIES_AT_ONCE)
-        self._responder = Responder(self.wsgi, self.cfg, self.sockets[0].getsockname(), settings.metrics_port)
+        self._heads = Heads(self.cfg, self.sockets[0].getsockname())
+        self._responder = Responder(self.wsgi, settings.metrics_port)
         for listener in self.sockets:
             listener.setblocking(False)
         limits = Limits(
@@ -155,7 +157,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def reader(self, peer: Any) -> RequestReader:
         """Return what makes requests of the bytes of a new connection."""
-        return RequestReader(self.cfg, peer, self._settings.max_body_bytes, self._budget)
+        return RequestReader(self._heads, peer, self._settings.max_body_bytes, self._budget)
 
     def secured(self, connection: Connection) -> None:
         """Look at the client's certificate, once for all requests of the connection."""
