@@ -1,11 +1,15 @@
 """Fixtures for every test: a real control plane, started when the first test asks for it."""
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
+
+os.environ.setdefault("GOGC", "400")
+"""Commands written in Go, such as kubectl, helm and promtool, end before their garbage is worth looking for."""
 
 
 @pytest.hookimpl(wrapper=True)
