@@ -14,7 +14,7 @@ IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_
 
 BENCHMARKS := engine alike cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
 
-.PHONY: demo test lint types contracts unit coverage untraced properties soak bench bench-check counts docs lock clean
+.PHONY: demo test lint types contracts unit coverage e2e untraced properties soak bench bench-check counts docs lock clean
 
 demo: $(READY) ## Send the manifests of examples/ to the real server and show what became of them
 	@$(BIN)/python examples/demo.py
@@ -34,13 +34,16 @@ contracts: $(READY)
 unit: $(READY)
 	$(BIN)/python -m pytest $(IN_PARALLEL) $(JUNIT)
 
-coverage: $(READY) ## What the tests leave out; property tests go through the same lines, and would make it twice as slow
+coverage: $(READY) ## What the tests leave out that need no API server; property tests go through the same lines, and would take twice as long
 	rm -f .coverage .coverage.*
-	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not (hypothesis or untraced)" --cov --cov-report=
+	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not (hypothesis or untraced or e2e)" --cov --cov-report=
 	$(BIN)/coverage report --fail-under=92
 
-untraced: $(READY) ## The tests that `make coverage` leaves out
-	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "hypothesis or untraced"
+e2e: $(READY) ## The tests with an API server
+	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m e2e
+
+untraced: $(READY) ## The tests without an API server that `make coverage` leaves out
+	$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "(hypothesis or untraced) and not e2e"
 
 properties: $(READY) ## Property tests with ten times as many examples; after a change to what they are about
 	PROPERTY_TIMES=10 $(BIN)/python -m pytest -q $(IN_PARALLEL) -o faulthandler_timeout=3600 -m hypothesis

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
+from tests import quick_yaml
 from webhook.audit.documents import Document, DocumentError, read_all
 from webhook.audit.simulate import Item, Surroundings, injected, review
 from webhook.cluster.inventory import read_inventory
@@ -114,7 +113,7 @@ def facts_of(cluster: str) -> Snapshot:
 def objects_of(cluster: str) -> list[dict[str, Any]]:
     """The nodes and RuntimeClasses of one of the clusters."""
     text = (FOLDER / "clusters" / f"{cluster}.yaml").read_text()
-    items: list[dict[str, Any]] = yaml.safe_load(text)["items"]
+    items: list[dict[str, Any]] = quick_yaml.load(text)["items"]
     return items
 
 
@@ -122,7 +121,7 @@ def read_corpus() -> list[Manifest]:
     """Every manifest with its verdicts; AssertionError with the place where one of both is missing or mistaken."""
     manifests = []
     for folder in sorted(path for path in FOLDER.iterdir() if path.is_dir() and path.name != "clusters"):
-        verdicts = yaml.safe_load((folder / "verdicts.yaml").read_text())
+        verdicts = quick_yaml.load((folder / "verdicts.yaml").read_text())
         files = {path.name for path in folder.iterdir()} - {"verdicts.yaml"}
         assert files == set(verdicts), f"{folder.name}: with a file or a verdict only: {files ^ set(verdicts)}"
         manifests += [_manifest(folder / name, verdicts[name]) for name in sorted(files)]

@@ -3,18 +3,29 @@
 import copy
 import inspect
 import json
+from functools import partial
 from pathlib import Path
 
 import jsonpatch
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from tests.rule_settings import rule_values
 from tests.rules.samples import Cluster, asked, settings_of
 from tests.rules.validity import faults, lost_beyond, names_set_twice
-from tests.strategies import broken_pods, checked_on_pods, clusters, json_values, pods, requests_only, service_pods
+from tests.strategies import (
+    TIMES,
+    broken_pods,
+    checked,
+    checked_on_pods,
+    clusters,
+    json_values,
+    pods,
+    requests_only,
+    service_pods,
+)
 from webhook.engine import complete, judge
 from webhook.model.edits import apply
 from webhook.model.pod import pod_from_raw
@@ -28,8 +39,13 @@ from webhook.rules.rule import Advice, Mode, Rule, Stage, Violation
 DEFAULT = Path(__file__).parents[1] / "policies" / "_default.yaml"
 MUTATORS = [rule for rule in RULES if rule.mutate is not None]
 EACH = pytest.mark.parametrize("rule", RULES, ids=[rule.key for rule in RULES])
-EACH_MUTATOR = pytest.mark.parametrize("rule", MUTATORS, ids=[rule.key for rule in MUTATORS])
+ADVISERS = [rule for rule in RULES if rule.only_advises]
 GPU_PODS = st.one_of(pods(), service_pods(), requests_only())
+
+checked_for_all = settings(checked, max_examples=50 * TIMES)
+"""For what is demanded of every rule by itself: each is asked about the same pods, since making one takes longer than
+asking all rules about it.
+"""
 
 
 def policy_of(values, order=RULES, modes=None):
@@ -78,63 +94,71 @@ def test_every_key_is_used_once():
     assert len({rule.key for rule in RULES}) == len(RULES)
 
 
-@EACH_MUTATOR
-@checked_on_pods
-@given(st.data())
-def test_a_completed_pod_is_complete(rule, data):
-    raw, values, facts = data.draw(GPU_PODS), data.draw(rule_values(rule.key)), data.draw(clusters())
-    once = mutated(rule, raw, values, facts).object
-    assert asked(rule, once, values, facts)[0] == []
+@checked_for_all
+@given(GPU_PODS, ALL_VALUES, clusters())
+def test_a_completed_pod_is_complete(raw, values, facts):
+    for rule in MUTATORS:
+        note(rule.key)
+        once = mutated(rule, raw, values[rule.key], facts).object
+        assert asked(rule, once, values[rule.key], facts)[0] == []
 
 
-@EACH_MUTATOR
-@checked_on_pods
-@given(st.data())
-def test_a_completed_pod_keeps_what_was_written_and_stays_valid(rule, data):
-    raw, values, facts = data.draw(GPU_PODS), data.draw(rule_values(rule.key)), data.draw(clusters())
+@checked_for_all
+@given(GPU_PODS, ALL_VALUES, clusters())
+def test_a_completed_pod_keeps_what_was_written_and_stays_valid(raw, values, facts):
     before = copy.deepcopy(raw)
-    edits = asked(rule, raw, values, facts)[0]
-    draft = apply(raw, edits)
-    assert raw == before
-    assert lost_beyond(edits, raw, draft.object, facts.priority_classes()) == []
-    assert names_set_twice(raw, draft.object) == []
-    assert faults(draft.object) <= faults(raw)
-    assert jsonpatch.apply_patch(before, draft.patch) == draft.object
+    for rule in MUTATORS:
+        note(rule.key)
+        edits = asked(rule, raw, values[rule.key], facts)[0]
+        draft = apply(raw, edits)
+        assert raw == before
+        assert lost_beyond(edits, raw, draft.object, facts.priority_classes()) == []
+        assert names_set_twice(raw, draft.object) == []
+        assert faults(draft.object) <= faults(raw)
+        assert jsonpatch.apply_patch(before, draft.patch) == draft.object
 
 
-@EACH
-@checked_on_pods
+@checked_for_all
+@given(pods(with_gpus=False), ALL_VALUES, clusters())
+def test_a_pod_without_gpus_is_untouched(raw, values, facts):
+    for rule in MUTATORS:
+        note(rule.key)
+        assert asked(rule, raw, values[rule.key], facts) == ([], [])
+
+
+@checked
 @given(st.data())
-def test_a_pod_without_gpus_is_untouched(rule, data):
-    raw = data.draw(pods(with_gpus=False))
-    assert rule.mutate is None or asked(rule, raw, data.draw(rule_values(rule.key)), data.draw(clusters())) == ([], [])
-
-
-@EACH
-@checked_on_pods
-@given(st.data())
-def test_no_json_makes_a_rule_fail(rule, data):
+def test_no_json_makes_a_rule_fail(data):
     try:
         pod = pod_from_raw(data.draw(broken_pods()))
     except ShapeError:
         return
-    settings, facts = settings_of(rule, data.draw(rule_values(rule.key))), data.draw(clusters())
-    of_two = rule.judge_replicas and (lambda pod, *others: rule.judge_replicas(pod, 2, *others))
-    for function in (rule.mutate, rule.validate, of_two):
-        for value in function(pod, settings, facts) if function else ():
-            assert str(value)
-            if isinstance(value, Violation | Advice):
-                assert str(value).startswith("spec")
-                assert len(value.found) + len(value.remedy) < 2000
+    values, facts = data.draw(ALL_VALUES), data.draw(clusters())
+    for rule in RULES:
+        note(rule.key)
+        given_settings = settings_of(rule, values[rule.key])
+        of_two = rule.judge_replicas and partial(as_two, rule)
+        for function in (rule.mutate, rule.validate, of_two):
+            for value in function(pod, given_settings, facts) if function else ():
+                assert str(value)
+                if isinstance(value, Violation | Advice):
+                    assert str(value).startswith("spec")
+                    assert len(value.found) + len(value.remedy) < 2000
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.only_advises], ids=lambda rule: rule.key)
-@checked_on_pods
-@given(st.data())
-def test_a_rule_that_only_advises_refuses_nothing(rule, data):
-    pod = pod_from_raw(data.draw(pods()))
-    told = rule.validate(pod, settings_of(rule, data.draw(rule_values(rule.key))), data.draw(clusters()))
-    assert [value for value in told if not isinstance(value, Advice)] == []
+def as_two(rule, pod, *others):
+    """What a rule says of two pods alike."""
+    return rule.judge_replicas(pod, 2, *others)
+
+
+@checked_for_all
+@given(pods(), ALL_VALUES, clusters())
+def test_a_rule_that_only_advises_refuses_nothing(raw, values, facts):
+    pod = pod_from_raw(raw)
+    for rule in ADVISERS:
+        note(rule.key)
+        told = rule.validate(pod, settings_of(rule, values[rule.key]), facts)
+        assert [value for value in told if not isinstance(value, Advice)] == []
 
 
 @checked_on_pods

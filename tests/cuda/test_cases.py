@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests import quick_yaml
 from webhook.cuda.evidence import Claims, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Compat, Kind
@@ -12,7 +12,7 @@ from webhook.cuda.offer import offer_from
 from webhook.cuda.verdict import Verdict, judge
 from webhook.model.image import ImageConfig, ImageSight
 
-CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
+CASES = quick_yaml.load(Path(__file__).with_name("cases.yaml").read_text())
 
 
 def by_configuration(case):

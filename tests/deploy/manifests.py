@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-import yaml
 
 from deploy.generate import INSTALL, RELEASE, find_helm, render
+from tests import quick_yaml
 
 Raw = dict[str, Any]
 
@@ -23,7 +23,7 @@ class Objects(list[Raw]):
     @classmethod
     def read(cls, text: str) -> "Objects":
         """The documents of a YAML text, without the empty ones."""
-        return cls(document for document in yaml.safe_load_all(text) if document)
+        return cls(document for document in quick_yaml.load_all(text) if document)
 
     def of(self, kind: str) -> list[Raw]:
         """Every object of a kind."""

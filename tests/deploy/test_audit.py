@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-import yaml
 
 from deploy.generate import CHART, HelmError, render
+from tests import quick_yaml
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
 from webhook.cli import main
 from webhook.installation.audit_status import STALE_KEY
@@ -83,7 +83,7 @@ def test_it_reads_the_policies_of_the_replicas() -> None:
     assert {one["name"] for one in container["volumeMounts"]} == set(of_audits)
 
 
-VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+VALUES = quick_yaml.load((CHART / "values.yaml").read_text())
 EXCLUDED = ["kube-system", "gpu-policy", *VALUES["webhook"]["namespaceSelector"]["exclude"]]
 
 
@@ -243,7 +243,7 @@ def test_pods_of_audits_reach_the_api_server_and_dns_and_are_reached_by_nobody()
 
 
 def test_the_schedule_that_is_shipped_fits_the_age_from_which_audits_are_too_old() -> None:
-    audit = yaml.safe_load((CHART / "values.yaml").read_text())["audit"]
+    audit = quick_yaml.load((CHART / "values.yaml").read_text())["audit"]
     _, hours, *others = audit["schedule"].split()
     assert others == ["*", "*", "*"]
     assert audit["staleAfterHours"] == 2 * int(hours.removeprefix("*/"))

@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
 from deploy.generate import CHART, INSTALL_VALUES
+from tests import quick_yaml
 from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, value_sets
 from webhook.admission.conditions import pod_conditions, workload_conditions
@@ -192,7 +192,7 @@ def test_A52_where_agents_of_gpu_nodes_usually_are_is_excluded_until_other_names
 
 
 def test_A52_agents_that_are_not_excluded_after_all_are_not_refused_by_the_policies_that_come_along() -> None:
-    policy = yaml.safe_load((ROOT / "policies" / "gpu-operator.yaml").read_text())
+    policy = quick_yaml.load((ROOT / "policies" / "gpu-operator.yaml").read_text())
     assert set(AGENTS) <= set(policy["spec"]["namespaces"])
     assert policy["spec"]["rules"]["visibleDevices"] == {"mode": "disabled"}
 
@@ -342,14 +342,14 @@ def test_annotations_and_labels_of_the_configurations_stay_off_everything_else()
 
 
 def test_conditions_are_read_from_the_generated_file() -> None:
-    generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())
+    generated = quick_yaml.load((CHART / "files" / "match-conditions.yaml").read_text())
     found = [entry["matchConditions"] for entry in about_pods(shipped())]
     assert found == [generated[phase] for phase in ABOUT_PODS]
 
 
 @needs_helm
 def test_A41_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> None:
-    generated = yaml.safe_load((CHART / "files" / "match-conditions.yaml").read_text())["nvidiaIsDefaultRuntime"]
+    generated = quick_yaml.load((CHART / "files" / "match-conditions.yaml").read_text())["nvidiaIsDefaultRuntime"]
     objects = rendered({"webhook": {"nvidiaIsDefaultRuntime": True}})
     found = [entry["matchConditions"] for entry in about_pods(objects)]
     assert found == [generated[phase] for phase in ABOUT_PODS]

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-import yaml
 
 from deploy.generate import CHART, HelmError
+from tests import quick_yaml
 from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VALUE_SETS
 from tests.monitoring.promql import RULE_FILES
@@ -197,7 +197,7 @@ def test_prometheus_verifies_whom_it_asks(values: Raw, authority: Raw) -> None:
 def test_the_rules_are_those_of_the_files() -> None:
     rule = rendered({"prometheusRule": {"labels": {"release": "prometheus"}}}, OPERATOR).one("PrometheusRule")
     assert rule["spec"] == {
-        "groups": [group for file in RULE_FILES for group in yaml.safe_load(file.read_text())["groups"]]
+        "groups": [group for file in RULE_FILES for group in quick_yaml.load(file.read_text())["groups"]]
     }
     assert rule["metadata"]["labels"]["release"] == "prometheus"
 

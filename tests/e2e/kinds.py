@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests import quick_yaml
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 
@@ -37,7 +36,7 @@ class CustomKind:
         return f"/apis/{self.api_version}{place}/{self.plural}{name and '/'}{name}"
 
 
-DEFINITIONS = list(yaml.safe_load_all(FILE.read_text()))
+DEFINITIONS = quick_yaml.load_all(FILE.read_text())
 KINDS = tuple(CustomKind.of(definition) for definition in DEFINITIONS)
 
 

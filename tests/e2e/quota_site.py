@@ -100,7 +100,7 @@ class QuotaSite:
         for webhook in (entry for configuration in configurations for entry in configuration["webhooks"]):
             webhook["clientConfig"]["service"]["port"] = self.balancer.port
             webhook["failurePolicy"] = failure_policy
-        self.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(configurations))
+        self.installation.apply(configurations)
 
     def wait_for_members(self) -> None:
         """Return when the load balancer sends connections to every running replica."""

@@ -90,6 +90,9 @@ def test_what_the_cluster_holds_is_published_and_goes_when_it_has_been_mended(
 
     assert plane.raw("DELETE", f"{path}/trainer")[0] == 200
     plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods/bare?gracePeriodSeconds=0")
+    # What controllers made of it, where they run for other tests, goes a moment later.
+    made = [f"/apis/apps/v1/namespaces/{namespace}/replicasets", f"/api/v1/namespaces/{namespace}/pods"]
+    eventually(lambda: not any(plane.raw("GET", one)[1]["items"] for one in made))
     assert audit(plane).returncode == 0
     assert (namespace, REPORT) not in site.places(Kinds.POLICY_REPORTS)
 

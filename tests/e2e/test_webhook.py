@@ -201,7 +201,7 @@ def test_without_the_mutating_configuration_the_safety_net_refuses_or_warns(
     webhook: Installation, make_namespace: Namespaces
 ) -> None:
     """A pod that missed its required node affinity is refused; other missing injections are warnings."""
-    webhook.unregister("mutatingwebhookconfiguration")
+    webhook.unregister("MutatingWebhookConfiguration")
     namespace = make_namespace("enforced")
     status, said = eventually(lambda: _refused(webhook.plane, namespace, gpu_pod("missed")))
     assert "denied the request: nodeAffinity: spec: required node affinity example.com/pool In [gpu]" in said

@@ -130,13 +130,14 @@ def defined(control_plane: ControlPlane) -> Iterator[ControlPlane]:
 def extended(defined: ControlPlane, webhook: Installation) -> Installation:
     """The webhook, asked about the kind Training, as the chart's workloads.extraRules would register it."""
     rule = {"apiGroups": ["ml.example.com"], "apiVersions": ["*"], "resources": ["trainings"], "scope": "*"}
-    configurations = webhook.configurations()
-    (entry,) = [one for one in configurations[-1]["webhooks"] if one["name"] == "workloads.gpupolicy.dev"]
+    entries = webhook.configurations()[-1]["webhooks"]
+    (entry,) = [one for one in entries if one["name"] == "workloads.gpupolicy.dev"]
     entry["rules"].append({**rule, "operations": ["CREATE", "UPDATE"]})
-    everything = {"apiVersion": "v1", "kind": "List", "items": configurations}
-    webhook.plane.kubectl("apply", "-f", "-", input=json.dumps(everything))
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-policy"
+    assert defined.raw("PATCH", path, {"webhooks": entries})[0] == 200
     probe = CUSTOM["Training"][0](template(9))
-    eventually(lambda: "Warning" in apply(webhook.plane, "judged-probe", probe, "--dry-run=server")[1])
+    asked = f"/apis/ml.example.com/v1/namespaces/{defined.shared_namespace('held-probe')}/trainings?dryRun=All"
+    eventually(lambda: TOO_MANY in defined.raw("POST", asked, probe)[1].get("message", ""))
     return webhook
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
+from tests import quick_yaml
 from tests.expectations.files import results
 from tests.expectations.test_shipped_cases import POLICIES, ROOT, changed
 from webhook.cli import main
@@ -16,7 +16,7 @@ from webhook.rules import RULES
 
 EXAMPLES = POLICIES / "examples"
 RESULTS = results(EXAMPLES / "tests")
-WRITTEN = {file.name: yaml.safe_load(file.read_text())["spec"] for file in sorted(EXAMPLES.glob("*.yaml"))}
+WRITTEN = {file.name: quick_yaml.load(file.read_text())["spec"] for file in sorted(EXAMPLES.glob("*.yaml"))}
 FILES = sorted(WRITTEN.keys() - {DEFAULT_FILE, QUOTAS_FILE})
 TESTS = {"tenant-acme.yaml": "tenants.yaml", QUOTAS_FILE: "tenants.yaml"}
 """The tests of what has none that is called like itself."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+
+from tests import quick_yaml
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deploy" / "chart" / "files"
@@ -68,7 +69,7 @@ def promtool(*arguments: str | Path, text: str | None = None) -> str:
 
 def rules() -> list[dict[str, Any]]:
     """The rules of the rule files: alerts, and what is recorded for them."""
-    groups = [group for file in RULE_FILES for group in yaml.safe_load(file.read_text())["groups"]]
+    groups = [group for file in RULE_FILES for group in quick_yaml.load(file.read_text())["groups"]]
     return [rule for group in groups for rule in group["rules"]]
 
 

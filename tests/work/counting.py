@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
+from tests import quick_yaml
 from tests.audit.audits import audited
 from tests.corpus import facts_of
 from webhook import engine
@@ -53,7 +52,7 @@ def measured() -> dict[str, Any]:
     policies = load(Path(__file__).parents[2] / "policies")
     policy, facts = policies.for_namespace("team-b"), facts_of("mixed")
     tasks = list(_tasks(policy, facts))
-    objects = list(yaml.safe_load_all(SUBJECTS.read_text()))
+    objects = quick_yaml.load_all(SUBJECTS.read_text())
     whole = {f"{task.phase} {task.subject}": _work(lambda t=task: t.ask(policy)) for task in tasks}
     whole["audit all"] = _work(lambda: audited(*objects, using=policies, facts=facts))
     return {
@@ -82,7 +81,7 @@ def _named(counts: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _tasks(policy: Policy, facts: Snapshot) -> Iterator[Task]:
-    for raw in yaml.safe_load_all(SUBJECTS.read_text()):
+    for raw in quick_yaml.load_all(SUBJECTS.read_text()):
         name = raw["metadata"]["name"]
         if is_pod(raw["apiVersion"], raw["kind"]):
             completed = engine.complete(raw, policy, facts).object

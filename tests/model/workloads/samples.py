@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests import quick_yaml
 
 CASES = [
     case
     for file in sorted((Path(__file__).parent / "kinds").glob("*.yaml"))
-    for case in yaml.safe_load_all(file.read_text())
+    for case in quick_yaml.load_all(file.read_text())
     if case is not None
 ]
 """Each an `object`, and its `templates`: where, group, pods at a time, GPUs of one pod, is it of a built-in kind."""
