@@ -126,7 +126,7 @@ def test_a_pod_without_gpus_is_untouched(raw, values, facts):
         assert asked(rule, raw, values[rule.key], facts) == ([], [])
 
 
-@checked
+@settings(checked, max_examples=540 * TIMES)
 @given(st.data())
 def test_no_json_makes_a_rule_fail(data):
     try:
