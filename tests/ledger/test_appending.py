@@ -93,6 +93,13 @@ def test_who_is_alone_writes_over_what_is_held():
     assert one.store.calls == [f"amend {KEY}"] * 3 + [f"replace {KEY}"] * 2
 
 
+def test_what_a_replica_had_last_itself_is_no_sign_of_others():
+    one = writers(LARGE, Appending(alone_after=6, settled_from=2))[0]
+    for number in range(1, 12):
+        one.enter(number, LARGE)
+    assert one.store.calls[-2:] == [f"replace {KEY}"] * 2
+
+
 @pytest.mark.parametrize(
     ("quota", "count"),
     [

@@ -158,3 +158,34 @@ def test_nobody_is_lost_or_settled_twice_however_impatient_they_are():
     assert set(settled.values()) == {1}
     queue.pass_through((99, 0), 0.0)  # nobody is believed to settle still
     assert settled[99, 0] == 1
+
+
+def test_a_batch_waits_for_more_where_they_come_together_and_never_for_who_comes_alone():
+    asked: list[None] = []
+    batches: list[list[int]] = []
+    is_settling, let_go = threading.Event(), threading.Event()
+
+    def settle(batch: Sequence[int]) -> None:
+        batches.append(list(batch))
+        is_settling.set()
+        assert let_go.wait(PATIENCE)
+
+    def gathering() -> float:
+        asked.append(None)
+        return 0.001
+
+    queue = SharedWrites[int](settle, gathering)
+    first = at_once(lambda: queue.pass_through(1, PATIENCE))
+    assert is_settling.wait(PATIENCE)
+    others = at_once(*(lambda item=item: queue.pass_through(item, PATIENCE) for item in (2, 3)))
+    eventually(lambda: len(queue._waiting) == 2)
+    assert asked == []
+    let_go.set()
+    joined(first + others)
+    assert sum(map(len, batches)) == 3
+    assert len(asked) == len(batches) - 1
+    while queue._is_busy:
+        queue.pass_through(4, PATIENCE)
+    asked.clear()
+    queue.pass_through(5, PATIENCE)
+    assert asked == []

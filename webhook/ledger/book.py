@@ -37,14 +37,15 @@ class Book:
     entries: Mapping[bytes, Demand] = field(default_factory=dict)
     patterns: frozenset[str] = frozenset()
     appended: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
-    counts: Mapping[Demand, int] = field(init=False, compare=False)
-    """How many pods have equal demands."""
+    counts: Mapping[Demand, int] = field(default_factory=dict, compare=False)
+    """How many pods have equal demands; found out where it is not given."""
 
     def __post_init__(self) -> None:
-        counts: dict[Demand, int] = {}
-        for demand, uids in _by_demand(self.entries):
-            counts[demand] = counts.get(demand, 0) + len(uids)
-        object.__setattr__(self, "counts", counts)
+        if self.entries and not self.counts:
+            counts: dict[Demand, int] = {}
+            for demand, uids in _by_demand(self.entries):
+                counts[demand] = counts.get(demand, 0) + len(uids)
+            object.__setattr__(self, "counts", counts)
 
     def changed(
         self,
@@ -67,27 +68,45 @@ class Book:
         for uid in removed:
             del entries[uid]
         appended = {uid: marks for uid, marks in self.appended.items() if uid in entries and uid not in added}
-        return Book(entries, covered, appended)
+        gone = [self.entries[uid] for uid in (*removed, *added) if uid in self.entries]
+        return Book(entries, covered, appended, self._counted(added.values(), gone))
 
-    def appending(self, entries: Mapping[bytes, Demand], mark: str) -> "Book":
-        """The book with entries appended under a mark. What lasts already stays as it is."""
-        new = {uid: one for uid, one in entries.items() if uid not in self.entries or uid in self.appended}
-        marks = {uid: self.appended.get(uid, frozenset()) | {mark} for uid in new}
-        return Book({**new, **self.entries}, self.patterns, {**self.appended, **marks})
+    def appending(self, entries: Mapping[bytes, Demand], *marks: str) -> "Book":
+        """The book with entries appended under a mark, or several. What lasts already stays as it is."""
+        return self.appending_all({uid: (demand, marks) for uid, demand in entries.items()})
+
+    def appending_all(self, marked: Mapping[bytes, tuple[Demand, Collection[str]]]) -> "Book":
+        """The same for entries that each have marks of their own."""
+        marked = {uid: one for uid, one in marked.items() if not self.lasts(uid)}
+        new = {uid: demand for uid, (demand, _) in marked.items() if uid not in self.entries}
+        marks = {uid: self.appended.get(uid, frozenset()).union(added) for uid, (_, added) in marked.items()}
+        counts = self._counted(new.values(), ())
+        return Book({**self.entries, **new}, self.patterns, {**self.appended, **marks}, counts)
 
     def without(self, uids: Collection[bytes], mark: str) -> "Book":
         """The book without those of the entries that are appended under this mark; the same one where none is."""
         marked = {uid: self.appended[uid] - {mark} for uid in uids if mark in self.appended.get(uid, ())}
         if not marked:
             return self
-        entries = {uid: demand for uid, demand in self.entries.items() if marked.get(uid, True)}
+        entries = dict(self.entries)
+        gone = [entries.pop(uid) for uid, marks in marked.items() if not marks]
         appended = {uid: marks for uid, marks in {**self.appended, **marked}.items() if marks}
-        return Book(entries, self.patterns, appended)
+        return Book(entries, self.patterns, appended, self._counted((), gone))
+
+    def _counted(self, added: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:
+        counts = dict(self.counts)
+        for demand in added:
+            counts[demand] = counts.get(demand, 0) + 1
+        for demand in gone:
+            counts[demand] -= 1
+            if not counts[demand]:
+                del counts[demand]
+        return counts
 
     def settled(self, uids: Collection[bytes]) -> "Book":
         """The book in which these entries last; the same book where none of them was appended."""
         left = {uid: marks for uid, marks in self.appended.items() if uid not in uids}
-        return self if len(left) == len(self.appended) else Book(self.entries, self.patterns, left)
+        return self if len(left) == len(self.appended) else Book(self.entries, self.patterns, left, self.counts)
 
     def lasts(self, uid: bytes) -> bool:
         """Whether there is an entry that nobody takes back."""

@@ -6,6 +6,7 @@ import secrets
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -101,40 +102,45 @@ def lasting_in(found: object, known: Lasting | None = None) -> Lasting:
 
 def with_appended(lasting: Book, found: object) -> Book:
     """What lasts, and what the ConfigMap has appended to it. Raises BookError."""
-    by_mark: dict[str, dict[bytes, Demand]] = {}
+    marked: dict[bytes, tuple[Demand, list[str]]] = {}
     for key, text in sorted(_part(found, "data").items()):
         if key.startswith(APPENDED):
+            if not isinstance(text, str):
+                raise BookError(f"data[{key}]: is no entry of a pod: found {text!r}, expected a string")
             uid, mark, demand = _entry(key, text)
-            by_mark.setdefault(mark, {})[uid] = demand
-    book = lasting
-    for mark, entries in by_mark.items():
-        book = book.appending(entries, mark)
-    return book
+            marked.setdefault(uid, (demand, []))[1].append(mark)
+    return lasting.appending_all(marked) if marked else lasting
 
 
 def _changes(before: Book, after: Book) -> dict[str, str | None]:
     """The texts of the keys that differ in what is appended; None where there is none any more."""
-    old, new = _appended(before), _appended(after)
-    return {key: new.get(key) for key in old.keys() ^ new.keys()}
+    old, new = _marked(before), _marked(after)
+    added = {_key(*one): _text(after.entries[one[0]]) for one in new - old}
+    return {**dict.fromkeys(_key(*one) for one in old - new), **added}
+
+
+def _marked(book: Book) -> set[tuple[bytes, str]]:
+    return {(uid, mark) for uid, marks in book.appended.items() for mark in marks}
 
 
 def _appended(book: Book) -> dict[str, str]:
     """The keys and texts of what is appended to a book."""
-    return {
-        f"{APPENDED}{uid_text(uid)}.{mark}": _text(book.entries[uid])
-        for uid, marks in book.appended.items()
-        for mark in marks
-    }
+    return {_key(uid, mark): _text(book.entries[uid]) for uid, mark in _marked(book)}
+
+
+def _key(uid: bytes, mark: str) -> str:
+    return f"{APPENDED}{uid_text(uid)}.{mark}"
 
 
 def _text(demand: Demand) -> str:
     return orjson.dumps({"namespace": demand.namespace, **kind_to_raw(demand.gpus, demand.models)}).decode()
 
 
-def _entry(key: str, text: object) -> tuple[bytes, str, Demand]:
+@lru_cache(maxsize=4096)  # since most of them have been read before, with what was appended earlier
+def _entry(key: str, text: str) -> tuple[bytes, str, Demand]:
     uid, _, mark = key.removeprefix(APPENDED).partition(".")
     try:
-        raw = orjson.loads(text)  # type: ignore[arg-type]  # a value from outside; what is no text is no entry
+        raw = orjson.loads(text)
         return uid_bytes(uid), mark, Demand(str(raw["namespace"]), *kind_from_raw(raw, "entry"))
     except (ValueError, TypeError, KeyError) as error:
         raise BookError(f"data[{key}]: is no entry of a pod: {error}") from None

@@ -45,7 +45,9 @@ class Ledger:
         self.vanished = Vanished(key, means, self._copy)
         """The entries that are there in vain."""
         self._asked_at = self._clock()
-        self._writes = SharedWrites[Reservation | Correction](self._settle)
+        self._writes = SharedWrites[Reservation | Correction](
+            self._settle, lambda: self._timing.gathering if self._company else 0.0
+        )
 
     @property
     def held(self) -> Held | None:

@@ -31,6 +31,9 @@ class Timing:
     longest_pause: float = 0.004
     """The longest wait before another attempt: about as long as a write takes. It does not grow, for whoever has waited
     longest would then be the last to write."""
+    gathering: float = 0.008
+    """For so long a write waits for more pods, where several replicas write and pods come together: each write takes as
+    much of the API server as some pods do."""
     taking_back: tuple[float, ...] = (0.02, 0.04, 0.08, 0.16)
     """The pauses before a refusal, as long as somebody has appended entries a moment ago and may take them back."""
     after_fault: float = 10.0
@@ -55,7 +58,7 @@ class Appending:
     """Where a book has fewer entries that are appended."""
     largest: int = 10_000
     """Where a book has fewer entries in all, since all of it comes back."""
-    settled_from: int = 32
+    settled_from: int = 12
     """A replica that has appended so many has them last with the next one."""
 
 

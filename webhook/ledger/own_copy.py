@@ -86,22 +86,25 @@ class OwnCopy:
         )  # others may have struck what was there
         book = held.book.appending(entries, self._mark)
         try:
-            written = self._amended(book, over, deadline)
+            written, expected = self._amended(book, over, deadline)
         except LedgerError:
             self._withdraw(entries.keys())
             raise
         self.keep(written)
-        others = written.edition != over.edition or written.book.appended != book.appended
+        lasts = expected is not book or written.edition == over.edition  # it was compared, or shows to be the same
+        others = not lasts or written.book.appended != expected.appended
         return written.book.without(entries.keys(), self._mark), others
 
-    def _amended(self, book: Book, over: Held, deadline: float) -> Held:
+    def _amended(self, book: Book, over: Held, deadline: float) -> tuple[Held, Book]:
+        """Append, and have the own entries last where they are many; the book as it is then, and as it was meant."""
         own = self._own(over.book)
         if len(own) >= self._appending.settled_from:
+            settled = book.settled(own)
             try:
-                return self._store.amend(self.key, book.settled(own), over, self._seconds(deadline))
+                return self._store.amend(self.key, settled, over, self._seconds(deadline)), settled
             except LedgerChangedError:
                 pass  # others had something last: so it is only appended
-        return self._store.amend(self.key, book, over, self._seconds(deadline))
+        return self._store.amend(self.key, book, over, self._seconds(deadline)), book
 
     def take_back(self, uids: Set[bytes], deadline: float) -> None:
         """Take back what was appended, and bring the book up to date. Raises LedgerChangedError and LedgerError.

@@ -1,5 +1,6 @@
 """Many threads, one writer: who comes while something is being written waits, and goes with the next write."""
 
+import time
 from collections.abc import Callable, Sequence
 from threading import Event, Lock
 from typing import Generic, TypeVar
@@ -17,10 +18,16 @@ class _Place(Generic[T]):
 
 
 class SharedWrites(Generic[T]):
-    """Settles items in batches, one batch at a time, in the thread of one of those that wait for it."""
+    """Settles items in batches, one batch at a time, in the thread of one of those that wait for it.
 
-    def __init__(self, settle: Callable[[Sequence[T]], None]) -> None:
+    `gathering` says for how many seconds a batch waits for more items; it is asked where the last batch was not of one
+    item alone, since whoever comes one after the other would only wait.
+    """
+
+    def __init__(self, settle: Callable[[Sequence[T]], None], gathering: Callable[[], float] = lambda: 0.0) -> None:
         self._settle = settle
+        self._gathering = gathering
+        self._is_busy = False
         self._lock = Lock()
         self._waiting: list[_Place[T]] = []
         self._is_led = False
@@ -37,6 +44,8 @@ class SharedWrites(Generic[T]):
             self._is_led = True
         if not place.is_leading:
             place.signal.wait(seconds)
+        if place.is_leading and self._is_busy:
+            time.sleep(min(seconds, self._gathering()))
         with self._lock:
             if not place.is_leading:
                 if place in self._waiting:
@@ -53,6 +62,7 @@ class SharedWrites(Generic[T]):
             place.signal.set()
         with self._lock:
             self._is_led = bool(self._waiting)
+            self._is_busy = len(batch) > 1 or self._is_led
             if self._waiting:
                 self._waiting[0].is_leading = True
                 self._waiting[0].signal.set()
