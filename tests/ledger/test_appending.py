@@ -8,7 +8,7 @@ import pytest
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, demand, of_namespace, pot, uid
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.keeper import Keeper
-from webhook.ledger.ledger import Correction
+from webhook.ledger.ledger import Correction, _Attempts
 from webhook.ledger.means import Appending
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import LedgerError
@@ -255,7 +255,7 @@ def test_a_pod_that_two_replicas_enter_counts_once_and_lasts_for_the_second():
     assert other.enter(1, quota, 3) == GRANTED
     assert standing(one, quota) == ({901, 902, 903}, {1})
     one.ledgers.of(quota.key)._copy.read(one.clock() + 9)
-    one.ledgers.of(quota.key)._copy.take_back({uid(1)}, one.clock() + 9)
+    one.ledgers.of(quota.key)._copy.take_back({uid(1): demand(3)}, one.clock() + 9)
     assert one.entered(quota) == {901, 902, 903, 1}
 
 
@@ -281,6 +281,19 @@ def test_what_was_appended_without_an_answer_is_taken_back_with_the_next_write()
     assert one.enter(2, LARGE) == GRANTED  # which shows that the first is there
     assert one.enter(3, LARGE) == GRANTED
     assert one.entered(LARGE) == {901, 902, 903, 2, 3}
+
+
+def test_entries_are_taken_back_whatever_a_reconciliation_has_read_meanwhile():
+    """It may have begun to read before they were appended, and ended after that."""
+    one, other, _ = writers(SMALL)
+    ledger = one.ledgers.of(SMALL.key)
+    earlier = MemoryStore.read(one.store, SMALL.key, 1)
+
+    one.told.conflicted = lambda _: ledger._copy.keep(earlier)
+    with in_the_middle(one, "amend", lambda: other.enter(2, SMALL)):
+        reservation = one.reservation(1, SMALL)
+        assert not ledger._appended([reservation], _Attempts(one.clock() + 9))
+    assert one.entered(SMALL) == {901, 902, 903, 2}
 
 
 def test_what_was_taken_back_and_is_asked_about_again_stays():

@@ -231,7 +231,7 @@ class Ledger:
             is_entered = plan.entered.keys() <= entered.keys()  # not so where an entry was struck that lasted
             if not (is_covered and is_entered and plan.are_all_granted()):
                 self._observer.conflicted(self.key)
-                self._copy.take_back(entered.keys(), state.until)
+                self._copy.take_back(entered, state.until)
                 state.is_read_due = False
                 return False
         for reservation in reservations:

@@ -106,16 +106,17 @@ class OwnCopy:
                 pass  # others had something last: so it is only appended
         return self._store.amend(self.key, book, over, self._seconds(deadline)), book
 
-    def take_back(self, uids: Set[bytes], deadline: float) -> None:
+    def take_back(self, entries: Mapping[bytes, Demand], deadline: float) -> None:
         """Take back what was appended, and bring the book up to date. Raises LedgerChangedError and LedgerError.
 
         Where that fails it is done with the next write; to this replica the entries are gone at once.
         """
-        self._withdraw(uids)
-        over = self._stored
-        self.keep(over)
-        if over is not None and self.held is not None:
-            self.keep(self._store.amend(self.key, self.held.book, over, self._seconds(deadline)))
+        self._withdraw(entries.keys())
+        if (over := self._stored) is None:
+            return
+        over = replace(over, book=over.book.appending(entries, self._mark))  # which may be known without them by now
+        book = over.book.without(tuple(self._withdrawn), self._mark)
+        self.keep(self._store.amend(self.key, book, over, self._seconds(deadline)))
 
     def _withdraw(self, uids: Set[bytes]) -> None:
         now = self._clock()
@@ -137,7 +138,7 @@ class OwnCopy:
         """Take note of the book, and of the moment for entries that are new."""
         self._stored = self.held = stored
         if stored is not None and self._withdrawn:
-            book = stored.book.without(self._withdrawn.keys(), self._mark)
+            book = stored.book.without(tuple(self._withdrawn), self._mark)  # a copy, since another thread may add some
             if book is not stored.book:
                 self.held = replace(stored, book=book)
         entries: Mapping[bytes, Demand] = {} if self.held is None else self.held.book.entries
