@@ -21,7 +21,7 @@ from webhook.ledger.settling import Settling
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
 from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
 from webhook.ledger.vanished import Vanished
-from webhook.ledger.verdicts import Claim, Granted, Unanswered, Verdict
+from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
 from webhook.ledger.window import is_shared, withheld
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quota import Demand, Quota
@@ -203,9 +203,10 @@ class Ledger:
 
     def _planned(self, book: Book, reservations: Sequence[Reservation]) -> Plan:
         """What becomes of the reservations. Somebody may have appended entries for them; these do not count twice."""
-        asking = [one.uid for one in reservations if one.uid in book.appended]
-        book = book.changed({}, asking)
-        plan = Plan(book, (lambda namespace: self._open(namespace, book)) if self._is_bounded else None)
+        book = book.settled(self._copy.admitted(book))
+        known = {one.uid: book.entries[one.uid] for one in reservations if one.uid in book.appended}
+        book = book.changed({}, known.keys())
+        plan = Plan(book, (lambda namespace: self._open(namespace, book)) if self._is_bounded else None, known)
         for reservation in reservations:
             plan.consider(reservation)
         return plan
@@ -218,6 +219,8 @@ class Ledger:
         """
         held = self._basis(reservations, state.until)
         if held is None or not self._copy.can_append():
+            return False
+        if any(self._copy.was_withdrawn(one.uid) for one in reservations):
             return False
         plan = self._planned(held.book, reservations)
         entered = plan.entered
@@ -251,7 +254,7 @@ class Ledger:
                 asking = {one.claim.demand.namespace for one in reservations}
                 state.ghosts |= self.vanished.before_refusal(known.book, asking, state.until)
             return True
-        if plan.has_unmet and self._may_be_taken_back(state):
+        if plan.has_unmet and self._may_be_taken_back(plan, reservations, state):
             time.sleep(self._timing.taking_back[state.waits])
             state.waits += 1
             state.is_read_due = True
@@ -261,12 +264,19 @@ class Ledger:
             return True
         return False
 
-    def _may_be_taken_back(self, state: "_Attempts") -> bool:
-        """Whether somebody else has appended entries a moment ago of which it is not known whether they stay."""
+    def _may_be_taken_back(self, plan: Plan, reservations: Sequence[Reservation], state: "_Attempts") -> bool:
+        """Whether somebody would fit without what others have appended a moment ago, which may not stay."""
         if self.held is None or state.waits >= len(self._timing.taking_back):
             return False
         now, longest = self._clock(), sum(self._timing.taking_back)
-        return any(self._copy.age(uid, now) <= longest for uid in self._copy.appended_by_others())
+        recent = {uid for uid in self._copy.appended_by_others() if self._copy.age(uid, now) <= longest}
+        if not recent:
+            return False
+        without = self._planned(self.held.book.changed({}, recent | state.ghosts), reservations)
+        return any(
+            isinstance(verdict, Exceeded) and not isinstance(without.verdicts[one], Exceeded)
+            for one, verdict in plan.verdicts.items()
+        )
 
     def _basis(self, reservations: Sequence[Reservation], deadline: float) -> Held | None:
         """The book that a change is made to; there is one where somebody is to be entered."""

@@ -48,6 +48,8 @@ class Timing:
 class Appending:
     """When entries are appended to a book that several replicas write, without looking at it first."""
 
+    is_on: bool = True
+    """Whether it is done at all."""
     alone_after: int = 8
     """Until so many writes in a row have met nobody else's."""
     room: int = 4

@@ -31,6 +31,7 @@ class OwnCopy:
         none."""
         self._stored: Held | None = None  # as it was read or written
         self._mark = secrets.token_hex(4)
+        self._rest, self._appends_from = 0.0, -float("inf")  # after patches that were not answered
         self._withdrawn: dict[bytes, float] = {}  # what is taken back, since when
 
     def covers(self, patterns: tuple[str, ...]) -> Held | None:
@@ -65,7 +66,9 @@ class OwnCopy:
 
     def can_append(self) -> bool:
         """Whether entries may be appended to what is held: not to a large book, since all of it comes back."""
-        if self.held is None or not self._store.can_amend():
+        if self.held is None or not self._appending.is_on:
+            return False
+        if not self._store.can_amend() or self._clock() < self._appends_from:
             return False
         book = self.held.book
         return len(book.appended) < self._appending.most and len(book.entries) < self._appending.largest
@@ -79,17 +82,20 @@ class OwnCopy:
         over, held = self._stored, self.held
         if over is None or held is None:
             raise LedgerChangedError
-        for uid in entries:
-            self._withdrawn.pop(uid, None)
         over = replace(
             over, book=over.book.without(entries.keys(), self._mark)
         )  # others may have struck what was there
         book = held.book.appending(entries, self._mark)
         try:
             written, expected = self._amended(book, over, deadline)
-        except LedgerError:
+            _demand_all(entries.keys(), written)
+        except (LedgerError, LedgerChangedError) as error:
             self._withdraw(entries.keys())
+            if isinstance(error, LedgerError):
+                self._rest = min(max(self._rest * 4, self._timing.after_fault), 600.0)
+                self._appends_from = self._clock() + self._rest
             raise
+        self._rest = 0.0
         self.keep(written)
         lasts = expected is not book or written.edition == over.edition  # it was compared, or shows to be the same
         others = not lasts or written.book.appended != expected.appended
@@ -114,9 +120,18 @@ class OwnCopy:
         self._withdraw(entries.keys())
         if (over := self._stored) is None:
             return
+        self.keep(over)
         over = replace(over, book=over.book.appending(entries, self._mark))  # which may be known without them by now
         book = over.book.without(tuple(self._withdrawn), self._mark)
         self.keep(self._store.amend(self.key, book, over, self._seconds(deadline)))
+
+    def was_withdrawn(self, uid: bytes) -> bool:
+        """Whether it was taken back lately: a patch that does so may still be on its way, whatever was answered."""
+        return uid in self._withdrawn
+
+    def admitted(self, book: Book) -> Set[bytes]:
+        """The appended entries by which this replica has admitted pods."""
+        return self._own(book) - self._withdrawn.keys()
 
     def _withdraw(self, uids: Set[bytes]) -> None:
         now = self._clock()
@@ -176,3 +191,9 @@ class OwnCopy:
 
     def _seconds(self, deadline: float) -> float:
         return min(self.left(deadline), self._timing.one_call)
+
+
+def _demand_all(uids: Set[bytes], written: Held) -> None:
+    """Raise LedgerError where an answer lacks what was appended: nobody is admitted by what may not be there."""
+    if not uids <= written.book.entries.keys():
+        raise LedgerError("the answer lacks what was appended; see what stands before the API server")
