@@ -165,6 +165,15 @@ def test_what_lasts_is_not_decoded_again_for_what_is_appended(store, monkeypatch
     assert held.book.entries.keys() == uids(1, 2, 3)
 
 
+def test_what_was_written_with_the_book_is_told_from_what_is_appended_to_it(store):
+    first = store.create(KEY, book(1), SECONDS)
+    held = store.amend(KEY, appending(first, 2), first, SECONDS)
+    held = store.replace(KEY, held.book.changed(book(3).entries), held, SECONDS)
+    back = store.amend(KEY, held.book.without(uids(2), "a"), held, SECONDS)
+    assert back.book.entries.keys() == uids(1, 3)
+    assert not back.book.appended
+
+
 @pytest.mark.parametrize(
     ("key", "text"),
     [

@@ -175,3 +175,18 @@ def test_patches_that_are_never_understood_are_not_tried_for_ever():
         assert one.enter(number, LARGE) == GRANTED
         one.ledgers.of(KEY)._company = 8  # others write
     assert len(calls) < 10, len(calls)
+
+
+def test_what_was_taken_back_is_appended_again_once_no_admission_can_be_in_flight():
+    one, other, _ = writers(LARGE)
+    copy = one.ledgers.of(KEY)._copy
+    copy.take_back({uid(1): demand()}, one.clock() + 9)
+    assert copy.was_withdrawn(uid(1))
+    one.clock.now += IN_FLIGHT + 1
+    copy.take_back({uid(2): demand()}, one.clock() + 9)
+    assert not copy.was_withdrawn(uid(1))
+    other.enter(9, LARGE)
+    one.store.calls.clear()
+    one.ledgers.of(KEY)._company = 8
+    assert one.enter(1, LARGE) == GRANTED
+    assert one.store.calls == [f"amend {KEY}"]

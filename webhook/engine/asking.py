@@ -93,7 +93,9 @@ def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Itera
     """What these rules have to say about a pod, in their modes, but no advice about what one of them objects to."""
     told: frozenset[str] | None = None
     for bound in validators:
-        for value in bound.rule.validate(pod, bound.settings, facts):  # type: ignore[misc]  # all of these validate
+        if bound.rule.validate is None:
+            continue
+        for value in bound.rule.validate(pod, bound.settings, facts):
             if isinstance(value, Advice) and value.fault:
                 told = _faults_told(pod, validators, facts) if told is None else told
                 if value.fault in told:
@@ -104,7 +106,7 @@ def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Itera
 def _faults_told(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
     """The faults of a pod that some of these rules object to, so that people hear of it."""
     telling = (bound for bound in validators if bound.rule.faults and bound.mode is not Mode.AUDIT)
-    values = (bound.rule.validate(pod, bound.settings, facts) for bound in telling)  # type: ignore[misc]  # as above
+    values = (one.rule.validate(pod, one.settings, facts) for one in telling if one.rule.validate is not None)
     return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))
 
 

@@ -82,9 +82,8 @@ class OwnCopy:
         over, held = self._stored, self.held
         if over is None or held is None:
             raise LedgerChangedError
-        over = replace(
-            over, book=over.book.without(entries.keys(), self._mark)
-        )  # others may have struck what was there
+        # others may have struck what was there
+        over = replace(over, book=over.book.without(entries.keys(), self._mark))
         book = held.book.appending(entries, self._mark)
         try:
             written, expected = self._amended(book, over, deadline)
@@ -151,11 +150,11 @@ class OwnCopy:
 
     def keep(self, stored: Held | None) -> None:
         """Take note of the book, and of the moment for entries that are new."""
-        self._stored = self.held = stored
+        held = stored
         if stored is not None and self._withdrawn:
             book = stored.book.without(tuple(self._withdrawn), self._mark)  # a copy, since another thread may add some
-            if book is not stored.book:
-                self.held = replace(stored, book=book)
+            held = stored if book is stored.book else replace(stored, book=book)
+        self._stored, self.held = stored, held
         entries: Mapping[bytes, Demand] = {} if self.held is None else self.held.book.entries
         now = self._clock()
         with self._seen_lock:

@@ -38,7 +38,7 @@ class _NotReceived(io.RawIOBase):
         raise OSError(f"the body is over the limit of {self._limit} bytes and was not received")
 
 
-class Request(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request that has arrived, its body in memory. `is_last` says whether its connection ends with the answer."""
 
     head: Head
@@ -116,7 +116,7 @@ class RequestReader:
             return False
         return len(self._buffer) >= self._body_end
 
-    def take(self) -> Request:
+    def take(self) -> ReceivedRequest:
         """Return the complete request, its body in memory, and begin with the next one.
 
         What was reserved for the body stays so until `release`.
@@ -129,7 +129,7 @@ class RequestReader:
         self._head_bytes = 0
         self._scanned = 0
         body = _NotReceived(self._max_body) if self.unread else io.BytesIO(raw)
-        return Request(head, body, self._length, is_last=head.is_last or self.unread)
+        return ReceivedRequest(head, body, self._length, is_last=head.is_last or self.unread)
 
     def take_interim(self) -> bytes:
         """Return the interim answer, once."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.server.connection import Answer, Connection
-from webhook.server.framing import Request
+from webhook.server.framing import ReceivedRequest
 from webhook.server.head import Head
 from webhook.server.refusal import Refusal, failed, malformed
 
@@ -32,7 +32,7 @@ class Responder:
         self.leaving = False
         """Every answer ends its connection."""
 
-    def respond(self, connection: Connection, request: Request, may_block: Callable[[], None]) -> Answer:
+    def respond(self, connection: Connection, request: ReceivedRequest, may_block: Callable[[], None]) -> Answer:
         """Answer a request; one in which the application fails is answered with 500."""
         head = request.head
         try:
@@ -49,7 +49,9 @@ class Responder:
             log.exception("the application failed at %s %s", head.method, head.path)
             return self.refuse(connection.peer, failed())
 
-    def _environ(self, connection: Connection, request: Request, may_block: Callable[[], None]) -> dict[str, Any]:
+    def _environ(
+        self, connection: Connection, request: ReceivedRequest, may_block: Callable[[], None]
+    ) -> dict[str, Any]:
         peer = connection.peer
         return {
             **request.head.environ,
