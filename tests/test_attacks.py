@@ -310,7 +310,7 @@ def test_A8_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what
     assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in own["rules"]] == [
         (["secrets"], ["gpu-policy-tls"], ["get", "update"]),
         (["secrets"], None, ["create"]),
-        (["configmaps"], None, ["get", "list", "create", "update", "patch", "delete"]),
+        (["configmaps"], None, ["get", "list", "create", "update", "delete"]),
     ]
     assert len(objects.of("RoleBinding") + objects.of("ClusterRoleBinding")) == 2
 

@@ -113,7 +113,7 @@ COUNTING = (
     {("ClusterRole", "pods", "*", verb) for verb in ("get", "list", "watch")}
     | {("ClusterRole", "namespaces", "*", "get"), ("ClusterRole", "resourcequotas", "*", "list")}
     | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
-    | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "patch", "delete")}
+    | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
 )
 KEEPING = {
     ("ClusterRole", "mutatingwebhookconfigurations", "gpu-policy", "update"),

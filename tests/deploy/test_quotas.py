@@ -9,7 +9,7 @@ from deploy.generate import FLOW_CONTROL
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import UNCOUNTED
 
-LEDGER_VERBS = ("get", "list", "create", "update", "patch", "delete")
+LEDGER_VERBS = ("get", "list", "create", "update", "delete")
 QUOTA = shipped().one("CustomResourceDefinition", "gpuquotas.gpupolicy.dev")
 
 

@@ -87,7 +87,7 @@ def _of_quotas(ledgers: str) -> Iterator[Right]:
         yield Right(verb, "", "pods", "pods that count against quotas are read")
     yield Right("get", "", "namespaces", "ledgers are begun only for namespaces that exist")
     yield Right("list", "", "resourcequotas", "pods that a ResourceQuota would refuse are not counted")
-    for verb in ("get", "list", "create", "update", "patch", "delete"):
+    for verb in ("get", "list", "create", "update", "delete"):
         yield Right(verb, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers)
     for verb in ("get", "list", "watch", "create", "update", "delete"):
         yield Right(verb, "gpupolicy.dev", "gpuquotas", "usage is shown to users")

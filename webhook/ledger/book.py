@@ -60,7 +60,7 @@ class Book:
         same = {demand: demand for demand in self.counts}  # so that entries share what is equal
         added = {uid: same.setdefault(demand, demand) for uid, demand in entered.items()}
         added = {uid: one for uid, one in added.items() if self.entries.get(uid) != one or uid in self.appended}
-        removed = [uid for uid in struck if uid in self.entries and uid not in entered]
+        removed = {uid for uid in struck if uid in self.entries and uid not in entered}
         covered = self.patterns if patterns is None else frozenset(patterns)
         if not added and not removed and covered == self.patterns:
             return self

@@ -64,6 +64,10 @@ class Appending:
     """A replica that has appended so many has them last with the next one."""
 
 
+NOT_APPENDED = Appending(is_on=False, alone_after=1)
+"""Every write is one of the whole book."""
+
+
 @dataclass(frozen=True, slots=True)
 class Means:
     """What ledgers work with, the same for all. `clock` is monotonic, in seconds.
