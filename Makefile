@@ -72,9 +72,9 @@ docs: $(READY) ## Generate what is generated; needs helm
 lock: ## Resolve the dependencies anew
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe -o requirements.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe --extra dev -o requirements-dev.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe --only-build-deps --build-deps-for=wheel -o requirements-build.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --no-strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --no-strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe --extra dev -o requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --no-strip-extras --no-emit-index-url --no-emit-find-links --generate-hashes --allow-unsafe --only-build-deps --build-deps-for=wheel -o requirements-build.lock pyproject.toml
 
 $(READY): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 is " + sys.version.split()[0] + "; 3.11 or newer is needed: make PYTHON=...")'
