@@ -11,7 +11,7 @@ from tests.cluster.asking import is_gone, is_live
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod, pod
-from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, appending, book, uids
+from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
 from webhook.cluster.api_server import METADATA_LIST, ApiServer
 from webhook.cluster.pods import LivePods
 from webhook.installation.ledgers import ApiStore
@@ -74,43 +74,6 @@ class TestApiStore(StoreContract):
         with ThreadPoolExecutor(16) as pool:
             assert list(pool.map(create, range(48))).count(True) == 1
 
-    def test_of_many_who_append_to_the_same_book_at_once_all_succeed_and_each_sees_a_book_of_its_own(self, store):
-        held = store.create(KEY, book(0), SECONDS)
-
-        def append(number: int) -> int:
-            return len(store.amend(KEY, appending(held, number, mark=f"m{number % 3}"), held, SECONDS).book.entries)
-
-        with ThreadPoolExecutor(16) as pool:
-            seen = list(pool.map(append, range(1, 97)))
-        assert sorted(seen) == list(range(2, 98))
-        read = store.read(KEY, SECONDS)
-        assert read is not None
-        assert book(*range(97)).entries == read.book.entries
-
-    def test_what_is_appended_while_others_have_theirs_last_is_there(self, store):
-        """Of those that have theirs last at once one succeeds; what is appended then is lost to nobody."""
-        first = store.create(KEY, book(0), SECONDS)
-        held = store.amend(KEY, appending(first, *range(1, 9)), first, SECONDS)
-
-        def settle(number: int) -> bool:
-            try:
-                store.amend(KEY, held.book.settled(uids(number)), held, SECONDS)
-            except LedgerChangedError:
-                return False
-            return True
-
-        def append(number: int) -> bool:
-            store.amend(KEY, appending(held, 100 + number, mark="b"), held, SECONDS)
-            return False
-
-        with ThreadPoolExecutor(16) as pool:
-            works = [pool.submit(work, number) for number in range(1, 9) for work in (settle, append)]
-            assert [work.result() for work in works].count(True) == 1
-        read = store.read(KEY, SECONDS)
-        assert read is not None
-        assert book(*range(9), *range(101, 109)).entries == read.book.entries
-        assert len(read.book.appended) == 15
-
     def test_what_others_put_on_the_object_stays(self, control_plane, store, namespace):
         store.create(KEY, book(1), SECONDS)
         path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
@@ -157,9 +120,6 @@ class TestApiStore(StoreContract):
         ):
             with pytest.raises(LedgerError, match=told):
                 ask()
-        with pytest.raises(LedgerChangedError):
-            store.amend(KEY, book(1), held, SECONDS)
-        assert not store.can_amend()
 
 
 def create(control_plane: ControlPlane, namespace: str, manifest: dict) -> bytes:

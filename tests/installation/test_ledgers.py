@@ -3,7 +3,6 @@
 import base64
 import gzip
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import pytest
 
 from tests.cluster.fake_api_server import FakeApiServer, Request, always, fake_api_server
 from tests.cluster.fake_objects import FakeObjects
-from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, appending, book, uids
+from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
 from webhook.cluster.api_server import ApiServer
 from webhook.installation.ledgers import ApiStore
-from webhook.ledger import content
 from webhook.ledger.content import DATA, LABEL, PACKED, PREFIX
 from webhook.ledger.store import LedgerChangedError, LedgerError
 
@@ -113,86 +111,6 @@ def test_writes_that_fail_are_told_from_ledgers_that_changed(store, server, stat
         store.replace(KEY, book(2), held, SECONDS)
     with pytest.raises(fault):
         store.remove(KEY, held, SECONDS)
-
-
-@pytest.mark.parametrize(
-    ("status", "about", "fault"),
-    [
-        pytest.param(409, f"{PREFIX}{KEY}", LedgerChangedError, id="too many at once"),
-        pytest.param(404, f"{PREFIX}{KEY}", LedgerChangedError, id="gone"),
-        pytest.param(422, f"{PREFIX}{KEY}", LedgerChangedError, id="another edition, or no room"),
-        pytest.param(403, "", LedgerChangedError, id="forbidden, so it is to be written over"),
-        pytest.param(404, "gpu-policy", LedgerError, id="the namespace is gone"),
-        pytest.param(415, "", LedgerError, id="no such patch"),
-        pytest.param(429, "", LedgerError, id="too many requests"),
-        pytest.param(500, "", LedgerError, id="a fault"),
-    ],
-)
-def test_amending_that_fails_is_told_from_ledgers_to_be_read_anew(store, server, status, about, fault):
-    held = store.create(KEY, book(1), SECONDS)
-    server.instead[ONE] = always(status, {"kind": "Status", "message": "no", "details": {"name": about}})
-    with pytest.raises(fault):
-        store.amend(KEY, appending(held, 2), held, SECONDS)
-    assert store.can_amend() is (status != 403)
-
-
-def test_where_patches_are_not_allowed_it_is_said_and_tried_again_later(store, server, caplog, monkeypatch):
-    held = store.create(KEY, book(1), SECONDS)
-    server.instead[ONE] = always(403, {"kind": "Status", "message": "cannot patch"})
-    with pytest.raises(LedgerChangedError):
-        store.amend(KEY, appending(held, 2), held, SECONDS)
-    assert "quotas take longer where several replicas write" in caplog.text
-    assert "cannot patch; install the RBAC objects of the chart again" in caplog.text
-    later = time.monotonic() + 601
-    monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert store.can_amend()
-
-
-def test_what_is_appended_to_a_book_that_is_packed_stays_beside_it(store, server):
-    held = store.create(KEY, book(*range(30_000)), SECONDS)
-    written = store.amend(KEY, appending(held, 30_001), held, SECONDS)
-    assert len(written.book.entries) == 30_001
-    with pytest.raises(LedgerChangedError):
-        store.amend(KEY, written.book.settled(uids(30_001)), written, SECONDS)
-    assert store.read(KEY, SECONDS).book == written.book
-
-
-def test_what_lasts_is_not_decoded_again_for_what_is_appended(store, monkeypatch):
-    held = store.create(KEY, book(1), SECONDS)
-    monkeypatch.setattr(content, "book_from_raw", lambda _: pytest.fail("decoded"))
-    for number in (2, 3):
-        held = store.amend(KEY, appending(held, number), held, SECONDS)
-    assert held.book.entries.keys() == uids(1, 2, 3)
-
-
-def test_what_was_written_with_the_book_is_told_from_what_is_appended_to_it(store):
-    first = store.create(KEY, book(1), SECONDS)
-    held = store.amend(KEY, appending(first, 2), first, SECONDS)
-    held = store.replace(KEY, held.book.changed(book(3).entries), held, SECONDS)
-    back = store.amend(KEY, held.book.without(uids(2), "a"), held, SECONDS)
-    assert back.book.entries.keys() == uids(1, 3)
-    assert not back.book.appended
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        pytest.param("entry.no-uid.a", "{}", id="no uid"),
-        pytest.param("entry.", "{}", id="nothing"),
-        pytest.param("entry.00000000-0000-0000-0000-000000000002.a", "{", id="no JSON"),
-        pytest.param("entry.00000000-0000-0000-0000-000000000002.a", "[]", id="no object"),
-        pytest.param("entry.00000000-0000-0000-0000-000000000002.a", "{}", id="no namespace"),
-        pytest.param(
-            "entry.00000000-0000-0000-0000-000000000002.a", '{"namespace": "a", "gpus": {"x": -1}}', id="less than none"
-        ),
-    ],
-)
-def test_an_appended_entry_that_is_none_makes_the_book_a_broken_one(store, server, key, text):
-    store.create(KEY, book(1), SECONDS)
-    found = server.under[PATH].objects[f"{PREFIX}{KEY}"]
-    server.instead[ONE] = always(200, {**found, "metadata": VERSIONED, "data": {**found["data"], key: text}})
-    with pytest.raises(LedgerError, match=rf"data\[{key}\]: is no entry of a pod: .*kubectl delete configmap"):
-        store.read(KEY, SECONDS)
 
 
 def test_an_answer_that_breaks_off_is_an_error(store, server):

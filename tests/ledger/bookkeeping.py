@@ -12,7 +12,7 @@ from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.book import Book
 from webhook.ledger.ledger import Reservation
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Appending, Means, Timing
+from webhook.ledger.means import Means, Timing
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import Held, LedgerError, SeenPod
 from webhook.ledger.verdicts import Claim, Verdict
@@ -119,7 +119,6 @@ class Watched(MemoryStore):
         self.calls: list[str] = []
         self.faults: list[LedgerError] = []
         self.before: Callable[[str], None] = lambda _: None
-        self.is_amended = True
 
     def _called(self, call: str) -> None:
         self.calls.append(call)
@@ -142,13 +141,6 @@ class Watched(MemoryStore):
     def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
         self._called(f"replace {key}")
         return super().replace(key, book, over, seconds)
-
-    def amend(self, key: str, book: Book, over: Held, seconds: float) -> Held:
-        self._called(f"amend {key}")
-        return super().amend(key, book, over, seconds)
-
-    def can_amend(self) -> bool:
-        return self.is_amended
 
     def remove(self, key: str, over: Held, seconds: float) -> None:
         self._called(f"remove {key}")
@@ -193,29 +185,18 @@ class Replica:
     truth: Truth = field(default_factory=Truth)
     store: Watched = field(default_factory=Watched)
     clock: Clock = field(default_factory=Clock)
-    timing: Timing = field(
-        default_factory=lambda: Timing(in_flight=IN_FLIGHT, longest_pause=0.0, taking_back=(0.001, 0.001))
-    )
+    timing: Timing = field(default_factory=lambda: Timing(in_flight=IN_FLIGHT, longest_pause=0.0))
     is_bounded: bool = False
-    appending: Appending = field(default_factory=Appending)
 
     def __post_init__(self) -> None:
         self.view = View(self.truth)
         self.told = Told()
-        means = Means(
-            self.store,
-            self.view,
-            self.timing,
-            self.told,
-            self.clock,
-            is_bounded=self.is_bounded,
-            appending=self.appending,
-        )
+        means = Means(self.store, self.view, self.timing, self.told, self.clock, is_bounded=self.is_bounded)
         self.ledgers = Ledgers(means)
 
     def another(self) -> "Replica":
         """One more replica of the same cluster."""
-        return Replica(self.truth, self.store, self.clock, self.timing, self.is_bounded, self.appending)
+        return Replica(self.truth, self.store, self.clock, self.timing, self.is_bounded)
 
     def ask(self, pod: int, *claims: Claim, is_dry_run: bool = False) -> tuple[Verdict, ...]:
         """Have a pod entered."""

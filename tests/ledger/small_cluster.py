@@ -149,11 +149,5 @@ class Disturbed:
     def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
         return self._call(lambda: self._inner.replace(key, book, over, seconds))
 
-    def amend(self, key: str, book: Book, over: Held, seconds: float) -> Held:
-        return self._call(lambda: self._inner.amend(key, book, over, seconds))
-
-    def can_amend(self) -> bool:
-        return True
-
     def remove(self, key: str, over: Held, seconds: float) -> None:
         self._call(lambda: self._inner.remove(key, over, seconds))

@@ -18,18 +18,8 @@ def book(*pods: int, namespace: str = "team-vision") -> Book:
     return Book(entries, frozenset({namespace, "research-*"}))
 
 
-def appending(held: Held, *pods: int, mark: str = "a") -> Book:
-    """The book with entries for these pods appended."""
-    return held.book.appending(book(*pods).entries, mark)
-
-
-def uids(*pods: int) -> set[bytes]:
-    """Those of these pods."""
-    return {pod.to_bytes(16) for pod in pods}
-
-
 class StoreContract:
-    """Reads are consistent, and a write succeeds only over what was read last, unless it only appends."""
+    """Reads are consistent, and a write succeeds only over what was read last."""
 
     def test_there_is_nothing_at_first(self, store: Store) -> None:
         assert store.read(KEY, SECONDS) is None
@@ -108,82 +98,6 @@ class StoreContract:
         expected = {KEY: book(1), OTHER: book(2, namespace="research-a")}
         assert expected == {key: held.book for key, held in store.read_all(SECONDS).items()}
 
-    def test_what_is_appended_is_there_whatever_others_have_written_meanwhile(self, store: Store) -> None:
-        first = store.create(KEY, book(1), SECONDS)
-        store.amend(KEY, appending(first, 2, mark="b"), first, SECONDS)
-        second = store.read(KEY, SECONDS)
-        assert second is not None
-        store.replace(KEY, second.book.changed(book(3).entries), second, SECONDS)
-        written = store.amend(KEY, appending(first, 4, 5), first, SECONDS)
-        read = store.read(KEY, SECONDS)
-        assert read is not None
-        assert (read.version, read.book, read.edition) == (written.version, written.book, written.edition)
-        assert book(1, 2, 3, 4, 5).entries == read.book.entries
-        assert {uid: set(marks) for uid, marks in read.book.appended.items()} == {
-            **{one: {"b"} for one in uids(2)},
-            **{one: {"a"} for one in uids(4, 5)},
-        }
-
-    def test_what_is_appended_leaves_what_lasts_as_it_was_and_everything_else_does_not(self, store: Store) -> None:
-        first = store.create(KEY, book(1), SECONDS)
-        second = store.amend(KEY, appending(first, 2), first, SECONDS)
-        assert (first.edition, True) == (second.edition, first.version != second.version)
-        third = store.replace(KEY, second.book.changed({}, uids(1)), second, SECONDS)
-        fourth = store.amend(KEY, third.book.settled(uids(2)), third, SECONDS)
-        assert len({first.edition, third.edition, fourth.edition}) == 3
-
-    def test_of_one_pod_that_two_have_appended_each_takes_back_its_own(self, store: Store) -> None:
-        first = store.create(KEY, book(1), SECONDS)
-        one = store.amend(KEY, appending(first, 2, 3, mark="a"), first, SECONDS)
-        both = store.amend(KEY, appending(first, 2, mark="b"), first, SECONDS)
-        assert both.book.appended == {**{one: {"a", "b"} for one in uids(2)}, **{one: {"a"} for one in uids(3)}}
-        back = store.amend(KEY, one.book.without(uids(2, 3), "a"), one, SECONDS)
-        assert back.book.appended == {one: {"b"} for one in uids(2)}
-        again = store.amend(KEY, one.book.without(uids(2, 3), "a"), one, SECONDS)
-        assert again.book == back.book
-
-    def test_what_is_appended_is_made_to_last_and_more_is_appended_in_the_same_write(self, store: Store) -> None:
-        first = store.create(KEY, book(1), SECONDS)
-        mine = store.amend(KEY, appending(first, 2), first, SECONDS)
-        store.amend(KEY, appending(first, 3, mark="b"), first, SECONDS)
-        written = store.amend(KEY, appending(mine, 4).settled(uids(2)), mine, SECONDS)
-        assert book(1, 2, 3, 4).entries == written.book.entries
-        assert written.book.appended == {**{one: {"b"} for one in uids(3)}, **{one: {"a"} for one in uids(4)}}
-
-    def test_nothing_is_made_to_last_where_what_lasts_has_changed_since(self, store: Store) -> None:
-        first = store.create(KEY, book(1), SECONDS)
-        both = store.amend(KEY, appending(first, 2, 3), first, SECONDS)
-        changed = store.amend(KEY, both.book.settled(uids(3)), both, SECONDS)
-        for book_ in (both.book.settled(uids(2)), both.book.settled(uids(2, 3))):
-            with pytest.raises(LedgerChangedError):
-                store.amend(KEY, book_, both, SECONDS)
-        read = store.read(KEY, SECONDS)
-        assert read is not None
-        assert read.book == changed.book
-
-    def test_nothing_is_appended_to_what_is_not_there(self, store: Store) -> None:
-        held = store.create(KEY, book(1), SECONDS)
-        store.remove(KEY, held, SECONDS)
-        with pytest.raises(LedgerChangedError):
-            store.amend(KEY, appending(held, 2), held, SECONDS)
-        assert store.read(KEY, SECONDS) is None
-
-    def test_what_lasts_is_written_over_with_what_is_appended(self, store: Store) -> None:
-        first = store.create(KEY, book(1), SECONDS)
-        held = store.amend(KEY, appending(first, 2, 3), first, SECONDS)
-        store.replace(KEY, held.book.changed(book(4).entries, uids(3)), held, SECONDS)
-        read = store.read(KEY, SECONDS)
-        assert read is not None
-        assert book(1, 2, 4).entries == read.book.entries
-        assert read.book.appended == {one: {"a"} for one in uids(2)}
-        assert {KEY: read.book} == {key: one.book for key, one in store.read_all(SECONDS).items()}
-
-    def test_nothing_is_written_over_what_was_appended_meanwhile(self, store: Store) -> None:
-        first = store.create(KEY, book(1), SECONDS)
-        store.amend(KEY, appending(first, 2), first, SECONDS)
-        with pytest.raises(LedgerChangedError):
-            store.replace(KEY, book(1, 3), first, SECONDS)
-
     @pytest.mark.parametrize("pods", [pytest.param(8_000, id="8,000 pods"), pytest.param(20_000, id="20,000 pods")])
     def test_large_books_are_kept(self, store: Store, pods: int) -> None:
         held = store.create(KEY, book(*range(pods)), SECONDS)
@@ -191,5 +105,3 @@ class StoreContract:
         read = store.read(KEY, SECONDS)
         assert read is not None
         assert book(*range(1, pods)) == read.book
-        written = store.amend(KEY, appending(read, pods), read, SECONDS)
-        assert book(*range(1, pods + 1)).entries == written.book.entries

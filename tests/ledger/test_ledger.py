@@ -24,7 +24,7 @@ from tests.ledger.bookkeeping import (
 )
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.ledger import Correction
-from webhook.ledger.means import NOT_APPENDED, Timing
+from webhook.ledger.means import Timing
 from webhook.ledger.store import LedgerChangedError, LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 from webhook.quota.quota import Excess
@@ -272,8 +272,7 @@ def _once(replica, act):
     act()
 
 
-def test_where_others_write_too_the_book_is_read_first_until_nobody_else_does():
-    replica = Replica(appending=NOT_APPENDED)
+def test_where_others_write_too_the_book_is_read_first_until_nobody_else_does(replica):
     other = replica.another()
     quota = of_namespace(100)
     replica.enter(1, quota)
@@ -287,25 +286,6 @@ def test_where_others_write_too_the_book_is_read_first_until_nobody_else_does():
     replica.enter(20, quota)
     before = len(replica.store.calls)
     for number in range(21, 25):
-        replica.enter(number, quota)
-    assert replica.store.calls[before:] == [f"replace {KEY}"] * 4
-
-
-def test_where_others_write_too_nobody_collides_until_nobody_else_does(replica):
-    other = replica.another()
-    quota = of_namespace(100)
-    replica.enter(1, quota)
-    other.enter(2, quota)
-    replica.enter(3, quota)
-    told = dict(replica.told.counts)
-    for number in range(4, 8):
-        other.enter(number, quota)
-        replica.enter(number + 10, quota)
-    assert replica.told.counts[f"conflicted {KEY}"] == told[f"conflicted {KEY}"]
-    for number in range(20, 29):
-        replica.enter(number, quota)
-    before = len(replica.store.calls)
-    for number in range(30, 34):
         replica.enter(number, quota)
     assert replica.store.calls[before:] == [f"replace {KEY}"] * 4
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
 from webhook.ledger.keeper import Keeper, Rhythm
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Appending, Means, Timing
+from webhook.ledger.means import Means, Timing
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
@@ -28,8 +28,6 @@ REPLICAS = 3
 REQUEST_TIMEOUT = 60.0
 WEBHOOK_TIMEOUT = 10.0
 IN_FLIGHT = 90.0
-ROOM = 0
-"""Entries are appended to books that are nearly full, so that many of them are taken back."""
 
 VISION = Quota(Scope.NAMESPACE, "vision", ("vision",), (Limit(Measure.GPUS, "", Fraction(6)),))
 SPEECH = Quota(Scope.NAMESPACE, "speech", ("speech",), (Limit(Measure.GPUS, "", Fraction(5)),))
@@ -85,18 +83,9 @@ class Replica:
 
     def __init__(self, machine: "LedgerMachine", store: MemoryStore) -> None:
         self.view = LateView(machine.truth, machine.happen)
-        timing = Timing(
-            in_flight=IN_FLIGHT,
-            look_up_every=0.0,
-            longest_pause=0.0,
-            confirm_every=0.0,
-            waits=(0.0,),
-            taking_back=(0.0,),
-        )
+        timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0, confirm_every=0.0, waits=(0.0,))
         disturbed = Disturbed(store, machine.happen)
-        appending = Appending(room=ROOM, settled_from=2)
-        means = Means(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True, appending=appending)
-        self.ledgers = Ledgers(means)
+        self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
         self.in_force = InForce(machine)
         self.keeper = Keeper(self.ledgers, self.in_force, rhythm=Rhythm(idle=300.0))
 

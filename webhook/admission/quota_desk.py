@@ -10,7 +10,7 @@ from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.standings import Standing, standings_of
 from webhook.ledger.keeper import LEAST_IDLE, LONGEST_ROUND, Keeper, Rhythm, Usage
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import NOT_APPENDED, Means, Timing
+from webhook.ledger.means import Means, Timing
 from webhook.ledger.store import Pods, Store
 from webhook.policy.store import HELD_SECONDS, PolicyStore
 from webhook.quota.quota import Quota, Scope
@@ -85,7 +85,6 @@ class QuotaDesk:
             timing,
             observer,
             is_bounded=parts.is_bounded,
-            appending=NOT_APPENDED,  # decision 33 says what is missing
             tells_usage=parts.tells_usage,
         )
         self.ledgers = Ledgers(means)

@@ -4,7 +4,6 @@ ConfigMaps are there in every cluster, and cannot be taken away together with th
 """
 
 import logging
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,37 +12,20 @@ from webhook.cluster.api_server import METADATA, ApiServer, RefusedError, Unreac
 from webhook.cluster.pages import Deadline, Listed, PagedList, told
 from webhook.cluster.paths import CORE, path_of
 from webhook.ledger.book import Book
-from webhook.ledger.content import (
-    DATA,
-    EDITION,
-    LABEL,
-    PREFIX,
-    Lasting,
-    TooLargeError,
-    content,
-    edition_in,
-    json_patch,
-    lasting_in,
-    merge_patch,
-    with_appended,
-)
+from webhook.ledger.content import LABEL, PREFIX, book_in, content
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
 
 _PAGE = 50
 """Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
-
-_AMEND_AGAIN_SECONDS = 600.0
-"""Where the API server does not allow patches, one is tried again after this time."""
 
 _log = logging.getLogger("gpu_policy.quota")
 
 
 @dataclass(frozen=True, slots=True)
 class _HeldObject(Held):
-    """A ledger with the metadata of its object, so that what others have put there stays, and what lasts of it."""
+    """A ledger with the metadata of its object, so that what others have put there stays."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    lasting: Lasting | None = None
 
 
 class ApiStore:
@@ -57,7 +39,6 @@ class ApiStore:
         self._namespace = namespace
         self._path = path_of(CORE, "configmaps", namespace=namespace)
         self._known: dict[str, Held] = {}  # as last read or written, so that no book is decoded twice
-        self._amends_from = -float("inf")
 
     def read(self, key: str, seconds: float) -> Held | None:
         """The book as it is in the API server's storage now; None where there is none."""
@@ -73,40 +54,13 @@ class ApiStore:
 
     def create(self, key: str, book: Book, seconds: float) -> Held:
         """Begin a book; LedgerChangedError where there is one already."""
-        made = self._object(key, book, {})
-        return self._written(key, book, made, self._send("POST", key, made, seconds))
+        return self._written(key, book, self._send("POST", key, self._object(key, book, {}), seconds))
 
     def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
         """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
         kept = over.metadata if isinstance(over, _HeldObject) else {}
         metadata = {**kept, "resourceVersion": over.version}
-        made = self._object(key, book, metadata)
-        return self._written(key, book, made, self._send("PUT", key, made, seconds))
-
-    def amend(self, key: str, book: Book, over: Held, seconds: float) -> Held:
-        """Write what differs in what is appended, by a patch that names no resourceVersion."""
-        patch: dict[str, Any] | list[dict[str, Any]] = merge_patch(over.book, book)
-        if any(uid in book.entries for uid in over.book.appended.keys() - book.appended.keys()):
-            try:
-                patch = json_patch(over.book, book, over.edition)
-            except TooLargeError:
-                raise LedgerChangedError from None
-        path = self._path_of(key)
-        try:
-            return self._held(key, self._server.send("PATCH", path, patch, seconds))
-        except RefusedError as error:
-            if error.status == 403:
-                self._amends_from = time.monotonic() + _AMEND_AGAIN_SECONDS
-                _log.warning("quotas take longer where several replicas write: %s", _explained("PATCH", path, error))
-            if error.status in {403, 409, 422} or (error.status == 404 and error.about == PREFIX + key):
-                raise LedgerChangedError from error
-            raise _explained("PATCH", path, error) from error
-        except (UnreachableError, ValueError) as error:
-            raise _explained("PATCH", path, error) from error
-
-    def can_amend(self) -> bool:
-        """Whether the API server has not refused a patch lately, for want of rights."""
-        return time.monotonic() >= self._amends_from
+        return self._written(key, book, self._send("PUT", key, self._object(key, book, metadata), seconds))
 
     def remove(self, key: str, over: Held, seconds: float) -> None:
         """Remove a book; LedgerChangedError where it is no longer what was read."""
@@ -153,19 +107,16 @@ class ApiStore:
         if known is not None and known.version == version:
             return known
         try:
-            lasting = lasting_in(found, known.lasting if isinstance(known, _HeldObject) else None)
-            book = with_appended(lasting.book, found)
+            book = book_in(found)
         except ValueError as error:  # a BookError among them
             remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
             raise LedgerError(f"{self._path_of(key)}: {error}; {remedy}", "it is broken") from error
-        return self._remembered(key, _HeldObject(version, book, edition_in(found), metadata, lasting))
+        return self._remembered(key, _HeldObject(version, book, metadata))
 
-    def _written(self, key: str, book: Book, made: Mapping[str, Any], found: object) -> Held:
-        """A ledger that was written whole, from the metadata of its object."""
+    def _written(self, key: str, book: Book, found: object) -> Held:
+        """A ledger whose book is known, from the metadata of its object."""
         version, metadata = self._place(key, found)
-        text = made["data"].get(DATA)
-        lasting = None if text is None or book.appended else Lasting(book, hash(text))
-        return self._remembered(key, _HeldObject(version, book, made["data"][EDITION], metadata, lasting))
+        return self._remembered(key, _HeldObject(version, book, metadata))
 
     def _remembered(self, key: str, held: Held) -> Held:
         self._known[key] = held

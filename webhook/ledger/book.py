@@ -17,8 +17,6 @@ MOST_RESOURCES = 16
 """Different GPU resources in one entry. No node has as many, and their names have room for any text: a tenant must not
 fill a book, which many may share, with a few pods that never run."""
 
-_Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None]
-
 
 class BookError(ValueError):
     """What was read is no book; the text says what was found where."""
@@ -29,14 +27,11 @@ class Book:
     """The entries of one quota. Never changed: every change makes another book.
 
     `patterns` are the names and globs of namespaces whose pods have all been entered: those that were there before the
-    quota was, too. `appended` are those of the entries that were added without looking at the rest of the book, each
-    with the marks of the replicas that did so. Such an entry counts, but is no answer to whoever asks about its pod
-    again, since the replica may take it back.
+    quota was, too.
     """
 
     entries: Mapping[bytes, Demand] = field(default_factory=dict)
     patterns: frozenset[str] = frozenset()
-    appended: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
     counts: Mapping[Demand, int] = field(default_factory=dict, compare=False)
     """How many pods have equal demands; found out where it is not given."""
 
@@ -53,13 +48,10 @@ class Book:
         struck: Collection[bytes] = (),
         patterns: Iterable[str] | None = None,
     ) -> "Book":
-        """The book with other entries; the same book where nothing differs.
-
-        What is entered is not struck, and is appended no longer.
-        """
+        """The book with other entries; the same book where nothing differs. What is entered is not struck."""
         same = {demand: demand for demand in self.counts}  # so that entries share what is equal
         added = {uid: same.setdefault(demand, demand) for uid, demand in entered.items()}
-        added = {uid: one for uid, one in added.items() if self.entries.get(uid) != one or uid in self.appended}
+        added = {uid: one for uid, one in added.items() if self.entries.get(uid) != one}
         removed = {uid for uid in struck if uid in self.entries and uid not in entered}
         covered = self.patterns if patterns is None else frozenset(patterns)
         if not added and not removed and covered == self.patterns:
@@ -67,31 +59,8 @@ class Book:
         entries = {**self.entries, **added}
         for uid in removed:
             del entries[uid]
-        appended = {uid: marks for uid, marks in self.appended.items() if uid in entries and uid not in added}
         gone = [self.entries[uid] for uid in (*removed, *added) if uid in self.entries]
-        return Book(entries, covered, appended, self._counted(added.values(), gone))
-
-    def appending(self, entries: Mapping[bytes, Demand], *marks: str) -> "Book":
-        """The book with entries appended under a mark, or several. What lasts already stays as it is."""
-        return self.appending_all({uid: (demand, marks) for uid, demand in entries.items()})
-
-    def appending_all(self, marked: Mapping[bytes, tuple[Demand, Collection[str]]]) -> "Book":
-        """The same for entries that each have marks of their own."""
-        marked = {uid: one for uid, one in marked.items() if not self.lasts(uid)}
-        new = {uid: demand for uid, (demand, _) in marked.items() if uid not in self.entries}
-        marks = {uid: self.appended.get(uid, frozenset()).union(added) for uid, (_, added) in marked.items()}
-        counts = self._counted(new.values(), ())
-        return Book({**self.entries, **new}, self.patterns, {**self.appended, **marks}, counts)
-
-    def without(self, uids: Collection[bytes], mark: str) -> "Book":
-        """The book without those of the entries that are appended under this mark; the same one where none is."""
-        marked = {uid: self.appended[uid] - {mark} for uid in uids if mark in self.appended.get(uid, ())}
-        if not marked:
-            return self
-        entries = dict(self.entries)
-        gone = [entries.pop(uid) for uid, marks in marked.items() if not marks]
-        appended = {uid: marks for uid, marks in {**self.appended, **marked}.items() if marks}
-        return Book(entries, self.patterns, appended, self._counted((), gone))
+        return Book(entries, covered, self._counted(added.values(), gone))
 
     def _counted(self, added: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:
         counts = dict(self.counts)
@@ -103,28 +72,16 @@ class Book:
                 del counts[demand]
         return counts
 
-    def settled(self, uids: Collection[bytes]) -> "Book":
-        """The book in which these entries last; the same book where none of them was appended."""
-        left = {uid: marks for uid, marks in self.appended.items() if uid not in uids}
-        return self if len(left) == len(self.appended) else Book(self.entries, self.patterns, left, self.counts)
-
-    def lasts(self, uid: bytes) -> bool:
-        """Whether there is an entry that nobody takes back."""
-        return uid in self.entries and uid not in self.appended
-
     @property
     def namespaces(self) -> frozenset[str]:
         """The namespaces that have entries."""
         return frozenset(demand.namespace for demand in self.counts)
 
     def to_raw(self) -> dict[str, Any]:
-        """The book as JSON without what is appended, sorted so that equal books look alike.
+        """The book as JSON, sorted so that equal books look alike.
 
         `kinds` are what pods ask for, `entries` the uids of the pods of each namespace by the number of their kind.
         """
-        if self.appended:
-            lasting = {uid: demand for uid, demand in self.entries.items() if uid not in self.appended}
-            return Book(lasting, self.patterns).to_raw()
         kinds = sorted({(demand.gpus, demand.models) for demand in self.counts}, key=_order)
         numbers = {kind: number for number, kind in enumerate(kinds)}
         demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[one.gpus, one.models]))
@@ -148,20 +105,6 @@ def kind_to_raw(gpus: tuple[tuple[str, int], ...], models: tuple[str, ...] | Non
     return {"gpus": dict(gpus)} | ({} if models is None else {"models": list(models)})
 
 
-def kind_from_raw(raw: object, where: str) -> _Kind:
-    """What `kind_to_raw` gave, as a demand has it; raises BookError for anything else."""
-    kind = _map(raw, where)
-    gpus = []
-    for name, count in _map(kind.get("gpus"), f"{where}.gpus").items():
-        if count.__class__ is not int or count < 1:
-            raise BookError(f"{where}.gpus[{name}]: found {count!r}, expected a whole number from 1")
-        gpus.append((name, count))
-    models = kind.get("models")
-    if models is not None:
-        models = tuple(sorted(_text(model, f"{where}.models") for model in _list(models, f"{where}.models")))
-    return tuple(sorted(gpus)), models
-
-
 def uid_bytes(text: str) -> bytes:
     """The uid of a pod as bytes. Raises ValueError for what is no UUID."""
     return UUID(text).bytes
@@ -175,7 +118,7 @@ def uid_text(uid: bytes) -> str:
 def book_from_raw(raw: object) -> Book:
     """The book that `to_raw` gave; raises BookError for anything else."""
     book = _map(raw, "book")
-    kinds = [kind_from_raw(kind, f"kinds[{number}]") for number, kind in enumerate(_list(book.get("kinds"), "kinds"))]
+    kinds = [_read_kind(kind, f"kinds[{number}]") for number, kind in enumerate(_list(book.get("kinds"), "kinds"))]
     entries: dict[bytes, Demand] = {}
     for namespace, pods in _map(book.get("entries"), "entries").items():
         for number, packed in _map(pods, f"entries.{namespace}").items():
@@ -187,6 +130,8 @@ def book_from_raw(raw: object) -> Book:
     patterns = frozenset(_text(name, "namespaces") for name in _list(book.get("namespaces"), "namespaces"))
     return Book(entries, patterns)
 
+
+_Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None]
 
 _LONGEST_NUMBER = 9
 
@@ -209,6 +154,19 @@ def _by_demand(entries: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[b
 def _order(kind: _Kind) -> tuple[object, ...]:
     gpus, models = kind
     return gpus, models is not None, models or ()
+
+
+def _read_kind(raw: object, where: str) -> _Kind:
+    kind = _map(raw, where)
+    gpus = []
+    for name, count in _map(kind.get("gpus"), f"{where}.gpus").items():
+        if count.__class__ is not int or count < 1:
+            raise BookError(f"{where}.gpus[{name}]: found {count!r}, expected a whole number from 1")
+        gpus.append((name, count))
+    models = kind.get("models")
+    if models is not None:
+        models = tuple(sorted(_text(model, f"{where}.models") for model in _list(models, f"{where}.models")))
+    return tuple(sorted(gpus)), models
 
 
 def _uids(packed: object, where: str) -> Iterator[bytes]:

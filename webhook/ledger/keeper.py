@@ -29,8 +29,6 @@ LEAST_IDLE = 600.0
 """Seconds after which a ledger that nobody has changed may be of no use."""
 
 _CLOSE_SECONDS = 1.5
-_APPENDED_SECONDS = 30.0
-"""After this time any replica has the entries last that another one has appended."""
 
 
 class Quotas(Protocol):
@@ -239,7 +237,6 @@ class Keeper:
         correction = Correction(
             entered={
                 **self._missing(ledger.key, book, demands),
-                **self._left_appended(ledger, book),
                 **(counted_otherwise(book, demands) if self._quotas.are_settled else {}),
             },
             struck=self._pods.gone_among(book.entries.keys()) | self._vanished(ledger, book),
@@ -248,11 +245,6 @@ class Keeper:
         )
         if book.changed(correction.entered, correction.struck, correction.patterns) is not book:
             ledger.correct(correction)
-
-    def _left_appended(self, ledger: Ledger, book: Book) -> dict[bytes, Demand]:
-        """Appended entries of stored pods that their replica did not have last, because it ended or has no others."""
-        stored = self._pods.live_among(book.appended.keys())
-        return {uid: book.entries[uid] for uid in stored if ledger.age(uid) > _APPENDED_SECONDS}
 
     def _vanished(self, ledger: Ledger, book: Book) -> Set[bytes]:
         """Entries that have been there for too long without their pods having been heard of, and are there in vain."""

@@ -21,7 +21,7 @@ from webhook.ledger.settling import Settling
 from webhook.ledger.store import Held, LedgerChangedError, LedgerError
 from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
 from webhook.ledger.vanished import Vanished
-from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered, Verdict
+from webhook.ledger.verdicts import Claim, Granted, Unanswered, Verdict
 from webhook.ledger.window import is_shared, withheld
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quota import Demand, Quota
@@ -36,17 +36,16 @@ class Ledger:
         self.key = key
         self._pods, self._timing, self._is_bounded = means.pods, means.timing, means.is_bounded
         self._observer, self._clock = means.observer, means.clock
-        self._appending = means.appending
         self._copy = OwnCopy(key, means)
         self._settling = Settling(key, means, self._copy.unconfirmed)
         self._preparing = Lock()
-        self._company = 0  # so many more writes are made as if others wrote, too
+        self._expects_company = False
         self._failed_at = -float("inf")
         self.vanished = Vanished(key, means, self._copy)
         """The entries that are there in vain."""
         self._asked_at = self._clock()
         self._writes = SharedWrites[Reservation | Correction](
-            self._settle, lambda: self._timing.gathering if self._company else 0.0
+            self._settle, lambda: self._timing.gathering if self._expects_company else 0.0
         )
 
     @property
@@ -118,10 +117,6 @@ class Ledger:
         if self.held is before and (held is None or before is None or held.version != before.version):
             self._copy.keep(held)
 
-    def age(self, uid: bytes) -> float:
-        """For how many seconds this replica has seen an entry."""
-        return self._copy.age(uid, self._clock())
-
     def outlasted(self, uid: bytes, since: float) -> bool:
         """Whether an entry had been watched for longer than any admission is in flight, at `since`."""
         return self._copy.outlasted(uid, since)
@@ -138,17 +133,15 @@ class Ledger:
         corrections = [one for one in batch if isinstance(one, Correction)]
         is_dry_run = any(one.is_dry_run for one in reservations)  # which no write shows to go by an old book
         until = max(one.deadline for one in reservations or corrections)  # nobody waits longer for a correction
-        state = _Attempts(until, is_read_due=self._company > 0 or is_dry_run, may_append=not is_dry_run)
+        state = _Attempts(until, is_read_due=self._expects_company or is_dry_run)
         while (now := self._clock()) < until:
-            # nobody is entered who has gone by now
-            waiting = [one for one in reservations if now < one.deadline and one.verdict is None]
+            waiting = [one for one in reservations if now < one.deadline]  # nobody is entered who has gone by now
             try:
                 if self._attempt(waiting, corrections, state):
                     break
             except LedgerChangedError:
                 self._observer.conflicted(self.key)
-                state.is_read_due = True
-                self._met(others=True)
+                state.is_read_due = self._expects_company = True
                 self._pause(state)
             except LedgerError as error:
                 state.fault, state.details = error.told, str(error)
@@ -169,19 +162,9 @@ class Ledger:
         self, reservations: Sequence[Reservation], corrections: Sequence[Correction], state: "_Attempts"
     ) -> bool:
         """Try once to settle everything; whether it is settled."""
-        if reservations and self._company and state.may_append:
-            state.may_append = False
-            if self._appended(reservations, state):
-                reservations = ()
-        return not (reservations or corrections) or self._written(reservations, corrections, state)
-
-    def _written(
-        self, reservations: Sequence[Reservation], corrections: Sequence[Correction], state: "_Attempts"
-    ) -> bool:
-        """Write the book anew over the one that is there; whether that settles everything."""
         deadline = state.until
         if state.is_read_due or self.held is None:
-            self._met(others=self._copy.read(deadline))
+            self._expects_company = self._copy.read(deadline)
             state.is_read_due = False
         writes = bool(corrections) or not all(one.is_dry_run for one in reservations)
         held = self._basis(reservations, deadline) if writes else Held("", self._imagined(reservations, deadline))
@@ -190,60 +173,18 @@ class Ledger:
         book = held.book.changed({}, state.ghosts)
         for correction in corrections:
             book = corrected(book, correction)
-        plan = self._planned(book, reservations)
+        plan = Plan(book, (lambda namespace: self._open(namespace, book)) if self._is_bounded else None)
+        for reservation in reservations:
+            plan.consider(reservation)
         if self._learns_more(plan, reservations, state):
             return False
         if writes:
-            self._copy.replace(book.changed(plan.entered), held, deadline)
+            self._copy.replace(plan.book(), held, deadline)
         for correction in corrections:
             correction.is_done = True
         for reservation in reservations:
             reservation.verdict = plan.verdicts[id(reservation)]
         return True
-
-    def _planned(self, book: Book, reservations: Sequence[Reservation]) -> Plan:
-        """What becomes of the reservations. Somebody may have appended entries for them; these do not count twice."""
-        book = book.settled(self._copy.admitted(book))
-        known = {one.uid: book.entries[one.uid] for one in reservations if one.uid in book.appended}
-        book = book.changed({}, known.keys())
-        plan = Plan(book, (lambda namespace: self._open(namespace, book)) if self._is_bounded else None, known)
-        for reservation in reservations:
-            plan.consider(reservation)
-        return plan
-
-    def _appended(self, reservations: Sequence[Reservation], state: "_Attempts") -> bool:
-        """Append everybody at once, where several replicas write and there is much room; whether all are admitted.
-
-        That needs no look at the book beforehand, so nobody has to write again because somebody else has written. The
-        book that comes back shows whether all of them fit into what is there then; if not, they are taken back.
-        """
-        held = self._basis(reservations, state.until)
-        if held is None or not self._copy.can_append():
-            return False
-        if any(self._copy.was_withdrawn(one.uid) for one in reservations):
-            return False
-        plan = self._planned(held.book, reservations)
-        entered = plan.entered
-        if not plan.are_all_granted() or not plan.leaves_room(self._appending.room, self._appending.longest):
-            return False
-        if entered:
-            book, are_others = self._copy.append(entered, state.until)
-            self._met(others=are_others)
-            plan = self._planned(book, reservations)
-            is_covered = all(book.patterns.issuperset(one.claim.quota.patterns) for one in reservations)
-            is_entered = plan.entered.keys() <= entered.keys()  # not so where an entry was struck that lasted
-            if not (is_covered and is_entered and plan.are_all_granted()):
-                self._observer.conflicted(self.key)
-                self._copy.take_back(entered, state.until)
-                state.is_read_due = False
-                return False
-        for reservation in reservations:
-            reservation.verdict = plan.verdicts[id(reservation)]
-        return True
-
-    def _met(self, *, others: bool) -> None:
-        """Take note of whether somebody else has written since this replica did."""
-        self._company = self._appending.alone_after if others else max(0, self._company - 1)
 
     def _learns_more(self, plan: Plan, reservations: Sequence[Reservation], state: "_Attempts") -> bool:
         """Read the book anew before somebody is refused, and for a quota that is full list the pods."""
@@ -254,29 +195,10 @@ class Ledger:
                 asking = {one.claim.demand.namespace for one in reservations}
                 state.ghosts |= self.vanished.before_refusal(known.book, asking, state.until)
             return True
-        if plan.has_unmet and self._may_be_taken_back(plan, reservations, state):
-            time.sleep(self._timing.taking_back[state.waits])
-            state.waits += 1
-            state.is_read_due = True
-            return True
         if plan.has_withheld and not state.is_up_to_date:
             state.is_up_to_date = state.is_read_due = True
             return True
         return False
-
-    def _may_be_taken_back(self, plan: Plan, reservations: Sequence[Reservation], state: "_Attempts") -> bool:
-        """Whether somebody would fit without what others have appended a moment ago, which may not stay."""
-        if self.held is None or state.waits >= len(self._timing.taking_back):
-            return False
-        now, longest = self._clock(), sum(self._timing.taking_back)
-        recent = {uid for uid in self._copy.appended_by_others() if self._copy.age(uid, now) <= longest}
-        if not recent:
-            return False
-        without = self._planned(self.held.book.changed({}, recent | state.ghosts), reservations)
-        return any(
-            isinstance(verdict, Exceeded) and not isinstance(without.verdicts[one], Exceeded)
-            for one, verdict in plan.verdicts.items()
-        )
 
     def _basis(self, reservations: Sequence[Reservation], deadline: float) -> Held | None:
         """The book that a change is made to; there is one where somebody is to be entered."""
@@ -345,12 +267,10 @@ class _Attempts:
 
     until: float
     is_read_due: bool = False
-    may_append: bool = False
     is_verified: bool = False
     is_up_to_date: bool = False
     ghosts: Set[bytes] = frozenset()
     pauses: int = 0
-    waits: int = 0
     faults: int = 0
     fault: str = ""
     details: str = ""

@@ -34,38 +34,12 @@ class Timing:
     gathering: float = 0.008
     """For so long a write waits for more pods, where several replicas write and pods come together: each write takes as
     much of the API server as some pods do."""
-    taking_back: tuple[float, ...] = (0.02, 0.04, 0.08, 0.16)
-    """The pauses before a refusal, as long as somebody has appended entries a moment ago and may take them back."""
     after_fault: float = 10.0
     """For so long after a claim that was not answered, further ones are given little time."""
     hurry: float = 0.5
     """The longest that these may wait: threads that wait for a store which is away cannot answer anybody else."""
     attempts_at_faults: int = 3
     """How often one write is tried where the store does not answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Appending:
-    """When entries are appended to a book that several replicas write, without looking at it first."""
-
-    is_on: bool = True
-    """Whether it is done at all."""
-    alone_after: int = 8
-    """Until so many writes in a row have met nobody else's."""
-    room: int = 4
-    """Where so many times as much would fit: as much as other replicas may append meanwhile."""
-    longest: int = 512
-    """Where no demand takes more bytes, which each such entry has by itself."""
-    most: int = 256
-    """Where a book has fewer entries that are appended."""
-    largest: int = 10_000
-    """Where a book has fewer entries in all, since all of it comes back."""
-    settled_from: int = 12
-    """A replica that has appended so many has them last with the next one."""
-
-
-NOT_APPENDED = Appending(is_on=False, alone_after=1)
-"""Every write is one of the whole book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +56,6 @@ class Means:
     observer: Observer = field(default_factory=Unobserved)
     clock: Clock = time.monotonic
     is_bounded: bool = False
-    appending: Appending = field(default_factory=Appending)
     seats: Seats = field(default_factory=Seats)
     """For pods that wait until others of their namespace are stored."""
     tells_usage: bool = True

@@ -35,28 +35,6 @@ class MemoryStore:
             self._check(key, over)
             return self._keep(key, book)
 
-    def amend(self, key: str, book: Book, over: Held, seconds: float) -> Held:  # noqa: ARG002  # as above
-        """Write what differs in what is appended."""
-        with self._lock:
-            held = self._books.get(key)
-            if held is None:
-                raise LedgerChangedError
-            settled = {uid for uid in over.book.appended.keys() - book.appended.keys() if uid in book.entries}
-            if settled and held.edition != over.edition:
-                raise LedgerChangedError
-            now = held.book
-            for uid, marks in over.book.appended.items():
-                for mark in () if uid in settled else marks - book.appended.get(uid, frozenset()):
-                    now = now.without([uid], mark)
-            for uid, marks in book.appended.items():
-                for mark in marks - over.book.appended.get(uid, frozenset()):
-                    now = now.appending({uid: book.entries[uid]}, mark)
-            return self._keep(key, now.settled(settled), "" if settled else held.edition)
-
-    def can_amend(self) -> bool:
-        """Always."""
-        return True
-
     def remove(self, key: str, over: Held, seconds: float) -> None:  # noqa: ARG002  # as above
         """Remove a book."""
         with self._lock:
@@ -68,7 +46,7 @@ class MemoryStore:
         if held is None or held.version != over.version:
             raise LedgerChangedError
 
-    def _keep(self, key: str, book: Book, edition: str = "") -> Held:
+    def _keep(self, key: str, book: Book) -> Held:
         self._writes += 1
-        held = self._books[key] = Held(str(self._writes), book, edition or str(self._writes))
+        held = self._books[key] = Held(str(self._writes), book)
         return held

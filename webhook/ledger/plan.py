@@ -1,8 +1,7 @@
 """What is wanted of a book, and what becomes of it: nothing here reads or writes."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from webhook.ledger.book import Book
@@ -48,19 +47,13 @@ class Correction:
 class Plan:
     """What becomes of a book when the reservations of one batch are considered one after the other."""
 
-    def __init__(
-        self,
-        book: Book,
-        open_of: Callable[[str], OpenEntries] | None = None,
-        known: Mapping[bytes, Demand] | None = None,
-    ) -> None:
+    def __init__(self, book: Book, open_of: Callable[[str], OpenEntries] | None = None) -> None:
         """Begin with the book as it is; `verdicts` are by the id of their reservation.
 
         `open_of` gives the entries of a namespace in this book that have no stored pod. Without it nothing is bounded
-        but the quotas. `known` is what pods count with whose entries others have appended.
+        but the quotas.
         """
         self._book = book
-        self._known = known or {}  # what those ask for that others have appended already
         self._open_of = open_of
         self._open: dict[str, OpenEntries] = {}
         self._taken: dict[str, int] | None = None
@@ -73,14 +66,12 @@ class Plan:
     def consider(self, reservation: Reservation) -> None:
         """Enter the pod if it fits, or where it is to be entered anyway."""
         claim = reservation.claim
-        if self._known.get(reservation.uid, claim.demand) != claim.demand:
-            claim = replace(claim, demand=self._known[reservation.uid])
-        if self._book.lasts(reservation.uid) or reservation.uid in self._entered:
+        if reservation.uid in self._book.entries or reservation.uid in self._entered:
             self.verdicts[id(reservation)] = Granted()
             return
         in_use = self._used_of(claim.quota)
         over = excesses(claim.demand, in_use, claim.quota)
-        verdict = Exceeded(over) if over else self._withheld(reservation, claim, in_use)
+        verdict = Exceeded(over) if over else self._withheld(reservation, in_use)
         if isinstance(verdict, Granted) or (over and not claim.enforced):
             verdict = self._crowded(claim) or verdict
         self.verdicts[id(reservation)] = verdict
@@ -88,21 +79,23 @@ class Plan:
         self.has_withheld = self.has_withheld or isinstance(verdict, Withheld)
         is_let_in = isinstance(verdict, Granted) or (isinstance(verdict, Exceeded) and not claim.enforced)
         if is_let_in and not reservation.is_dry_run:
-            self._enter(reservation.uid, claim.demand)
+            self._enter(reservation)
 
-    def _enter(self, uid: bytes, demand: Demand) -> None:
+    def _enter(self, reservation: Reservation) -> None:
+        demand = reservation.claim.demand
         if self._taken is not None:
             added = ENTRY_BYTES + (demand_bytes(demand) if self._is_new(demand) else 0)
             self._taken[demand.namespace] = self._taken.get(demand.namespace, 0) + added
-        self._entered[uid] = demand
+        self._entered[reservation.uid] = demand
         for quota, sums in self._used:
             for limit, amount in used({demand: 1}, quota).items():
                 sums[limit] += amount
         if (mine := self._open.get(demand.namespace)) is not None:
             mine.all[demand] = mine.all.get(demand, 0) + 1
 
-    def _withheld(self, reservation: Reservation, claim: Claim, in_use: dict[Limit, Fraction]) -> Verdict:
+    def _withheld(self, reservation: Reservation, in_use: dict[Limit, Fraction]) -> Verdict:
         """Dry runs hold nothing, and nobody is kept out by a quota that is not enforced."""
+        claim = reservation.claim
         if self._open_of is None or reservation.is_dry_run or not claim.enforced or not is_shared(claim.quota):
             return Granted()
         mine = self._open.get(claim.demand.namespace)
@@ -117,7 +110,7 @@ class Plan:
         if self._open_of is None:
             return None
         if self._taken is None:
-            self._taken = taken_of(self._book.changed(self._entered).counts)
+            self._taken = taken_of(self.book().counts)
         return crowded(claim.demand, self._taken, claim.quota, is_new=self._is_new(claim.demand))
 
     def _is_new(self, demand: Demand) -> bool:
@@ -128,30 +121,13 @@ class Plan:
         for known, sums in self._used:
             if known is quota:
                 return sums
-        sums = used((self._book.changed(self._entered) if self._entered else self._book).counts, quota)
+        sums = used((self.book() if self._entered else self._book).counts, quota)
         self._used.append((quota, sums))
         return sums
 
-    @property
-    def entered(self) -> Mapping[bytes, Demand]:
-        """What is to be entered."""
-        return self._entered
-
-    def are_all_granted(self) -> bool:
-        """Whether everybody may be admitted."""
-        return all(isinstance(verdict, Granted) for verdict in self.verdicts.values())
-
-    def leaves_room(self, times: int, longest: int) -> bool:
-        """Whether as much as is entered would fit so many times more into every quota that was asked about.
-
-        False where a demand takes more bytes than `longest`.
-        """
-        counts = Counter(self._entered.values())
-        return all(demand_bytes(demand) <= longest for demand in counts) and all(
-            sums[limit] + times * amount <= limit.hard
-            for quota, sums in self._used
-            for limit, amount in used(counts, quota).items()
-        )
+    def book(self) -> Book:
+        """The book afterwards; the same one where nothing changes."""
+        return self._book.changed(self._entered)
 
 
 def corrected(book: Book, correction: Correction) -> Book:

@@ -25,15 +25,10 @@ class LedgerChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A ledger as it was read or written last.
-
-    `version` and `edition` are the store's, and say nothing but same or different: of the whole book, and of what lasts
-    of it.
-    """
+    """A ledger as it was read or written last. `version` is the store's, and says nothing but same or different."""
 
     version: str
     book: Book
-    edition: str = ""
 
 
 class Store(Protocol):
@@ -56,20 +51,6 @@ class Store(Protocol):
 
     def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
         """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
-        ...
-
-    def amend(self, key: str, book: Book, over: Held, seconds: float) -> Held:
-        """Write what differs between two books in what is appended, whatever others have written meanwhile.
-
-        Gives the ledger as it is then, which is another book than `book` where others have. An entry that is appended
-        to `over` and lasts in `book` is made to last; this alone needs `over` to be the edition that is there.
-        LedgerChangedError says that it is not, that there is no book, or that nothing can be amended; then nothing was
-        written.
-        """
-        ...
-
-    def can_amend(self) -> bool:
-        """Whether it is of use to try; False for some minutes after the API server did not allow it."""
         ...
 
     def remove(self, key: str, over: Held, seconds: float) -> None:
