@@ -23,6 +23,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.quota_site import QuotaSite
+from webhook.model.quantity import parse_quantity
 
 TEMPLATE = Path(__file__).with_name("pod.json")
 ROUNDS, SECONDS = sized((5, 3), (1, 1))
@@ -126,7 +127,7 @@ def _demand_counted(site: QuotaSite, namespace: str, answers: int, workers: int)
     uncounted = len(pods - entered) if namespace == "limited" else len(entered)
     demand(uncounted == 0, f"{namespace}: of {len(pods)} pods {len(entered)} are in a ledger, {uncounted} wrongly")
     if namespace == "intree":
-        used = int(site.plane.raw("GET", f"{QUOTA}/in-tree")[1]["status"]["used"][RESOURCE]) // GPUS
+        used = int(parse_quantity(site.plane.raw("GET", f"{QUOTA}/in-tree")[1]["status"]["used"][RESOURCE])) // GPUS
         demand(used >= len(pods), f"{namespace}: the ResourceQuota counts {used} pods; {len(pods)} are there")
 
 

@@ -31,7 +31,7 @@ class Timing:
     longest_pause: float = 0.004
     """The longest wait before another attempt: about as long as a write takes. It does not grow, for whoever has waited
     longest would then be the last to write."""
-    gathering: float = 0.008
+    gathering: float = 0.016
     """For so long a write waits for more pods, where several replicas write and pods come together: each write takes as
     much of the API server as some pods do."""
     after_fault: float = 10.0
