@@ -25,7 +25,7 @@ class FewPlanes(LoadFileScheduling):
 
 @cache
 def _shares() -> dict[str, int]:
-    """The number of the plane by file. Where one is missing, its worker starts one plane more."""
+    """The number of the plane by file. Where one is missing its worker starts a plane more, and nothing else is lost."""
     files = sorted(path for path in (_ROOT / "tests").rglob("test_*.py") if _needs_plane(path))
     return {str(path.relative_to(_ROOT)): number % PLANES for number, path in enumerate(files)}
 
