@@ -9,9 +9,8 @@ SOURCES := webhook certs deploy examples tests
 JUNIT ?=
 # Tests start hundreds of processes, each of which would compile the whole project.
 unexport PYTHONDONTWRITEBYTECODE
-WORKERS = 3
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
-IN_PARALLEL = -n $(WORKERS) --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
+IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
 BENCHMARKS := engine alike cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
 
@@ -32,7 +31,6 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
-unit: WORKERS = 4 # of which two wait for an API server most of the time
 unit: $(READY)
 	$(BIN)/python -m pytest $(IN_PARALLEL) $(JUNIT)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
-from tests.few_planes import FewPlanes
 
 os.environ.setdefault("GOGC", "400")
 """Commands written in Go, such as kubectl, helm and promtool, end before their garbage is worth looking for."""
@@ -29,12 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config) -> FewPlanes | None:
-    """Leave control planes to few workers, unless there are no tests but those that need one."""
-    option = config.option
-    return FewPlanes(config) if option.dist == "loadfile" and option.markexpr != "e2e" else None
 
 
 @pytest.fixture(scope="session")
