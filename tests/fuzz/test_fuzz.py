@@ -14,7 +14,7 @@ from tests.fuzz.world import SETTINGS, World
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 
-SEED, REVIEWS = 1, 5000
+SEED, REVIEWS = 1, 2500
 EACH = pytest.mark.parametrize("rule", RULES, ids=[rule.key for rule in RULES])
 
 

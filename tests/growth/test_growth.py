@@ -36,8 +36,8 @@ def sample() -> list[Case]:
     """Some of all places alone and of all pairs, the same in every run; half of them of what decides on nodes."""
     chance = random.Random(SEED)  # noqa: S311  # the same in every run
     deciding = [place for place in collections() if _decides(place)]
-    taken = chance.sample(alone(collections()), 12) + chance.sample(alone(deciding), 8)
-    return taken + chance.sample(pairs(collections(), chance), 8) + chance.sample(pairs(deciding, chance), 12)
+    taken = chance.sample(alone(collections()), 8) + chance.sample(alone(deciding), 6)
+    return taken + chance.sample(pairs(collections(), chance), 4) + chance.sample(pairs(deciding, chance), 6)
 
 
 def _decides(place: Place) -> bool:
