@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -141,3 +142,60 @@ def test_a_waiting_line_is_written_soon_by_itself() -> None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert stream.getvalue() == "alone\n"
+
+
+FORKED = """
+import logging, os, sys, time
+from webhook.admission import logs
+
+handler = logs.LineHandler(sys.stderr)
+handler.setFormatter(logging.Formatter("%(message)s"))
+
+def say(text):
+    handler.handle(logging.LogRecord("a", logging.INFO, "", 0, text, None, None))
+
+say("by the parent, before")
+if child := os.fork():
+    os.waitpid(child, 0)
+    say("by the parent, after")
+    logging.shutdown([lambda: handler])
+else:
+    for number in range(3):
+        say(f"by the child, {number}")
+    deadline = time.monotonic() + 60
+    while handler._waiting and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os._exit(0)
+"""
+
+
+def test_a_process_that_was_forked_writes_its_own_lines_and_no_others() -> None:
+    """The server's worker is forked while a line of its parent waits: no line may be lost, kept, or written twice."""
+    done = subprocess.run([sys.executable, "-c", FORKED], stderr=subprocess.PIPE, text=True, check=True, timeout=120)
+    assert sorted(done.stderr.splitlines()) == [
+        "by the child, 0",
+        "by the child, 1",
+        "by the child, 2",
+        "by the parent, after",
+        "by the parent, before",
+    ]
+
+
+def test_lines_that_come_while_others_are_written_are_written_soon_by_themselves() -> None:
+    stream = io.StringIO()
+    handler = logs.LineHandler(stream)
+    write = stream.write
+
+    def slow(text: str) -> int:
+        time.sleep(0.05)
+        return write(text)
+
+    stream.write = slow  # type: ignore[method-assign]
+    for number in range(300):
+        handler.handle(logging.LogRecord("a", logging.INFO, "", 0, str(number), None, None))
+        time.sleep(0.001)
+    deadline = time.monotonic() + 60
+    while stream.getvalue().count("\n") < 300:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert handler._waiting == []

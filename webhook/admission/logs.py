@@ -1,6 +1,7 @@
 """JSON lines on standard error: one per decision and per event, without pod contents and secrets."""
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -55,7 +56,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._waiting: list[logging.LogRecord | str] = []
-        self._writer: threading.Thread | None = None
+        self._process = 0  # that has a thread to write
         self._has_come = threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -63,15 +64,18 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
 
         One without arguments is made a line of when it is written: many lines at once take half the time.
         """
+        if self._process != os.getpid():
+            self._begin()
         self._waiting.append(self._line(record) if record.args or record.exc_info else record)
         if record.levelno >= logging.WARNING:
             self.flush()
-        elif self._writer is None or not self._writer.is_alive():  # as after a fork
-            self._has_come = threading.Event()
-            self._writer = threading.Thread(target=self._write_soon, args=(self._has_come,), daemon=True)
-            self._writer.start()
-        if len(self._waiting) == 1:
+        elif not self._has_come.is_set():
             self._has_come.set()
+
+    def _begin(self) -> None:
+        """Start to write, also after a fork: what waited there is written by the process that it waited in."""
+        self._process, self._waiting, self._has_come = os.getpid(), [], threading.Event()
+        threading.Thread(target=self._write_soon, args=(self._has_come,), daemon=True).start()
 
     def _write_soon(self, has_come: threading.Event) -> None:
         while True:
@@ -91,7 +95,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
         """Write what waits."""
         with self.lock or nullcontext():
             waiting, self._waiting = self._waiting, []
-            if waiting:
+            if waiting and self._process == os.getpid():
                 self.stream.write("".join([one if isinstance(one, str) else self._line(one) for one in waiting]))
             super().flush()
 
