@@ -4,12 +4,14 @@
 
 Needs wrk. Bounded: SECONDS for each server, phase and kind of connection. Every answer has to be 200 and as long
 as the first and the last, which are the same: of the product the patch that completes the pod as the engine does, or
-permission without a warning. The product has to count as many such decisions, and nothing else.
+permission without a warning. The product has to count as many such decisions, and nothing else. In the end it has to
+have logged them all, and to have no more memory than before but what connections take.
 """
 
 import base64
 import json
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,6 +30,7 @@ from webhook.policy.loader import load as load_policies
 REVIEW = Path(__file__).with_name("review-create-pod.json")
 ROUNDS, SECONDS = sized((3, 3), (1, 1))
 CONNECTIONS = sized((1, 8, 32, 100), (8,))
+GROWS_MIB = sized(24, 8)
 RESULTS = {"mutate": "patched", "validate": "allowed"}
 INJECTED = "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv,driverCapabilities,cudaDriver"
 
@@ -48,12 +51,17 @@ def main() -> None:
         bodies = {"mutate": _alone(directory), "validate": _completed(directory, inventory)}
         _demand_decisions(servers["product"], bodies)
         print(f"RSS MiB (arbiter, worker): {_memory(servers)}\n")
+        began, answers = servers["product"].rss_mib()[-1], 0
         head("Connections", "phase", "reviews/s", "minimal", "ratio", "p50 / p99, ms", "CPU ms per review")
         for connections in CONNECTIONS:
             for kept in (True, False):
                 for phase, body in bodies.items():
-                    _compare(servers, connections, phase, body, kept=kept)
+                    answers += _compare(servers, connections, phase, body, kept=kept)
         print(f"\nRSS MiB (arbiter, worker): {_memory(servers)}")
+        time.sleep(1)
+        logged, grown = servers["product"].decisions(), servers["product"].rss_mib()[-1] - began
+        demand(logged >= answers, f"{logged} of {answers} decisions are in the log")
+        demand(grown < GROWS_MIB, f"the worker has {grown:.0f} MiB more than before {answers} reviews")
 
 
 def _alone(directory: Path) -> Path:
@@ -93,7 +101,8 @@ def _memory(servers: Mapping[str, Served]) -> str:
     return ", ".join(f"{name} {' + '.join(f'{mib:.0f}' for mib in s.rss_mib())}" for name, s in servers.items())
 
 
-def _compare(servers: Mapping[str, Served], connections: int, phase: str, body: Path, *, kept: bool) -> None:
+def _compare(servers: Mapping[str, Served], connections: int, phase: str, body: Path, *, kept: bool) -> int:
+    """Print a row; how many reviews the product answered."""
     samples: dict[str, list[Load]] = {name: [] for name in servers}
     before = counted(servers["product"])
     for _ in range(ROUNDS):
@@ -112,6 +121,7 @@ def _compare(servers: Mapping[str, Served], connections: int, phase: str, body: 
         f"{taken.p50:.2f} / {taken.p99:.2f}",
         f"{taken.cpu:.2f}",
     )
+    return answers
 
 
 def _checked(server: Served, connections: int, phase: str, body: Path, *, kept: bool) -> Load:

@@ -42,6 +42,11 @@ class Served:
         """Resident memory of the arbiter and of the worker."""
         return [_memory(pid, "VmRSS") for pid in self.pids]
 
+    def decisions(self) -> int:
+        """Lines of the decision log so far; those of the last tenth of a second may be missing."""
+        with self._daemon.log.open("rb") as lines:
+            return sum(b'"logger":"gpu_policy.decision"' in line for line in lines)
+
     def peak_mib(self) -> float:
         """The most that the worker ever had resident."""
         return _memory(self.pids[-1], "VmHWM")
