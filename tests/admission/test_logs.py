@@ -6,7 +6,7 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -181,21 +181,48 @@ def test_a_process_that_was_forked_writes_its_own_lines_and_no_others() -> None:
     ]
 
 
-def test_lines_that_come_while_others_are_written_are_written_soon_by_themselves() -> None:
-    stream = io.StringIO()
-    handler = logs.LineHandler(stream)
-    write = stream.write
+class Slow(io.StringIO):
+    """Takes its time, as a full pipe does."""
 
-    def slow(text: str) -> int:
+    def write(self, text: str) -> int:
         time.sleep(0.05)
-        return write(text)
+        return super().write(text)
 
-    stream.write = slow  # type: ignore[method-assign]
+
+class Full(io.StringIO):
+    """Fails at first, as a full disk does."""
+
+    failed = 0
+
+    def write(self, text: str) -> int:
+        if not self.failed:
+            self.failed += 1
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_lines_that_come_while_others_are_written_are_written_soon_by_themselves() -> None:
+    stream = Slow()
+    handler = logs.LineHandler(stream)
     for number in range(300):
         handler.handle(logging.LogRecord("a", logging.INFO, "", 0, str(number), None, None))
         time.sleep(0.001)
-    deadline = time.monotonic() + 60
-    while stream.getvalue().count("\n") < 300:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: stream.getvalue().count("\n") == 300)
     assert handler._waiting == []
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
+def test_after_a_line_that_could_not_be_written_the_next_ones_are(level: int) -> None:
+    stream = Full()
+    handler = logs.LineHandler(stream)
+    handler.handle(logging.LogRecord("a", level, "", 0, "lost", None, None))
+    wait_for(lambda: stream.failed == 1)
+    handler.handle(logging.LogRecord("a", logging.INFO, "", 0, "written", None, None))
+    wait_for(lambda: stream.getvalue() == "written\n")

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import traceback
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -92,8 +92,8 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
             return ""
 
     def flush(self) -> None:
-        """Write what waits."""
-        with self.lock or nullcontext():
+        """Write what waits. What cannot be written is lost, and must not end what it is about; later lines are tried."""
+        with self.lock or nullcontext(), suppress(OSError, ValueError):
             waiting, self._waiting = self._waiting, []
             if waiting and self._process == os.getpid():
                 self.stream.write("".join([one if isinstance(one, str) else self._line(one) for one in waiting]))
