@@ -92,7 +92,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
             return ""
 
     def flush(self) -> None:
-        """Write what waits. What cannot be written is lost, and must not end what it is about; later lines are tried."""
+        """Write what waits. What cannot be written is lost, and ends neither what it is about nor later lines."""
         with self.lock or nullcontext(), suppress(OSError, ValueError):
             waiting, self._waiting = self._waiting, []
             if waiting and self._process == os.getpid():
