@@ -48,6 +48,10 @@ class Browser:
         """Load a page and wait until it is there; one that differs in its fragment only is not loaded again."""
         self.ask("POST", "/url", {"url": url})
 
+    def reload(self) -> None:
+        """Load the page anew and wait until it is there."""
+        self.ask("POST", "/refresh", {})
+
     def run(self, script: str, *arguments: Any) -> Any:
         """What a script returns, which runs with `arguments`."""
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})

@@ -246,6 +246,14 @@ def test_the_refusal_of_a_large_body_is_readable_after_all_of_it_was_sent(server
     assert client.ended()
 
 
+def test_whoever_takes_seconds_to_send_what_is_refused_can_send_it_and_read_why(server):
+    sent = request(body=b"x" * (LIMIT + 200_000))
+    client = server.tls().send(sent[:LIMIT])
+    time.sleep(4)
+    assert client.send(sent[LIMIT:-1]).send(sent[-1:]).answer()[0] == 413
+    assert client.ended()
+
+
 def test_an_application_that_reads_a_body_over_the_limit_fails_instead_of_seeing_an_empty_one(server):
     assert server.tls().ask("/careless", body=b"x" * (LIMIT + 1))[0] == 500
 

@@ -14,7 +14,7 @@ class Limits:
     handshake: float
     """From the connection to the end of the TLS handshake."""
     request: float
-    """From the first byte of a request to its last."""
+    """From the first byte of a request to its last; so long is also borne with a request that will not be read."""
     idle: float
     """Between requests. The API server keeps idle connections for 90 s, and whoever closes first risks a reset."""
     stop: float
@@ -22,4 +22,4 @@ class Limits:
     answer: float = 10.0
     """For taking the answer."""
     goodbye: float = 2.0
-    """For ending the connection, and for a last request on an idle connection of a server that stops."""
+    """When the server stops: for a last request on an idle connection, or the rest of one that will not be read."""

@@ -197,8 +197,8 @@ class Poller:
         if connection.draining:
             connection.drain()
         elif connection.closing:
-            connection.wait(self._limits.goodbye)
             connection.say_goodbye()
+            connection.wait(self._limits.goodbye if self.finishing else self._limits.request)
         self._watch(connection, select.EPOLLIN)
         return True
 
@@ -235,7 +235,7 @@ class Poller:
             self._epoll.modify(connection.fd, interest)
         if not connection.receiving and connection.reader.pending and not (connection.busy or connection.closing):
             connection.receiving = True
-            connection.wait(self._limits.request)
+            connection.wait(self._limits.goodbye if self.finishing else self._limits.request)
 
     def _drop(self, connection: Connection) -> None:
         del self._connections[connection.fd]
