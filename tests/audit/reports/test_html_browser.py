@@ -275,7 +275,7 @@ def test_the_theme_is_that_of_the_system_until_somebody_chooses(small_page: Open
         return "dark" if lightness < 200 else "light", window.run("return document.querySelector('#theme').ariaPressed")
 
     def keeps_what_is_chosen() -> bool:
-        """Chosen again where the browser, short of time, has lost what the page stored just before it was loaded anew."""
+        """Chosen again where the browser, short of time, has lost what the page stored just before it was reloaded."""
         if looks() == ("dark", "true"):
             window.click("#theme")
         eventually(lambda: looks() == ("light", "false"))
