@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tests import quick_yaml
 from webhook.audit.documents import Document, DocumentError, read_all
-from webhook.audit.simulate import Item, Surroundings, injected, review
+from webhook.audit.simulate import Item, ReviewContext, injected, review
 from webhook.cluster.inventory import read_inventory
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.static_pods import StaticPods
@@ -78,7 +78,7 @@ class Judged:
 
 def judged(manifest: Manifest, cluster: str, policies: PolicySet) -> Judged:
     """The audit of one file."""
-    surroundings = Surroundings(policies, facts_of(cluster), Ledgers(Means(MemoryStore(), StaticPods())))
+    surroundings = ReviewContext(policies, facts_of(cluster), Ledgers(Means(MemoryStore(), StaticPods())))
     reviewed = review(manifest.documents(), "default", surroundings)
     findings = [finding for item in reviewed.items for finding in item.findings]
     verdict = Verdict(

@@ -14,7 +14,7 @@ from webhook.audit.report import Level
 from webhook.installation.audit_metrics import show
 from webhook.installation.audit_status import AuditStatus
 from webhook.ledger.keeper import Usage
-from webhook.quota.quota import Limit, Measure, Quota, Scope
+from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
 
 DAY = 86400.0
 AUDITED = AuditStatus(
@@ -40,7 +40,7 @@ def counted() -> Metrics:
     metrics.watch_images(lambda: 40, lambda: 2, lambda: True)
     for result in LOOKUP_RESULTS:
         metrics.image_lookup(result)
-    quota = Quota(Scope.NAMESPACE, "team-one", ("team-one",), LIMITS)
+    quota = Quota(QuotaScope.NAMESPACE, "team-one", ("team-one",), LIMITS)
     usage = {quota.key: Usage(quota, dict.fromkeys(LIMITS, Fraction(17, 7)), entries=3)}
     quotas = QuotaMetrics(metrics.registry, lambda: usage, lambda: 5.0)
     quotas.reserved(quota.key, 0.004)

@@ -9,8 +9,8 @@ import jsonpatch
 
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.admission.phases import Decision
-from webhook.admission.review import Request, parse
-from webhook.audit.simulate import Surroundings
+from webhook.admission.review import AdmissionRequest, parse
+from webhook.audit.simulate import ReviewContext
 from webhook.cluster.snapshot import Snapshot
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.means import Means
@@ -156,14 +156,14 @@ def policies(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", w
     return PolicySet.of(policy(rules, mode=mode, workloads=workloads), {})
 
 
-def against(policies: PolicySet, facts: Facts = FACTS, pods: Iterable[SeenPod] = ()) -> Surroundings:
+def against(policies: PolicySet, facts: Facts = FACTS, pods: Iterable[SeenPod] = ()) -> ReviewContext:
     """What objects are reviewed against on the command line; these pods count against quotas already."""
     truth = Truth()
     for pod in pods:
         truth.store(pod)
     view = LateView(truth)
     view.catch_up()
-    return Surroundings(policies, facts, Ledgers(Means(MemoryStore(), view)))
+    return ReviewContext(policies, facts, Ledgers(Means(MemoryStore(), view)))
 
 
 def review(
@@ -192,7 +192,7 @@ def review(
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": parts}
 
 
-def request(*args: Any, **kwargs: Any) -> Request:
+def request(*args: Any, **kwargs: Any) -> AdmissionRequest:
     """The same as the webhook reads it."""
     return parse(json.dumps(review(*args, **kwargs)).encode())
 

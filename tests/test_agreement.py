@@ -17,11 +17,11 @@ from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
 from webhook.admission.quotas import Patience, reserve
-from webhook.admission.review import Answer
+from webhook.admission.review import AdmissionResponse
 from webhook.audit.claims import knowing_claims
 from webhook.audit.documents import Document
-from webhook.audit.report import Level, Report
-from webhook.audit.simulate import Item, ReviewList, Surroundings, review
+from webhook.audit.report import AuditReport, Level
+from webhook.audit.simulate import Item, ReviewContext, ReviewList, review
 from webhook.model.claims import TEMPLATE
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
@@ -105,8 +105,8 @@ def workloads() -> st.SearchStrategy[Object]:
 
 
 def answer_for_pod(
-    raw: Mapping[str, Any], using: PolicySet, desk: Surroundings | None = None
-) -> tuple[Answer, set[str]]:
+    raw: Mapping[str, Any], using: PolicySet, desk: ReviewContext | None = None
+) -> tuple[AdmissionResponse, set[str]]:
     """What the webhook says of a pod in the end, and every warning on the way. `desk` keeps the ledgers."""
     mutated = phases.mutate(request(raw), using, FACTS)
     warnings = set(mutated.answer.warnings)
@@ -117,7 +117,7 @@ def answer_for_pod(
     return judged, warnings | set(judged.warnings)
 
 
-def answer_for_workload(raw: Mapping[str, Any], using: PolicySet, mode: WorkloadsMode) -> Answer:
+def answer_for_workload(raw: Mapping[str, Any], using: PolicySet, mode: WorkloadsMode) -> AdmissionResponse:
     using = PolicySet.of(replace(using.default, workloads=mode), {})
     return phases.workloads(request(raw), using, FACTS).answer
 
@@ -132,7 +132,7 @@ def levels(item: Item) -> set[Level]:
     return found | ({Level.COMPLETE} if item.is_completed else set())
 
 
-def agree(listed: ReviewList, report: Report) -> bool:
+def agree(listed: ReviewList, report: AuditReport) -> bool:
     """Whether an audit found what a review did, of the one object that both looked at."""
     found = {level for item in listed.items for level in levels(item)}
     return ({one.level for one in report.findings}, report.exit_status()) == (found, listed.exit_status)

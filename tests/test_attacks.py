@@ -33,7 +33,7 @@ from webhook.admission import phases
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_desk import QuotaDesk, QuotaParts
 from webhook.admission.quotas import Patience
-from webhook.admission.review import Answer
+from webhook.admission.review import AdmissionResponse
 from webhook.admission.service import Service
 from webhook.audit.documents import Document
 from webhook.audit.simulate import review
@@ -577,7 +577,7 @@ def test_A34_a_dry_run_is_judged_by_quotas_and_enters_nothing(gpus: int, tmp_pat
     desk = QuotaDesk(QuotaParts(store, running), policies, metrics)
     service = Service(policies, FactsInAnyState(), metrics, ledgers=desk)
 
-    def answer(*, is_dry_run: bool) -> Answer:
+    def answer(*, is_dry_run: bool) -> AdmissionResponse:
         raw = pod(gpus, uid="705ab4f5-6393-11e8-b7cc-42010a800001")
         return service.validate(request(raw, dryRun=is_dry_run), FACTS, Patience()).answer
 

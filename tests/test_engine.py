@@ -19,7 +19,7 @@ from tests.reviews import (
 )
 from webhook import engine
 from webhook.model.shape import ShapeError
-from webhook.outcome import Kind, Outcome
+from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Mode, Rule, RuleSettings
@@ -67,7 +67,7 @@ def both_phases(raw: dict[str, Any], in_force: Policy, facts: Any = FACTS) -> tu
     return completed, engine.judge(completed.object, in_force, facts)
 
 
-def kinds(*outcomes: Outcome) -> list[Kind]:
+def kinds(*outcomes: Outcome) -> list[FindingKind]:
     return [finding.kind for outcome in outcomes for finding in outcome.findings]
 
 
@@ -84,7 +84,7 @@ def test_enforce_injects_and_says_nothing(key: str) -> None:
     outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
     assert (key,) == outcome.injected
     assert outcome.patch
-    assert Kind.INJECTION not in kinds(outcome)
+    assert FindingKind.INJECTION not in kinds(outcome)
 
 
 @pytest.mark.parametrize("mode", ["warn", "audit", "disabled"])
@@ -107,7 +107,7 @@ def test_warn_only_records_of_visible_devices_what_would_be_injected() -> None:
     """A side container without GPUs is given `void`, about which its author has nothing to do."""
     outcome = engine.foresee(wanting_pod(), policy({"visibleDevices": {}}, mode="warn"), FACTS)
     assert outcome.warnings == ()
-    assert [(finding.kind, finding.mode) for finding in outcome.findings] == [(Kind.INJECTION, Mode.AUDIT)]
+    assert [(finding.kind, finding.mode) for finding in outcome.findings] == [(FindingKind.INJECTION, Mode.AUDIT)]
 
 
 def test_warn_says_of_visible_devices_what_its_author_has_to_change_and_why() -> None:
@@ -123,13 +123,15 @@ def test_warn_says_of_visible_devices_what_its_author_has_to_change_and_why() ->
 def test_audit_only_records_what_would_be_injected(key: str) -> None:
     outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="audit"), FACTS)
     assert outcome.warnings == ()
-    assert Kind.INJECTION in kinds(outcome)
+    assert FindingKind.INJECTION in kinds(outcome)
 
 
 @pytest.mark.parametrize("key", MUTATORS)
 def test_an_injection_that_is_not_enforced_is_never_missed(key: str) -> None:
     for mode in ("warn", "audit", "disabled"):
-        assert Kind.MISSING not in kinds(engine.judge(wanting_pod(), policy({key: INJECTING[key]}, mode=mode), FACTS))
+        assert FindingKind.MISSING not in kinds(
+            engine.judge(wanting_pod(), policy({key: INJECTING[key]}, mode=mode), FACTS)
+        )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_a_violation_is_refused_warned_about_or_recorded_by_the_mode(
     completed, outcome = both_phases(raw, policy({key: settings}, mode=mode))
     assert raw == completed.object
     assert (refused, warned, recorded) == (len(outcome.refusals), len(outcome.warnings), len(outcome.findings))
-    assert {Kind.VIOLATION} == set(kinds(outcome)) or not recorded
+    assert {FindingKind.VIOLATION} == set(kinds(outcome)) or not recorded
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_advice_never_refuses_and_is_said_or_recorded_by_the_mode(
 ) -> None:
     settings, raw = ADVISED[key]
     outcome = engine.complete(raw, policy({key: settings}, mode=mode), WITHOUT_CLASSES)
-    advice = [finding for finding in outcome.findings if finding.kind is Kind.ADVICE]
+    advice = [finding for finding in outcome.findings if finding.kind is FindingKind.ADVICE]
     assert (recorded, warned, ()) == (bool(advice), any(f.warns for f in advice), outcome.refusals)
 
 
@@ -337,23 +339,23 @@ def test_an_enforced_injection_that_got_lost_is_refused_or_warned_about(key: str
     in_force = policy({key: {**INJECTING[key], "ifMissing": if_missing}})
     lost = engine.judge(wanting_pod(), in_force, FACTS)
     expected = (1, 0) if if_missing == "refuse" else (0, 1)
-    missing = [finding for finding in lost.findings if finding.kind is Kind.MISSING]
+    missing = [finding for finding in lost.findings if finding.kind is FindingKind.MISSING]
     assert expected == (sum(f.refuses for f in missing), sum(f.warns for f in missing))
     completed = engine.complete(wanting_pod(), in_force, FACTS)
-    assert Kind.MISSING not in kinds(engine.judge(completed.object, in_force, FACTS))
+    assert FindingKind.MISSING not in kinds(engine.judge(completed.object, in_force, FACTS))
 
 
 @pytest.mark.parametrize("key", LASTING)
 def test_without_a_word_in_the_policy_only_a_lost_node_affinity_refuses(key: str) -> None:
     lost = engine.judge(wanting_pod(), policy({key: INJECTING[key]}), FACTS)
-    (missing,) = [finding for finding in lost.findings if finding.kind is Kind.MISSING]
+    (missing,) = [finding for finding in lost.findings if finding.kind is FindingKind.MISSING]
     assert (key == "nodeAffinity") == missing.refuses
 
 
 def test_a_lost_preference_never_refuses() -> None:
     preferred = [{"key": "pool", "operator": "Exists", "weight": 5}]
     lost = engine.judge(pod(1), policy({"nodeAffinity": {"preferred": preferred}}), FACTS)
-    assert (kinds(lost), lost.refusals) == ([Kind.MISSING], ())
+    assert (kinds(lost), lost.refusals) == ([FindingKind.MISSING], ())
 
 
 @pytest.mark.parametrize(
@@ -367,14 +369,14 @@ def test_a_lost_preference_never_refuses() -> None:
 )
 def test_an_injection_is_not_missed_if_a_recent_policy_would_not_have_made_it(earlier: list[Any]) -> None:
     past = [policy(rules) for rules in earlier]
-    assert kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS)) == [Kind.MISSING]
+    assert kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS)) == [FindingKind.MISSING]
     assert kinds(engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=past)) == []
 
 
 def test_an_injection_is_missed_if_every_recent_policy_would_have_made_one() -> None:
     other = {"nodeAffinity": {"required": [{"key": "zone", "operator": "Exists"}]}}
     outcome = engine.judge(pod(1), policy(REQUIRED_POOL), FACTS, earlier=[policy(REQUIRED_POOL), policy(other)])
-    assert kinds(outcome) == [Kind.MISSING]
+    assert kinds(outcome) == [FindingKind.MISSING]
 
 
 def test_a_pod_completed_by_a_recent_policy_is_not_missed_under_a_newer_one() -> None:
@@ -433,7 +435,7 @@ def test_a_pod_that_every_policy_forbids_is_refused_whatever_stamp_it_brings(
     stamp: dict[str, str], judged_by: Policy
 ) -> None:
     completed = engine.complete(in_pool("forbidden", **stamp), POOL_A, FACTS)
-    assert kinds(engine.judge(completed.object, judged_by, FACTS)) == [Kind.VIOLATION]
+    assert kinds(engine.judge(completed.object, judged_by, FACTS)) == [FindingKind.VIOLATION]
 
 
 @pytest.mark.parametrize("stamp", MADE_UP)
@@ -442,14 +444,14 @@ def test_a_pod_that_needs_nothing_else_is_held_to_the_policy_all_the_same(stamp:
     raw["spec"]["tolerations"] = [{"operator": "Exists"}]
     completed = engine.complete(raw, POOL_A, FACTS)
     assert completed.object["metadata"].get("annotations", {}).get(engine.STAMP, "") == ""
-    assert kinds(engine.judge(completed.object, POOL_A, FACTS)) == [Kind.VIOLATION]
+    assert kinds(engine.judge(completed.object, POOL_A, FACTS)) == [FindingKind.VIOLATION]
 
 
 def test_a_stamp_of_a_policy_that_is_not_known_leaves_a_record_of_what_it_excuses() -> None:
     """A pod can bring one where GPUs were added after /mutate, or where that was not called."""
     outcome = engine.judge(pod(1, annotations={engine.STAMP: "x@y"}), POOL_A, FACTS)
     assert {(finding.kind, finding.mode, finding.refuses) for finding in outcome.findings} == {
-        (Kind.MISSING, Mode.AUDIT, False)
+        (FindingKind.MISSING, Mode.AUDIT, False)
     }
 
 
@@ -462,7 +464,7 @@ def test_a_release_that_only_records_does_not_sign_what_another_release_complete
 def test_what_is_not_about_injections_is_judged_by_the_policy_in_force_whoever_completed_the_pod() -> None:
     limited = policy({"gpuLimits": {"maxPerPod": 1}, "tolerations": {}})
     completed = engine.complete(pod(2), policy({"gpuLimits": {"maxPerPod": 2}, "tolerations": {}}), FACTS)
-    assert kinds(engine.judge(completed.object, limited, FACTS)) == [Kind.VIOLATION]
+    assert kinds(engine.judge(completed.object, limited, FACTS)) == [FindingKind.VIOLATION]
 
 
 def test_a_pod_that_no_policy_completes_gets_no_stamp() -> None:
@@ -472,7 +474,7 @@ def test_a_pod_that_no_policy_completes_gets_no_stamp() -> None:
 
 def test_a_runtime_class_that_the_cluster_lacks_is_not_missed() -> None:
     in_force = policy({"runtimeClass": {"ifMissing": "refuse"}})
-    assert kinds(engine.judge(pod(1), in_force, FACTS)) == [Kind.MISSING]
+    assert kinds(engine.judge(pod(1), in_force, FACTS)) == [FindingKind.MISSING]
     assert kinds(engine.judge(pod(1), in_force, WITHOUT_CLASSES)) == []
 
 

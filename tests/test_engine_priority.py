@@ -8,7 +8,7 @@ from tests.reviews import pod, policy
 from tests.rules.samples import Cluster
 from webhook import engine
 from webhook.model.node import PriorityClass
-from webhook.outcome import Kind, Outcome
+from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 
 CLASSES = tuple(PriorityClass(name, 1000) for name in ("old", "new", "own"))
@@ -36,7 +36,7 @@ def judged(raw: Any, using: Policy, earlier: Any = (), facts: Cluster = CLUSTER)
 @pytest.mark.parametrize("name", ["", "normal"], ids=["none", "the default"])
 def test_a_class_that_got_lost_is_found(name: str) -> None:
     outcome = judged(trainer(name), NEW)
-    assert [finding.kind for finding in outcome.findings] == [Kind.MISSING]
+    assert [finding.kind for finding in outcome.findings] == [FindingKind.MISSING]
     assert len(outcome.refusals) == 1
     assert judged(completed(trainer(name), NEW), NEW).findings == ()
 
@@ -94,7 +94,7 @@ def test_a_rule_that_only_warns_says_what_it_would_set_and_holds_nothing_against
     using = policy(rules, mode="warn")
     outcome = engine.complete(raw, using, CLUSTER)
     assert (outcome.patch, judged(raw, using).findings) == ((), ())
-    assert Kind.INJECTION in [finding.kind for finding in outcome.findings]
+    assert FindingKind.INJECTION in [finding.kind for finding in outcome.findings]
 
 
 def test_an_update_that_leaves_class_and_time_alone_is_silent() -> None:

@@ -17,10 +17,10 @@ from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
 from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.quotas import BoundQuota
 from webhook.quota.demand import demand_of
-from webhook.quota.quota import Demand, Excess, Scope
+from webhook.quota.quota import Demand, Excess, QuotaScope
 from webhook.rules.gpu_quota import Settings
 from webhook.rules.rule import Mode
 
@@ -31,15 +31,15 @@ GRANTED = Granted()
 
 def own(name: str = TEAM, **settings: Any) -> BoundQuota:
     """The quota of a namespace."""
-    return _bound(Scope.NAMESPACE, name, (name,), settings)
+    return _bound(QuotaScope.NAMESPACE, name, (name,), settings)
 
 
 def pot(name: str = "research", *patterns: str, **settings: Any) -> BoundQuota:
     """A pot of these namespaces."""
-    return _bound(Scope.POT, name, patterns or ("team-*",), settings)
+    return _bound(QuotaScope.POT, name, patterns or ("team-*",), settings)
 
 
-def _bound(scope: Scope, name: str, patterns: tuple[str, ...], settings: dict[str, Any]) -> BoundQuota:
+def _bound(scope: QuotaScope, name: str, patterns: tuple[str, ...], settings: dict[str, Any]) -> BoundQuota:
     written = json.dumps({"mode": "enforce", **settings})
     return BoundQuota.of(scope, name, patterns, Settings.model_validate_json(written, by_alias=True), "file.yaml", 1)
 
@@ -146,7 +146,7 @@ def test_the_ledgers_are_asked_once_for_all_quotas() -> None:
         pytest.param(
             pod(2),
             [own(gpus=8)],
-            (Finding("gpuLimits", Mode.ENFORCE, Kind.VIOLATION, "spec", "m", refuses=True),),
+            (Finding("gpuLimits", Mode.ENFORCE, FindingKind.VIOLATION, "spec", "m", refuses=True),),
             id="refused by a rule",
         ),
         pytest.param(pod(9), [pot(gpus=8)], (), id="more than a pot has"),
@@ -173,7 +173,7 @@ def test_what_a_pot_never_allows_is_entered_all_the_same_where_it_is_not_enforce
 
 def test_what_a_rule_only_warned_of_stays_beside_what_the_quota_says() -> None:
     bound = own(gpus=8)
-    warned = Finding("gpuLimits", Mode.WARN, Kind.VIOLATION, "spec", "m")
+    warned = Finding("gpuLimits", Mode.WARN, FindingKind.VIOLATION, "spec", "m")
     outcome, _ = asked(pod(4), [bound], [over(bound, 4, 6)], findings=(warned,))
     assert [finding.rule for finding in outcome.findings] == ["gpuLimits", "gpuQuota"]
     assert len(outcome.refusals) == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
 from tests.test_engine_quotas import pot
 from webhook import engine
-from webhook.outcome import Kind, Outcome
+from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.policy.workloads import WorkloadsMode
 from webhook.rules.rule import Mode, Rule, RuleSettings, Violation
@@ -97,7 +97,7 @@ def test_replicas_that_will_be_spread_need_not_say_so() -> None:
 def test_a_rule_that_only_warns_says_what_it_would_add_instead() -> None:
     (finding,) = judged(deployment(), policy(PREFERRED, mode="warn")).findings
     assert (finding.kind, finding.message) == (
-        Kind.INJECTION,
+        FindingKind.INJECTION,
         "would add topologySpreadConstraints over kubernetes.io/hostname",
     )
 

@@ -7,7 +7,7 @@ import pytest
 from tests.reviews import FACTS, against, container, pod, policies, policy, request, workload
 from webhook import engine
 from webhook.admission import phases
-from webhook.admission.review import Answer, check_length
+from webhook.admission.review import AdmissionResponse, check_length
 from webhook.audit.documents import Document
 from webhook.audit.simulate import review as simulate
 from webhook.engine.asking import MOST_OF_A_RULE
@@ -54,9 +54,9 @@ def test_A39_no_patch_has_more_bytes_than_the_api_server_takes() -> None:
 
 def test_A39_a_patch_is_measured_before_it_is_sent() -> None:
     operation = {"op": "add", "path": "/a", "value": "x" * 1_000_000}
-    check_length(Answer(is_allowed=True, patch=[operation]))
+    check_length(AdmissionResponse(is_allowed=True, patch=[operation]))
     with pytest.raises(CountError, match=r"the patch has \d+ bytes, expected at most 3145728"):
-        check_length(Answer(is_allowed=True, patch=[operation] * 60))
+        check_length(AdmissionResponse(is_allowed=True, patch=[operation] * 60))
 
 
 def test_a_pod_with_a_thousand_containers_is_completed() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.reviews import pod, policy, workload
 from webhook import engine
 from webhook.cluster.snapshot import Snapshot
-from webhook.outcome import Kind, Outcome
+from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 
 OLD_CUDA = policy({"cudaDriver": {"images": {"*": "11.4"}}})
@@ -26,7 +26,7 @@ GENERATIONS = Snapshot.of(GENERATIONS_RAW)
 """The older node runs CUDA 11, the newer one CUDA 13, and neither runs the other."""
 
 
-def kinds(outcome: Outcome) -> list[Kind]:
+def kinds(outcome: Outcome) -> list[FindingKind]:
     return [finding.kind for finding in outcome.findings]
 
 
@@ -51,17 +51,17 @@ def test_a_pod_that_chose_its_node_itself_is_judged_by_the_policy_in_force_alone
     chosen["spec"]["nodeSelector"] = {"nvidia.com/gpu.product": "Tesla-T4"}
     completed = engine.complete(chosen, OLD_CUDA, GENERATIONS).object
     assert engine.STAMP not in completed["metadata"].get("annotations", {})
-    assert kinds(engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=[OLD_CUDA])) == [Kind.VIOLATION]
+    assert kinds(engine.judge(completed, NEW_CUDA, GENERATIONS, earlier=[OLD_CUDA])) == [FindingKind.VIOLATION]
 
 
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
         pytest.param("Deployment", [], id="steered"),
-        pytest.param("DaemonSet", [Kind.ADVICE], id="one pod for each node"),
+        pytest.param("DaemonSet", [FindingKind.ADVICE], id="one pod for each node"),
     ],
 )
-def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(kind: str, told: list[Kind]) -> None:
+def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(kind: str, told: list[FindingKind]) -> None:
     outcome = engine.check_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, GENERATIONS)
     assert (kinds(outcome), outcome.patch) == (told, ())
 
@@ -70,5 +70,5 @@ def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(kind: str,
 def test_a_template_whose_image_no_node_can_run_is_told_so(kind: str) -> None:
     old = Snapshot.of(GENERATIONS_RAW[:1])
     (finding,) = engine.check_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, old).findings
-    assert (finding.kind, finding.warns) == (Kind.VIOLATION, True)
+    assert (finding.kind, finding.warns) == (FindingKind.VIOLATION, True)
     assert "needs driver 580.65.06 or newer" in finding.message

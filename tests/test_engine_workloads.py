@@ -14,7 +14,7 @@ from webhook import engine
 from webhook.cluster.snapshot import Snapshot
 from webhook.engine.workloads import MOST_TEMPLATES
 from webhook.model.shape import ShapeError
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.quotas import BoundQuota
 from webhook.rules.rule import Mode
 
@@ -369,7 +369,7 @@ def test_only_so_many_templates_of_one_object_are_judged_where_somebody_waits_an
     found = judged(crowd(30_000)).findings
     *judged_ones, last = found
     assert len(judged_ones) == MOST_TEMPLATES - 1  # the head is one of them, and asks for nothing
-    assert (last.kind, last.warns, last.refuses) == (Kind.ADVICE, True, False)
+    assert (last.kind, last.warns, last.refuses) == (FindingKind.ADVICE, True, False)
     assert str(last) == (
         f"workloads: spec.workerGroupSpecs[gpu-{8 + MOST_TEMPLATES}].template.spec: this pod template and those after "
         f"it were not checked: of the 30001 in the object, {MOST_TEMPLATES} are checked; their pods are checked when "

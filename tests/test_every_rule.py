@@ -31,7 +31,7 @@ from webhook.model.edits import apply
 from webhook.model.pod import pod_from_raw
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import ShapeError
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Mode, Rule, Stage, Violation
@@ -203,7 +203,7 @@ def test_all_rules_together_complete_a_pod_once_and_find_nothing_missing(raw, va
     if not outcome.refusals:
         again = complete(outcome.object, policy, facts)
         assert (again.patch, again.refusals) == ((), ())
-        assert [f for f in judge(outcome.object, policy, facts).findings if f.kind is Kind.MISSING] == []
+        assert [f for f in judge(outcome.object, policy, facts).findings if f.kind is FindingKind.MISSING] == []
 
 
 @checked_on_pods

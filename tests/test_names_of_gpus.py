@@ -18,7 +18,7 @@ from webhook.engine.quotas import reserved
 from webhook.ledger.verdicts import Claim, Granted, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.pod import pod_from_raw
-from webhook.outcome import Kind, Outcome
+from webhook.outcome import FindingKind, Outcome
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 
@@ -55,7 +55,7 @@ def said_of(raw: Mapping[str, Any], policy_set: PolicySet, namespace: str) -> Ou
     return reserved(judged, namespace, policy_set.quotas_for(namespace), ask, lambda _: ())
 
 
-def of_quota(outcome: Outcome) -> list[tuple[Kind, bool, str]]:
+def of_quota(outcome: Outcome) -> list[tuple[FindingKind, bool, str]]:
     return [(one.kind, one.refuses, str(one)) for one in outcome.findings if one.rule == "gpuQuota"]
 
 
@@ -112,14 +112,14 @@ def test_A42_a_device_class_counts_by_its_requests_which_may_stand_without_limit
 @pytest.mark.parametrize(
     ("mode", "kind", "why"),
     [
-        pytest.param("deny", Kind.VIOLATION, "allows only what it can count", id="deny"),
-        pytest.param("warn", Kind.ADVICE, "does not count them", id="warn"),
-        pytest.param(None, Kind.ADVICE, "does not count them", id="unless said"),
+        pytest.param("deny", FindingKind.VIOLATION, "allows only what it can count", id="deny"),
+        pytest.param("warn", FindingKind.ADVICE, "does not count them", id="warn"),
+        pytest.param(None, FindingKind.ADVICE, "does not count them", id="unless said"),
     ],
 )
 @pytest.mark.parametrize("is_pot", [False, True], ids=["a quota of the namespace", "a shared pot"])
 def test_A42_claims_are_refused_or_told_where_a_quota_holds(
-    tmp_path: Path, mode: str | None, kind: Kind, why: str, is_pot: bool
+    tmp_path: Path, mode: str | None, kind: FindingKind, why: str, is_pot: bool
 ) -> None:
     claims = f", claims: {mode}" if mode else ""
     own = "{}" if is_pot else f"{{gpuQuota: {{mode: enforce, gpus: 4{claims}}}}}"
@@ -129,7 +129,7 @@ def test_A42_claims_are_refused_or_told_where_a_quota_holds(
     assert found == [
         (
             kind,
-            kind is Kind.VIOLATION,
+            kind is FindingKind.VIOLATION,
             f"gpuQuota: spec.resourceClaims: requests devices by resource claims, which may be GPUs; {name} {why}. "
             "Request GPUs that are counted, such as nvidia.com/gpu, in resources.limits.",
         )
@@ -333,7 +333,7 @@ def test_pods_that_run_are_counted_by_declared_names() -> None:
 def test_more_of_an_unknown_class_than_the_maximum_is_told_and_not_refused() -> None:
     found = said_of(asking(UNKNOWN_CLASS, 9), policies({"gpuLimits": {"maxPerPod": 8}}), "team")
     assert [(one.kind, one.message) for one in found.findings] == [
-        (Kind.ADVICE, f"requests more than 8 of {UNKNOWN_CLASS}, which may be GPUs or not")
+        (FindingKind.ADVICE, f"requests more than 8 of {UNKNOWN_CLASS}, which may be GPUs or not")
     ]
     assert said_of(asking(UNKNOWN_CLASS, 8), policies({"gpuLimits": {"maxPerPod": 8}}), "team").findings == ()
 

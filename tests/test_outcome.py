@@ -12,7 +12,7 @@ from webhook.outcome import (
     MOST_VIOLATIONS,
     MOST_WARNED,
     Finding,
-    Kind,
+    FindingKind,
     Outcome,
 )
 from webhook.policy.policy_set import NO_POLICY
@@ -27,7 +27,7 @@ def finding(
     refuses: bool = False,
     field: str = "spec",
 ) -> Finding:
-    return Finding("rule", mode, Kind.VIOLATION, field, message, remedy, refuses=refuses)
+    return Finding("rule", mode, FindingKind.VIOLATION, field, message, remedy, refuses=refuses)
 
 
 def outcome(*findings: Finding) -> Outcome:
@@ -103,13 +103,15 @@ def test_a_warning_that_is_cut_keeps_the_reason_and_the_remedy() -> None:
 
 
 def test_a_warning_says_in_brief_what_is_too_long_and_leaves_alternatives_out_before_it_cuts() -> None:
-    long = Finding("rule", Mode.WARN, Kind.ADVICE, "spec", words(60), f"Use A, or {words(50)}", brief="needs A; has B")
+    long = Finding(
+        "rule", Mode.WARN, FindingKind.ADVICE, "spec", words(60), f"Use A, or {words(50)}", brief="needs A; has B"
+    )
     assert long.warning == "rule: spec: needs A; has B. Use A."
     assert str(long).startswith(f"rule: spec: {words(60)}. Use A, or word0")
 
 
 def test_a_warning_that_is_short_enough_is_not_made_brief() -> None:
-    short = Finding("rule", Mode.WARN, Kind.ADVICE, "spec", "needs A, as the tag says", "Use A", brief="needs A")
+    short = Finding("rule", Mode.WARN, FindingKind.ADVICE, "spec", "needs A, as the tag says", "Use A", brief="needs A")
     assert short.warning == "rule: spec: needs A, as the tag says. Use A."
 
 

@@ -10,7 +10,7 @@ from webhook.engine.standings import Standing, standings_of, statuses
 from webhook.ledger.keeper import Usage
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
-from webhook.quota.quota import Limit, Measure, Quota, Scope
+from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
 from webhook.rules.rule import Mode
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
@@ -25,8 +25,8 @@ def standing(
     patterns: tuple[str, ...] = ("team-vision",),
     namespaces: tuple[str, ...] = (),
 ) -> Standing:
-    scope = Scope.NAMESPACE if patterns == ("team-vision",) else Scope.POT
-    name = "team-vision" if scope is Scope.NAMESPACE else "research"
+    scope = QuotaScope.NAMESPACE if patterns == ("team-vision",) else QuotaScope.POT
+    name = "team-vision" if scope is QuotaScope.NAMESPACE else "research"
     return Standing(Quota(scope, name, patterns, limits), Mode.ENFORCE, used, namespaces, "17")
 
 
@@ -114,6 +114,6 @@ def test_a_pot_is_seen_in_a_namespace_that_a_policy_names_before_it_has_pods() -
 
 
 def test_a_quota_that_the_policies_do_not_have_any_more_is_left_out() -> None:
-    gone = Quota(Scope.POT, "gone", ("a",), (GPUS,))
-    unlimited = Quota(Scope.NAMESPACE, "b", ("b",), (GPUS,))
+    gone = Quota(QuotaScope.POT, "gone", ("a",), (GPUS,))
+    unlimited = Quota(QuotaScope.NAMESPACE, "b", ("b",), (GPUS,))
     assert standings_of({gone.key: usage(gone), unlimited.key: usage(unlimited)}, POLICIES) == []

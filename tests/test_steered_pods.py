@@ -12,13 +12,13 @@ from tests.strategies import checked
 from webhook import engine
 from webhook.cluster.pools import WithPools
 from webhook.cluster.snapshot import EMPTY, Snapshot
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.offer import offer_of
 from webhook.cuda.steering import foreseen
 from webhook.cuda.verdict import Verdict, judge
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.outcome import Kind, Outcome
+from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.policy.pools import PoolSettings
 
@@ -155,7 +155,7 @@ def policy_of(cuda: Mapping[str, Any], pools: tuple[NodePool, ...] = ()) -> Poli
 def fates(raw: Mapping[str, Any], nodes: NodeClass, *, allows_compat: bool) -> Verdict:
     """What becomes of the pod's containers on nodes of this class, asked one by one and image by image."""
     verdicts = {
-        judge(need_of(container["image"], Claims()), offer_of(nodes.labels)).verdict
+        judge(need_of(container["image"], ImageContext()), offer_of(nodes.labels)).verdict
         for container in raw["spec"]["containers"]
     }
     if Verdict.INCOMPATIBLE in verdicts or (Verdict.FORWARD_COMPAT_ONLY in verdicts and not allows_compat):
@@ -202,7 +202,7 @@ def test_a_completed_pod_keeps_every_node_that_may_run_it_and_loses_those_that_a
 
 def _is_judged(outcome: Outcome, before: list[NodeClass], fit: list[NodeClass], left: list[NodeClass]) -> None:
     assert bool(outcome.refusals) == (bool(before) and not fit)
-    told = [one for one in outcome.findings if one.kind is Kind.ADVICE and "some nodes" in one.message]
+    told = [one for one in outcome.findings if one.kind is FindingKind.ADVICE and "some nodes" in one.message]
     assert bool(told) == bool(fit and left)
 
 

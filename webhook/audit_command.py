@@ -19,10 +19,10 @@ from webhook.options import INVENTORY, POLICIES, STRICT, registry_options
 
 if TYPE_CHECKING:
     from webhook.audit.auditing import Background
-    from webhook.audit.cluster_objects import Progress, Scope
+    from webhook.audit.cluster_objects import NamespaceScope, Progress
     from webhook.audit.looking_up import Ask
-    from webhook.audit.report import Report
-    from webhook.audit.sources import Source
+    from webhook.audit.report import AuditReport
+    from webhook.audit.sources import ObjectSource
     from webhook.cluster.api_server import ApiServer
     from webhook.installation.settings import ConfigMapPlace
     from webhook.model.accelerators import Accelerators
@@ -168,12 +168,12 @@ class _Request:
         return self.is_cluster or self.kubeconfig is not None or self.context is not None
 
     @property
-    def scope(self) -> "Scope":
+    def scope(self) -> "NamespaceScope":
         """Which namespaces of a cluster to look into."""
-        from webhook.audit.listing import Scope
+        from webhook.audit.listing import NamespaceScope
 
         excluded = self.excluded or (() if self.namespaces else _EXCLUDED)
-        return Scope(self.namespaces, tuple(filter(None, excluded)))
+        return NamespaceScope(self.namespaces, tuple(filter(None, excluded)))
 
     def server(self) -> "ApiServer":
         """The API server, or why there is none and exit status 2."""
@@ -185,7 +185,7 @@ class _Request:
         except UnavailableError as error:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
-    def source(self, tell: Callable[["Progress"], None], accelerators: "Accelerators") -> "Source":
+    def source(self, tell: Callable[["Progress"], None], accelerators: "Accelerators") -> "ObjectSource":
         """The objects, and what is known of the cluster that they are in or meant for, whose GPUs these names tell."""
         from webhook.audit import sources
 
@@ -211,7 +211,7 @@ class _Request:
         return background
 
 
-def _report(source: "Source", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "Report":
+def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "AuditReport":
     """Judge every object by the first set of policies, and by the second one where there are two."""
     from webhook.audit.auditing import Audit, Judges
     from webhook.audit.looking_up import LookedUp, looked_up
@@ -228,7 +228,7 @@ def _report(source: "Source", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask
     return audit.report(source.background)
 
 
-def _write(report: "Report", form: str, output: Path | None) -> None:
+def _write(report: "AuditReport", form: str, output: Path | None) -> None:
     from webhook.audit.writing import rendered, write_file, write_output
 
     text = rendered(report, form, is_for_a_terminal=output is None and sys.stdout.isatty())
@@ -270,15 +270,15 @@ def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "
         fail(str(error))
 
 
-def _publish(report: "Report", request: _Request, kinds: str | None, place: "ConfigMapPlace | None") -> bool:
+def _publish(report: "AuditReport", request: _Request, kinds: str | None, place: "ConfigMapPlace | None") -> bool:
     """Write reports and figures into the cluster; whether all of it was possible."""
     from webhook.installation.audit_status import StatusError, store, written
     from webhook.installation.kubernetes import KubernetesCluster
     from webhook.installation.report_objects import Kinds
-    from webhook.installation.reports import Published, publish
+    from webhook.installation.reports import PublishedReports, publish
 
     server = request.server()
-    published = Published() if kinds is None else publish(report, server, Kinds(kinds), place, request.scope)
+    published = PublishedReports() if kinds is None else publish(report, server, Kinds(kinds), place, request.scope)
     errors = list(published.errors)
     if place is not None:
         try:

@@ -69,7 +69,7 @@ def review(
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     documents = manifests_of(paths, is_strict=strict)
     facts = knowing_claims(facts, documents, namespace)
-    surroundings = simulate.Surroundings(policy_set, facts, ledgers_of(inventory, kubeconfig, policy_set.accelerators))
+    surroundings = simulate.ReviewContext(policy_set, facts, ledgers_of(inventory, kubeconfig, policy_set.accelerators))
     reviewed = simulate.review(documents, namespace, surroundings)
     source.close()
     if output == "json":

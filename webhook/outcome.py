@@ -41,7 +41,7 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What a finding is about."""
 
     VIOLATION = "violation"
@@ -60,7 +60,7 @@ class Finding:
 
     rule: str
     mode: Mode
-    kind: Kind
+    kind: FindingKind
     field: str
     message: str
     remedy: str = ""

@@ -68,13 +68,13 @@ def replica(
     tells_usage: bool,
 ) -> "Replica":
     """The replica, made in the worker process: only there is the weight of what it imports."""
-    from webhook.admission.replica import Companion, Replica, Sources
+    from webhook.admission.replica import Companion, Replica, ReplicaSources
 
     companions: list[Companion] = []
     if installation is not None:
-        from webhook.installation.duties import Installation
+        from webhook.installation.duties import Duties
 
-        companions.append(Installation(installation))
+        companions.append(Duties(installation))
     if audits is not None:
         from webhook.installation.audit_watch import AuditWatch
 
@@ -84,7 +84,7 @@ def replica(
         from webhook.installation.images import look_ups_of
 
         look_ups = look_ups_of(images)
-    sources = Sources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
+    sources = ReplicaSources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
     return Replica(
         sources,
         namespace_series=namespace_series,

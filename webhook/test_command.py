@@ -54,13 +54,15 @@ def test(
 
     from webhook.expectations import as_junit, as_text
     from webhook.expectations.running import run
-    from webhook.expectations.sources import Sources
+    from webhook.expectations.sources import PolicyTestInputs
     from webhook.policy.errors import PolicyErrors
 
     wanted = _wanted(pattern)
     try:
         tell = None if strict else cache(warn)  # several cases may name one file
-        results = run(directory, Sources(policies, inventory), lambda name: wanted.search(name) is not None, tell)
+        results = run(
+            directory, PolicyTestInputs(policies, inventory), lambda name: wanted.search(name) is not None, tell
+        )
     except PolicyErrors as errors:
         fail(str(errors))
     as_text.render(results, Console(highlight=False), verbose - quiet)

@@ -19,10 +19,10 @@ from tests.strategies import IMAGES, broken_pods, checked_on_pods, image_sights,
 from webhook.admission import alike, phases
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
-from webhook.admission.review import Request, render
+from webhook.admission.review import AdmissionRequest, render
 from webhook.cluster.snapshot import Snapshot
 from webhook.engine import complete
-from webhook.engine.quotas import Claims
+from webhook.engine.quotas import QuotaClaims
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.likeness import LONGEST, NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
@@ -73,7 +73,7 @@ class Images:
         return self.known.get(text, NOT_LOOKED_UP)
 
 
-class History(list[tuple[Request, tuple[PolicySet, ...], Snapshot, Images]]):
+class History(list[tuple[AdmissionRequest, tuple[PolicySet, ...], Snapshot, Images]]):
     """Requests, and what each is decided by."""
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Counted:
         self._decide = PHASES[phase]
 
     def __call__(
-        self, request: Request, policies: PolicySet, facts: Facts, recent: Sequence[PolicySet] = ()
+        self, request: AdmissionRequest, policies: PolicySet, facts: Facts, recent: Sequence[PolicySet] = ()
     ) -> Decision:
         self.times += 1
         return self._decide(request, policies, facts, recent)
@@ -111,7 +111,7 @@ def owned(raw: Object, kind: str = "ReplicaSet", *, uid: str = "1") -> Object:
     return {**raw, "metadata": {"ownerReferences": own, **(raw.get("metadata") or {})}}
 
 
-def told(decide: Callable[[], Decision]) -> tuple[bytes, object, Claims] | str:
+def told(decide: Callable[[], Decision]) -> tuple[bytes, object, QuotaClaims] | str:
     """The answer to the byte, and what is counted and logged of its outcome; the error of a malformed pod."""
     try:
         decision = decide()
@@ -454,7 +454,7 @@ def test_namespaces_share_nothing_of_what_is_remembered() -> None:
         pytest.param(request({**owned(pod(2)), "kind": "Podlike"}), id="another kind"),
     ],
 )
-def test_only_pods_that_come_in_numbers_are_remembered(asked: Request) -> None:
+def test_only_pods_that_come_in_numbers_are_remembered(asked: AdmissionRequest) -> None:
     decide, memory = remembering("validate")
     for _ in range(2):
         memory.decision(asked, (NOTHING,), FACTS, FACTS)

@@ -19,7 +19,7 @@ from tests.admission.test_alike import BY_INDEX, EVERY, INDEX, NOTHING, TOKEN, W
 from tests.corpus import facts_of, read_corpus
 from webhook.admission import phases
 from webhook.admission.phases import Decision
-from webhook.admission.review import Request
+from webhook.admission.review import AdmissionRequest
 from webhook.engine import complete
 from webhook.model.likeness import NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
@@ -109,7 +109,7 @@ def noted(value: Any, place: Place, places: set[Place]) -> Any:
 class NotedRequest:
     """A request that notes what is asked of it."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: AdmissionRequest) -> None:
         self._request = request
         self.asked: set[str] = set()
 
@@ -125,7 +125,7 @@ def reads(phase: str, raw: Object, name: str) -> tuple[set[Place], set[str]]:
     raw = noted(raw, (), places)
     places.clear()
     asked = NotedRequest(
-        Request("u", "CREATE", "team-b", "n", "v1", "Pod", "", ("system:authenticated",), True, raw, None)
+        AdmissionRequest("u", "CREATE", "team-b", "n", "v1", "Pod", "", ("system:authenticated",), True, raw, None)
     )
     decide(asked, SETS[name], WithImages(FACTS, Images(), "team-b"), FROM.get(name, ()))
     return places, asked.asked

@@ -15,8 +15,8 @@ from webhook.admission.phases import UNCONCERNED
 from webhook.admission.quota_metrics import MOST_QUOTAS, QuotaMetrics
 from webhook.engine.workloads import KEY
 from webhook.ledger.keeper import Usage
-from webhook.outcome import Finding, Kind, Outcome
-from webhook.quota.quota import Limit, Measure, Quota, Scope
+from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
 from webhook.rules import RULES
 from webhook.rules.rule import Mode
 
@@ -100,7 +100,7 @@ def test_A28_the_number_of_series_is_bounded_whatever_is_thrown_at_a_replica() -
         decide(metrics, "team-one", operation)
         metrics.count("workloads", request(workload("Deployment", pod(1)), operation), UNCONCERNED, 0.001)
     modes = (Mode.ENFORCE, Mode.WARN, Mode.AUDIT)
-    for rule, mode, kind in product([*(rule.key for rule in RULES), KEY], modes, Kind):
+    for rule, mode, kind in product([*(rule.key for rule in RULES), KEY], modes, FindingKind):
         outcome = Outcome(policy({}), {}, (Finding(rule, mode, kind, "spec", "is wrong"),))
         metrics.count("workloads", request(pod(1)), replace(UNCONCERNED, outcome=outcome), 0.001)
     for number in range(1000):
@@ -135,7 +135,7 @@ def test_quotas_beyond_the_bound_are_counted_together() -> None:
 def used_up(name: str) -> Usage:
     """A pot in which nothing is free."""
     limit = Limit(Measure.GPUS, "", Fraction(2))
-    return Usage(Quota(Scope.POT, name, ("*",), (limit,)), {limit: Fraction(2)}, entries=2)
+    return Usage(Quota(QuotaScope.POT, name, ("*",), (limit,)), {limit: Fraction(2)}, entries=2)
 
 
 def test_what_a_quota_allows_and_uses_is_shown_by_limit_in_numbers() -> None:

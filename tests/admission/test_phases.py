@@ -26,7 +26,7 @@ from tests.strategies import broken_pods, checked, json_values, pods
 from webhook.admission import phases
 from webhook.admission.phases import UNCONCERNED
 from webhook.model.shape import ShapeError
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.policy.policy_set import PolicySet
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
@@ -217,7 +217,7 @@ def test_a_pod_being_deleted_is_judged_like_any_other(operation: str) -> None:
 def test_an_update_without_the_old_object_is_judged_whole() -> None:
     decision = validate(pod(9), "UPDATE", old=None)
     assert decision.outcome is not None
-    assert [finding.kind for finding in decision.outcome.findings if finding.refuses] == [Kind.VIOLATION]
+    assert [finding.kind for finding in decision.outcome.findings if finding.refuses] == [FindingKind.VIOLATION]
     assert decision.result == "refused"
 
 
@@ -285,7 +285,7 @@ def test_what_was_completed_lacks_nothing_and_is_not_completed_again(raw: dict[s
     assert list(again.answer.patch) == []
     judged = validate(completed, using=using).outcome
     assert judged is not None
-    assert Kind.MISSING not in {finding.kind for finding in judged.findings}
+    assert FindingKind.MISSING not in {finding.kind for finding in judged.findings}
 
 
 @given(pods(with_gpus=False))

@@ -7,7 +7,7 @@ import pytest
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_desk import QuotaDesk, QuotaParts, _InForce
 from webhook.cluster.static_pods import StaticPods
-from webhook.ledger.means import Timing
+from webhook.ledger.means import LedgerTiming
 from webhook.ledger.memory import MemoryStore
 from webhook.policy.store import HELD_SECONDS, PolicyStore
 
@@ -36,6 +36,6 @@ def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
 def test_no_ledger_is_removed_while_what_was_entered_in_it_may_be_in_flight(
     in_flight: float, idle: float, policies: PolicyStore
 ) -> None:
-    parts = QuotaParts(MemoryStore(), StaticPods([]), timing=Timing(in_flight=in_flight))
+    parts = QuotaParts(MemoryStore(), StaticPods([]), timing=LedgerTiming(in_flight=in_flight))
     desk = QuotaDesk(parts, policies, Metrics())
     assert desk._keeper._rhythm.idle == idle

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.reviews import pod, review
 from tests.strategies import checked, json_values
-from webhook.admission.review import Answer, BadRequestError, Request, parse, render
+from webhook.admission.review import AdmissionRequest, AdmissionResponse, BadRequestError, parse, render
 
 
-def parsed(**changes: Any) -> Request:
+def parsed(**changes: Any) -> AdmissionRequest:
     return parse(orjson.dumps(review(pod(1), **changes)))
 
 
@@ -139,7 +139,7 @@ def test_no_json_raises_anything_but_bad_request(value: Any, place: str) -> None
         parse(json.dumps(body).encode("utf-8", "replace"))
 
 
-def response(answer: Answer) -> dict[str, Any]:
+def response(answer: AdmissionResponse) -> dict[str, Any]:
     document = json.loads(render("some-uid", answer))
     assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     found: dict[str, Any] = document["response"]
@@ -148,18 +148,18 @@ def response(answer: Answer) -> dict[str, Any]:
 
 
 def test_an_answer_that_allows_says_nothing_else() -> None:
-    assert response(Answer(is_allowed=True)) == {"allowed": True}
+    assert response(AdmissionResponse(is_allowed=True)) == {"allowed": True}
 
 
 @pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (422, "Invalid")])
 def test_a_refusal_carries_code_message_and_reason(code: int, reason: str) -> None:
-    found = response(Answer(is_allowed=False, message="because", code=code))
+    found = response(AdmissionResponse(is_allowed=False, message="because", code=code))
     assert found == {"allowed": False, "status": {"code": code, "message": "because", "reason": reason}}
 
 
 def test_a_patch_is_a_json_patch_in_base64() -> None:
     patch = [{"op": "add", "path": "/spec/runtimeClassName", "value": "nvidia"}]
-    found = response(Answer(is_allowed=True, patch=patch, warnings=["w"], audit_annotations={"policy": "p"}))
+    found = response(AdmissionResponse(is_allowed=True, patch=patch, warnings=["w"], audit_annotations={"policy": "p"}))
     assert json.loads(base64.b64decode(found.pop("patch"))) == patch
     assert found == {
         "allowed": True,

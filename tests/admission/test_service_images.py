@@ -8,7 +8,7 @@ import pytest
 from tests.reviews import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
 from webhook.admission.quotas import Patience
-from webhook.admission.replica import Replica, Sources
+from webhook.admission.replica import Replica, ReplicaSources
 from webhook.admission.service import Service
 from webhook.cluster.source import StaticFacts
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
@@ -64,7 +64,7 @@ def test_look_ups_begin_and_end_with_the_replica(tmp_path: Path) -> None:
     inventory = tmp_path / "inventory.yaml"
     inventory.write_text("apiVersion: v1\nkind: List\nitems: []\n")
     images = Remembering()
-    replica = Replica(Sources(ROOT / "policies", inventory), images=images)
+    replica = Replica(ReplicaSources(ROOT / "policies", inventory), images=images)
     assert images.life == ["started"]
     replica.close()
     assert images.life == ["started", "closed"]

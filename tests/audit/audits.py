@@ -7,12 +7,12 @@ from uuid import UUID
 
 from tests.reviews import FACTS
 from webhook.audit.auditing import Audit, Background, Judges
-from webhook.audit.collect import Place
+from webhook.audit.collect import AuditScope
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.listing import Scope
+from webhook.audit.listing import NamespaceScope
 from webhook.audit.owners import Owners
-from webhook.audit.report import AuditFinding, Level, Report
-from webhook.audit.sources import Source, of_files
+from webhook.audit.report import AuditFinding, AuditReport, Level
+from webhook.audit.sources import ObjectSource, of_files
 from webhook.cluster.snapshot import Snapshot
 from webhook.ledger.store import SeenPod
 from webhook.policy.policy_set import PolicySet
@@ -28,7 +28,7 @@ def audited(
     against: PolicySet | None = None,
     counted: Iterable[SeenPod] | None = None,
     facts: Snapshot = FACTS,
-) -> Report:
+) -> AuditReport:
     """The audit of a file with these objects, some of them documents or errors already."""
     documents = [
         one if isinstance(one, Document | DocumentError) else Document("f.yaml", number, number, one)
@@ -41,19 +41,19 @@ def audited_in_a_cluster(
     *objects: Object,
     using: PolicySet,
     against: PolicySet | None = None,
-    scope: Scope | None = None,
+    scope: NamespaceScope | None = None,
     facts: Snapshot = FACTS,
-) -> Report:
+) -> AuditReport:
     """The audit of a cluster that holds these objects, each of which is known as an owner from the beginning."""
     owners = Owners()
     for one in objects:
         owners.learn(one)
     documents = [Document("", number, 0, one) for number, one in enumerate(objects, start=1)]
-    place = Place(True, scope=scope or Scope())
-    return _report(Source(documents, owners, place, Background(facts)), using, against)
+    place = AuditScope(True, scope=scope or NamespaceScope())
+    return _report(ObjectSource(documents, owners, place, Background(facts)), using, against)
 
 
-def _report(source: Source, using: PolicySet, against: PolicySet | None) -> Report:
+def _report(source: ObjectSource, using: PolicySet, against: PolicySet | None) -> AuditReport:
     in_force = None if against is None else Judges.of("in force", against, source.background)
     proposed = Judges.of("policies", using, source.background)
     audit = Audit(proposed, source.owners, source.place, CREATED, in_force=in_force)
@@ -86,6 +86,6 @@ def titles(findings: Sequence[AuditFinding]) -> list[tuple[str, str, str]]:
     return [(finding.level.value, finding.rule, finding.owner.title) for finding in findings]
 
 
-def messages(report: Report, level: Level) -> list[str]:
+def messages(report: AuditReport, level: Level) -> list[str]:
     """What was found at one level."""
     return [finding.message for finding in report.at(level)]

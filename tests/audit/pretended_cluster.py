@@ -8,7 +8,7 @@ from typing import Any
 from tests.audit.owned import made
 from tests.cluster.fake_api_server import FakeApiServer, fake_api_server
 from tests.cluster.served_kinds import Groups, aggregated
-from webhook.audit.cluster_objects import ClusterObjects, Progress, Scope
+from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
 from webhook.cluster.api_server import ApiServer
 
@@ -34,7 +34,7 @@ class Cluster:
 
     def objects(self, *namespaces: str, excluded: Sequence[str] = ()) -> ClusterObjects:
         """What an audit reads of it."""
-        return ClusterObjects(self._api, Scope(namespaces, tuple(excluded)), self.told.append)
+        return ClusterObjects(self._api, NamespaceScope(namespaces, tuple(excluded)), self.told.append)
 
     def lists(self, path: str) -> list[dict[str, str]]:
         """The queries of the lists so far."""

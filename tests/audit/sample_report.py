@@ -4,21 +4,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import Part, Reported
+from webhook.audit.quotas import LimitUsage, Reported
 from webhook.audit.report import (
     AuditFinding,
+    AuditReport,
     Capacity,
     ChangedInjection,
     Comparison,
     Counts,
     Level,
-    Reference,
-    Report,
+    ObjectReference,
     Running,
     Sort,
-    Source,
+    SourceLine,
 )
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
 CREATED = datetime(2026, 3, 9, 6, 30, 5, 250_000, tzinfo=UTC)
@@ -28,20 +28,20 @@ HOSTILE = "<script>alert('x')</script> | `code` **bold** [red]x[/red] &amp; \"qu
 LONG = "n" * 300
 """Longer than any name that the API server accepts, as files may have it."""
 
-TRAINER = Reference("team-vision", "Deployment", "trainer", "apps/v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c01")
-JOB = Reference("team-nlp", "PyTorchJob", "bert", "kubeflow.org/v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c02")
-NOTEBOOK = Reference("team-nlp", "Pod", "notebook-x", "v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c03")
-NAMESPACE = Reference("", "Namespace", "team-nlp", "v1")
-POT = Reference("", "Pot", "research", "gpupolicy.dev/v1alpha1")
+TRAINER = ObjectReference("team-vision", "Deployment", "trainer", "apps/v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c01")
+JOB = ObjectReference("team-nlp", "PyTorchJob", "bert", "kubeflow.org/v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c02")
+NOTEBOOK = ObjectReference("team-nlp", "Pod", "notebook-x", "v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c03")
+NAMESPACE = ObjectReference("", "Namespace", "team-nlp", "v1")
+POT = ObjectReference("", "Pot", "research", "gpupolicy.dev/v1alpha1")
 """Of quotas more is in use than they allow; a pot is in no namespace, and no object of the cluster."""
-FROM_A_FILE = Reference("default", "CronJob", "nightly", "batch/v1")
-EVIL = Reference("team-<b>", "Deployment", HOSTILE, "apps/v1")
-TALL = Reference("", "Pod", LONG, "v1")
+FROM_A_FILE = ObjectReference("default", "CronJob", "nightly", "batch/v1")
+EVIL = ObjectReference("team-<b>", "Deployment", HOSTILE, "apps/v1")
+TALL = ObjectReference("", "Pod", LONG, "v1")
 
 
-def sample() -> Report:
+def sample() -> AuditReport:
     """The report of a cluster; every level, mode and kind of finding is in it, and every optional part is given."""
-    return Report(
+    return AuditReport(
         created=CREATED,
         directory="policies",
         hash="b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053",
@@ -68,29 +68,29 @@ def sample() -> Report:
             changed_injections=(
                 ChangedInjection(
                     TRAINER,
-                    Source(),
+                    SourceLine(),
                     Sort("", 4, 2),
                     ("runtimeClassName nvidia",),
                     ("runtimeClassName nvidia", "toleration nvidia.com/gpu Exists:NoSchedule"),
                 ),
-                ChangedInjection(EVIL, Source(f"{HOSTILE}.yaml", 9), None, (HOSTILE,), ()),
+                ChangedInjection(EVIL, SourceLine(f"{HOSTILE}.yaml", 9), None, (HOSTILE,), ()),
             ),
         ),
     )
 
 
-def sample_of_files() -> Report:
+def sample_of_files() -> AuditReport:
     """The report of manifests in files: every finding has its line, no object is running, no cluster is known."""
     findings = tuple(
-        replace(finding, source=Source("manifests/all in one.yaml", 1 + 20 * number), running=None)
+        replace(finding, source=SourceLine("manifests/all in one.yaml", 1 + 20 * number), running=None)
         for number, finding in enumerate(_findings())
     )
     return replace(sample(), is_of_cluster=False, findings=findings, capacity=(), quotas=(), comparison=None)
 
 
-def empty() -> Report:
+def empty() -> AuditReport:
     """The report of an audit that found nothing to look at."""
-    return Report(CREATED, "policies", "0" * 64, False, Counts(), ())
+    return AuditReport(CREATED, "policies", "0" * 64, False, Counts(), ())
 
 
 def _no_longer_refused() -> AuditFinding:
@@ -98,7 +98,7 @@ def _no_longer_refused() -> AuditFinding:
         level=Level.REFUSE,
         rule="gpuLimits",
         mode=Mode.ENFORCE,
-        kind=Kind.VIOLATION,
+        kind=FindingKind.VIOLATION,
         object=TRAINER,
         owner=TRAINER,
         field="spec.template.spec",
@@ -118,7 +118,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.REFUSE,
             rule="gpuQuota",
             mode=Mode.ENFORCE,
-            kind=Kind.VIOLATION,
+            kind=FindingKind.VIOLATION,
             object=NAMESPACE,
             owner=NAMESPACE,
             field="spec",
@@ -133,7 +133,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.REFUSE,
             rule="gpuLimits",
             mode=Mode.ENFORCE,
-            kind=Kind.VIOLATION,
+            kind=FindingKind.VIOLATION,
             object=FROM_A_FILE,
             owner=FROM_A_FILE,
             field="spec.jobTemplate.spec.template.spec.containers[main].resources",
@@ -142,14 +142,14 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="_default",
             file="_default.yaml",
             line=9,
-            source=Source("manifests/nightly.yaml", 14),
+            source=SourceLine("manifests/nightly.yaml", 14),
             sort=Sort("", 1, 4),
         ),
         AuditFinding(
             level=Level.REFUSE,
             rule="gpuLimits",
             mode=Mode.ENFORCE,
-            kind=Kind.VIOLATION,
+            kind=FindingKind.VIOLATION,
             object=EVIL,
             owner=EVIL,
             field=f"spec.template.spec.containers[{HOSTILE}].resources",
@@ -158,14 +158,14 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="_default",
             file="_default.yaml",
             line=9,
-            source=Source(f"manifests/{HOSTILE}.yaml", 3),
+            source=SourceLine(f"manifests/{HOSTILE}.yaml", 3),
             sort=Sort(HOSTILE, None, 1),
         ),
         AuditFinding(
             level=Level.REFUSE,
             rule="cudaDriver",
             mode=Mode.ENFORCE,
-            kind=Kind.VIOLATION,
+            kind=FindingKind.VIOLATION,
             object=JOB,
             owner=JOB,
             field="spec.pytorchReplicaSpecs.Worker.template.spec.containers[pytorch].image",
@@ -181,7 +181,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.WARN,
             rule="visibleDevices",
             mode=Mode.WARN,
-            kind=Kind.VIOLATION,
+            kind=FindingKind.VIOLATION,
             object=TALL,
             owner=TALL,
             field=f"spec.containers[{LONG}].env[NVIDIA_VISIBLE_DEVICES]",
@@ -190,13 +190,13 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="_default",
             file="_default.yaml",
             line=0,
-            source=Source("-", None),
+            source=SourceLine("-", None),
         ),
         AuditFinding(
             level=Level.WARN,
             rule="gpuQuota",
             mode=Mode.WARN,
-            kind=Kind.VIOLATION,
+            kind=FindingKind.VIOLATION,
             object=POT,
             owner=POT,
             field="spec",
@@ -211,7 +211,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.WARN,
             rule="sharedMemory",
             mode=Mode.ENFORCE,
-            kind=Kind.MISSING,
+            kind=FindingKind.MISSING,
             object=NOTEBOOK,
             owner=NOTEBOOK,
             field="spec",
@@ -226,7 +226,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.AUDIT,
             rule="ncclEnv",
             mode=Mode.AUDIT,
-            kind=Kind.INJECTION,
+            kind=FindingKind.INJECTION,
             object=TRAINER,
             owner=TRAINER,
             field="spec.template.spec",
@@ -241,7 +241,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.AUDIT,
             rule="cudaDriver",
             mode=Mode.AUDIT,
-            kind=Kind.ADVICE,
+            kind=FindingKind.ADVICE,
             object=TRAINER,
             owner=TRAINER,
             field="spec.template.spec.containers[trainer].image",
@@ -257,7 +257,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.COMPLETE,
             rule="tolerations",
             mode=Mode.ENFORCE,
-            kind=Kind.INJECTION,
+            kind=FindingKind.INJECTION,
             object=JOB,
             owner=JOB,
             field="spec.pytorchReplicaSpecs.Worker.template.spec",
@@ -272,7 +272,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             level=Level.COMPLETE,
             rule="runtimeClass",
             mode=Mode.ENFORCE,
-            kind=Kind.INJECTION,
+            kind=FindingKind.INJECTION,
             object=TRAINER,
             owner=TRAINER,
             field="spec.template.spec",
@@ -288,15 +288,23 @@ def _findings() -> tuple[AuditFinding, ...]:
 
 def _quotas() -> tuple[Reported, ...]:
     return (
-        Reported("team-nlp", "namespace", "enforce", ("team-nlp",), Part("", "8", "10"), (Part("H100", "8", "8"),), ()),
+        Reported(
+            "team-nlp",
+            "namespace",
+            "enforce",
+            ("team-nlp",),
+            LimitUsage("", "8", "10"),
+            (LimitUsage("H100", "8", "8"),),
+            (),
+        ),
         Reported(
             "research",
             "pot",
             "warn",
             ("team-nlp", "team-vision"),
-            Part("", "24", "12 3/7"),
+            LimitUsage("", "24", "12 3/7"),
             (),
-            (Part("nvidia.com/mig-1g.5gb", "14", "3"), Part("amd.com/gpu", "0", "0")),
+            (LimitUsage("nvidia.com/mig-1g.5gb", "14", "3"), LimitUsage("amd.com/gpu", "0", "0")),
         ),
-        Reported(HOSTILE, "namespace", "audit", ("team-<b>",), Part("", "7/2", "3"), (), ()),
+        Reported(HOSTILE, "namespace", "audit", ("team-<b>",), LimitUsage("", "7/2", "3"), (), ()),
     )

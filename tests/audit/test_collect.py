@@ -9,12 +9,12 @@ import pytest
 from tests.audit.audits import CREATED, audited, audited_in_a_cluster, messages, stored, titles
 from tests.reviews import INJECTING, NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
 from webhook.audit.auditing import Audit, Background, Judges
-from webhook.audit.collect import Place
+from webhook.audit.collect import AuditScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
-from webhook.audit.report import AuditFinding, Counts, Level, Running, Sort, Source
+from webhook.audit.report import AuditFinding, Counts, Level, Running, Sort, SourceLine
 from webhook.audit.reports import wording
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.rule import Mode
 
@@ -48,14 +48,14 @@ def test_a_finding_says_where_it_is_who_says_so_and_what_to_do() -> None:
         Level.REFUSE,
         "gpuLimits",
         Mode.ENFORCE,
-        Kind.VIOLATION,
+        FindingKind.VIOLATION,
     )
     assert (found.object, found.object.title, found.field) == (found.owner, f"Pod {NAMESPACE}/trainer", "spec")
     assert (found.message, found.remedy) == (
         "requests 5 GPUs; the policy allows at most 4 per pod",
         "Request 4 or fewer",
     )
-    assert (found.policy, found.file, found.source) == ("_default", "_default.yaml", Source("f.yaml", 1))
+    assert (found.policy, found.file, found.source) == ("_default", "_default.yaml", SourceLine("f.yaml", 1))
     assert (found.sort, found.running) == (None, None)
 
 
@@ -271,7 +271,7 @@ class Marked(str):
 
 
 def test_nothing_of_an_object_is_kept() -> None:
-    audit = Audit(Judges.of("policies", FOUR, Background()), Owners(), Place(True), CREATED)
+    audit = Audit(Judges.of("policies", FOUR, Background()), Owners(), AuditScope(True), CREATED)
     marks = []
     for number in range(50):
         mark = Marked("x")
@@ -287,7 +287,7 @@ def test_nothing_of_an_object_is_kept() -> None:
 def test_objects_that_get_a_name_when_they_are_created_are_told_apart_wherever_they_move() -> None:
     train = {**pod(5), "metadata": {"generateName": "train-"}}
     report = audited(train, train, using=FOUR)
-    assert [finding.source for finding in report.findings] == [Source("f.yaml", 1), Source("f.yaml", 2, 2)]
+    assert [finding.source for finding in report.findings] == [SourceLine("f.yaml", 1), SourceLine("f.yaml", 2, 2)]
     assert len({finding.id for finding in report.findings}) == report.counts.refused == 2
     moved = audited(pod(1), train, pod(1, name="b"), train, using=FOUR)
     assert [finding.id for finding in moved.findings] == [finding.id for finding in report.findings]

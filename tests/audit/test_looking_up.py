@@ -8,7 +8,7 @@ from tests.reviews import FACTS, pod, policy, workload
 from webhook.audit.auditing import Audit, Background, Judges
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.looking_up import MOST_IMAGES, LookedUp, looked_up
-from webhook.audit.report import Level, Report
+from webhook.audit.report import AuditReport, Level
 from webhook.audit.sources import of_files
 from webhook.model.image import ImageConfig, ImageSight
 from webhook.policy.policy_set import PolicySet
@@ -28,7 +28,7 @@ class Registry:
         return dict.fromkeys(self.asked[-1], NEWEST)
 
 
-def audited(registry: Registry, *objects: Any) -> Report:
+def audited(registry: Registry, *objects: Any) -> AuditReport:
     documents = [one if isinstance(one, DocumentError) else Document("f", 1, 1, one) for one in objects]
     source = of_files(documents, "default", Background(FACTS))
     images = LookedUp(registry)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.audit.owned import made, reference_to
 from webhook.audit.owners import MOST_STEPS, Owners
-from webhook.audit.report import Reference
+from webhook.audit.report import ObjectReference
 
 
 def owners(*learned: dict[str, Any]) -> Owners:
@@ -23,21 +23,21 @@ POD = made("Pod", "web-1-a", REPLICA_SET)
 
 
 def test_behind_a_pod_of_a_replica_set_of_a_deployment_is_the_deployment() -> None:
-    root = Reference("team", "Deployment", "web", "apps/v1", "Deployment-web")
+    root = ObjectReference("team", "Deployment", "web", "apps/v1", "Deployment-web")
     assert owners(DEPLOYMENT, REPLICA_SET).root_of(POD) == root
     assert owners(REPLICA_SET, DEPLOYMENT).root_of(POD).uid == "Deployment-web"
 
 
 def test_what_nothing_controls_is_its_own_root() -> None:
     alone = made("Pod", "alone")
-    assert owners(DEPLOYMENT).root_of(alone) == Reference("team", "Pod", "alone", "v1")
+    assert owners(DEPLOYMENT).root_of(alone) == ObjectReference("team", "Pod", "alone", "v1")
     assert not owners(DEPLOYMENT).is_owned_by_known(alone)
 
 
 def test_an_owner_that_was_not_learned_is_taken_from_the_reference_to_it() -> None:
     kind = {**made("Widget", "w"), "apiVersion": "example.com/v1"}
     made_by_it = made("Deployment", "made", kind)
-    assert owners(made_by_it).root_of(made_by_it) == Reference("team", "Widget", "w", "example.com/v1")
+    assert owners(made_by_it).root_of(made_by_it) == ObjectReference("team", "Widget", "w", "example.com/v1")
     assert owners().root_of(POD).title == "ReplicaSet team/web-1"
 
 
@@ -100,7 +100,7 @@ def test_an_owner_that_is_in_no_namespace_owns_objects_of_all() -> None:
 
 def test_an_object_made_anew_under_its_name_replaces_nothing_that_others_say() -> None:
     anew = made("Deployment", "web", uid="made-anew")
-    assert owners(anew).root_of(REPLICA_SET) == Reference("team", "Deployment", "web", "apps/v1")
+    assert owners(anew).root_of(REPLICA_SET) == ObjectReference("team", "Deployment", "web", "apps/v1")
     assert not owners(anew).is_owned_by_known(REPLICA_SET)
 
 
@@ -169,9 +169,9 @@ def test_texts_that_no_object_can_have_are_not_kept() -> None:
 
 
 def test_an_owner_behind_an_unknown_one_is_asked_for_and_no_other() -> None:
-    unknown = Reference("team", "ReplicaSet", "web-1", "apps/v1")
+    unknown = ObjectReference("team", "ReplicaSet", "web-1", "apps/v1")
     assert owners().unknown_owner_of(POD) == unknown
-    assert owners(REPLICA_SET).unknown_owner_of(POD) == Reference("team", "Deployment", "web", "apps/v1")
+    assert owners(REPLICA_SET).unknown_owner_of(POD) == ObjectReference("team", "Deployment", "web", "apps/v1")
     assert owners(REPLICA_SET, DEPLOYMENT).unknown_owner_of(POD) is None
 
 

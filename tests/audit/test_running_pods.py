@@ -10,16 +10,16 @@ from tests.ledger.small_cluster import seen_pod
 from tests.reviews import FACTS, INJECTING, NAMESPACE, against, pod, policies, policy
 from webhook import engine
 from webhook.audit.documents import Document
-from webhook.audit.listing import Scope
-from webhook.audit.quotas import Part
-from webhook.audit.report import Level, Report, Running
+from webhook.audit.listing import NamespaceScope
+from webhook.audit.quotas import LimitUsage
+from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.simulate import review
 from webhook.ledger.book import uid_text
 from webhook.ledger.store import SeenPod
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.pots import PotSettings
 from webhook.policy.quotas import BoundQuota, Pots
-from webhook.quota.quota import Scope as QuotaScope
+from webhook.quota.quota import QuotaScope
 
 FOUR = PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4}}, name=NAMESPACE)})
 
@@ -48,7 +48,7 @@ def as_printed(seen: SeenPod, gpus: int) -> dict[str, Any]:
     return {**raw, "metadata": {**raw["metadata"], "uid": uid_text(seen.uid)}}
 
 
-def used(report: Report) -> list[Part | None]:
+def used(report: AuditReport) -> list[LimitUsage | None]:
     return [quota.gpus for quota in report.quotas]
 
 
@@ -62,7 +62,7 @@ def test_pods_that_run_are_not_refused_because_of_themselves() -> None:
 
 def test_pods_of_a_cluster_are_not_refused_because_of_themselves_either() -> None:
     report = audited_in_a_cluster(*running(2, 2), using=FOUR)
-    assert (report.findings, report.exit_status(), used(report)) == ((), 0, [Part("", "4", "4")])
+    assert (report.findings, report.exit_status(), used(report)) == ((), 0, [LimitUsage("", "4", "4")])
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_a_pot_of_which_too_much_is_in_use_is_a_finding_about_the_pot() -> None:
 
 def test_of_a_part_of_a_cluster_only_quotas_are_told_that_no_other_part_uses() -> None:
     objects = running(2)
-    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=Scope((NAMESPACE,)))
+    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=NamespaceScope((NAMESPACE,)))
     assert (report.quotas, report.findings) == ((), ())
-    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=Scope((NAMESPACE, "other")))
+    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=NamespaceScope((NAMESPACE, "other")))
     assert (len(report.quotas), len(report.findings)) == (1, 1)
-    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=Scope(excluded=("oth*",)))
+    report = audited_in_a_cluster(*objects, using=with_pot(gpus=1), scope=NamespaceScope(excluded=("oth*",)))
     assert (report.quotas, report.findings) == ((), ())
 
 
@@ -123,12 +123,12 @@ def test_of_a_part_of_a_cluster_only_quotas_are_told_that_no_other_part_uses() -
 def test_what_uses_a_quota_is_what_the_ledger_counts(metadata: Any, status: Any, counts: bool) -> None:
     raw = {**stored(pod(2), 1, **metadata), "status": status}
     report = audited_in_a_cluster(raw, using=FOUR)
-    assert used(report) == [Part("", "4", "2" if counts else "0")]
+    assert used(report) == [LimitUsage("", "4", "2" if counts else "0")]
 
 
 def test_for_files_the_quotas_are_told_as_the_inventory_uses_them_and_the_cluster_is_not_judged() -> None:
     report = audited(pod(0), using=FOUR, counted=[seen_pod(1, NAMESPACE, 6)])
-    assert (used(report), report.findings, report.exit_status()) == ([Part("", "4", "6")], (), 0)
+    assert (used(report), report.findings, report.exit_status()) == ([LimitUsage("", "4", "6")], (), 0)
 
 
 def test_a_pod_that_was_completed_is_left_in_peace() -> None:

@@ -22,7 +22,7 @@ from webhook import engine
 from webhook.admission import phases
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
-from webhook.admission.review import Request, parse, render
+from webhook.admission.review import AdmissionRequest, parse, render
 from webhook.cluster.inventory import load_inventory
 from webhook.cluster.snapshot import Snapshot
 from webhook.policy.loader import load
@@ -141,7 +141,7 @@ def _compare(
     )
 
 
-def _parsed(phase: str, review: Mapping[str, Any], policies: PolicySet, snapshot: Snapshot) -> Request:
+def _parsed(phase: str, review: Mapping[str, Any], policies: PolicySet, snapshot: Snapshot) -> AdmissionRequest:
     if phase == "validate":
         request = dict(review["request"])
         policy = policies.for_namespace(request["namespace"])

@@ -24,7 +24,7 @@ from tests.benchmarks.cluster import write_policies
 from tests.benchmarks.planes import control_plane, named
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.e2e.control_plane import ControlPlane
-from webhook.audit.cluster_objects import ClusterObjects, Scope
+from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope
 from webhook.cluster.api_server import ApiServer
 
 ROUNDS, SETTLED_SECONDS = sized((3, 2), (1, 0))
@@ -143,7 +143,7 @@ def _metric(plane: ControlPlane, name: str, is_wanted: Callable[[str], bool] = l
 
 def read(kubeconfig: str, output: str) -> None:
     """Read all objects and keep none; how many, is written."""
-    count = sum(1 for _ in ClusterObjects(ApiServer(kubeconfig), Scope(), lambda _progress: None))
+    count = sum(1 for _ in ClusterObjects(ApiServer(kubeconfig), NamespaceScope(), lambda _progress: None))
     Path(output).write_text(json.dumps({"counts": {"read": count}}))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.registry.replicas import Registries, config, everybody
 from webhook.cluster.snapshot import Snapshot
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.landing import land
 from webhook.model.image import parse_reference
 from webhook.model.pod import Pod, pod_from_raw
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: RuleSettings) -> None:
-    need = need_of(case.image, Claims(sight=facts.image(case.image)))
+    need = need_of(case.image, ImageContext(sight=facts.image(case.image)))
     ground = land((need,), facts.candidates(pod), is_forward_compat_allowed=True)
     edits = len(list(RULE.mutate(pod, settings, facts)))
     says = tuple(type(value).__name__ for value in RULE.validate(pod, settings, facts))
@@ -114,7 +114,7 @@ def _demand_queued(name: str, pods: Sequence[Pod], images: Images) -> None:
     expected = len(pods) if name == QUEUED else 0
     demand(known == expected, f"{name}: {known} of {len(pods)} images were looked up; expected are {expected}")
     for image in (pod.containers[0].image for pod in pods):
-        cuda = need_of(image, Claims()).cuda
+        cuda = need_of(image, ImageContext()).cuda
         demand(str(cuda) == "12.4", f"{name}: the name of {image} says CUDA {cuda}; expected is 12.4")
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from tests.benchmarks.runs import demand, head, row, sized
 from webhook.cuda.forward_compat import ALL_BRANDS
 from webhook.model.image import ImageConfig
-from webhook.registry.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, Result
+from webhook.registry.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, LookupResult
 
-Mix = Callable[[], Iterator[tuple[str, Result]]]
+Mix = Callable[[], Iterator[tuple[str, LookupResult]]]
 
 COUNT = sized(MOST_REFERENCES, 500)
 """References that are looked up."""
@@ -61,7 +61,7 @@ def measured(mix: Mix) -> Measured:
     return Measured(len(cache), taken, cache.bytes)
 
 
-def realistic() -> Iterator[tuple[str, Result]]:
+def realistic() -> Iterator[tuple[str, LookupResult]]:
     """Tags of 500 repositories, each with an image of its own."""
     for number in range(COUNT):
         reference = f"registry.corp.example/machine-learning/team-{number % 500}/trainer:2026.07.{number:05d}-cuda"
@@ -69,22 +69,22 @@ def realistic() -> Iterator[tuple[str, Result]]:
         yield reference, _found(number, ImageConfig(_digest(number), _env(number % ENVIRONMENTS), architectures))
 
 
-def distinct_environments() -> Iterator[tuple[str, Result]]:
+def distinct_environments() -> Iterator[tuple[str, LookupResult]]:
     """Images whose variables are as long as possible, and never the same."""
     for number in range(COUNT):
         env = {"NVIDIA_REQUIRE_CUDA": f"cuda>={number}" + "x" * 4096, "CUDA_VERSION": str(number)}
         yield f"docker.io/mallory/image:{number}", _found(number, ImageConfig(_digest(number), env))
 
 
-def failures() -> Iterator[tuple[str, Result]]:
+def failures() -> Iterator[tuple[str, LookupResult]]:
     """Images that do not exist."""
     for number in range(COUNT):
         problem = f"docker.io: mallory/image:{number} is not there, or not for everybody to see ({'x' * 200})"
-        yield f"docker.io/mallory/image:{number}", Result(float(number), 600.0, problem=problem)
+        yield f"docker.io/mallory/image:{number}", LookupResult(float(number), 600.0, problem=problem)
 
 
-def _found(number: int, config: ImageConfig) -> Result:
-    return Result(float(number), 3600.0, config)
+def _found(number: int, config: ImageConfig) -> LookupResult:
+    return LookupResult(float(number), 3600.0, config)
 
 
 def _env(number: int) -> dict[str, str]:

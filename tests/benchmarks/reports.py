@@ -17,11 +17,11 @@ from datetime import UTC, datetime, timedelta
 from tests.benchmarks.planes import PATCHES, control_plane, named
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.e2e.report_cluster import Raw, ReportCluster
-from webhook.audit.report import AuditFinding, Counts, Level, Reference, Report, Running, Sort
+from webhook.audit.report import AuditFinding, AuditReport, Counts, Level, ObjectReference, Running, Sort
 from webhook.cluster.api_server import ApiServer
 from webhook.installation.report_objects import Kinds
 from webhook.installation.reports import publish
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
 NAMESPACES, PODS, WORKLOADS = sized((100, 10_000, 2_000), (4, 100, 20))
@@ -57,7 +57,7 @@ def main() -> None:
         _row(site, f"{WORKLOADS:,} workloads, one in ten with a fault", _report(_typical()))
 
 
-def _row(site: ReportCluster, name: str, report: Report) -> None:
+def _row(site: ReportCluster, name: str, report: AuditReport) -> None:
     server = ApiServer(site.plane.kubeconfig)
     later = replace(report, created=report.created + timedelta(hours=6))
     changed = replace(later, findings=later.findings[:-1])
@@ -75,7 +75,7 @@ def _row(site: ReportCluster, name: str, report: Report) -> None:
     row(name, len(report.findings), len(objects), *(f"{figure:.1f}" for figure in figures))
 
 
-def _published(site: ReportCluster, server: ApiServer, report: Report) -> tuple[float, list[Raw]]:
+def _published(site: ReportCluster, server: ApiServer, report: AuditReport) -> tuple[float, list[Raw]]:
     """How long it took, and what is there now: a result for each finding."""
     begun = time.monotonic()
     published = publish(report, server, Kinds.POLICY_REPORTS)
@@ -101,13 +101,13 @@ def _typical() -> Iterator[AuditFinding]:
         yield replace(_finding(owner, _FAULTS[0]), sort=Sort("", PODS // WORKLOADS, 2), running=running)
 
 
-def _finding(owner: Reference, fault: tuple[Level, str, str, str, str]) -> AuditFinding:
+def _finding(owner: ObjectReference, fault: tuple[Level, str, str, str, str]) -> AuditFinding:
     level, rule, field, message, remedy = fault
     return AuditFinding(
         level=level,
         rule=rule,
         mode=Mode.ENFORCE,
-        kind=Kind.VIOLATION,
+        kind=FindingKind.VIOLATION,
         object=owner,
         owner=owner,
         field=field,
@@ -119,17 +119,17 @@ def _finding(owner: Reference, fault: tuple[Level, str, str, str, str]) -> Audit
     )
 
 
-def _reference(number: int, kind: str, name: str, api_version: str) -> Reference:
+def _reference(number: int, kind: str, name: str, api_version: str) -> ObjectReference:
     uid = f"0b8ef7a2-9a35-4d3e-8d0d-{number:012}"
-    return Reference(_namespace(number % NAMESPACES), kind, name, api_version, uid)
+    return ObjectReference(_namespace(number % NAMESPACES), kind, name, api_version, uid)
 
 
 def _namespace(number: int) -> str:
     return f"team-{number:03}"
 
 
-def _report(findings: Iterator[AuditFinding]) -> Report:
-    return Report(datetime.now(UTC), "policies", "0" * 64, True, Counts(), tuple(findings))
+def _report(findings: Iterator[AuditFinding]) -> AuditReport:
+    return AuditReport(datetime.now(UTC), "policies", "0" * 64, True, Counts(), tuple(findings))
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ClusterConfigError
 from webhook.cluster.live import CLAIMS, LiveFacts
 from webhook.cluster.source import FactsSource
-from webhook.cluster.watch import Timing
+from webhook.cluster.watch import WatchTiming
 from webhook.model.node import PriorityClass
 
 pytestmark = pytest.mark.e2e
 
 NODES = "/api/v1/nodes"
-QUICK = Timing(last_retry=1.0)
+QUICK = WatchTiming(last_retry=1.0)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def relabel(control_plane: ControlPlane, name: str, zone: str) -> None:
 
 
 @contextmanager
-def following(kubeconfig: Path | None, timing: Timing = QUICK) -> Iterator[LiveFacts]:
+def following(kubeconfig: Path | None, timing: WatchTiming = QUICK) -> Iterator[LiveFacts]:
     facts = LiveFacts(kubeconfig, timing=timing)
     facts.start()
     try:
@@ -117,7 +117,7 @@ def test_priority_classes_come_and_go_beside_those_that_kubernetes_makes(control
 
 
 def test_a_watch_that_the_server_ends_in_time_is_resumed_and_misses_nothing(control_plane, nodes):
-    with following(control_plane.kubeconfig, Timing(watch=(1, 1), settled=0.5)) as facts:
+    with following(control_plane.kubeconfig, WatchTiming(watch=(1, 1), settled=0.5)) as facts:
         eventually(lambda: zones(facts))
         for zone in "bcdefg":
             relabel(control_plane, "live-a", zone)

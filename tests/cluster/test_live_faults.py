@@ -29,11 +29,11 @@ from tests.cluster.samples import claim, device_class, node, pod, priority_class
 from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ClusterConfigError
 from webhook.cluster.live import LiveFacts
-from webhook.cluster.watch import Timing
+from webhook.cluster.watch import WatchTiming
 from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, Requests
 from webhook.model.node import PriorityClass
 
-QUICK = Timing(watch=(30, 30), margin=10, answer=5, first_retry=0.02, last_retry=0.1)
+QUICK = WatchTiming(watch=(30, 30), margin=10, answer=5, first_retry=0.02, last_retry=0.1)
 STATUS = {"kind": "Status", "message": "it is not to be"}
 
 
@@ -54,7 +54,7 @@ OTHERS_FOLLOWED = "; ".join(
 
 @contextmanager
 def following(
-    server: FakeApiServer, directory: Path, *, timing: Timing = QUICK, clock: Callable[[], float] = time.monotonic
+    server: FakeApiServer, directory: Path, *, timing: WatchTiming = QUICK, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[LiveFacts]:
     """Live facts that have been started and are closed afterwards."""
     facts = LiveFacts(server.kubeconfig(directory), timing=timing, clock=clock)
@@ -160,7 +160,7 @@ def test_a_watch_that_goes_silent_is_given_up_and_begun_again(server, tmp_path):
         server.closing.wait(30)
 
     server.instead_of_watch[NODES] = first(silence, then=server.answer)
-    timing = Timing(watch=(1, 1), margin=1, first_retry=0.02)
+    timing = WatchTiming(watch=(1, 1), margin=1, first_retry=0.02)
     with following(server, tmp_path, timing=timing) as facts:
         eventually(lambda: len(server.watches(NODES)) >= 2)
         server.tell_event(NODES, "ADDED", node("c"), "101")
@@ -460,7 +460,7 @@ def test_after_a_silence_the_age_counts_from_the_last_word(server, tmp_path):
 
     server.instead_of_watch[NODES] = first(silence, then=always(500, STATUS))
     server.instead[NODES] = first(server.answer, then=always(500, STATUS))
-    timing = Timing(watch=(1, 1), margin=1, first_retry=0.02, last_retry=0.1)
+    timing = WatchTiming(watch=(1, 1), margin=1, first_retry=0.02, last_retry=0.1)
     with following(server, tmp_path, timing=timing, clock=clock) as facts:
         eventually(lambda: watched(facts))
         clock.now += 50
@@ -549,7 +549,7 @@ def test_a_watch_that_ends_at_once_every_time_is_not_begun_again_without_a_pause
         request.go_on(b"")
 
     server.instead_of_watch[NODES] = end_at_once
-    with following(server, tmp_path, timing=Timing(first_retry=0.2, last_retry=30)):
+    with following(server, tmp_path, timing=WatchTiming(first_retry=0.2, last_retry=30)):
         eventually(lambda: len(server.watches(NODES)) >= 2)
         time.sleep(0.6)
         assert len(server.watches(NODES)) <= 6
@@ -592,7 +592,7 @@ def test_closing_takes_less_than_two_seconds(server, tmp_path, during):
         server.instead[NODES] = hang(server)
     if during == "a pause":
         server.instead[NODES] = always(429, STATUS, {"Retry-After": "20"})
-    with following(server, tmp_path, timing=Timing()) as facts:
+    with following(server, tmp_path, timing=WatchTiming()) as facts:
         eventually(lambda: len(server.seen) >= (2 if during == "a watch" else 1))
         if during == "a watch":
             eventually(lambda: watched(facts))

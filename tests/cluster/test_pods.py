@@ -15,9 +15,9 @@ from tests.cluster.pod_samples import cpu_pod, deleted, live, stored, uid
 from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.pods import LivePods
-from webhook.cluster.watch import Timing
+from webhook.cluster.watch import WatchTiming
 
-QUICK = Timing(watch=(30, 30), margin=10, answer=5, first_retry=0.02, last_retry=0.1)
+QUICK = WatchTiming(watch=(30, 30), margin=10, answer=5, first_retry=0.02, last_retry=0.1)
 EXPIRED_EVENT = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}\n'
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 

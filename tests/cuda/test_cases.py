@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests import quick_yaml
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.need import Compat, Kind
+from webhook.cuda.need import BuiltFor, Compat
 from webhook.cuda.offer import offer_from
 from webhook.cuda.verdict import Verdict, judge
 from webhook.model.image import ImageConfig, ImageSight
@@ -18,11 +18,11 @@ CASES = quick_yaml.load(Path(__file__).with_name("cases.yaml").read_text())
 def by_configuration(case):
     env = case.get("env")
     sight = ImageSight() if env is None else ImageSight(ImageConfig("sha256:0", env))
-    return need_of(case["image"], Claims(sight=sight))
+    return need_of(case["image"], ImageContext(sight=sight))
 
 
 def by_container(case):
-    return need_of(case["image"], Claims(env=tuple(case.get("env", {}).items())))
+    return need_of(case["image"], ImageContext(env=tuple(case.get("env", {}).items())))
 
 
 def assert_as_expected(case, need):
@@ -49,6 +49,6 @@ def test_whether_an_image_brings_cuda_compat_is_found_or_left_open(case):
 
 def test_every_kind_of_answer_is_among_the_cases():
     needs = [by_configuration(case) for case in CASES]
-    assert {need.kind for need in needs} == set(Kind)
+    assert {need.kind for need in needs} == set(BuiltFor)
     assert {case["verdict"] for case in CASES} == set(Verdict)
     assert {case["gate"] for case in CASES} == set(Gate)

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.families import look_up
-from webhook.cuda.need import Compat, Kind
+from webhook.cuda.need import BuiltFor, Compat
 from webhook.cuda.released import PRODUCTS, RAPIDS
 from webhook.cuda.toolkits import toolkits_of
 from webhook.model.image import ImageConfig, ImageSight, parse_reference
@@ -75,7 +75,7 @@ def looked_up(image):
 )
 def test_the_version_of_a_product_tells_the_cuda_that_it_is_built_with(image, cuda):
     found = looked_up(image)
-    assert (found.kind, str(found.cuda), found.is_verified) == (Kind.CUDA, cuda, True)
+    assert (found.kind, str(found.cuda), found.is_verified) == (BuiltFor.CUDA, cuda, True)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_other_tags_leave_the_version_open(image):
 )
 def test_what_uses_the_driver_alone_or_no_gpu_needs_no_cuda(image):
     found = looked_up(image)
-    assert (found.kind, found.cuda) == (Kind.NONE, None)
+    assert (found.kind, found.cuda) == (BuiltFor.NONE, None)
 
 
 @pytest.mark.parametrize(
@@ -163,22 +163,22 @@ def test_what_uses_the_driver_alone_or_no_gpu_needs_no_cuda(image):
     ],
 )
 def test_what_nobody_knows_to_need_none_is_not_said_to(image):
-    assert looked_up(image).kind is not Kind.NONE
+    assert looked_up(image).kind is not BuiltFor.NONE
 
 
 def configured(**env):
-    return Claims(sight=ImageSight(config=ImageConfig("sha256:0", env)))
+    return ImageContext(sight=ImageSight(config=ImageConfig("sha256:0", env)))
 
 
 def test_the_base_of_an_exporter_says_nothing_of_what_it_needs():
     """dcgm-exporter is on nvidia/cuda, and reads the driver."""
     need = need_of("registry.corp/nvidia/dcgm-exporter:4.6.0-4.8.3-ubuntu22.04", configured(CUDA_VERSION="13.2.1"))
-    assert (need.kind, need.cuda) == (Kind.NONE, None)
+    assert (need.kind, need.cuda) == (BuiltFor.NONE, None)
 
 
 def test_the_configuration_of_other_images_for_the_cpu_still_counts():
     need = need_of("registry.corp/kubeflownotebookswg/jupyter-scipy:v1.9.2", configured(CUDA_VERSION="12.4.1"))
-    assert (need.kind, str(need.cuda)) == (Kind.CUDA, "12.4.1")
+    assert (need.kind, str(need.cuda)) == (BuiltFor.CUDA, "12.4.1")
 
 
 def test_aws_removed_cuda_compat_from_its_tests_of_nccl():

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.cuda.evidence import Claims, need_of
-from webhook.cuda.need import Compat, ImageEnv, Kind
+from webhook.cuda.evidence import ImageContext, need_of
+from webhook.cuda.need import BuiltFor, Compat, ImageEnv
 from webhook.model.image import ImageConfig, ImageSight
 
 IMAGE = "nvcr.io/nvidia/pytorch:24.09-py3"
@@ -25,37 +25,45 @@ SEEN = sight({"CUDA_VERSION": "11.4.5.006"})
 @pytest.mark.parametrize(
     ("claims", "expected", "evidence"),
     [
-        pytest.param(Claims(POLICY, ENV, NOTE, SEEN), "11.1", "policy images: nvcr.io/*", id="policy"),
-        pytest.param(Claims((), ENV, NOTE, SEEN), "11.2.3", "env CUDA_VERSION=11.2.3.4", id="container"),
-        pytest.param(Claims((), (), NOTE, SEEN), "11.3", "annotation", id="annotation"),
+        pytest.param(ImageContext(POLICY, ENV, NOTE, SEEN), "11.1", "policy images: nvcr.io/*", id="policy"),
+        pytest.param(ImageContext((), ENV, NOTE, SEEN), "11.2.3", "env CUDA_VERSION=11.2.3.4", id="container"),
+        pytest.param(ImageContext((), (), NOTE, SEEN), "11.3", "annotation", id="annotation"),
         pytest.param(
-            Claims((), (), None, SEEN), "11.4.5", "image configuration: CUDA_VERSION=11.4.5.006", id="registry"
+            ImageContext((), (), None, SEEN), "11.4.5", "image configuration: CUDA_VERSION=11.4.5.006", id="registry"
         ),
-        pytest.param(Claims(), "12.6.1", "tag 24.09-py3 of nvidia/pytorch", id="tables"),
+        pytest.param(ImageContext(), "12.6.1", "tag 24.09-py3 of nvidia/pytorch", id="tables"),
     ],
 )
 def test_each_evidence_beats_the_next(claims, expected, evidence):
     need = need_of(IMAGE, claims)
-    assert (need.kind, str(need.cuda), need.evidence) == (Kind.CUDA, expected, evidence)
+    assert (need.kind, str(need.cuda), need.evidence) == (BuiltFor.CUDA, expected, evidence)
 
 
 @pytest.mark.parametrize(
     ("claims", "expected", "note"),
     [
         pytest.param(
-            Claims((), (("CUDA_VERSION", "latest"),), "12.4"), "annotation", 'CUDA_VERSION: "latest" is not', id="env"
+            ImageContext((), (("CUDA_VERSION", "latest"),), "12.4"),
+            "annotation",
+            'CUDA_VERSION: "latest" is not',
+            id="env",
         ),
-        pytest.param(Claims(annotation="newest", sight=SEEN), "image", 'annotation: "newest" is not', id="annotation"),
         pytest.param(
-            Claims(sight=sight({"CUDA_VERSION": "12-4"})), "tag", 'CUDA_VERSION: "12-4" is not', id="configuration"
+            ImageContext(annotation="newest", sight=SEEN), "image", 'annotation: "newest" is not', id="annotation"
         ),
         pytest.param(
-            Claims(sight=ImageSight(problem="no answer in 10 s")),
+            ImageContext(sight=sight({"CUDA_VERSION": "12-4"})),
+            "tag",
+            'CUDA_VERSION: "12-4" is not',
+            id="configuration",
+        ),
+        pytest.param(
+            ImageContext(sight=ImageSight(problem="no answer in 10 s")),
             "tag",
             "looking it up in its registry failed: no answer",
             id="registry",
         ),
-        pytest.param(Claims((("*", "118"),)), "tag", 'policy images: *: "118" is no version', id="policy"),
+        pytest.param(ImageContext((("*", "118"),)), "tag", 'policy images: *: "118" is no version', id="policy"),
     ],
 )
 def test_what_cannot_be_read_is_noted_and_the_next_is_asked(claims, expected, note):
@@ -66,17 +74,17 @@ def test_what_cannot_be_read_is_noted_and_the_next_is_asked(claims, expected, no
 
 def test_a_pending_registry_is_waited_for_unless_something_stronger_decides():
     pending = ImageSight(is_pending=True)
-    need = need_of(IMAGE, Claims(sight=pending))
-    assert (need.kind, need.cuda, need.is_pending) == (Kind.UNKNOWN, None, True)
-    assert not need_of(IMAGE, Claims(annotation="12.4", sight=pending)).is_pending
+    need = need_of(IMAGE, ImageContext(sight=pending))
+    assert (need.kind, need.cuda, need.is_pending) == (BuiltFor.UNKNOWN, None, True)
+    assert not need_of(IMAGE, ImageContext(annotation="12.4", sight=pending)).is_pending
     refreshed = ImageSight(SEEN.config, is_pending=True)
-    assert str(need_of(IMAGE, Claims(sight=refreshed)).cuda) == "11.4.5"
+    assert str(need_of(IMAGE, ImageContext(sight=refreshed)).cuda) == "11.4.5"
 
 
 def test_a_configuration_without_cuda_leaves_the_answer_to_the_tables():
-    need = need_of(IMAGE, Claims(sight=sight({})))
+    need = need_of(IMAGE, ImageContext(sight=sight({})))
     assert str(need.cuda) == "12.6.1"
-    assert need_of(SILENT, Claims(sight=sight({}))).kind is Kind.UNKNOWN
+    assert need_of(SILENT, ImageContext(sight=sight({}))).kind is BuiltFor.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -93,24 +101,24 @@ def test_a_configuration_without_cuda_leaves_the_answer_to_the_tables():
     ],
 )
 def test_the_policys_longest_glob_decides(mapping, expected):
-    assert need_of(SILENT, Claims(tuple(mapping.items()))).spelled == expected
+    assert need_of(SILENT, ImageContext(tuple(mapping.items()))).spelled == expected
 
 
 @pytest.mark.parametrize("image", ["team/app:1", "docker.io/team/app:1", "index.docker.io/team/app:1", "team/app"])
 @pytest.mark.parametrize("glob", ["team/*", "docker.io/team/*", "team/app"])
 def test_a_glob_finds_an_image_however_docker_hub_is_spelled(glob, image):
-    assert need_of(image, Claims(((glob, "11.2"),))).spelled == "11.2"
+    assert need_of(image, ImageContext(((glob, "11.2"),))).spelled == "11.2"
 
 
 def test_a_glob_still_finds_an_image_by_its_digest():
     digest = f"@sha256:{'ab' * 32}"
     for image in (f"team/app{digest}", f"team/app:1{digest}"):
-        assert need_of(image, Claims((("team/app", "11.2"),))).spelled == "11.2"
+        assert need_of(image, ImageContext((("team/app", "11.2"),))).spelled == "11.2"
 
 
 @pytest.mark.parametrize("word", ["none", " none "])
 def test_an_annotation_may_say_that_there_is_no_cuda(word):
-    assert need_of(IMAGE, Claims(annotation=word)).kind is Kind.NONE
+    assert need_of(IMAGE, ImageContext(annotation=word)).kind is BuiltFor.NONE
 
 
 @pytest.mark.parametrize(
@@ -157,19 +165,19 @@ def test_an_annotation_may_say_that_there_is_no_cuda(word):
 )
 def test_the_environment_alone_tells_need_compat_and_gate(image, env, expected, compat, gate):
     """Set in the container or read from the registry, it says the same."""
-    need = need_of(image, Claims(env=tuple(env.items())))
+    need = need_of(image, ImageContext(env=tuple(env.items())))
     assert (str(need.cuda), need.compat) == (expected, compat)
     assert need.env == (ImageEnv.of(gate) if gate else None)
-    read = need_of(image, Claims(sight=sight(env)))
+    read = need_of(image, ImageContext(sight=sight(env)))
     assert (read.cuda, read.compat, read.env) == (need.cuda, compat, ImageEnv.of(env))
 
 
 def test_a_version_in_the_container_counts_for_the_toolkit_unless_the_image_has_a_requirement():
     env = {"CUDA_VERSION": "11.6.2"}
-    need = need_of(SILENT, Claims(env=tuple(env.items())))
+    need = need_of(SILENT, ImageContext(env=tuple(env.items())))
     assert (str(need.cuda), need.compat) == ("11.6.2", Compat.UNKNOWN)
     assert need.env == ImageEnv.of(env, {"NVIDIA_REQUIRE_CUDA": "cuda>=9.0", **env})
-    assert need_of(SILENT, Claims(sight=sight(env))).env == ImageEnv.of(env)
+    assert need_of(SILENT, ImageContext(sight=sight(env))).env == ImageEnv.of(env)
 
 
 @pytest.mark.parametrize(
@@ -188,11 +196,11 @@ def test_a_version_in_the_container_counts_for_the_toolkit_unless_the_image_has_
     ],
 )
 def test_the_family_tells_what_the_container_toolkit_reads(image, expected):
-    assert need_of(image, Claims()).env == expected
+    assert need_of(image, ImageContext()).env == expected
 
 
 def test_images_of_nvidia_cuda_carry_what_their_builds_do():
-    need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", Claims())
+    need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", ImageContext())
     requirements = [dict(variant)["NVIDIA_REQUIRE_CUDA"] for variant in need.env.variants]
     assert need.env.is_complete
     assert requirements
@@ -200,46 +208,46 @@ def test_images_of_nvidia_cuda_carry_what_their_builds_do():
 
 
 def test_the_containers_variables_change_the_gate_and_not_the_base():
-    need = need_of(IMAGE, Claims(env=(("NVIDIA_DISABLE_REQUIRE", "1"),)))
+    need = need_of(IMAGE, ImageContext(env=(("NVIDIA_DISABLE_REQUIRE", "1"),)))
     assert need.env == ImageEnv.of({"NVIDIA_DISABLE_REQUIRE": "1"})
     assert (str(need.cuda), need.compat) == ("12.6.1", Compat.YES)
 
 
 def test_a_lie_about_the_version_does_not_move_the_floor_of_the_framework():
-    need = need_of("nvcr.io/nvidia/pytorch:25.03-py3", Claims(env=(("CUDA_VERSION", "11.0"),)))
+    need = need_of("nvcr.io/nvidia/pytorch:25.03-py3", ImageContext(env=(("CUDA_VERSION", "11.0"),)))
     assert (str(need.cuda), str(need.compute_floor)) == ("11.0", "7.5")
 
 
 def test_an_image_built_on_a_monthly_release_has_its_floor():
     env = {"CUDA_VERSION": "12.6.3.004", "NVIDIA_PYTORCH_VERSION": "24.11"}
-    need = need_of(SILENT, Claims(sight=sight(env)))
+    need = need_of(SILENT, ImageContext(sight=sight(env)))
     assert (str(need.cuda), str(need.compute_floor), need.is_floor_verified) == ("12.6.3", "7.5", False)
     assert str(need.certain_floor) == "6.0"
 
 
 def test_what_nobody_read_is_marked_in_the_evidence():
-    need = need_of("nvcr.io/nvidia/pytorch:23.10-py3", Claims())
+    need = need_of("nvcr.io/nvidia/pytorch:23.10-py3", ImageContext())
     assert (need.evidence, need.is_cuda_verified) == ("tag 23.10-py3 of nvidia/pytorch, unverified", False)
-    assert need_of("nvcr.io/nvidia/pytorch:23.10-py3", Claims(annotation="12.2")).is_cuda_verified
+    assert need_of("nvcr.io/nvidia/pytorch:23.10-py3", ImageContext(annotation="12.2")).is_cuda_verified
 
 
 def test_the_registry_knows_the_architectures_better_than_the_name():
     image = "lmsysorg/sglang:v0.5.9-cu129-amd64"
-    assert need_of(image, Claims()).architectures == ("amd64",)
-    assert need_of(image, Claims(sight=sight({}, "amd64", "arm64"))).architectures == ("amd64", "arm64")
+    assert need_of(image, ImageContext()).architectures == ("amd64",)
+    assert need_of(image, ImageContext(sight=sight({}, "amd64", "arm64"))).architectures == ("amd64", "arm64")
 
 
 def test_a_variable_of_unknown_value_hides_the_literal_before_it():
     env = (("CUDA_VERSION", "11.0"), ("CUDA_VERSION", None))
-    assert str(need_of(IMAGE, Claims(env=env)).cuda) == "12.6.1"
+    assert str(need_of(IMAGE, ImageContext(env=env)).cuda) == "12.6.1"
 
 
 @pytest.mark.parametrize("image", ["", "Not An Image", " python", "python:", "a" * 100_000, "\ud800", "x@y@z"])
 def test_what_is_no_image_is_unknown_with_its_text(image):
-    need = need_of(image, Claims())
-    assert (need.kind, need.evidence) == (Kind.UNKNOWN, "none")
+    need = need_of(image, ImageContext())
+    assert (need.kind, need.evidence) == (BuiltFor.UNKNOWN, "none")
     assert need.notes[0].startswith(f'"{image[:50]}')
-    assert str(need_of(image, Claims(annotation="12.4")).cuda) == "12.4"
+    assert str(need_of(image, ImageContext(annotation="12.4")).cuda) == "12.4"
 
 
 IMAGES = st.sampled_from(
@@ -271,16 +279,16 @@ MAPPINGS = st.lists(
     st.tuples(st.sampled_from(("*", "nvcr.io/*", "nvidia/cuda*", "?")), st.sampled_from(("12.4", "none", "x"))),
     max_size=3,
 ).map(tuple)
-CLAIMS = st.builds(Claims, MAPPINGS, ENVS, st.none() | VALUES, SIGHTS)
+CLAIMS = st.builds(ImageContext, MAPPINGS, ENVS, st.none() | VALUES, SIGHTS)
 
 
 @checked
 @given(IMAGES, CLAIMS)
 def test_nothing_that_is_said_of_an_image_raises(image, claims):
     need = need_of(image, claims)
-    assert need.cuda is None or (need.kind is Kind.CUDA and 1 <= len(need.cuda.parts) <= 3)
+    assert need.cuda is None or (need.kind is BuiltFor.CUDA and 1 <= len(need.cuda.parts) <= 3)
     assert hash(need) == hash(need_of(image, claims))
-    assert not (need.is_pending and need.kind is not Kind.UNKNOWN)
+    assert not (need.is_pending and need.kind is not BuiltFor.UNKNOWN)
 
 
 ORDER = ("policy images: *", "env CUDA_VERSION=12.2", "annotation", "image configuration: CUDA_VERSION=12.4")
@@ -289,7 +297,7 @@ ORDER = ("policy images: *", "env CUDA_VERSION=12.2", "annotation", "image confi
 @checked
 @given(IMAGES, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_the_strongest_evidence_that_is_there_decides_whatever_the_image(image, mapped, in_env, noted, seen):
-    claims = Claims(
+    claims = ImageContext(
         (("*", "12.1"),) if mapped else (),
         (("CUDA_VERSION", "12.2"),) if in_env else (),
         "12.3" if noted else None,
@@ -315,8 +323,8 @@ def test_answers_are_kept_only_while_they_are_small():
     from webhook.cuda.evidence import _answered
 
     before = _answered.cache_info().misses
-    need = need_of(SILENT, Claims(env=(("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 " + "x" * 10_000),)))
+    need = need_of(SILENT, ImageContext(env=(("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 " + "x" * 10_000),)))
     assert str(need.cuda) == "12.4"
     assert _answered.cache_info().misses == before
-    need_of(SILENT, Claims(env=(("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 a_small_one"),)))
+    need_of(SILENT, ImageContext(env=(("NVIDIA_REQUIRE_CUDA", "cuda>=12.4 a_small_one"),)))
     assert _answered.cache_info().misses == before + 1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.strategies import checked
 from webhook.cuda.bases import Base
 from webhook.cuda.families import look_up
-from webhook.cuda.need import Compat, Kind
+from webhook.cuda.need import BuiltFor, Compat
 from webhook.model.image import parse_reference
 
 NGC, AWS, GCP = "nvcr.io/nvidia", "763104351884.dkr.ecr.us-west-2.amazonaws.com", "gcr.io/deeplearning-platform-release"
@@ -213,36 +213,36 @@ def looked_up(image):
 @pytest.mark.parametrize(("image", "expected"), KNOWN)
 def test_a_name_tells_the_cuda_in_the_image(image, expected):
     found = looked_up(image)
-    assert (found.kind, str(found.cuda)) == (Kind.CUDA, expected)
+    assert (found.kind, str(found.cuda)) == (BuiltFor.CUDA, expected)
 
 
 @pytest.mark.parametrize("image", FOR_CUDA_OF_NO_KNOWN_VERSION)
 def test_a_name_may_tell_of_cuda_without_its_version(image):
     found = looked_up(image)
-    assert (found.kind, found.cuda) == (Kind.CUDA, None)
+    assert (found.kind, found.cuda) == (BuiltFor.CUDA, None)
 
 
 @pytest.mark.parametrize("image", WITHOUT_CUDA)
 def test_images_for_the_cpu_are_known(image):
-    assert looked_up(image).kind is Kind.NONE
+    assert looked_up(image).kind is BuiltFor.NONE
 
 
 def test_an_official_image_is_known_directly_beneath_its_mirror_and_not_by_its_name_alone():
     """An organisation's own `ubuntu` may have CUDA."""
-    assert looked_up("mirror.corp:5000/ubuntu:22.04").kind is Kind.NONE
-    assert looked_up("mirror.corp:5000/team/ubuntu:22.04").kind is Kind.UNKNOWN
+    assert looked_up("mirror.corp:5000/ubuntu:22.04").kind is BuiltFor.NONE
+    assert looked_up("mirror.corp:5000/team/ubuntu:22.04").kind is BuiltFor.UNKNOWN
 
 
 @pytest.mark.parametrize(("image", "platform"), FOR_OTHERS)
 def test_images_for_other_accelerators_are_known_whatever_else_their_names_say(image, platform):
     found = looked_up(image)
-    assert (found.kind, found.platform) == (Kind.OTHER, platform)
+    assert (found.kind, found.platform) == (BuiltFor.OTHER, platform)
 
 
 @pytest.mark.parametrize("image", SILENT)
 def test_a_name_that_says_nothing_is_not_guessed_at(image):
     found = looked_up(image)
-    assert (found.kind, found.cuda, found.evidence) == (Kind.UNKNOWN, None, "none")
+    assert (found.kind, found.cuda, found.evidence) == (BuiltFor.UNKNOWN, None, "none")
 
 
 PREFIXES = st.lists(st.sampled_from(("mirror", "docker-hub", "docker.io", "proxy-1", "a_b")), max_size=2)
@@ -379,5 +379,5 @@ def test_long_names_are_cut_in_the_evidence():
 def test_no_tag_of_any_family_raises(image, tail):
     reference = parse_reference(image)
     found = looked_up(f"{reference.registry}/{reference.repository}:{(reference.tag + tail)[:128]}")
-    assert found.cuda is None or found.kind is Kind.CUDA
+    assert found.cuda is None or found.kind is BuiltFor.CUDA
     assert found.base in Base

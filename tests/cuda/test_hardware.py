@@ -5,7 +5,7 @@ import pytest
 from webhook.cuda import hardware
 from webhook.cuda.finding import Cause, Verdict
 from webhook.cuda.kernels import Kernels
-from webhook.cuda.need import Kind, Need
+from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import offer_from
 from webhook.model.versions import parse_version
 
@@ -27,12 +27,12 @@ def verdict_of(finding):
     ],
 )
 def test_an_image_needs_the_cpu_it_is_built_for(built_for, arch, verdict):
-    need = Need(Kind.CUDA, None, "", architectures=built_for)
+    need = Need(BuiltFor.CUDA, None, "", architectures=built_for)
     assert verdict_of(hardware.architecture(need, offer_from(arch=arch))) is verdict
 
 
 def test_an_image_for_another_cpu_is_refused_with_both_named():
-    need = Need(Kind.CUDA, None, "", architectures=("amd64", "ppc64le"))
+    need = Need(BuiltFor.CUDA, None, "", architectures=("amd64", "ppc64le"))
     finding = hardware.architecture(need, offer_from(arch="arm64"))
     assert finding.cause is Cause.ARCHITECTURE
     assert finding.reason == "the image is built for amd64 and ppc64le; the node is arm64"
@@ -52,7 +52,7 @@ def test_an_image_for_another_cpu_is_refused_with_both_named():
 )
 def test_a_framework_needs_a_gpu(floor, certain, product, verdict):
     need = Need(
-        Kind.CUDA,
+        BuiltFor.CUDA,
         None,
         "",
         compute_floor=None if floor is None else parse_version(floor),
@@ -178,7 +178,7 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
         ),
         pytest.param(
             hardware.framework(
-                Need(Kind.CUDA, None, "", compute_floor=parse_version("7.5"), is_floor_verified=False),
+                Need(BuiltFor.CUDA, None, "", compute_floor=parse_version("7.5"), is_floor_verified=False),
                 offer_from(product=V100),
             ),
             Cause.GPU,

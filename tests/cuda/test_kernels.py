@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.finding import Verdict
 from webhook.cuda.kernels import KernelBuild, Kernels
 from webhook.cuda.offer import offer_from
@@ -57,7 +57,7 @@ NO, MAYBE, YES = Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.COMPATIBLE
     ],
 )
 def test_an_image_is_unfit_for_a_newer_gpu_only_where_it_is_known_to_bring_no_ptx(image, node, verdict):
-    assert judge(need_of(image, Claims()), offer_from(**node)).verdict is verdict
+    assert judge(need_of(image, ImageContext()), offer_from(**node)).verdict is verdict
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_image_is_unfit_for_a_newer_gpu_only_where_it_is_known_to_bring_no_pt
     ],
 )
 def test_the_reason_says_what_is_known_of_the_kernels(image, reason):
-    found = judge(need_of(image, Claims()), offer_from(**B200)).reason
+    found = judge(need_of(image, ImageContext()), offer_from(**B200)).reason
     assert found.startswith("CUDA 12.")
     assert found.endswith(f"has no code for compute capability 10.0 (NVIDIA-B200), only CUDA 12.8 and newer; {reason}")
 
@@ -118,5 +118,5 @@ def test_what_a_build_brings_depends_on_its_cuda(build, cuda, kernels):
 
 def test_what_the_environment_says_of_the_cuda_counts_for_the_kernels_too():
     """Tags of SGLang need not name the CUDA."""
-    need = need_of("lmsysorg/sglang:v0.4.1", Claims(env=(("CUDA_VERSION", "12.4.1"),)))
+    need = need_of("lmsysorg/sglang:v0.4.1", ImageContext(env=(("CUDA_VERSION", "12.4.1"),)))
     assert need.kernels is Kernels.WITHOUT_PTX

@@ -5,10 +5,10 @@ from itertools import pairwise
 import pytest
 
 from webhook.cuda import dynamo, frameworks, model_servers
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.families import look_up
 from webhook.cuda.kernels import Kernels
-from webhook.cuda.need import Compat, Kind
+from webhook.cuda.need import BuiltFor, Compat
 from webhook.model.image import parse_reference
 
 DYNAMO = "nvcr.io/nvidia/ai-dynamo"
@@ -100,7 +100,7 @@ def looked_up(image):
 )
 def test_the_version_in_a_tag_tells_the_cuda(image, expected):
     found = looked_up(image)
-    assert (found.kind, str(found.cuda)) == (Kind.CUDA, expected)
+    assert (found.kind, str(found.cuda)) == (BuiltFor.CUDA, expected)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_version_in_a_tag_tells_the_cuda(image, expected):
 )
 def test_a_tag_that_no_row_is_about_is_for_cuda_of_no_known_version(image):
     found = looked_up(image)
-    assert (found.kind, found.cuda) == (Kind.CUDA, None)
+    assert (found.kind, found.cuda) == (BuiltFor.CUDA, None)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_tag_that_no_row_is_about_is_for_cuda_of_no_known_version(image):
     ],
 )
 def test_variants_for_the_cpu_need_no_cuda(image):
-    assert looked_up(image).kind is Kind.NONE
+    assert looked_up(image).kind is BuiltFor.NONE
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_variants_for_the_cpu_need_no_cuda(image):
 )
 def test_what_brings_no_cuda_of_its_own_or_several_is_not_known(image):
     found = looked_up(image)
-    assert (found.kind, found.cuda) == (Kind.UNKNOWN, None)
+    assert (found.kind, found.cuda) == (BuiltFor.UNKNOWN, None)
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_the_base_of_a_release_tells_whether_cuda_compat_comes_with_it(image, co
     ],
 )
 def test_what_a_release_brings_for_newer_gpus_is_said_where_it_is_known(image, kernels):
-    assert need_of(image, Claims()).kernels is kernels
+    assert need_of(image, ImageContext()).kernels is kernels
 
 
 def test_an_image_whose_version_is_not_known_is_not_held_to_bring_no_ptx():
     """The latest text-generation-inference has a PyTorch that is newer than its CUDA_VERSION."""
-    need = need_of(f"{TGI}:latest", Claims(env=(("CUDA_VERSION", "12.4.0"),)))
+    need = need_of(f"{TGI}:latest", ImageContext(env=(("CUDA_VERSION", "12.4.0"),)))
     assert need.kernels is Kernels.UNKNOWN
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.cuda.test_verdict import NEEDS, OFFERS
 from tests.strategies import checked
 from webhook.cuda.finding import Verdict
-from webhook.cuda.need import Compat, Kind, Need
+from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from
 from webhook.cuda.remedies import remedy
 from webhook.cuda.verdict import judge
@@ -21,7 +21,7 @@ B200, RTX3090 = "NVIDIA-B200", "NVIDIA-GeForce-RTX-3090"
 
 
 def cuda_need(cuda, **facts):
-    return Need(Kind.CUDA, None if cuda is None else parse_version(cuda), "", **{"compat": Compat.NO, **facts})
+    return Need(BuiltFor.CUDA, None if cuda is None else parse_version(cuda), "", **{"compat": Compat.NO, **facts})
 
 
 def nodes(*pairs, arch="amd64"):
@@ -107,7 +107,7 @@ def same_family(cuda):
             id="CPU",
         ),
         pytest.param(
-            Need(Kind.OTHER, None, "", platform="ROCm"),
+            Need(BuiltFor.OTHER, None, "", platform="ROCm"),
             nodes((T4, "550.54.15")),
             "Use an image that is built for CUDA",
             id="another platform",

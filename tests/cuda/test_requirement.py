@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.cuda.requirement import Bounds, Seen, outcomes
+from webhook.cuda.requirement import Bounds, KnownSystem, outcomes
 from webhook.model.versions import Version, parse_version
 
 HOLDS, FAILS, OPEN = frozenset({True}), frozenset({False}), frozenset({True, False})
@@ -13,7 +13,7 @@ HOLDS, FAILS, OPEN = frozenset({True}), frozenset({False}), frozenset({True, Fal
 
 def seen(cuda="12.4", driver="550.54.15", arch="7.5", brand="tesla"):
     exact = [None if text is None else Bounds.of(parse_version(text)) for text in (cuda, driver, arch)]
-    return Seen(*exact, brand)
+    return KnownSystem(*exact, brand)
 
 
 T4 = seen()
@@ -109,7 +109,7 @@ def test_what_is_not_known_is_left_open_where_it_matters(requirement, node, outc
     ],
 )
 def test_part_of_a_version_answers_for_all_that_begin_with_it(operator, value, outcome):
-    node = Seen(driver=Bounds.of(parse_version("535"), is_exact=False))
+    node = KnownSystem(driver=Bounds.of(parse_version("535"), is_exact=False))
     assert outcomes(f"driver{operator}{value}", node) == outcome
 
 
@@ -133,20 +133,22 @@ MAYBE = st.none() | VERSIONS
 def test_what_is_said_of_a_node_known_in_part_holds_once_all_is_known(requirement, facts, known):
     whole = [Bounds.of(Version(numbers)) for numbers in facts[:3]] + [facts[3]]
     part = [fact if is_known else None for fact, is_known in zip(whole, known, strict=True)]
-    found = outcomes(requirement, Seen(*whole))
+    found = outcomes(requirement, KnownSystem(*whole))
     assert len(found) == 1
-    assert found <= outcomes(requirement, Seen(*part))
+    assert found <= outcomes(requirement, KnownSystem(*part))
 
 
 @checked
 @given(REQUIREMENTS, VERSIONS, st.lists(st.integers(0, 3), max_size=2).map(tuple))
 def test_what_is_said_of_the_beginning_of_a_driver_holds_for_every_driver(requirement, beginning, more):
-    part = Seen(driver=Bounds.of(Version(beginning), is_exact=False))
-    assert outcomes(requirement, Seen(driver=Bounds.of(Version(beginning + more)))) <= outcomes(requirement, part)
+    part = KnownSystem(driver=Bounds.of(Version(beginning), is_exact=False))
+    assert outcomes(requirement, KnownSystem(driver=Bounds.of(Version(beginning + more)))) <= outcomes(
+        requirement, part
+    )
 
 
 @checked
 @given(st.text(alphabet="cudabrn=!<>.,0129 \n\té", max_size=60))
 def test_any_text_comes_to_something(requirement):
     assert outcomes(requirement, T4) in (HOLDS, FAILS)
-    assert outcomes(requirement, Seen())
+    assert outcomes(requirement, KnownSystem())

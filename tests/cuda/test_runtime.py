@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cuda.finding import Cause, Verdict
-from webhook.cuda.need import Compat, Kind, Need
+from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from
 from webhook.cuda.runtime import driver_for_cuda
 from webhook.model.versions import parse_version
@@ -15,7 +15,7 @@ A100, RTX3090, RTX8000 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-GeForce-RTX-3090", "Qu
 
 def find(needed, compat=Compat.NO, **node):
     version = parse_version(needed)
-    return driver_for_cuda(Need(Kind.CUDA, version, "", compat=compat), version, offer_from(**node))
+    return driver_for_cuda(Need(BuiltFor.CUDA, version, "", compat=compat), version, offer_from(**node))
 
 
 @pytest.mark.parametrize(

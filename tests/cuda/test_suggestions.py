@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.cuda.test_families import FAMILIES, SILENT
 from tests.strategies import checked
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.published import PUBLISHED
 from webhook.cuda.suggestions import suggest, suggestions
 from webhook.model.versions import parse_version
@@ -82,7 +82,7 @@ def test_where_the_tables_know_nothing_nothing_is_named(image, newest):
 def test_what_is_named_needs_no_more_than_was_asked_for(image, newest):
     bound = parse_version(newest)
     for proposed in suggestions(image, bound):
-        need = need_of(proposed, Claims())
+        need = need_of(proposed, ImageContext())
         assert need.cuda is not None
         assert bound.at_least(need.cuda.cut(len(bound.parts))), proposed
         assert proposed.rpartition(":")[0] == image.rpartition(":")[0]

@@ -11,7 +11,7 @@ from tests.strategies import checked
 from webhook.cuda.drivers import BRANCHES
 from webhook.cuda.gate import Gate
 from webhook.cuda.gpus import GENERATIONS, generation_of
-from webhook.cuda.need import Compat, ImageEnv, Kind, Need
+from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.offer import Offer, offer_from
 from webhook.cuda.products import MODELS
 from webhook.cuda.toolkits import MINORS, TOOLKITS, toolkits_of
@@ -22,18 +22,18 @@ V100, A100, T4 = "Tesla-V100-SXM2-32GB", "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
 
 
 def cuda_need(cuda, **facts):
-    return Need(Kind.CUDA, None if cuda is None else parse_version(cuda), "", **facts)
+    return Need(BuiltFor.CUDA, None if cuda is None else parse_version(cuda), "", **facts)
 
 
 @pytest.mark.parametrize(
     ("need", "node", "verdict", "cause"),
     [
-        pytest.param(Need(Kind.NONE, None, ""), {}, Verdict.COMPATIBLE, Cause.NONE, id="for the CPU"),
+        pytest.param(Need(BuiltFor.NONE, None, ""), {}, Verdict.COMPATIBLE, Cause.NONE, id="for the CPU"),
         pytest.param(
-            Need(Kind.OTHER, None, "", platform="ROCm"), {}, Verdict.INCOMPATIBLE, Cause.IMAGE, id="for another GPU"
+            Need(BuiltFor.OTHER, None, "", platform="ROCm"), {}, Verdict.INCOMPATIBLE, Cause.IMAGE, id="for another GPU"
         ),
         pytest.param(
-            Need(Kind.UNKNOWN, None, ""), {"driver": "550.54.15"}, Verdict.UNKNOWN, Cause.IMAGE, id="for what?"
+            Need(BuiltFor.UNKNOWN, None, ""), {"driver": "550.54.15"}, Verdict.UNKNOWN, Cause.IMAGE, id="for what?"
         ),
         pytest.param(cuda_need(None), {"driver": "550.54.15"}, Verdict.UNKNOWN, Cause.IMAGE, id="some CUDA"),
         pytest.param(
@@ -44,7 +44,7 @@ def cuda_need(cuda, **facts):
             id="the framework decides without the CUDA",
         ),
         pytest.param(
-            Need(Kind.UNKNOWN, None, "", architectures=("amd64",)),
+            Need(BuiltFor.UNKNOWN, None, "", architectures=("amd64",)),
             {"arch": "arm64"},
             Verdict.INCOMPATIBLE,
             Cause.ARCHITECTURE,
@@ -105,10 +105,12 @@ def test_a_verdict_is_about_something(need, node, verdict, cause):
 @pytest.mark.parametrize(
     ("need", "gate"),
     [
-        pytest.param(Need(Kind.NONE, None, "", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "x"})), "n/a", id="for the CPU"),
-        pytest.param(Need(Kind.OTHER, None, ""), "n/a", id="for another GPU"),
-        pytest.param(Need(Kind.UNKNOWN, None, "", env=ImageEnv.of({})), "n/a", id="nothing required"),
-        pytest.param(Need(Kind.UNKNOWN, None, ""), "unknown", id="nothing known"),
+        pytest.param(
+            Need(BuiltFor.NONE, None, "", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "x"})), "n/a", id="for the CPU"
+        ),
+        pytest.param(Need(BuiltFor.OTHER, None, ""), "n/a", id="for another GPU"),
+        pytest.param(Need(BuiltFor.UNKNOWN, None, "", env=ImageEnv.of({})), "n/a", id="nothing required"),
+        pytest.param(Need(BuiltFor.UNKNOWN, None, ""), "unknown", id="nothing known"),
         pytest.param(cuda_need("13.0", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"})), "pass", id="passes"),
         pytest.param(cuda_need("12.4", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=12.4"})), "fail", id="fails"),
     ],
@@ -119,7 +121,7 @@ def test_the_container_toolkits_own_check_is_apart_from_the_verdict(need, gate):
 
 
 def test_an_image_for_another_platform_is_refused_by_its_name():
-    judgement = judge(Need(Kind.OTHER, None, "", platform="ROCm"), offer_from(product=T4))
+    judgement = judge(Need(BuiltFor.OTHER, None, "", platform="ROCm"), offer_from(product=T4))
     assert judgement.reason == "the image is built for ROCm, not for NVIDIA GPUs"
 
 
@@ -132,7 +134,7 @@ FLOORS = st.none() | _some([row.compute for row in GENERATIONS])
 ARCHS = ("", "amd64", "arm64")
 NEEDS = st.builds(
     Need,
-    st.just(Kind.CUDA),
+    st.just(BuiltFor.CUDA),
     CUDAS,
     st.just(""),
     compat=_some(Compat),
@@ -251,7 +253,7 @@ def test_what_is_refused_while_little_is_known_stays_refused(need, offer, unknow
 
 @checked
 @given(
-    st.builds(Need, _some(Kind), st.none() | CUDAS, st.text(), env=st.none() | ENVS, compute_floor=FLOORS),
+    st.builds(Need, _some(BuiltFor), st.none() | CUDAS, st.text(), env=st.none() | ENVS, compute_floor=FLOORS),
     st.builds(
         Offer,
         driver=st.none() | DRIVERS,

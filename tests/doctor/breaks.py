@@ -10,7 +10,7 @@ import pytest
 from certs.authority import issue, new_authority
 from tests.doctor.site import NODES, Site, own_address
 from tests.e2e.installation import HOST
-from webhook.doctor.finding import Finding
+from webhook.doctor.finding import DoctorFinding
 
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 NOW = datetime.now(UTC)
@@ -96,7 +96,7 @@ spec: {rules: {gpuLimits: {mode: enforce}}}
 """
 
 
-def assert_says(findings: list[Finding], found: str, remedy: str) -> None:
+def assert_says(findings: list[DoctorFinding], found: str, remedy: str) -> None:
     """One of the findings says this, and what to do."""
     assert [finding for finding in findings if found in finding.found], findings
     assert all(remedy in finding.remedy for finding in findings if found in finding.found), findings

@@ -18,10 +18,10 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
-from webhook.doctor.checks import CHECKS, Report, examine
+from webhook.doctor.checks import CHECKS, DoctorReport, examine
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.connect import connect
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation as Examined
 from webhook.doctor.installation import Place
 
@@ -207,12 +207,12 @@ class Site:
         """The API path of an object."""
         return f"{COLLECTIONS[kind]}/{quote(name)}"
 
-    def examined(self, cluster: Cluster | None = None, **place: Any) -> Report:
+    def examined(self, cluster: Cluster | None = None, **place: Any) -> DoctorReport:
         """What the doctor says, with an administrator's rights unless another cluster is given."""
         asked = cluster or connect(str(self.plane.kubeconfig))
         return examine(Examined(asked, Place(**{"tried_in": self.place.tried_in, **place})))
 
-    def tried(self) -> list[Finding]:
+    def tried(self) -> list[DoctorFinding]:
         """What becomes of the pods on trial."""
         asked = Examined(connect(str(self.plane.kubeconfig)), self.place)
         return said(examine(asked, [check for check in CHECKS if check.key == "pods"]), "pods")
@@ -238,13 +238,13 @@ class Site:
         return manifest
 
 
-def said(report: Report, check: str, status: Status | None = None) -> list[Finding]:
+def said(report: DoctorReport, check: str, status: Status | None = None) -> list[DoctorFinding]:
     """What a check said, perhaps only what stands like this."""
     findings = [result.finding for result in report.results if result.check.key == check]
     return [finding for finding in findings if status in (None, finding.status)]
 
 
-def wrong(report: Report) -> list[tuple[str, str, str]]:
+def wrong(report: DoctorReport) -> list[tuple[str, str, str]]:
     """All that is not well: check, status, what was found."""
     return [
         (result.check.key, result.finding.status.value, result.finding.found)

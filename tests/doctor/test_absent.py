@@ -10,7 +10,7 @@ from tests.cluster.fake_api_server import always, fake_api_server
 from tests.test_cli import run
 from webhook.doctor import absent
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.absent import loosened_for_nobody
 from webhook.policy.loader import load
@@ -47,7 +47,7 @@ class Holding(Cluster):
         yield from ({"metadata": {"name": name}} for name in self._namespaces)
 
 
-def looked(directory: Path, namespaces: list[str], *excluded: str) -> list[Finding]:
+def looked(directory: Path, namespaces: list[str], *excluded: str) -> list[DoctorFinding]:
     return list(absent.look(Installation(Holding(namespaces, excluded), Place(policies=directory))))
 
 

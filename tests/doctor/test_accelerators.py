@@ -7,14 +7,14 @@ import pytest
 
 from webhook.admission.conditions import pod_conditions
 from webhook.doctor import accelerators
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 
 BUILT_IN = r"nvidia\.com/gpu"
 
 
-def said(tmp_path: Path, extra: str, *sent: str, conditions: bool = True) -> list[Finding]:
+def said(tmp_path: Path, extra: str, *sent: str, conditions: bool = True) -> list[DoctorFinding]:
     """What is said of policies that declare `extra`, where the registration sends these patterns."""
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
     (tmp_path / "_default.yaml").write_text(f"{head}spec: {{accelerators: {{extra: [{extra}]}}, rules: {{}}}}\n")

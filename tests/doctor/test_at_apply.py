@@ -7,13 +7,13 @@ import pytest
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from webhook.doctor import at_apply
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 OURS, MARK = "gpu-policy-policies", {"gpupolicy.dev/policies": "true"}
 
 
-def looked(entries: list[dict[str, Any]] | None, **mounted: dict[str, str] | None) -> list[Finding]:
+def looked(entries: list[dict[str, Any]] | None, **mounted: dict[str, str] | None) -> list[DoctorFinding]:
     """What is said of these entries, and of ConfigMaps with these labels beside that of the chart."""
     labels: dict[str, dict[str, str] | None] = {OURS: MARK, **mounted}
     installation = Installation(None, Place())  # asked for nothing

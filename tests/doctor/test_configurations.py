@@ -6,11 +6,11 @@ import pytest
 
 from tests.deploy.manifests import shipped
 from webhook.doctor import configurations
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 
-def looked(changed: str = "", **changes: Any) -> list[Finding]:
+def looked(changed: str = "", **changes: Any) -> list[DoctorFinding]:
     """What is said of the configurations as shipped, after changes of the entry of this name."""
     mutating, validating = shipped().configurations
     for entry in (*mutating["webhooks"], *validating["webhooks"]):

@@ -8,7 +8,7 @@ import pytest
 
 from webhook.doctor import crds
 from webhook.doctor.cluster import Cluster, UnavailableError
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-policy"
@@ -42,7 +42,7 @@ def definition(resource: str, schema: Any, *, group: str = "example.com", **vers
     return {"spec": {"group": group, "names": {"plural": resource}, "versions": [old, served]}}
 
 
-def looked(*definitions: Any, webhooks: list[Any] | None = None) -> list[Finding]:
+def looked(*definitions: Any, webhooks: list[Any] | None = None) -> list[DoctorFinding]:
     entries = [{"name": crds.ENTRY, "rules": RULES}] if webhooks is None else webhooks
     return list(crds.look(Installation(Holding(entries, *definitions), Place())))
 

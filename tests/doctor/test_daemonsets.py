@@ -9,7 +9,7 @@ from tests.deploy.manifests import shipped
 from tests.e2e.match_condition_cases import ANNOTATED, KEPT_AWAY, MATCHED, VISIBLE, container, spec
 from webhook.doctor import daemonsets
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.sent import why_sent
 
@@ -48,7 +48,7 @@ def daemon_set(namespace: str, pod_spec: Raw, name: str = "plugin") -> Raw:
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"template": {"spec": pod_spec}}}
 
 
-def looked(*daemon_sets: Raw, **changes: Any) -> list[Finding]:
+def looked(*daemon_sets: Raw, **changes: Any) -> list[DoctorFinding]:
     return list(daemonsets.look(Installation(Running(list(daemon_sets), **changes), Place())))
 
 

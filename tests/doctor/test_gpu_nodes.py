@@ -9,7 +9,7 @@ import pytest
 
 from webhook.doctor import gpu_nodes
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 
@@ -51,7 +51,7 @@ def slice_of(name: str, driver: str = "gpu.nvidia.com", devices: int = 1) -> dic
 
 def said(
     directory: Path, nodes: list[dict[str, Any]], rules: str = "{}", **lists: list[dict[str, Any]] | None
-) -> list[Finding]:
+) -> list[DoctorFinding]:
     """What is found of these nodes; `slices` and `classes` are what else the cluster has."""
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
     (directory / "_default.yaml").write_text(f"{head}spec: {{rules: {rules}}}\n")

@@ -12,17 +12,17 @@ from tests.deploy.value_sets import LOOKING_UP
 from tests.registry.replicas import config
 from webhook.doctor import images
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.workload import Workload
-from webhook.registry.cache import NEVER, Result
+from webhook.doctor.workload import WebhookDeployment
+from webhook.registry.cache import NEVER, LookupResult
 from webhook.registry.packing import KEY, pack
 
 PATH = "/api/v1/namespaces/gpu-policy/configmaps/gpu-policy-images"
 RESULTS = {
-    "docker.io/library/a:1": Result(1.0, NEVER, config("a")),
-    "docker.io/library/b:1": Result(2.0, NEVER, config("b")),
-    "docker.io/library/gone:1": Result(3.0, 600.0, problem="gone"),
+    "docker.io/library/a:1": LookupResult(1.0, NEVER, config("a")),
+    "docker.io/library/b:1": LookupResult(2.0, NEVER, config("b")),
+    "docker.io/library/gone:1": LookupResult(3.0, 600.0, problem="gone"),
 }
 
 
@@ -37,9 +37,9 @@ class Holding(Cluster):
         return self._objects.get(path)
 
 
-def said(deployment: dict[str, Any], objects: dict[str, Any]) -> list[Finding]:
+def said(deployment: dict[str, Any], objects: dict[str, Any]) -> list[DoctorFinding]:
     installation = Installation(Holding(objects), Place())
-    installation.deployment = Workload(deployment)
+    installation.deployment = WebhookDeployment(deployment)
     return list(images.look(installation))
 
 

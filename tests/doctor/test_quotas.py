@@ -12,9 +12,9 @@ from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import UNCOUNTED
 from webhook.doctor import quotas
 from webhook.doctor.cluster import Cluster, UnavailableError
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.workload import Workload
+from webhook.doctor.workload import WebhookDeployment
 from webhook.ledger import content
 from webhook.ledger.book import Book
 from webhook.policy.directory import contents_of
@@ -75,15 +75,15 @@ def well() -> dict[str, Any]:
 
 def said(
     found: dict[str, Any], files: dict[str, str] = QUOTA, deployment: dict[str, Any] | None = None
-) -> list[Finding]:
+) -> list[DoctorFinding]:
     installation = Installation(Holding(found), Place())
-    installation.deployment = Workload(deployment or shipped().one("Deployment"))
+    installation.deployment = WebhookDeployment(deployment or shipped().one("Deployment"))
     installation.policies = policies(files)
     return list(quotas.look(installation))
 
 
 def test_quotas_that_hold_are_well() -> None:
-    assert said(well()) == [Finding(Status.OK, "1 ledger, 1 entry")]
+    assert said(well()) == [DoctorFinding(Status.OK, "1 ledger, 1 entry")]
 
 
 @needs_helm
@@ -101,7 +101,7 @@ def test_quotas_without_ledgers_are_a_problem() -> None:
 
 def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
     """Neither the queues nor what tenants are shown."""
-    assert said({GROUP: KNOWN, LEDGERS: [], QUEUES: {}}, NO_QUOTA) == [Finding(Status.OK, "0 ledgers, 0 entries")]
+    assert said({GROUP: KNOWN, LEDGERS: [], QUEUES: {}}, NO_QUOTA) == [DoctorFinding(Status.OK, "0 ledgers, 0 entries")]
 
 
 def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
@@ -109,7 +109,7 @@ def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
     large = Book({n.to_bytes(16): demand for n in range(30_000)}, frozenset({"team-vision"}))
     packed = {"metadata": {"name": f"{content.PREFIX}pot.a"}, **content.content(large)}
     assert "data" not in packed
-    assert said(well() | {LEDGERS: [packed]}) == [Finding(Status.OK, "1 ledger, 30000 entries")]
+    assert said(well() | {LEDGERS: [packed]}) == [DoctorFinding(Status.OK, "1 ledger, 30000 entries")]
 
 
 @pytest.mark.parametrize(
@@ -167,5 +167,5 @@ def test_what_is_wrong_comes_with_what_to_do(changed: dict[str, Any], status: St
 
 def test_an_api_server_without_such_queues_is_not_blamed() -> None:
     assert said(well() | {QUEUES: None, f"{QUEUES}/flowschemas/gpu-policy": None}) == [
-        Finding(Status.OK, "1 ledger, 1 entry")
+        DoctorFinding(Status.OK, "1 ledger, 1 entry")
     ]

@@ -10,7 +10,7 @@ import pytest
 from webhook.doctor import platform
 from webhook.doctor.checks import CHECKS, examine
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, Status
+from webhook.doctor.finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 
@@ -45,7 +45,7 @@ def holding(*priority_classes: str) -> dict[str, list[dict[str, Any]]]:
     return {NODES: [], RUNTIME_CLASSES: [], PRIORITY_CLASSES: named}
 
 
-def said(directory: Path, rules: str, objects: Mapping[str, list[dict[str, Any]]]) -> list[Finding]:
+def said(directory: Path, rules: str, objects: Mapping[str, list[dict[str, Any]]]) -> list[DoctorFinding]:
     return list(platform.references(installation(directory, rules, objects)))
 
 

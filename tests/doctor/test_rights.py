@@ -9,7 +9,7 @@ import pytest
 from tests.deploy.manifests import needs_helm, rendered
 from webhook.doctor.installation import Place
 from webhook.doctor.rights import needed
-from webhook.doctor.workload import Workload
+from webhook.doctor.workload import WebhookDeployment
 
 
 def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
@@ -38,7 +38,7 @@ def test_the_rights_that_are_needed_are_those_that_the_chart_grants(values: dict
     objects = rendered(values)
     asked = {
         (right.verb, right.group, right.resource, right.name, right.namespace)
-        for right in needed(Workload(objects.one("Deployment")), Place())
+        for right in needed(WebhookDeployment(objects.one("Deployment")), Place())
     }
     roles = [objects.one("ClusterRole", "gpu-policy"), *objects.of("Role")]
     assert asked == {right for role in roles for right in granted(role)}

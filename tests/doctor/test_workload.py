@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
-from webhook.doctor.workload import Workload
+from webhook.doctor.workload import WebhookDeployment
 
 
-def workload(values: dict[str, Any]) -> Workload:
-    return Workload(rendered(values).one("Deployment"))
+def workload(values: dict[str, Any]) -> WebhookDeployment:
+    return WebhookDeployment(rendered(values).one("Deployment"))
 
 
 def test_the_shipped_deployment_is_understood() -> None:
-    found = Workload(shipped().one("Deployment"))
+    found = WebhookDeployment(shipped().one("Deployment"))
     assert (found.wanted, found.ready, found.port, found.service_account) == (3, 0, 8443, "gpu-policy")
     assert (found.keeps_certificates, found.certificate_secret) == (True, "gpu-policy-tls")
     assert [source["name"] for source in found.policy_config_maps] == ["gpu-policy-policies"]
@@ -67,7 +67,7 @@ PLAIN = {
 
 
 def test_a_certificate_of_ones_own_and_several_config_maps_are_understood() -> None:
-    found = Workload(PLAIN)
+    found = WebhookDeployment(PLAIN)
     assert (found.wanted, found.ready, found.port, found.service_account) == (2, 1, 9443, "default")
     assert (found.keeps_certificates, found.certificate_secret) == (False, "from-cert-manager")
     assert [source["name"] for source in found.policy_config_maps] == ["defaults", "teams"]

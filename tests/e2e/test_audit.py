@@ -15,7 +15,7 @@ from tests.e2e.custom_kinds import CustomKind, defined
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND
 from tests.e2e.objects import deployment, gpu_pod, job
-from webhook.audit.cluster_objects import ClusterObjects, Scope
+from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.cluster.api_server import ApiServer
 
@@ -57,7 +57,7 @@ class Read:
 
     def __init__(self, plane: ControlPlane, *namespaces: str, token: str | None = None) -> None:
         kubeconfig = plane.kubeconfig if token is None else plane.kubeconfig_for(token)
-        self.objects = ClusterObjects(ApiServer(kubeconfig), Scope(namespaces), lambda _progress: None)
+        self.objects = ClusterObjects(ApiServer(kubeconfig), NamespaceScope(namespaces), lambda _progress: None)
         found = list(self.objects)
         self.documents = [one for one in found if isinstance(one, Document)]
         self.errors = [one.message for one in found if isinstance(one, DocumentError)]

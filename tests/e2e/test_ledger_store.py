@@ -16,7 +16,7 @@ from webhook.cluster.api_server import METADATA_LIST, ApiServer
 from webhook.cluster.pods import LivePods
 from webhook.installation.ledgers import ApiStore
 from webhook.ledger.content import LABEL, PREFIX
-from webhook.ledger.store import Held, LedgerChangedError, LedgerError
+from webhook.ledger.store import LedgerChangedError, LedgerError, StoredLedger
 
 NODE = "lost-node"
 
@@ -110,7 +110,7 @@ class TestApiStore(StoreContract):
     def test_missing_rights_are_told_with_the_remedy(self, control_plane, namespace):
         store = ApiStore(ApiServer(control_plane.kubeconfig_for(TENANT_TOKEN)), namespace)
         told = "answered 403: .*; install the RBAC objects of the chart again"
-        held = Held("1", book(1))
+        held = StoredLedger("1", book(1))
         for ask in (
             lambda: store.read(KEY, SECONDS),
             lambda: store.read_all(SECONDS),

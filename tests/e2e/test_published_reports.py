@@ -11,16 +11,16 @@ import pytest
 from tests.audit.sample_report import CREATED, empty, sample
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.report_cluster import ReportCluster
-from webhook.audit.cluster_objects import Scope
+from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, Level, Reference, Report
+from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
 from webhook.audit.reports.policy_results import objects
 from webhook.cluster.api_server import ApiServer
 from webhook.installation.quota_objects import INSTALLATION, MANAGED_BY
 from webhook.installation.report_objects import CONTENT, FORMATS, Kinds, path
-from webhook.installation.reports import LEVELS, Published, publish
+from webhook.installation.reports import LEVELS, PublishedReports, publish
 from webhook.installation.settings import ConfigMapPlace
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-audit")
@@ -49,18 +49,18 @@ def namespaces(site: ReportCluster, request: pytest.FixtureRequest) -> Namespace
     return lambda count: [site.plane.namespace(f"{prefix}-{number}") for number in range(count)]
 
 
-def found_in(*namespaces: str, level: Level = Level.REFUSE, name: str = "trainer") -> Report:
+def found_in(*namespaces: str, level: Level = Level.REFUSE, name: str = "trainer") -> AuditReport:
     """A report with one finding in each of these namespaces; an empty name stands for none."""
     return replace(empty(), is_of_cluster=True, findings=tuple(one_in(where, level, name) for where in namespaces))
 
 
 def one_in(namespace: str, level: Level, name: str) -> AuditFinding:
-    owner = Reference(namespace, "Deployment", name, "apps/v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c01")
+    owner = ObjectReference(namespace, "Deployment", name, "apps/v1", "0b8ef7a2-9a35-4d3e-8d0d-5f6a3a2d9c01")
     return AuditFinding(
         level=level,
         rule="gpuLimits",
         mode=Mode.ENFORCE,
-        kind=Kind.VIOLATION,
+        kind=FindingKind.VIOLATION,
         object=owner,
         owner=owner,
         field="spec.template.spec.containers[main].resources",
@@ -72,7 +72,7 @@ def one_in(namespace: str, level: Level, name: str) -> AuditFinding:
     )
 
 
-def published(site: ReportCluster, report: Report, kinds: Kinds = Kinds.AUTO, **rest: Any) -> Published:
+def published(site: ReportCluster, report: AuditReport, kinds: Kinds = Kinds.AUTO, **rest: Any) -> PublishedReports:
     rest = {"place": PLACE, **rest}
     return publish(report, ApiServer(site.plane.kubeconfig), kinds, **rest)
 
@@ -100,7 +100,7 @@ def test_reports_are_taken_as_they_are_and_nothing_of_them_is_dropped(
 def elsewhere(finding: AuditFinding, moved: dict[str, str]) -> AuditFinding:
     """The same finding in a namespace that there is, with a name that an API server would take."""
 
-    def move(one: Reference) -> Reference:
+    def move(one: ObjectReference) -> ObjectReference:
         namespace = moved.get(one.namespace, moved["default"]) if one.namespace else ""
         return replace(one, namespace=namespace, name=moved.get(one.name, one.name))
 
@@ -117,7 +117,7 @@ def test_what_is_written_says_whose_it_is(site: ReportCluster, namespaces: Names
 
 def test_pods_that_are_completed_are_not_written_into_the_cluster(site: ReportCluster, namespaces: Namespaces) -> None:
     (here,) = namespaces(1)
-    assert published(site, found_in(here, level=Level.COMPLETE)) == Published("PolicyReport")
+    assert published(site, found_in(here, level=Level.COMPLETE)) == PublishedReports("PolicyReport")
     assert site.objects(POLICY_REPORTS) == []
 
 
@@ -174,7 +174,7 @@ def test_a_namespace_with_more_than_fits_into_one_object_gets_more_and_later_few
 
 def test_a_cluster_that_knows_no_reports_is_none_to_complain_about(site: ReportCluster) -> None:
     site.install()
-    assert published(site, found_in("default")) == Published()
+    assert published(site, found_in("default")) == PublishedReports()
 
 
 def test_a_kind_that_is_asked_for_and_not_known_is(site: ReportCluster) -> None:
@@ -225,12 +225,12 @@ def test_reports_of_others_are_never_touched(site: ReportCluster, namespaces: Na
 @pytest.mark.parametrize(
     "scope",
     [
-        pytest.param(lambda here, _: Scope(namespaces=(here,)), id="named"),
-        pytest.param(lambda _, there: Scope(excluded=(there,)), id="all but one"),
+        pytest.param(lambda here, _: NamespaceScope(namespaces=(here,)), id="named"),
+        pytest.param(lambda _, there: NamespaceScope(excluded=(there,)), id="all but one"),
     ],
 )
 def test_only_namespaces_that_were_audited_are_touched(
-    site: ReportCluster, namespaces: Namespaces, scope: Callable[[str, str], Scope]
+    site: ReportCluster, namespaces: Namespaces, scope: Callable[[str, str], NamespaceScope]
 ) -> None:
     here, there = namespaces(2)
     published(site, found_in(here, there))

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from webhook.expectations.results import CaseResult, Results
 from webhook.expectations.running import run
-from webhook.expectations.sources import Sources
+from webhook.expectations.sources import PolicyTestInputs
 from webhook.test_command import test
 
 POLICY = {
@@ -69,7 +69,7 @@ def write(path: Path, content: Any) -> Path:
 
 
 def results(path: Path) -> Results:
-    return run(path, Sources(), lambda _: True)
+    return run(path, PolicyTestInputs(), lambda _: True)
 
 
 def result(directory: Path, resources: Any, expect: Any, **more: Any) -> CaseResult:

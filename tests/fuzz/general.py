@@ -13,7 +13,7 @@ from tests.fuzz.reviews import Case
 from tests.fuzz.seen import Seen
 from tests.fuzz.world import SETTINGS, Reply, World
 from tests.rules.validity import lost
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 
 LARGEST_ANSWER = 4 * 1024**2
 """Bytes: the 3 MiB of the largest patch that an API server takes, in base64."""
@@ -116,7 +116,7 @@ def _judged(world: World, case: Case, after: Raw) -> Any:
     reply = world.ask("/validate", case.body(after))
     yield from _answer(reply, case)
     outcome: Outcome | None = reply.decision.outcome if reply.decision else None
-    missing = [finding for finding in outcome.findings if finding.kind is Kind.MISSING] if outcome else []
+    missing = [finding for finding in outcome.findings if finding.kind is FindingKind.MISSING] if outcome else []
     if missing:
         yield "consistency", f"injected and then missed: {missing[0]}"
     return outcome
@@ -133,7 +133,7 @@ def _changes(before: Raw, after: Raw, outcome: Outcome) -> Iterator[Complaint]:
 
 
 def _violation(finding: Finding) -> Iterator[Complaint]:
-    if finding.kind is not Kind.VIOLATION:
+    if finding.kind is not FindingKind.VIOLATION:
         return
     found, separator, allowed = finding.message.partition("; ")
     remedy = allowed if finding.message.startswith("exceeded GPU quota") else finding.remedy  # bound in what was found

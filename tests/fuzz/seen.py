@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.fuzz.raw import Raw
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 
 Complaints = Iterator[str]
 
@@ -31,12 +31,12 @@ class Seen:
     def violations(self, rule: str) -> list[Finding]:
         """What a rule has against the pod, in whatever mode."""
         findings = (self.judged or self.mutated).findings
-        return [finding for finding in findings if finding.rule == rule and finding.kind is Kind.VIOLATION]
+        return [finding for finding in findings if finding.rule == rule and finding.kind is FindingKind.VIOLATION]
 
     def advice(self, rule: str) -> list[Finding]:
         """What a rule tells people of the pod as it is stored."""
         findings = self.judged.findings if self.judged else ()
-        return [finding for finding in findings if finding.rule == rule and finding.kind is Kind.ADVICE]
+        return [finding for finding in findings if finding.rule == rule and finding.kind is FindingKind.ADVICE]
 
     def has_injected(self, rule: str) -> bool:
         """Whether the rule is among those that changed the pod."""

@@ -17,7 +17,7 @@ from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.quotas import Patience
-from webhook.admission.review import Request
+from webhook.admission.review import AdmissionRequest
 from webhook.admission.service import Service
 from webhook.cluster.snapshot import Snapshot
 from webhook.cluster.source import StaticFacts
@@ -145,15 +145,15 @@ class _Watched(Service):
 
     last: Decision | None = None
 
-    def mutate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+    def mutate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
         self.last = super().mutate(review, facts, patience)
         return self.last
 
-    def validate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+    def validate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
         self.last = super().validate(review, facts, patience)
         return self.last
 
-    def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+    def workloads(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
         self.last = super().workloads(review, facts, patience)
         return self.last
 

@@ -13,8 +13,8 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from webhook.cluster.api_server import ApiServer
 from webhook.engine.standings import Standing
-from webhook.installation.quota_status import QuotaStatus, Timing
-from webhook.quota.quota import Limit, Measure, Quota, Scope
+from webhook.installation.quota_status import QuotaStatus, StatusTiming
+from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
 from webhook.rules.rule import Mode
 
 GROUP = "/apis/gpupolicy.dev/v1alpha1"
@@ -22,7 +22,7 @@ DEFINITIONS = yaml.safe_dump_all(shipped().of("CustomResourceDefinition"))
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
 
-AT_ONCE = Timing(round=3600.0, spread=0.0, linger=0.0, rest=0.0, lag=3600.0)
+AT_ONCE = StatusTiming(round=3600.0, spread=0.0, linger=0.0, rest=0.0, lag=3600.0)
 """Whatever is different is written in the next round, which tests make."""
 
 
@@ -58,7 +58,7 @@ def publisher(plane: ControlPlane) -> Iterator[Callable[..., QuotaStatus]]:
     started: list[QuotaStatus] = []
 
     def start(
-        timing: Timing = AT_ONCE,
+        timing: StatusTiming = AT_ONCE,
         *,
         installation: str = "gpu-policy",
         kubeconfig: Path | None = None,
@@ -94,5 +94,5 @@ def used(plane: ControlPlane) -> dict[tuple[str, str], str]:
 
 def pot(*namespaces: str, used: int | None, version: int = 1) -> Standing:
     """How the pot `research` of these namespaces stands."""
-    quota = Quota(Scope.POT, "research", namespaces, (GPUS,))
+    quota = Quota(QuotaScope.POT, "research", namespaces, (GPUS,))
     return Standing(quota, Mode.ENFORCE, None if used is None else {GPUS: Fraction(used)}, (), str(version))

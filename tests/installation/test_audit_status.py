@@ -15,7 +15,7 @@ from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from webhook.admission.metrics import Metrics
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, Level, Reference, Report
+from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
 from webhook.cluster.api_server import ApiServer
 from webhook.installation.audit_status import (
     KEY,
@@ -29,21 +29,21 @@ from webhook.installation.audit_status import (
 )
 from webhook.installation.audit_watch import AuditWatch
 from webhook.installation.kubernetes import KubernetesCluster
-from webhook.installation.reports import Published
+from webhook.installation.reports import PublishedReports
 from webhook.installation.settings import AuditSettings, ConfigMapPlace
 
 FINISHED = CREATED.replace(microsecond=0) + timedelta(seconds=42)
-PUBLISHED = Published("PolicyReport", 3, 4096, 2, 1, ("team-a: the API server answered 403: no",))
+PUBLISHED = PublishedReports("PolicyReport", 3, 4096, 2, 1, ("team-a: the API server answered 403: no",))
 
 Shown = dict[tuple[str, ...], float]
 
 
-def kept(report: Report, published: Published = PUBLISHED) -> dict[str, Any]:
+def kept(report: AuditReport, published: PublishedReports = PUBLISHED) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(written(report, published, FINISHED))
     return found
 
 
-def status_of(report: Report) -> AuditStatus:
+def status_of(report: AuditReport) -> AuditStatus:
     found = status_in({"data": {KEY: written(report, PUBLISHED, FINISHED)}})
     assert found is not None
     return found
@@ -52,7 +52,7 @@ def status_of(report: Report) -> AuditStatus:
 def findings(*namespaces: str, level: Level = Level.REFUSE, count: int = 1) -> tuple[AuditFinding, ...]:
     """So many findings in each of these namespaces."""
     (one,) = [finding for finding in sample().findings if finding.object == TRAINER][:1]
-    owners = [Reference(name, "Pod", f"pod-{number}", "v1") for name in namespaces for number in range(count)]
+    owners = [ObjectReference(name, "Pod", f"pod-{number}", "v1") for name in namespaces for number in range(count)]
     return tuple(replace(one, level=level, object=owner, owner=owner) for owner in owners)
 
 
@@ -131,7 +131,7 @@ def place(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Config
     return ConfigMapPlace(namespace, "gpu-policy-audit")
 
 
-def stored(plane: ControlPlane, place: ConfigMapPlace, report: Report) -> None:
+def stored(plane: ControlPlane, place: ConfigMapPlace, report: AuditReport) -> None:
     store(KubernetesCluster(ApiServer(plane.kubeconfig)), place, written(report, PUBLISHED, FINISHED))
 
 

@@ -20,7 +20,7 @@ from webhook.installation.kubernetes import KubernetesCluster
 from webhook.installation.settings import ConfigMapPlace, ImageSettings
 from webhook.model.image import NOT_LOOKED_UP
 from webhook.registry.packing import KEY
-from webhook.registry.shared import Held, StoreError
+from webhook.registry.shared import StoredResults, StoreError
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-images")
 
@@ -64,7 +64,7 @@ def test_what_stands_in_the_config_map_is_read_whatever_it_is(
     found: dict[str, Any], content: bytes, server: FakeApiServer, store: ConfigMapStore
 ) -> None:
     server.instead[PLACE.path] = always(200, {"metadata": {"resourceVersion": "7"}, **found})
-    assert store.read() == Held("7", content)
+    assert store.read() == StoredResults("7", content)
 
 
 @pytest.mark.parametrize(

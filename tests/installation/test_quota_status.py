@@ -25,8 +25,8 @@ from tests.installation.quota_cluster import (
 )
 from webhook.engine.standings import Standing, statuses
 from webhook.installation.quota_objects import API, INSTALLATION, MANAGED_BY
-from webhook.installation.quota_status import QuotaStatus, Timing
-from webhook.quota.quota import Limit, Measure, Quota, Scope
+from webhook.installation.quota_status import QuotaStatus, StatusTiming
+from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
 from webhook.rules.rule import Mode
 
 __all__ = ["namespaces", "plane", "publisher"]
@@ -61,7 +61,7 @@ def test_what_is_wanted_is_there_then_changed_and_gone_when_it_is_wanted_no_more
 def test_a_replica_writes_by_itself_what_it_is_shown(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
-    one, (here,) = publisher(Timing(round=0.1, spread=0.1), clock=time.monotonic), namespaces(1)
+    one, (here,) = publisher(StatusTiming(round=0.1, spread=0.1), clock=time.monotonic), namespaces(1)
     one.show([pot(here, used=3)])
     eventually(lambda: used(plane) == {(here, NAME): "3"})
 
@@ -80,7 +80,7 @@ def test_before_it_is_shown_anything_it_deletes_nothing(
 def test_kubectl_shows_what_is_worth_reading(plane: ControlPlane, publisher: Publish, namespaces: Namespaces) -> None:
     (here,) = namespaces(1)
     model = Limit(Measure.MODEL, "H100", Fraction(4))
-    quota = Quota(Scope.NAMESPACE, here, (here,), (GPUS, model))
+    quota = Quota(QuotaScope.NAMESPACE, here, (here,), (GPUS, model))
     standing = Standing(quota, Mode.ENFORCE, {GPUS: Fraction(6), model: Fraction(17, 7)}, version="7")
     published(publisher(), [standing], lambda: objects(plane) != [])
     heads, row = plane.kubectl("get", "gpuquotas", namespace=here).stdout.splitlines()
@@ -94,7 +94,7 @@ def test_what_is_written_is_what_the_custom_resource_knows(
     """The API server drops every field that is not in its schema."""
     (here,) = namespaces(1)
     limits = (GPUS, Limit(Measure.MODEL, "T4", Fraction(1)), Limit(Measure.RESOURCE, "amd.com/gpu", Fraction(1)))
-    standing = Standing(Quota(Scope.NAMESPACE, here, (here,), limits), Mode.WARN, {}, version="7")
+    standing = Standing(Quota(QuotaScope.NAMESPACE, here, (here,), limits), Mode.WARN, {}, version="7")
     published(publisher(), [standing], lambda: objects(plane) != [])
     (found,) = objects(plane)
     (wanted,) = statuses([standing]).values()
@@ -148,7 +148,7 @@ def test_an_object_outlives_its_quota_until_every_replica_has_the_new_policies(
     plane: ControlPlane, publisher: Publish, namespaces: Namespaces
 ) -> None:
     clock, (here,) = Clock(), namespaces(1)
-    one = publisher(Timing(round=3600.0, spread=0.0), clock=clock)
+    one = publisher(StatusTiming(round=3600.0, spread=0.0), clock=clock)
     published(one, [pot(here, used=3)], lambda: objects(plane) != [])
     eventually(lambda: one.known == 1)
     one.show([])
@@ -219,7 +219,7 @@ def test_namespaces_that_are_missing_or_about_to_go_keep_no_other_waiting(
     plane.raw("DELETE", f"/api/v1/namespaces/{going}")  # without controllers it stays like that
     eventually(lambda: "deletionTimestamp" in plane.raw("GET", f"/api/v1/namespaces/{going}")[1]["metadata"])
     clock = Clock()
-    one, later = publisher(Timing(round=3600.0, spread=0.0), clock=clock), f"{here}-later"
+    one, later = publisher(StatusTiming(round=3600.0, spread=0.0), clock=clock), f"{here}-later"
     standings = [pot(later, going, here, used=1)]
     with caplog.at_level(logging.WARNING):
         published(one, standings, lambda: used(plane) == {(here, NAME): "1"})

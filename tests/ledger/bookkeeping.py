@@ -12,11 +12,11 @@ from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.book import Book
 from webhook.ledger.ledger import Reservation
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means, Timing
+from webhook.ledger.means import LedgerTiming, Means
 from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import Held, LedgerError, SeenPod
+from webhook.ledger.store import LedgerError, SeenPod, StoredLedger
 from webhook.ledger.verdicts import Claim, Verdict
-from webhook.quota.quota import Demand, Limit, Measure, Quota, Scope
+from webhook.quota.quota import Demand, Limit, Measure, Quota, QuotaScope
 
 IN_FLIGHT = 90.0
 SECONDS = 5.0
@@ -32,12 +32,12 @@ def gpus(hard: int) -> Limit:
 
 def of_namespace(hard: int, namespace: str = "vision") -> Quota:
     """The quota of one namespace."""
-    return Quota(Scope.NAMESPACE, namespace, (namespace,), (gpus(hard),))
+    return Quota(QuotaScope.NAMESPACE, namespace, (namespace,), (gpus(hard),))
 
 
 def pot(hard: int, *patterns: str, name: str = "shared") -> Quota:
     """A quota that these namespaces share."""
-    return Quota(Scope.POT, name, patterns, (gpus(hard),))
+    return Quota(QuotaScope.POT, name, patterns, (gpus(hard),))
 
 
 def uid(number: int) -> bytes:
@@ -126,23 +126,23 @@ class Watched(MemoryStore):
         if self.faults:
             raise self.faults.pop(0)
 
-    def read(self, key: str, seconds: float) -> Held | None:
+    def read(self, key: str, seconds: float) -> StoredLedger | None:
         self._called(f"read {key}")
         return super().read(key, seconds)
 
-    def read_all(self, seconds: float) -> dict[str, Held]:
+    def read_all(self, seconds: float) -> dict[str, StoredLedger]:
         self._called("read all")
         return super().read_all(seconds)
 
-    def create(self, key: str, book: Book, seconds: float) -> Held:
+    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
         self._called(f"create {key}")
         return super().create(key, book, seconds)
 
-    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
         self._called(f"replace {key}")
         return super().replace(key, book, over, seconds)
 
-    def remove(self, key: str, over: Held, seconds: float) -> None:
+    def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         self._called(f"remove {key}")
         super().remove(key, over, seconds)
 
@@ -185,7 +185,7 @@ class Replica:
     truth: Truth = field(default_factory=Truth)
     store: Watched = field(default_factory=Watched)
     clock: Clock = field(default_factory=Clock)
-    timing: Timing = field(default_factory=lambda: Timing(in_flight=IN_FLIGHT, longest_pause=0.0))
+    timing: LedgerTiming = field(default_factory=lambda: LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0))
     is_bounded: bool = False
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from webhook.ledger.book import Book
 from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import Held, LedgerChangedError, LedgerError, SeenPod
+from webhook.ledger.store import LedgerChangedError, LedgerError, SeenPod, StoredLedger
 from webhook.model.globs import matcher
 from webhook.model.pod import pod_from_raw
 
@@ -137,17 +137,17 @@ class Disturbed:
             raise LedgerError("the connection broke off")
         return result
 
-    def read(self, key: str, seconds: float) -> Held | None:
+    def read(self, key: str, seconds: float) -> StoredLedger | None:
         return self._call(lambda: self._inner.read(key, seconds))
 
-    def read_all(self, seconds: float) -> dict[str, Held]:
+    def read_all(self, seconds: float) -> dict[str, StoredLedger]:
         return self._call(lambda: self._inner.read_all(seconds))
 
-    def create(self, key: str, book: Book, seconds: float) -> Held:
+    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
         return self._call(lambda: self._inner.create(key, book, seconds))
 
-    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
         return self._call(lambda: self._inner.replace(key, book, over, seconds))
 
-    def remove(self, key: str, over: Held, seconds: float) -> None:
+    def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         self._call(lambda: self._inner.remove(key, over, seconds))

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.ledger.book import Book
-from webhook.ledger.store import Held, LedgerChangedError, Store
+from webhook.ledger.store import LedgerChangedError, LedgerStore, StoredLedger
 from webhook.quota.quota import Demand
 
 SECONDS = 10.0
@@ -21,11 +21,11 @@ def book(*pods: int, namespace: str = "team-vision") -> Book:
 class StoreContract:
     """Reads are consistent, and a write succeeds only over what was read last."""
 
-    def test_there_is_nothing_at_first(self, store: Store) -> None:
+    def test_there_is_nothing_at_first(self, store: LedgerStore) -> None:
         assert store.read(KEY, SECONDS) is None
         assert store.read_all(SECONDS) == {}
 
-    def test_what_is_created_is_read(self, store: Store) -> None:
+    def test_what_is_created_is_read(self, store: LedgerStore) -> None:
         created = store.create(KEY, book(1, 2, 3), SECONDS)
         read = store.read(KEY, SECONDS)
         assert read is not None
@@ -33,19 +33,19 @@ class StoreContract:
         assert created.version == read.version
         assert store.read(OTHER, SECONDS) is None
 
-    def test_an_empty_book_is_not_none(self, store: Store) -> None:
+    def test_an_empty_book_is_not_none(self, store: LedgerStore) -> None:
         store.create(KEY, Book(), SECONDS)
         read = store.read(KEY, SECONDS)
         assert read is not None
         assert read.book == Book()
 
-    def test_what_is_there_is_not_created_again(self, store: Store) -> None:
+    def test_what_is_there_is_not_created_again(self, store: LedgerStore) -> None:
         first = store.create(KEY, book(1), SECONDS)
         with pytest.raises(LedgerChangedError):
             store.create(KEY, book(2), SECONDS)
         assert store.read(KEY, SECONDS) == first
 
-    def test_what_was_read_is_replaced_again_and_again(self, store: Store) -> None:
+    def test_what_was_read_is_replaced_again_and_again(self, store: LedgerStore) -> None:
         held = store.create(KEY, book(1), SECONDS)
         for number in range(2, 5):
             replaced = store.replace(KEY, book(*range(number)), held, SECONDS)
@@ -55,7 +55,7 @@ class StoreContract:
             assert read is not None
             assert (read.version, read.book) == (held.version, book(*range(number)))
 
-    def test_nothing_is_written_over_what_has_changed_since(self, store: Store) -> None:
+    def test_nothing_is_written_over_what_has_changed_since(self, store: LedgerStore) -> None:
         first = store.create(KEY, book(1), SECONDS)
         second = store.replace(KEY, book(1, 2), first, SECONDS)
         with pytest.raises(LedgerChangedError):
@@ -66,7 +66,7 @@ class StoreContract:
         assert read is not None
         assert (read.version, read.book) == (second.version, book(1, 2))
 
-    def test_what_was_removed_is_gone_and_is_not_written_any_more(self, store: Store) -> None:
+    def test_what_was_removed_is_gone_and_is_not_written_any_more(self, store: LedgerStore) -> None:
         held = store.create(KEY, book(1), SECONDS)
         store.remove(KEY, held, SECONDS)
         assert store.read(KEY, SECONDS) is None
@@ -76,7 +76,7 @@ class StoreContract:
             store.remove(KEY, held, SECONDS)
         assert store.read(KEY, SECONDS) is None
 
-    def test_what_was_begun_anew_is_another(self, store: Store) -> None:
+    def test_what_was_begun_anew_is_another(self, store: LedgerStore) -> None:
         before = store.create(KEY, book(1), SECONDS)
         store.remove(KEY, before, SECONDS)
         after = store.create(KEY, book(1), SECONDS)
@@ -86,20 +86,20 @@ class StoreContract:
         with pytest.raises(LedgerChangedError):
             store.remove(KEY, before, SECONDS)
 
-    def test_a_version_alone_is_enough_to_write_over(self, store: Store) -> None:
+    def test_a_version_alone_is_enough_to_write_over(self, store: LedgerStore) -> None:
         version = store.create(KEY, book(1), SECONDS).version
-        replaced = store.replace(KEY, book(1, 2), Held(version, book(1)), SECONDS)
-        store.remove(KEY, Held(replaced.version, Book()), SECONDS)
+        replaced = store.replace(KEY, book(1, 2), StoredLedger(version, book(1)), SECONDS)
+        store.remove(KEY, StoredLedger(replaced.version, Book()), SECONDS)
         assert store.read(KEY, SECONDS) is None
 
-    def test_all_books_are_read_at_once(self, store: Store) -> None:
+    def test_all_books_are_read_at_once(self, store: LedgerStore) -> None:
         store.create(KEY, book(1), SECONDS)
         store.create(OTHER, book(2, namespace="research-a"), SECONDS)
         expected = {KEY: book(1), OTHER: book(2, namespace="research-a")}
         assert expected == {key: held.book for key, held in store.read_all(SECONDS).items()}
 
     @pytest.mark.parametrize("pods", [pytest.param(8_000, id="8,000 pods"), pytest.param(20_000, id="20,000 pods")])
-    def test_large_books_are_kept(self, store: Store, pods: int) -> None:
+    def test_large_books_are_kept(self, store: LedgerStore, pods: int) -> None:
         held = store.create(KEY, book(*range(pods)), SECONDS)
         store.replace(KEY, book(*range(1, pods)), held, SECONDS)
         read = store.read(KEY, SECONDS)

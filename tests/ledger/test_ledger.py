@@ -24,7 +24,7 @@ from tests.ledger.bookkeeping import (
 )
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.ledger import Correction
-from webhook.ledger.means import Timing
+from webhook.ledger.means import LedgerTiming
 from webhook.ledger.store import LedgerChangedError, LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 from webhook.quota.quota import Excess
@@ -386,7 +386,7 @@ def test_a_list_that_breaks_off_begins_no_ledger(replica):
 
 
 def test_who_comes_while_the_pods_are_being_listed_for_long_is_told_so(replica):
-    timing = Timing(longest_pause=0.0)
+    timing = LedgerTiming(longest_pause=0.0)
     replica = Replica(timing=timing, clock=time.monotonic)
     go_on = threading.Event()
     replica.view.before_list = lambda: go_on.wait(5)

@@ -17,21 +17,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
 from webhook.ledger.keeper import Keeper, Rhythm
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means, Timing
+from webhook.ledger.means import LedgerTiming, Means
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.store import SeenPod
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
 from webhook.quota.demand import demand_of
-from webhook.quota.quota import Limit, Measure, Quota, Scope
+from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
 
 REPLICAS = 3
 REQUEST_TIMEOUT = 60.0
 WEBHOOK_TIMEOUT = 10.0
 IN_FLIGHT = 90.0
 
-VISION = Quota(Scope.NAMESPACE, "vision", ("vision",), (Limit(Measure.GPUS, "", Fraction(6)),))
-SPEECH = Quota(Scope.NAMESPACE, "speech", ("speech",), (Limit(Measure.GPUS, "", Fraction(5)),))
-SHARED = Quota(Scope.POT, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
+VISION = Quota(QuotaScope.NAMESPACE, "vision", ("vision",), (Limit(Measure.GPUS, "", Fraction(6)),))
+SPEECH = Quota(QuotaScope.NAMESPACE, "speech", ("speech",), (Limit(Measure.GPUS, "", Fraction(5)),))
+SHARED = Quota(QuotaScope.POT, "shared", ("vision", "spee*"), (Limit(Measure.GPUS, "", Fraction(8)),))
 QUOTAS = (VISION, SPEECH, SHARED)
 NARROWER = replace(SHARED, patterns=("vision",))
 SMALLER = replace(VISION, limits=(Limit(Measure.GPUS, "", Fraction(4)),))
@@ -72,10 +72,10 @@ class InForce:
 
     @property
     def pots(self) -> list[Quota]:
-        return [quota for quota in self.quotas if quota.scope is Scope.POT]
+        return [quota for quota in self.quotas if quota.scope is QuotaScope.POT]
 
     def of(self, namespace: str) -> Quota | None:
-        return next((one for one in self.quotas if one.scope is Scope.NAMESPACE and one.name == namespace), None)
+        return next((one for one in self.quotas if one.scope is QuotaScope.NAMESPACE and one.name == namespace), None)
 
 
 class Replica:
@@ -83,7 +83,9 @@ class Replica:
 
     def __init__(self, machine: "LedgerMachine", store: MemoryStore) -> None:
         self.view = LateView(machine.truth, machine.happen)
-        timing = Timing(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0, confirm_every=0.0, waits=(0.0,))
+        timing = LedgerTiming(
+            in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0, confirm_every=0.0, waits=(0.0,)
+        )
         disturbed = Disturbed(store, machine.happen)
         self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
         self.in_force = InForce(machine)

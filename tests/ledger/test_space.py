@@ -11,21 +11,21 @@ from tests.ledger.bookkeeping import IN_FLIGHT, Replica, pot, uid
 from tests.ledger.small_cluster import raw_pod
 from webhook.ledger.book import MOST_RESOURCES, Book
 from webhook.ledger.content import content
-from webhook.ledger.means import Timing
+from webhook.ledger.means import LedgerTiming
 from webhook.ledger.space import MOST_BYTES, taken_of
 from webhook.ledger.verdicts import Claim, Crowded, Granted
 from webhook.model.pod import pod_from_raw
 from webhook.quota.demand import MOST_UNITS, demand_of
-from webhook.quota.quota import Demand, Limit, Measure, Quota, Scope
+from webhook.quota.quota import Demand, Limit, Measure, Quota, QuotaScope
 
 CONFIG_MAP = 1024**2
-MODELS = Quota(Scope.POT, "models", ("vision", "speech"), (Limit(Measure.MODEL, "H100", Fraction(8)),))
+MODELS = Quota(QuotaScope.POT, "models", ("vision", "speech"), (Limit(Measure.MODEL, "H100", Fraction(8)),))
 """A pot that counts nothing of what pods for other models ask for."""
 
 
 @pytest.fixture
 def replica():
-    return Replica(timing=Timing(in_flight=IN_FLIGHT, longest_pause=0.0, waits=()), is_bounded=True)
+    return Replica(timing=LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=()), is_bounded=True)
 
 
 def held_bytes(book):

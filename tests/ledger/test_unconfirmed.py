@@ -10,13 +10,13 @@ import pytest
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, at_once, demand, joined, of_namespace, pot, uid
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.keeper import Keeper, Rhythm
-from webhook.ledger.means import Timing
+from webhook.ledger.means import LedgerTiming
 from webhook.ledger.store import LedgerError
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Withheld
 from webhook.quota.quota import Quota
 
 POT = pot(16, "vision", "speech")
-TIMING = Timing(in_flight=IN_FLIGHT, longest_pause=0.0, waits=())
+TIMING = LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=())
 
 
 @pytest.fixture

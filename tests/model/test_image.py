@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.model.image import ImageReferenceError, Reference, parse_reference
+from webhook.model.image import ImageReference, ImageReferenceError, parse_reference
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
@@ -13,23 +13,25 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("python", Reference("docker.io", "library/python", "latest"), id="one word"),
-        pytest.param("python:3.12", Reference("docker.io", "library/python", "3.12"), id="with a tag"),
-        pytest.param("docker.io/library/python", Reference("docker.io", "library/python", "latest"), id="in full"),
-        pytest.param("docker.io/python", Reference("docker.io", "library/python", "latest"), id="without library"),
-        pytest.param("index.docker.io/ml/app:1", Reference("docker.io", "ml/app", "1"), id="Docker's old name"),
-        pytest.param("nvidia/cuda:12.4.1", Reference("docker.io", "nvidia/cuda", "12.4.1"), id="no host in it"),
-        pytest.param("ghcr.io/a/b/c:1", Reference("ghcr.io", "a/b/c", "1"), id="a host has a dot"),
-        pytest.param("localhost/app", Reference("localhost", "app", "latest"), id="localhost is a host"),
-        pytest.param("registry:5000/app", Reference("registry:5000", "app", "latest"), id="a port is no tag"),
-        pytest.param("registry:5000/app:7", Reference("registry:5000", "app", "7"), id="a port and a tag"),
-        pytest.param("Registry/app", Reference("registry", "app", "latest"), id="capitals are a host's"),
-        pytest.param("REGISTRY.corp/app", Reference("registry.corp", "app", "latest"), id="and mean nothing there"),
-        pytest.param("[::1]:5000/app", Reference("[::1]:5000", "app", "latest"), id="an IPv6 address"),
-        pytest.param(f"a/b@{DIGEST}", Reference("docker.io", "a/b", "", DIGEST), id="a digest needs no tag"),
-        pytest.param(f"a/b:1@{DIGEST}", Reference("docker.io", "a/b", "1", DIGEST), id="a tag and a digest"),
-        pytest.param("a/b__c.d-e---f", Reference("docker.io", "a/b__c.d-e---f", "latest"), id="all separators"),
-        pytest.param("a" * 255, Reference("docker.io", f"library/{'a' * 255}", "latest"), id="the longest name"),
+        pytest.param("python", ImageReference("docker.io", "library/python", "latest"), id="one word"),
+        pytest.param("python:3.12", ImageReference("docker.io", "library/python", "3.12"), id="with a tag"),
+        pytest.param("docker.io/library/python", ImageReference("docker.io", "library/python", "latest"), id="in full"),
+        pytest.param("docker.io/python", ImageReference("docker.io", "library/python", "latest"), id="without library"),
+        pytest.param("index.docker.io/ml/app:1", ImageReference("docker.io", "ml/app", "1"), id="Docker's old name"),
+        pytest.param("nvidia/cuda:12.4.1", ImageReference("docker.io", "nvidia/cuda", "12.4.1"), id="no host in it"),
+        pytest.param("ghcr.io/a/b/c:1", ImageReference("ghcr.io", "a/b/c", "1"), id="a host has a dot"),
+        pytest.param("localhost/app", ImageReference("localhost", "app", "latest"), id="localhost is a host"),
+        pytest.param("registry:5000/app", ImageReference("registry:5000", "app", "latest"), id="a port is no tag"),
+        pytest.param("registry:5000/app:7", ImageReference("registry:5000", "app", "7"), id="a port and a tag"),
+        pytest.param("Registry/app", ImageReference("registry", "app", "latest"), id="capitals are a host's"),
+        pytest.param(
+            "REGISTRY.corp/app", ImageReference("registry.corp", "app", "latest"), id="and mean nothing there"
+        ),
+        pytest.param("[::1]:5000/app", ImageReference("[::1]:5000", "app", "latest"), id="an IPv6 address"),
+        pytest.param(f"a/b@{DIGEST}", ImageReference("docker.io", "a/b", "", DIGEST), id="a digest needs no tag"),
+        pytest.param(f"a/b:1@{DIGEST}", ImageReference("docker.io", "a/b", "1", DIGEST), id="a tag and a digest"),
+        pytest.param("a/b__c.d-e---f", ImageReference("docker.io", "a/b__c.d-e---f", "latest"), id="all separators"),
+        pytest.param("a" * 255, ImageReference("docker.io", f"library/{'a' * 255}", "latest"), id="the longest name"),
     ],
 )
 def test_what_docker_leaves_out_is_spelled_out(text, expected):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.policy.merge import merge, merge_rule
-from webhook.policy.yaml_lines import Node
+from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule import Rule, RuleSettings
 
 values = st.recursive(
@@ -17,15 +17,15 @@ values = st.recursive(
 maps = st.dictionaries(st.sampled_from("abcd"), values, max_size=4)
 
 
-def node(value: Any, file: str) -> Node:
+def node(value: Any, file: str) -> YamlNode:
     if isinstance(value, dict):
-        return Node({key: node(part, file) for key, part in value.items()}, file, 1)
+        return YamlNode({key: node(part, file) for key, part in value.items()}, file, 1)
     if isinstance(value, list):
-        return Node([node(part, file) for part in value], file, 1)
-    return Node(value, file, 1)
+        return YamlNode([node(part, file) for part in value], file, 1)
+    return YamlNode(value, file, 1)
 
 
-def paths(value: Node, prefix: tuple[str, ...] = ()) -> dict[tuple[str, ...], Node]:
+def paths(value: YamlNode, prefix: tuple[str, ...] = ()) -> dict[tuple[str, ...], YamlNode]:
     """Everything that is no map, by the keys that lead to it."""
     if isinstance(value.value, dict):
         return {path: leaf for key, part in value.value.items() for path, leaf in paths(part, (*prefix, key)).items()}

@@ -11,7 +11,7 @@ from webhook.policy.directory import Contents
 from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import build
 from webhook.policy.pots import INHERITED, PotSettings
-from webhook.quota.quota import Limit, Measure, OnLedgerFailure, Scope, UnspecifiedModel
+from webhook.quota.quota import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
 from webhook.rules.rule import Mode
 
 RESEARCH = """
@@ -33,7 +33,7 @@ def the_pot(policies):
 def test_a_pot_is_a_quota_of_its_namespaces_with_the_limits_that_it_names(policies) -> None:
     policies.pots(RESEARCH)
     pot = the_pot(policies)
-    assert (pot.quota.scope, pot.quota.name, pot.quota.key) == (Scope.POT, "research", "pot.research")
+    assert (pot.quota.scope, pot.quota.name, pot.quota.key) == (QuotaScope.POT, "research", "pot.research")
     assert pot.quota.patterns == ("physics", "research-*")
     assert set(pot.quota.limits) == {
         Limit(Measure.GPUS, "", Fraction(16)),

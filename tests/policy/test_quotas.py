@@ -13,7 +13,7 @@ from webhook.model.globs import matcher
 from webhook.policy.directory import read_directory
 from webhook.policy.loader import build
 from webhook.policy.policy_set import REMEMBERED
-from webhook.quota.quota import Scope
+from webhook.quota.quota import QuotaScope
 from webhook.rules.rule import Mode
 
 OWN = "gpuQuota: {{mode: enforce, gpus: {}}}"
@@ -35,7 +35,7 @@ def gpus(bound) -> Fraction:
 def test_the_quota_of_a_namespace_has_its_name_and_covers_it_alone(policies) -> None:
     policies.policy("team-a", OWN.format(8))
     (bound,) = policies.load().quotas_for("team-a")
-    assert (bound.quota.scope, bound.quota.name, bound.quota.patterns) == (Scope.NAMESPACE, "team-a", ("team-a",))
+    assert (bound.quota.scope, bound.quota.name, bound.quota.patterns) == (QuotaScope.NAMESPACE, "team-a", ("team-a",))
     assert (gpus(bound), bound.mode, bound.origin) == (8, Mode.ENFORCE, "team-a.yaml")
 
 

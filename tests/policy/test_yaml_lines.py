@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.policy.errors import PolicyErrors
-from webhook.policy.yaml_lines import MAX_BYTES, MAX_CHARACTERS, Node, count_values, read_yaml
+from webhook.policy.yaml_lines import MAX_BYTES, MAX_CHARACTERS, YamlNode, count_values, read_yaml
 
 
 def faults(source: bytes) -> list[str]:
@@ -14,7 +14,7 @@ def faults(source: bytes) -> list[str]:
     return [str(error) for error in caught.value.errors]
 
 
-def at(node: Node, *path: str | int) -> Node:
+def at(node: YamlNode, *path: str | int) -> YamlNode:
     for key in path:
         node = node.value[key]  # type: ignore[index,call-overload]
     return node

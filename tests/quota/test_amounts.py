@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from webhook.quota.amounts import amounts, excesses, used
 from webhook.quota.catalogue import CATALOGUE
-from webhook.quota.quota import Counting, Demand, Excess, Limit, Measure, Quota, Scope
+from webhook.quota.quota import Counting, Demand, Excess, Limit, Measure, Quota, QuotaScope
 
 GPU = "nvidia.com/gpu"
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -29,7 +29,7 @@ def resource(name, hard=4):
 
 
 def quota(*limits, patterns=("team",), **counting):
-    return Quota(Scope.POT, "pot", patterns, limits, Counting(**counting))
+    return Quota(QuotaScope.POT, "pot", patterns, limits, Counting(**counting))
 
 
 def demand(models=None, namespace="team", **gpus):

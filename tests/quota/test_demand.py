@@ -8,7 +8,7 @@ from tests.rules.samples import container, pod
 from webhook.model.pod import pod_from_raw
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import Objection, is_unspecified, objections
-from webhook.quota.quota import Counting, Demand, Limit, Measure, Quota, Scope, UnspecifiedModel
+from webhook.quota.quota import Counting, Demand, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 GPU = "nvidia.com/gpu"
 T4 = {"nvidia.com/gpu.product": "Tesla-T4"}
@@ -58,7 +58,7 @@ def test_pods_that_ask_alike_have_equal_demands():
 def test_what_is_wrong_with_a_pod_names_its_place_and_the_pot():
     counting = Counting(unspecified_model=UnspecifiedModel.DENY)
     limits = (Limit(Measure.GPUS, "", Fraction(2)), Limit(Measure.MODEL, "T4", Fraction(1)))
-    pot = Quota(Scope.POT, "research", ("team",), limits, counting)
+    pot = Quota(QuotaScope.POT, "research", ("team",), limits, counting)
     asking = read(container(gpus=3))
     asked = demand_of(asking, "team", counting)
     assert list(objections(asked, pot)) == [
@@ -74,5 +74,5 @@ def test_what_is_wrong_with_a_pod_names_its_place_and_the_pot():
 
 
 def test_a_pod_that_says_its_model_is_not_unspecified():
-    pot = Quota(Scope.POT, "research", ("team",), (Limit(Measure.MODEL, "T4", Fraction(1)),))
+    pot = Quota(QuotaScope.POT, "research", ("team",), (Limit(Measure.MODEL, "T4", Fraction(1)),))
     assert not is_unspecified(demand_of(read(container(gpus=1), nodeSelector=T4), "team", Counting()), pot)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import checked
 from webhook.model.accelerators import accelerator
 from webhook.quota.amounts import amounts
-from webhook.quota.quota import Counting, Demand, Limit, Measure, Quota, Scope
+from webhook.quota.quota import Counting, Demand, Limit, Measure, Quota, QuotaScope
 from webhook.quota.resources import entered_name
 
 NAMES = st.one_of(
@@ -25,7 +25,7 @@ LIMITS = (
     Limit(Measure.MODEL, "MI300X", Fraction(8)),
     Limit(Measure.RESOURCE, "nvidia.com/GA102GL_A10", Fraction(8)),
 )
-QUOTA = Quota(Scope.POT, "shared", ("*",), LIMITS, Counting(weights={"nvidia.com/GRID_T4-16Q": Fraction(1, 4)}))
+QUOTA = Quota(QuotaScope.POT, "shared", ("*",), LIMITS, Counting(weights={"nvidia.com/GRID_T4-16Q": Fraction(1, 4)}))
 
 
 @given(NAMES, st.integers(1, 64), st.sampled_from([None, ("H100-80GB",), ("A100-40GB", "A100-80GB"), ("MI300X",)]))

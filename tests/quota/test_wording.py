@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.quota.catalogue import CATALOGUE
-from webhook.quota.quota import Counting, Excess, Limit, Measure, Quota, Scope
+from webhook.quota.quota import Counting, Excess, Limit, Measure, Quota, QuotaScope
 from webhook.quota.wording import crowded, exceeded, number, withheld
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
@@ -18,7 +18,7 @@ LARGEST = [("train-a", Fraction(4)), ("notebook-x", Fraction(2))]
 
 
 def quota(*limits, name="team-vision"):
-    return Quota(Scope.NAMESPACE, name, (name,), limits, Counting(CATALOGUE))
+    return Quota(QuotaScope.NAMESPACE, name, (name,), limits, Counting(CATALOGUE))
 
 
 def excess(limit, asks, used):
@@ -157,7 +157,7 @@ def test_what_a_pod_is_told_to_ask_for_is_less_than_it_asked_and_would_fit(asks,
 
 
 def test_a_pod_is_told_what_its_namespace_holds_without_stored_pods():
-    pot = Quota(Scope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
+    pot = Quota(QuotaScope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
     held = Excess(pot.limits[0], Fraction(8), Fraction(8))
     assert "; ".join(withheld(pot, held, Fraction(8))) == (
         "exceeded GPU quota 'research': requested 8, while pods of this namespace that were admitted but are not "
@@ -167,7 +167,7 @@ def test_a_pod_is_told_what_its_namespace_holds_without_stored_pods():
 
 
 def test_a_pod_is_told_how_many_bytes_its_namespace_would_take():
-    pot = Quota(Scope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
+    pot = Quota(QuotaScope.POT, "research", ("a", "b"), (Limit(Measure.GPUS, "", Fraction(16)),))
     assert "; ".join(crowded(pot, 700_000, 614_400)) == (
         "with this pod, the pods of the namespace would take 700000 bytes in the ledger of GPU quota 'research'; they "
         "may take 614400 bytes; Let pods request GPUs and select nodes in fewer different ways, or end some pods"

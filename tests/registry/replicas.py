@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from webhook.model.image import ImageConfig, Reference
+from webhook.model.image import ImageConfig, ImageReference
 from webhook.registry.lookups import Images
-from webhook.registry.shared import Held, Store, StoreChangedError, StoreError
+from webhook.registry.shared import ResultStore, StoreChangedError, StoredResults, StoreError
 
 
 class Clock:
@@ -35,19 +35,19 @@ class Registries:
         self.most_at_once: Counter[str] = Counter()
         self._counting = threading.Lock()
 
-    def look_up(self, reference: Reference) -> ImageConfig:
+    def look_up(self, reference: ImageReference) -> ImageConfig:
         """The answer for the reference."""
         with self._in_turn(reference):
             self.asked.append(str(reference))
             return self._answer(reference)
 
-    def digest_of(self, reference: Reference) -> str:
+    def digest_of(self, reference: ImageReference) -> str:
         """The digest of the answer."""
         with self._in_turn(reference):
             self.looked_at.append(str(reference))
             return self._answer(reference).digest
 
-    def _answer(self, reference: Reference) -> ImageConfig:
+    def _answer(self, reference: ImageReference) -> ImageConfig:
         answer = self.answers.get(str(reference), config(str(reference)))
         if callable(answer):
             answer = answer()
@@ -57,7 +57,7 @@ class Registries:
         return answer
 
     @contextmanager
-    def _in_turn(self, reference: Reference) -> Iterator[None]:
+    def _in_turn(self, reference: ImageReference) -> Iterator[None]:
         with self._counting:
             self.at_once[reference.registry] += 1
             busiest = max(self.at_once[reference.registry], self.most_at_once[reference.registry])
@@ -70,7 +70,7 @@ class Registries:
 
 
 class MemoryStore:
-    """Implements `webhook.registry.shared.Store`, with a compare-and-swap; `before_write` is told of each write."""
+    """Implements `webhook.registry.shared.ResultStore`, with a compare-and-swap; `before_write` hears of each write."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self.content = b""
@@ -86,13 +86,13 @@ class MemoryStore:
         """Replace the content as somebody else would."""
         self.content, self.version = content, self.version + 1
 
-    def read(self) -> Held:
+    def read(self) -> StoredResults:
         """What it holds now."""
         self._check()
         self.reads += 1
-        return Held(str(self.version), self.content)
+        return StoredResults(str(self.version), self.content)
 
-    def write(self, content: bytes, over: Held) -> None:
+    def write(self, content: bytes, over: StoredResults) -> None:
         """Replace the content if it still is what was read."""
         self._check()
         self.before_write()
@@ -117,14 +117,14 @@ def config(text: str = "a", env: Mapping[str, str] | None = None) -> ImageConfig
     return ImageConfig(digest, {"CUDA_VERSION": "12.4.1"} if env is None else env, ("amd64",))
 
 
-def everybody(_reference: Reference) -> bool:
+def everybody(_reference: ImageReference) -> bool:
     """Every registry may be asked."""
     return True
 
 
 @contextmanager
 def looking_up(
-    client: Registries, store: Store | None = None, clock: Callable[[], float] | None = None
+    client: Registries, store: ResultStore | None = None, clock: Callable[[], float] | None = None
 ) -> Iterator[Images]:
     """Look-ups that have begun, and are over afterwards."""
     images = Images(client, everybody, store, clock=clock or Clock())

@@ -11,18 +11,18 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from tests.registry.images import Document
-from webhook.model.image import Reference
+from webhook.model.image import ImageReference
 from webhook.registry.allowlist import AllowList
 from webhook.registry.client import RegistryClient
 from webhook.registry.credentials import Credentials
 from webhook.registry.hosts import HostPattern
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 from webhook.registry.registries import Registry
 
 LOOPBACK = "127.0.0.1"
-HASTY = Limits(seconds=3.0, request_seconds=0.6)
+HASTY = LookupLimits(seconds=3.0, request_seconds=0.6)
 """For servers that never answer."""
-PATIENT = Limits(seconds=20.0, request_seconds=10.0)
+PATIENT = LookupLimits(seconds=20.0, request_seconds=10.0)
 """For all others, on a busy machine too."""
 NAME = "registry.example"
 REPOSITORY = "team/image"
@@ -198,9 +198,9 @@ def guarded(inner: Script, authorization: str, challenge: str) -> Script:
     return guard
 
 
-def reference(port: int, tag: str = "1", digest: str = "", name: str = NAME) -> Reference:
+def reference(port: int, tag: str = "1", digest: str = "", name: str = NAME) -> ImageReference:
     """An image of the server at this port."""
-    return Reference(f"{name}:{port}", REPOSITORY, tag, digest)
+    return ImageReference(f"{name}:{port}", REPOSITORY, tag, digest)
 
 
 def listed(port: int, **changes: Any) -> Registry:
@@ -215,7 +215,10 @@ def at_loopback(name: str) -> list[str]:
 
 
 def client(
-    *registries: Registry, credentials: Credentials | None = None, limits: Limits = PATIENT, resolver: Any = at_loopback
+    *registries: Registry,
+    credentials: Credentials | None = None,
+    limits: LookupLimits = PATIENT,
+    resolver: Any = at_loopback,
 ) -> RegistryClient:
     """A client of these registries."""
     return RegistryClient(AllowList(registries), credentials, limits, resolver)

@@ -17,13 +17,13 @@ from certs.authority import new_authority
 from tests.registry import images, private_authority
 from tests.registry.docker_registry import HTPASSWD, PROGRAM, DockerRegistry, running, token_server
 from tests.registry.scripted import HASTY, NAME, PATIENT, at_loopback, listed, scripted
-from webhook.model.image import ImageConfig, Reference
+from webhook.model.image import ImageConfig, ImageReference
 from webhook.registry.allowlist import AllowList
 from webhook.registry.client import RegistryClient
 from webhook.registry.credentials import Credentials
 from webhook.registry.errors import LookUpError
 from webhook.registry.hosts import HostPattern
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 from webhook.registry.registries import Registry
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no docker-registry here; .ci/tools installs it")
@@ -59,12 +59,14 @@ def registry(storage: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield registry
 
 
-def asking(registry: Registry, credentials: Credentials | None = None, limits: Limits = PATIENT) -> RegistryClient:
+def asking(
+    registry: Registry, credentials: Credentials | None = None, limits: LookupLimits = PATIENT
+) -> RegistryClient:
     return RegistryClient(AllowList([registry]), credentials, limits, at_loopback)
 
 
-def image(port: int, tag: str = "oci", digest: str = "", repository: str = "team/image") -> Reference:
-    return Reference(f"{NAME}:{port}", repository, tag, digest)
+def image(port: int, tag: str = "oci", digest: str = "", repository: str = "team/image") -> ImageReference:
+    return ImageReference(f"{NAME}:{port}", repository, tag, digest)
 
 
 def logged_in(directory: Path, port: int, entry: dict[str, Any]) -> Credentials:
@@ -121,7 +123,7 @@ def test_a_registry_that_is_not_listed_is_not_asked(registry):
     with pytest.raises(
         LookUpError, match=r"other\.example: this registry is not in the list of registries that may be queried; add it"
     ):
-        asking(listed(registry.port)).look_up(Reference("other.example", "team/image", "oci"))
+        asking(listed(registry.port)).look_up(ImageReference("other.example", "team/image", "oci"))
 
 
 def test_a_private_address_that_is_not_listed_is_not_asked(registry):
@@ -139,7 +141,7 @@ def test_names_are_resolved_by_the_operating_system(registry):
     host = HostPattern("localhost", registry.port)
     entry = Registry(host, plain_http=True, private_addresses=(ip_network("127.0.0.0/8"), ip_network("::1/128")))
     client = RegistryClient(AllowList([entry]), None, PATIENT)
-    assert client.look_up(Reference(f"localhost:{registry.port}", "team/image", "oci")).env == ENV
+    assert client.look_up(ImageReference(f"localhost:{registry.port}", "team/image", "oci")).env == ENV
 
 
 def test_a_configuration_that_is_too_large_is_not_read(registry):
@@ -271,7 +273,7 @@ def test_a_registry_that_does_not_prove_its_name_is_not_believed(with_tls, name,
     settings = {"private_addresses": (ip_network("127.0.0.0/8"),), **changes}
     registry = Registry(HostPattern(name, with_tls.port), **settings)
     with pytest.raises(LookUpError, match=said) as caught:
-        asking(registry).look_up(Reference(f"{name}:{with_tls.port}", "team/image", "oci"))
+        asking(registry).look_up(ImageReference(f"{name}:{with_tls.port}", "team/image", "oci"))
     assert caught.value.is_lasting
 
 
@@ -287,5 +289,5 @@ def test_a_registry_at_an_address_proves_the_address(registry, storage, tmp_path
     with running(tmp_path, storage, http={"tls": tls}) as at_address:
         host = HostPattern("127.0.0.1", at_address.port)
         entry = Registry(host, private_addresses=(ip_network("127.0.0.1/32"),), authorities=private_authority.PEM)
-        reference = Reference(f"127.0.0.1:{at_address.port}", "team/image", "oci")
+        reference = ImageReference(f"127.0.0.1:{at_address.port}", "team/image", "oci")
         assert asking(entry).look_up(reference).env == ENV

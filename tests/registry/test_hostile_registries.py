@@ -26,7 +26,7 @@ from tests.registry.scripted import (
 )
 from webhook.model.image import ImageConfig
 from webhook.registry.errors import LookUpError
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 
 MANIFEST = f"/v2/{REPOSITORY}/manifests/1"
 SMALL = replace(PATIENT, manifest_bytes=4000, config_bytes=4000)
@@ -38,7 +38,7 @@ def server() -> Iterator[ScriptedServer]:
         yield server
 
 
-def refused(server: ScriptedServer, limits: Limits = PATIENT, tag: str = "1", digest: str = "") -> LookUpError:
+def refused(server: ScriptedServer, limits: LookupLimits = PATIENT, tag: str = "1", digest: str = "") -> LookUpError:
     """Why the image could not be looked up."""
     with pytest.raises(LookUpError) as caught:
         client(listed(server.port), limits=limits).look_up(reference(server.port, tag, digest))
@@ -95,7 +95,7 @@ def test_many_slow_answers_end_with_the_time_of_the_whole_look_up(server):
         speaker.send(f"Location: {MANIFEST}\r\nContent-Length: 0\r\n\r\n".encode())
 
     server.otherwise = slow
-    error = refused(server, Limits(seconds=4.0, request_seconds=2.4, redirects=100))
+    error = refused(server, LookupLimits(seconds=4.0, request_seconds=2.4, redirects=100))
     assert str(error).endswith("does not answer in time")
     assert 2 <= server.connections <= 20
 

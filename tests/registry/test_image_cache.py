@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from tests.benchmarks import images_memory
 from tests.registry.replicas import config
 from webhook.model.image import ImageConfig
-from webhook.registry.cache import MOST_REFERENCES, ImageCache, Result
+from webhook.registry.cache import MOST_REFERENCES, ImageCache, LookupResult
 
 
-def found(at: float, image: ImageConfig) -> Result:
-    return Result(at, 3600.0, image)
+def found(at: float, image: ImageConfig) -> LookupResult:
+    return LookupResult(at, 3600.0, image)
 
 
-def problem(at: float, text: str = "it is not there") -> Result:
-    return Result(at, 600.0, problem=text)
+def problem(at: float, text: str = "it is not there") -> LookupResult:
+    return LookupResult(at, 600.0, problem=text)
 
 
 def references(cache: ImageCache) -> set[str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.registry.replicas import config
 from tests.strategies import checked
 from webhook.model.image import ImageConfig
-from webhook.registry.cache import MOST_REFERENCES, NEVER, Result
+from webhook.registry.cache import MOST_REFERENCES, NEVER, LookupResult
 from webhook.registry.packing import MOST_PACKED, MOST_UNPACKED, Content, PackError, pack, unpack
 
 HEADER = ["gpu-policy-images 1", True]
@@ -37,8 +37,8 @@ configs = st.builds(
     ImageConfig, digests, environments, st.lists(st.sampled_from(["amd64", "arm64"]), max_size=3).map(tuple)
 )
 times = st.integers(0, 2**33).map(float)
-answers = st.builds(Result, times, st.just(NEVER), configs)
-problems = st.builds(Result, times, st.integers(0, 3600).map(float), problem=st.just("it is not there"))
+answers = st.builds(LookupResult, times, st.just(NEVER), configs)
+problems = st.builds(LookupResult, times, st.integers(0, 3600).map(float), problem=st.just("it is not there"))
 results = st.dictionaries(references, st.one_of(answers, problems), max_size=20)
 
 
@@ -46,11 +46,11 @@ def lines(*found: object) -> bytes:
     return gzip.compress(b"\n".join(orjson.dumps(one) for one in found))
 
 
-def many(count: int, size: int, variables: int = 1) -> dict[str, Result]:
+def many(count: int, size: int, variables: int = 1) -> dict[str, LookupResult]:
     """Images each of which has an environment of its own, of variables with so many characters."""
     draw = random.Random(1)  # noqa: S311  # no secret
     return {
-        f"docker.io/some/image:{number}": Result(
+        f"docker.io/some/image:{number}": LookupResult(
             float(number),
             NEVER,
             ImageConfig(
@@ -63,20 +63,20 @@ def many(count: int, size: int, variables: int = 1) -> dict[str, Result]:
 
 @some_checked
 @given(results)
-def test_results_come_back_as_they_were(given_results: dict[str, Result]) -> None:
+def test_results_come_back_as_they_were(given_results: dict[str, LookupResult]) -> None:
     assert unpack(pack(given_results)) == Content(given_results)
 
 
 @some_checked
 @given(results)
-def test_the_order_in_which_results_came_does_not_show(given_results: dict[str, Result]) -> None:
+def test_the_order_in_which_results_came_does_not_show(given_results: dict[str, LookupResult]) -> None:
     assert pack(given_results) == pack(dict(reversed(given_results.items())))
 
 
 def test_ten_thousand_images_of_a_cluster_fit() -> None:
     draw = random.Random(1)  # noqa: S311  # no secret
     found = {
-        f"registry.corp.example/machine-learning/team-{number % 500}/trainer:2026.07.{number:05d}-cuda": Result(
+        f"registry.corp.example/machine-learning/team-{number % 500}/trainer:2026.07.{number:05d}-cuda": LookupResult(
             1.8e9 + number,
             NEVER,
             ImageConfig(f"sha256:{draw.randbytes(32).hex()}", {"CUDA_VERSION": f"12.{number % 60}"}, ("amd64",)),
@@ -96,7 +96,7 @@ def test_ten_thousand_images_of_a_cluster_fit() -> None:
         pytest.param(many(3_000, 4, variables=40), MOST_PACKED, id="texts"),
     ],
 )
-def test_what_does_not_fit_is_left_out_from_the_oldest_on(found: dict[str, Result], most: int) -> None:
+def test_what_does_not_fit_is_left_out_from_the_oldest_on(found: dict[str, LookupResult], most: int) -> None:
     packed = pack(found, most)
     content = unpack(packed)
     left = content.results
@@ -107,8 +107,8 @@ def test_what_does_not_fit_is_left_out_from_the_oldest_on(found: dict[str, Resul
 
 
 def test_problems_are_left_out_before_answers() -> None:
-    found = {f"docker.io/a/b:{number}": Result(9e9, 60.0, problem=f"{number * 7919}") for number in range(1000)}
-    found["docker.io/library/old:1"] = Result(1.0, NEVER, config("old"))
+    found = {f"docker.io/a/b:{number}": LookupResult(9e9, 60.0, problem=f"{number * 7919}") for number in range(1000)}
+    found["docker.io/library/old:1"] = LookupResult(1.0, NEVER, config("old"))
     left = unpack(pack(found, most=2000)).results
     assert "docker.io/library/old:1" in left
     assert 1 < len(left) < 1000
@@ -116,9 +116,9 @@ def test_problems_are_left_out_before_answers() -> None:
 
 def test_what_cannot_be_written_is_left_out() -> None:
     found = {
-        "docker.io/library/a:1": Result(1.0, NEVER, ImageConfig(DIGEST, {"V": "\ud800"})),
-        "docker.io/library/b:1": Result(1.0, 60.0, problem="two\nlines"),
-        "docker.io/library/c:1": Result(1.0, NEVER, config("c")),
+        "docker.io/library/a:1": LookupResult(1.0, NEVER, ImageConfig(DIGEST, {"V": "\ud800"})),
+        "docker.io/library/b:1": LookupResult(1.0, 60.0, problem="two\nlines"),
+        "docker.io/library/c:1": LookupResult(1.0, NEVER, config("c")),
     }
     sound = {"docker.io/library/c:1": found["docker.io/library/c:1"]}
     assert unpack(pack(found)) == Content(sound, is_complete=False)
@@ -180,7 +180,7 @@ def test_what_holds_no_results_is_refused(content: bytes) -> None:
 )
 def test_a_line_that_makes_no_sense_is_left_out_and_counted(line: object) -> None:
     good = ["docker.io/library/good:1", 5, DIGEST, ["amd64"], 0]
-    sound = {"docker.io/library/good:1": Result(5.0, NEVER, ImageConfig(DIGEST, ENV[1], ("amd64",)))}
+    sound = {"docker.io/library/good:1": LookupResult(5.0, NEVER, ImageConfig(DIGEST, ENV[1], ("amd64",)))}
     assert unpack(lines(HEADER, ENV, line, good)) == Content(sound, strange=1)
 
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.registry.replicas import Clock, MemoryStore, Registries, config, everybody, looking_up
-from webhook.model.image import NOT_LOOKED_UP, Reference
+from webhook.model.image import NOT_LOOKED_UP, ImageReference
 from webhook.registry.errors import LookUpError
 from webhook.registry.packing import unpack
 from webhook.registry.resolving import resolve
@@ -28,7 +28,7 @@ def test_more_references_than_a_replica_would_queue_are_all_looked_up() -> None:
 
 
 def test_a_registry_that_is_not_on_the_list_is_not_asked() -> None:
-    def admits(reference: Reference) -> bool:
+    def admits(reference: ImageReference) -> bool:
         return reference.registry == "nvcr.io"
 
     client = Registries()

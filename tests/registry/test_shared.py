@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.registry.replicas import Clock, MemoryStore, config
 from webhook.registry import shared
-from webhook.registry.cache import NEVER, ImageCache, Result
+from webhook.registry.cache import NEVER, ImageCache, LookupResult
 from webhook.registry.packing import pack, unpack
 from webhook.registry.shared import Sharing, StoreError
 
@@ -30,12 +30,12 @@ class Replica:
 
     def finds(self, image: str, reference: str = TAG) -> None:
         """A look-up brings an image."""
-        self.cache.put(reference, Result(self.clock(), HOUR, config(image)))
+        self.cache.put(reference, LookupResult(self.clock(), HOUR, config(image)))
         self.sharing.add(reference)
 
     def fails(self, problem: str = PROBLEM, reference: str = TAG) -> None:
         """A look-up brings nothing."""
-        self.cache.put(reference, Result(self.clock(), 600.0, problem=problem))
+        self.cache.put(reference, LookupResult(self.clock(), 600.0, problem=problem))
         self.sharing.add(reference)
 
     def does(self, what: str, reference: str) -> None:
@@ -123,7 +123,7 @@ def test_an_image_that_two_replicas_looked_up_is_written_once(
 
 
 def test_what_cannot_be_written_is_not_tried_again_and_again(one: Replica, store: MemoryStore) -> None:
-    one.cache.put(TAG, Result(one.clock(), HOUR, config("x", {"CUDA_VERSION": "\ud800"})))
+    one.cache.put(TAG, LookupResult(one.clock(), HOUR, config("x", {"CUDA_VERSION": "\ud800"})))
     one.finds("y", "docker.io/library/another:1")
     exchange(one, one, one)
     assert store.writes == 1
@@ -284,7 +284,7 @@ def test_garbage_is_said_once(one: Replica, store: MemoryStore, caplog: pytest.L
 
 def test_a_look_up_in_the_future_does_not_win_for_ever(one: Replica, store: MemoryStore, clock: Clock) -> None:
     """A result that somebody dated a century ahead counts as of the moment in which it is read."""
-    store.put(pack({TAG: Result(store.now() + 3e9, NEVER, config("evil"))}))
+    store.put(pack({TAG: LookupResult(store.now() + 3e9, NEVER, config("evil"))}))
     exchange(one)
     assert one.image() == digest("evil")
     clock.advance(HOUR)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.image import Reference
+from webhook.model.image import ImageReference
 from webhook.registry.waiting import AT_ONCE_OF_ONE, Waiting
 
 
-def reference(registry: str, name: str = "a") -> Reference:
-    return Reference(registry, name, "1")
+def reference(registry: str, name: str = "a") -> ImageReference:
+    return ImageReference(registry, name, "1")
 
 
 def test_registries_take_turns() -> None:
@@ -120,9 +120,9 @@ def test_closing_lets_everybody_go(sleepers: int) -> None:
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcdef"), st.booleans()), max_size=80))
 def test_bounds_hold_and_everything_that_was_accepted_is_handed_out_once(steps: list[tuple[str, str, bool]]) -> None:
     waiting = Waiting(most=6)
-    accepted: list[Reference] = []
-    begun: list[Reference] = []
-    handed: list[Reference] = []
+    accepted: list[ImageReference] = []
+    begun: list[ImageReference] = []
+    handed: list[ImageReference] = []
     for registry, name, adds in steps:
         one = reference(registry, name)
         if adds and len(waiting) < 6:  # a full one may give up others

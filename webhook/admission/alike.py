@@ -20,8 +20,8 @@ from weakref import ref
 import orjson
 
 from webhook.admission.phases import NODES, Decision
-from webhook.admission.review import Answer, Request
-from webhook.engine.quotas import Claims
+from webhook.admission.review import AdmissionRequest, AdmissionResponse
+from webhook.engine.quotas import QuotaClaims
 from webhook.model.image import ImageSight
 from webhook.model.likeness import Likeness, likeness_of
 from webhook.model.workloads import controller_of, is_pod
@@ -44,7 +44,7 @@ _MOST_FINDINGS = 8
 _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600, 600, 1000, 2000, 1000
 """Bytes of memory that each takes beside its texts."""
 
-Decide = Callable[[Request, PolicySet, Facts, Sequence[PolicySet]], Decision]
+Decide = Callable[[AdmissionRequest, PolicySet, Facts, Sequence[PolicySet]], Decision]
 
 
 class Alike:
@@ -60,7 +60,9 @@ class Alike:
         self._tries: dict[str, int] = {}
         """Controllers that were met, and how many of their pods may still be unlike all others."""
 
-    def decision(self, request: Request, sets: tuple[PolicySet, ...], snapshot: Facts, facts: Facts) -> Decision:
+    def decision(
+        self, request: AdmissionRequest, sets: tuple[PolicySet, ...], snapshot: Facts, facts: Facts
+    ) -> Decision:
         """What `decide` says of a request under the first of the policy sets, the others being recent ones.
 
         `facts` are those of the snapshot and what is known of images. Raises what `decide` raises.
@@ -84,7 +86,7 @@ class Alike:
             kept.keep(key, known)
         return decision
 
-    def _controller_to_try(self, request: Request) -> str:
+    def _controller_to_try(self, request: AdmissionRequest) -> str:
         """The controller of a pod that is created and may be like another one; empty for all others."""
         raw = request.object
         if raw is None or request.operation != "CREATE" or request.subresource or NODES in request.user_groups:
@@ -115,9 +117,9 @@ class _Key(NamedTuple):
 class _Known:
     """A decision that is remembered, and what was known of each image that it asked about."""
 
-    answer: Answer
+    answer: AdmissionResponse
     outcome: Outcome
-    claims: Claims
+    claims: QuotaClaims
     images: tuple[tuple[str, ImageSight], ...]
     size: int
     """About how many bytes of memory it takes."""
@@ -142,7 +144,7 @@ class _Known:
         """Whether as much is known of the images as then. Asking may have them looked up, as for any other pod."""
         return all(facts.image(image) == sight for image, sight in self.images)
 
-    def about(self, request: Request) -> Decision:
+    def about(self, request: AdmissionRequest) -> Decision:
         """The same about a pod alike."""
         said = self.outcome
         outcome = Outcome(said.policy, request.object or {}, said.findings, said.patch, said.injections)
@@ -199,7 +201,7 @@ class _Noted:
         return found
 
 
-def _said(request: Request, sets: Sequence[PolicySet]) -> Likeness | None:
+def _said(request: AdmissionRequest, sets: Sequence[PolicySet]) -> Likeness | None:
     """What the pod of a request says that decides it; None where it is decided by itself."""
     labels = [policies.for_namespace(request.namespace).labels for policies in sets]
     return likeness_of(request.object or {}, labels[0] if len(labels) == 1 else frozenset().union(*labels))

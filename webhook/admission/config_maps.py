@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from webhook.admission.phases import UNCONCERNED, Decision
-from webhook.admission.review import Answer, Request
+from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.model.shape import mapping, shortened
 from webhook.outcome import LONGEST_LINE, LONGEST_WARNING, MOST_REFUSED, MOST_VIOLATIONS, MOST_WARNED, printable
 from webhook.policy.config_maps import Checked, Files, TooLargeError, check_files, files_of
@@ -22,7 +22,7 @@ _CHECK = "gpu-policy policy check DIRECTORY"
 _MORE = f"and {{}} more; {_CHECK} names all of them"
 
 
-def check(request: Request, store: PolicyStore) -> Decision:
+def check(request: AdmissionRequest, store: PolicyStore) -> Decision:
     """Refuse a ConfigMap whose policies have mistakes, on CREATE and where an UPDATE changes its files.
 
     What is no certain mistake is a warning. `store` has the policies that this replica has mounted.
@@ -47,11 +47,13 @@ def _told(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore) ->
     if release := _of_another_release(raw):
         return _allowed(_of_release(release, checked))
     if checked.errors:
-        return Decision(Answer(is_allowed=False, message=_refusal(checked)))  # of 422 older kubectl shows no message
+        return Decision(
+            AdmissionResponse(is_allowed=False, message=_refusal(checked))
+        )  # of 422 older kubectl shows no message
     return _allowed(_advice(checked))
 
 
-def _is_about_a_config_map(request: Request) -> bool:
+def _is_about_a_config_map(request: AdmissionRequest) -> bool:
     return (request.api_version, request.kind, request.subresource) == ("v1", "ConfigMap", "")
 
 
@@ -96,7 +98,7 @@ def _allowed(warnings: Iterable[str]) -> Decision:
     texts = [shortened("".join(c if " " <= c <= "~" else "?" for c in text), LONGEST_WARNING) for text in warnings]
     kept = _fitting(texts, MOST_WARNED - len(_MORE.format(len(texts))))
     left = len(texts) - len(kept)
-    return Decision(Answer(is_allowed=True, warnings=(*kept, _MORE.format(left)) if left else tuple(kept)))
+    return Decision(AdmissionResponse(is_allowed=True, warnings=(*kept, _MORE.format(left)) if left else tuple(kept)))
 
 
 def _fitting(texts: Sequence[str], room: int) -> list[str]:

@@ -17,7 +17,15 @@ from webhook.admission.deadline import DecisionDeadline, TookTooLongError
 from webhook.admission.memory import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
 from webhook.admission.phases import Decision
 from webhook.admission.quotas import Patience
-from webhook.admission.review import Answer, BadRequestError, Request, check_length, parse, render, uid_of
+from webhook.admission.review import (
+    AdmissionRequest,
+    AdmissionResponse,
+    BadRequestError,
+    check_length,
+    parse,
+    render,
+    uid_of,
+)
 from webhook.admission.service import Service
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError
@@ -45,7 +53,7 @@ _LOG = logging.getLogger("gpu_policy.admission")
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
-Phase = Callable[[Request, Facts, Patience], Decision]
+Phase = Callable[[AdmissionRequest, Facts, Patience], Decision]
 
 
 class UnansweredError(Exception):
@@ -121,7 +129,7 @@ class ReviewEndpoint:
         if not uid:
             raise UnansweredError(HTTPStatus.UNPROCESSABLE_ENTITY, text)
         self._service.metrics.error("bad_request")
-        return render(uid, Answer(is_allowed=False, message=text, code=HTTPStatus.UNPROCESSABLE_ENTITY))
+        return render(uid, AdmissionResponse(is_allowed=False, message=text, code=HTTPStatus.UNPROCESSABLE_ENTITY))
 
     def _decided(self, body: bytes, asked: "_Asked") -> bytes:
         try:
@@ -217,12 +225,12 @@ def _too_large() -> UnansweredError:
     return UnansweredError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
 
 
-def _answered(asked: _Asked, review: Request) -> tuple[Decision, bytes]:
+def _answered(asked: _Asked, review: AdmissionRequest) -> tuple[Decision, bytes]:
     decision = _decision(asked, review)
     return decision, render(review.uid, decision.answer)
 
 
-def _decision(asked: _Asked, review: Request) -> Decision:
+def _decision(asked: _Asked, review: AdmissionRequest) -> Decision:
     try:
         decision = asked.decide(review, asked.facts, asked.patience)
         check_length(decision.answer)

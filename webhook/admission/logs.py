@@ -16,7 +16,7 @@ from webhook.model.shape import shortened
 
 if TYPE_CHECKING:  # the process that only watches over the server imports this file, and nothing heavy with it
     from webhook.admission.phases import Decision
-    from webhook.admission.review import Request
+    from webhook.admission.review import AdmissionRequest
 
 DECISIONS = logging.getLogger("gpu_policy.decision")
 FLUSH_SECONDS = 0.1
@@ -126,7 +126,7 @@ def short(text: str) -> str:
     return shortened(text, MOST_CHARACTERS)
 
 
-def log_decision(phase: str, request: "Request", decision: "Decision", seconds: float) -> None:
+def log_decision(phase: str, request: "AdmissionRequest", decision: "Decision", seconds: float) -> None:
     """One line for one decision: who asked for what and which rules spoke, but nothing of what the pod says."""
     if not DECISIONS.isEnabledFor(logging.INFO):
         return

@@ -17,9 +17,9 @@ from prometheus_client import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook.admission.phases import Decision
-from webhook.admission.review import Request
+from webhook.admission.review import AdmissionRequest
 from webhook.admission.series import NamespaceSeries, Series, Watched
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules import RULES
 from webhook.rules.rule import Mode
 
@@ -205,7 +205,7 @@ class Metrics:
         self._reload_failures.inc(max(0, failures - self._failures_seen))
         self._failures_seen = failures
 
-    def count(self, phase: str, request: Request, decision: Decision, seconds: float) -> None:
+    def count(self, phase: str, request: AdmissionRequest, decision: Decision, seconds: float) -> None:
         """Count one answer; `seconds` is what it took."""
         result = decision.result
         operation = request.operation if request.operation in _OPERATIONS else "other"
@@ -237,7 +237,7 @@ class Metrics:
                 self._count_of[phase, "CREATE", result].inc(0)
         for rule in RULES:
             if rule.mutate is not None:
-                self._finding_of[rule.key, Mode.ENFORCE, Kind.MISSING].inc(0)
+                self._finding_of[rule.key, Mode.ENFORCE, FindingKind.MISSING].inc(0)
         for reason in REASONS:
             self._error_of[(reason,)].inc(0)
 

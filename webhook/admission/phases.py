@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any
 
 from webhook import engine
-from webhook.admission.review import Answer, Request
-from webhook.engine.quotas import NO_CLAIMS, Claims, claims_of
+from webhook.admission.review import AdmissionRequest, AdmissionResponse
+from webhook.engine.quotas import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError, shortened
 from webhook.model.workloads import controller_of, is_pod
@@ -30,9 +30,9 @@ class Decision:
     `claims` is what a pod that is created asks of the quotas of its namespace, which are yet to be asked.
     """
 
-    answer: Answer
+    answer: AdmissionResponse
     outcome: Outcome | None = None
-    claims: Claims = NO_CLAIMS
+    claims: QuotaClaims = NO_CLAIMS
 
     @property
     def result(self) -> str:
@@ -42,10 +42,10 @@ class Decision:
         return "patched" if self.answer.patch else "allowed"
 
 
-UNCONCERNED = Decision(Answer(is_allowed=True))
+UNCONCERNED = Decision(AdmissionResponse(is_allowed=True))
 
 
-def mutate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
+def mutate(request: AdmissionRequest, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
     """The mutating phase: complete pods on CREATE.
 
     `earlier` are the policy sets that another replica may still use.
@@ -59,7 +59,7 @@ def mutate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequenc
     return decide(engine.complete(request.object, policy, facts, earlier=others, namespace=request.namespace))
 
 
-def workloads(request: Request, policies: PolicySet, facts: Facts) -> Decision:
+def workloads(request: AdmissionRequest, policies: PolicySet, facts: Facts) -> Decision:
     """Judge an object of another kind by the pods that it would make, on CREATE, and on UPDATE what is new in them."""
     raw, old = request.object, None
     if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or _is_made(raw):
@@ -88,7 +88,9 @@ def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bo
         return True
 
 
-def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
+def validate(
+    request: AdmissionRequest, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()
+) -> Decision:
     """The validating phase: judge pods on CREATE, and on UPDATE what is new in them.
 
     `earlier` are the policy sets that another replica may have used a moment ago.
@@ -111,16 +113,16 @@ def validate(request: Request, policies: PolicySet, facts: Facts, earlier: Seque
 def malformed(error: ShapeError) -> Decision:
     """Refuse an object that no API server would have accepted either."""
     message = f"{shortened(printable(str(error)), LONGEST_LINE)}; {error.remedy}"
-    return Decision(Answer(is_allowed=False, message=message, code=422))
+    return Decision(AdmissionResponse(is_allowed=False, message=message, code=422))
 
 
-def _others(policy: Policy, request: Request, earlier: Sequence[PolicySet]) -> list[Policy]:
+def _others(policy: Policy, request: AdmissionRequest, earlier: Sequence[PolicySet]) -> list[Policy]:
     """What other sets have for the request's namespace, where it is not the same."""
     others = (policies.for_namespace(request.namespace) for policies in earlier)
     return [other for other in others if other.hash != policy.hash]
 
 
-def _as_pod(request: Request, raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _as_pod(request: AdmissionRequest, raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The object as a pod; before 1.23 the subresource ephemeralcontainers sends the list alone. None for others."""
     if raw is None:
         return None
@@ -131,7 +133,7 @@ def _as_pod(request: Request, raw: Mapping[str, Any] | None) -> Mapping[str, Any
     return None
 
 
-def _is_mirror_pod(request: Request) -> bool:
+def _is_mirror_pod(request: AdmissionRequest) -> bool:
     """Whether a kubelet shows its static pod; the annotation alone proves nothing, since anybody can write it."""
     if NODES not in request.user_groups or request.object is None:
         return False
@@ -146,12 +148,12 @@ def decide(outcome: Outcome) -> Decision:
     concerned = dict.fromkeys([*outcome.injected, *[finding.rule for finding in outcome.findings]])
     annotations["rules"] = ",".join(concerned)
     if not outcome.findings:
-        return Decision(Answer(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
+        return Decision(AdmissionResponse(is_allowed=True, patch=outcome.patch, audit_annotations=annotations), outcome)
     audited = (f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns)
     if text := "; ".join(islice(audited, _MOST_AUDITED)):
         annotations["audited"] = text[:_LONGEST_ANNOTATION]
     is_allowed = not outcome.refusals
-    answer = Answer(
+    answer = AdmissionResponse(
         is_allowed=is_allowed,
         message=outcome.refusal,
         code=403,

@@ -10,10 +10,10 @@ from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.standings import Standing, standings_of
 from webhook.ledger.keeper import LEAST_IDLE, LONGEST_ROUND, Keeper, Rhythm, Usage
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means, Timing
-from webhook.ledger.store import Pods, Store
+from webhook.ledger.means import LedgerTiming, Means
+from webhook.ledger.store import LedgerStore, Pods
 from webhook.policy.store import HELD_SECONDS, PolicyStore
-from webhook.quota.quota import Quota, Scope
+from webhook.quota.quota import Quota, QuotaScope
 
 _ROUNDS = 1 / 9
 """Share of the time that an admission may last, after which ledgers are reconciled at the latest."""
@@ -61,10 +61,10 @@ class Publisher(Protocol):
 class QuotaParts:
     """What the quotas of a replica are made of. Without `publisher` nobody is shown anything but metrics."""
 
-    store: Store
+    store: LedgerStore
     pods: FollowedPods
     publisher: Publisher | None = None
-    timing: Timing | None = None
+    timing: LedgerTiming | None = None
     is_bounded: bool = False
     """Whether pods that are admitted are stored somewhere, so that what is held without that is bounded."""
     tells_usage: bool = True
@@ -78,7 +78,7 @@ class QuotaDesk:
         self._parts = parts
         self._policies = policies
         observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
-        timing = parts.timing or Timing()
+        timing = parts.timing or LedgerTiming()
         means = Means(
             parts.store,
             parts.pods,
@@ -141,4 +141,4 @@ class _InForce:
 
     def of(self, namespace: str) -> Quota | None:
         bound = self._policies.current.quotas_for(namespace)
-        return next((one.quota for one in bound if one.quota.scope is Scope.NAMESPACE), None)
+        return next((one.quota for one in bound if one.quota.scope is QuotaScope.NAMESPACE), None)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline
 from webhook.admission.phases import Decision, decide
-from webhook.admission.review import Answer, Request
+from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.admission.review_fields import objection_to
 from webhook.engine import quotas
 from webhook.engine.quotas import NO_CLAIMS
@@ -49,7 +49,7 @@ class HasLedgers(Protocol):
         ...
 
 
-def reserve(decision: Decision, request: Request, desk: HasLedgers | None, patience: Patience) -> Decision:
+def reserve(decision: Decision, request: AdmissionRequest, desk: HasLedgers | None, patience: Patience) -> Decision:
     """The decision once the quotas have had their say. `desk` is None where no ledgers are kept.
 
     Dry runs are judged alike and leave nothing behind. A pod that is refused already is not entered.
@@ -68,11 +68,15 @@ def reserve(decision: Decision, request: Request, desk: HasLedgers | None, patie
         )
     except _NameTakenError as taken:  # in the words of the API server, which would say it after us
         annotations = decision.answer.audit_annotations
-        return Decision(Answer(False, str(taken), HTTPStatus.CONFLICT, audit_annotations=annotations), outcome)
+        return Decision(
+            AdmissionResponse(False, str(taken), HTTPStatus.CONFLICT, audit_annotations=annotations), outcome
+        )
     return decision if judged is outcome else decide(judged)
 
 
-def _ask(claims: Sequence[Claim], request: Request, desk: HasLedgers | None, patience: Patience) -> Sequence[Verdict]:
+def _ask(
+    claims: Sequence[Claim], request: AdmissionRequest, desk: HasLedgers | None, patience: Patience
+) -> Sequence[Verdict]:
     if desk is None:
         return [_NO_LEDGERS] * len(claims)
     ledgers, uid, name = desk.ledgers, _uid(request), _name(request)
@@ -93,14 +97,14 @@ def _seen(namespace: str, desk: HasLedgers, patience: Patience) -> Iterable[Seen
     return patience.deadline.outside(lambda: desk.ledgers.means.pods.seen(namespace))
 
 
-def _name(request: Request) -> str:
+def _name(request: AdmissionRequest) -> str:
     """The name of the pod, which one with a generated name has by now, too."""
     metadata = (request.object or {}).get("metadata")
     name = request.name or (metadata.get("name") if isinstance(metadata, dict) else None)
     return name if isinstance(name, str) and not objection_to("name", name) else ""
 
 
-def _uid(request: Request) -> bytes:
+def _uid(request: AdmissionRequest) -> bytes:
     """The uid of the pod, which the API server has given it by now; that of the request for a pod without one."""
     metadata = (request.object or {}).get("metadata")
     for text in (metadata.get("uid") if isinstance(metadata, dict) else None, request.uid):

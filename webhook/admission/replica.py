@@ -21,7 +21,7 @@ _LOG = logging.getLogger("gpu_policy")
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class ReplicaSources:
     """Where policies and facts come from; without `inventory` the facts are those of the cluster."""
 
     policies: Path
@@ -59,7 +59,7 @@ class Replica:
 
     def __init__(  # noqa: PLR0913  # all but one by name
         self,
-        sources: Sources,
+        sources: ReplicaSources,
         *,
         namespace_series: int = NAMESPACE_SERIES,
         images: LookUps | None = None,

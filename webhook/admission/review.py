@@ -36,7 +36,7 @@ class BadRequestError(ValueError):
 
 
 @fixed(frozen=True, slots=True)
-class Request:
+class AdmissionRequest:
     """What the API server asks. `name` is empty in the mutating phase of an object made with generateName."""
 
     uid: str
@@ -53,7 +53,7 @@ class Request:
 
 
 @fixed(frozen=True, slots=True)
-class Answer:
+class AdmissionResponse:
     """What the API server gets. `code` and `message` are sent only with a refusal."""
 
     is_allowed: bool
@@ -64,7 +64,7 @@ class Answer:
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse(body: bytes) -> Request:
+def parse(body: bytes) -> AdmissionRequest:
     """Read an AdmissionReview; raises BadRequestError where `body` is anything else."""
     try:
         review = orjson.loads(body)
@@ -87,7 +87,7 @@ def parse(body: bytes) -> Request:
     groups = _part(user, "groups", list, "request.userInfo.")
     if len(groups) > MOST_GROUPS:
         raise BadRequestError(f"request.userInfo.groups: found {len(groups)} groups, expected {MOST_GROUPS} at most")
-    return Request(
+    return AdmissionRequest(
         uid=uid,
         operation=_text(request, "operation"),
         namespace=_text(request, "namespace"),
@@ -117,7 +117,7 @@ def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.
     raise BadRequestError(f"{path}{key}: found {spelled(value)}, expected {_EXPECTED[kind]}")
 
 
-def check_length(answer: Answer) -> None:
+def check_length(answer: AdmissionResponse) -> None:
     """Raises CountError for a patch that is longer than what the API server takes."""
     if len(answer.patch) > _FEW_OPERATIONS and (length := len(orjson.dumps(answer.patch))) > LONGEST_PATCH:
         most = f"{LONGEST_PATCH}, since the API server accepts no longer patch"
@@ -134,7 +134,7 @@ def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
     return text
 
 
-def render(uid: str, answer: Answer) -> bytes:
+def render(uid: str, answer: AdmissionResponse) -> bytes:
     """The AdmissionReview that answers request `uid`."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.is_allowed}
     if not answer.is_allowed:

@@ -8,7 +8,7 @@ from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.quotas import HasLedgers, Patience, reserve
-from webhook.admission.review import Request
+from webhook.admission.review import AdmissionRequest
 from webhook.cluster.source import FactsSource
 from webhook.model.image import ImageSight
 from webhook.policy.policy_set import PolicySet
@@ -76,21 +76,21 @@ class Service:
         """Count a request that the server answered itself, with this status."""
         self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
-    def mutate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+    def mutate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
         """Answer the mutating phase."""
         return self._mutated.decision(review, self._sets(), facts, self._with_images(facts, review, patience))
 
-    def validate(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+    def validate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
         facts_and_images = self._with_images(facts, review, patience)
         decision = self._validated.decision(review, self._sets(), facts, facts_and_images)
         return reserve(decision, review, self._ledgers, patience)
 
-    def workloads(self, review: Request, facts: Facts, patience: Patience) -> Decision:
+    def workloads(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
         """Answer for objects that make pods."""
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, patience))
 
-    def config_maps(self, review: Request, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # phases are called alike
+    def config_maps(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
         return config_maps.check(review, self.policies)
 
@@ -98,7 +98,7 @@ class Service:
         """The policy set in force, and the recent ones that other replicas may still use."""
         return (self.policies.current, *self.policies.recent())
 
-    def _with_images(self, facts: Facts, review: Request, patience: Patience) -> Facts:
+    def _with_images(self, facts: Facts, review: AdmissionRequest, patience: Patience) -> Facts:
         if self._images is None:
             return facts
         sights = Recalled(self._images) if review.is_dry_run else self._images

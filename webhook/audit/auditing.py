@@ -6,13 +6,13 @@ from datetime import datetime
 
 from webhook.audit.capacity import capacity_of
 from webhook.audit.claims import InputClaims
-from webhook.audit.collect import Collected, Collector, Place
+from webhook.audit.collect import AuditScope, Collected, Collector
 from webhook.audit.compare import changed_injections, refused_anew
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.quotas import counted, told
-from webhook.audit.report import Comparison, Report
-from webhook.audit.simulate import Surroundings
+from webhook.audit.report import AuditReport, Comparison
+from webhook.audit.simulate import ReviewContext
 from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.cluster.static_pods import StaticPods
 from webhook.ledger.ledgers import Ledgers
@@ -42,14 +42,14 @@ class Judges:
     """What objects are judged by, and the directory that its policies are from."""
 
     directory: str
-    surroundings: Surroundings
+    surroundings: ReviewContext
 
     @classmethod
     def of(cls, directory: str, policies: PolicySet, background: Background, images: Sights | None = None) -> "Judges":
         """These policies, with ledgers of their own; `images` are asked about images where there are any."""
         facts = background.facts if images is None else WithImages(background.facts, images)
         ledgers = Ledgers(Means(MemoryStore(), background.pods))
-        return cls(directory, Surroundings(policies, facts, ledgers, background.claims))
+        return cls(directory, ReviewContext(policies, facts, ledgers, background.claims))
 
 
 class Audit:
@@ -62,7 +62,7 @@ class Audit:
         self,
         proposed: Judges,
         owners: Owners,
-        place: Place,
+        place: AuditScope,
         created: datetime,
         *,
         in_force: Judges | None = None,
@@ -79,11 +79,11 @@ class Audit:
         if self._other is not None:
             self._other.add(document)
 
-    def report(self, background: Background) -> Report:
+    def report(self, background: Background) -> AuditReport:
         """What was found so far."""
         collected, policies = self._collector.collected(), self._proposed.surroundings.policies
         pods = background.counted
-        return Report(
+        return AuditReport(
             created=self._created,
             directory=self._proposed.directory,
             hash=policies.hash,

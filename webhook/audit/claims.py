@@ -14,7 +14,7 @@ from webhook.engine import Foreseen
 from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
 from webhook.model.wording import cut
 from webhook.model.workloads.parts import mapped
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.quota.claims import BY_CLAIM, CLAIMS
 from webhook.rules import tolerations
@@ -87,7 +87,10 @@ class InputClaims:
             return tuple(findings)
         are_gpus = any(one is not None and one.are_gpus(known) for one in devices)
         remedy = _TOLERATE if are_gpus and not asking.tolerates else ""
-        return (*findings, Finding(KEY, Mode.AUDIT, Kind.ADVICE, place, f"{found}; quotas do not count that", remedy))
+        return (
+            *findings,
+            Finding(KEY, Mode.AUDIT, FindingKind.ADVICE, place, f"{found}; quotas do not count that", remedy),
+        )
 
     def _devices(self, named: Iterable[PodResourceClaim], namespace: str) -> Iterator[Devices | None]:
         """All that the claims may be satisfied with; None for what is not known."""

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.listing import Listing, Scope
+from webhook.audit.listing import Listing, NamespaceScope
 from webhook.cluster.api_server import ApiServer
-from webhook.cluster.discovery import Discovery, DiscoveryError, Resource
+from webhook.cluster.discovery import ApiResource, Discovery, DiscoveryError
 from webhook.cluster.reading import Reader
 from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 
-_NODES = Resource("", "v1", "Node", "nodes", is_namespaced=False)
+_NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 
 
 def read_facts(server: ApiServer, accelerators: Accelerators = BUILT_IN) -> tuple[Snapshot, tuple[DocumentError, ...]]:
@@ -21,7 +21,7 @@ def read_facts(server: ApiServer, accelerators: Accelerators = BUILT_IN) -> tupl
     discovery = Discovery(reader)
     errors: list[DocumentError] = []
 
-    def read(resource: Resource | None) -> Iterator[dict[str, Any]]:
+    def read(resource: ApiResource | None) -> Iterator[dict[str, Any]]:
         return iter(()) if resource is None else _read(reader, resource, errors)
 
     facts = EMPTY.telling(accelerators).with_nodes(read(_NODES))
@@ -49,7 +49,7 @@ def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentE
     return None if faults else found
 
 
-def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentError]) -> Resource | None:
+def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentError]) -> ApiResource | None:
     """Where the objects of a kind are; None where there are none, or nobody can tell."""
     try:
         return discovery.find(group, kind)
@@ -60,9 +60,9 @@ def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentErr
         return None
 
 
-def _read(reader: Reader, resource: Resource, errors: list[DocumentError]) -> Iterator[dict[str, Any]]:
+def _read(reader: Reader, resource: ApiResource, errors: list[DocumentError]) -> Iterator[dict[str, Any]]:
     """The objects of one kind, as they arrive."""
-    for found in Listing(reader, resource, Scope()).read():
+    for found in Listing(reader, resource, NamespaceScope()).read():
         if isinstance(found, DocumentError):
             errors.append(found)
         else:

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.listing import SECONDS, Listing, Scope
+from webhook.audit.listing import SECONDS, Listing, NamespaceScope
 from webhook.audit.owners import Owners
-from webhook.audit.report import Reference
+from webhook.audit.report import ObjectReference
 from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
-from webhook.cluster.discovery import PODS, Discovery, DiscoveryError, Resource
+from webhook.cluster.discovery import PODS, ApiResource, Discovery, DiscoveryError
 from webhook.cluster.paths import CORE, path_of
 from webhook.cluster.reading import Reader
 from webhook.cluster.seen import COUNTING
 from webhook.model.workloads import WORKLOADS, controller_of
 
-__all__ = ["ClusterObjects", "Progress", "Scope"]
+__all__ = ["ClusterObjects", "NamespaceScope", "Progress"]
 
 _TOLD_EVERY = 50
 _BUILT_IN = frozenset({"", "apps", "batch"})
@@ -45,7 +45,7 @@ class ClusterObjects:
     is behind an object by the time that it comes.
     """
 
-    def __init__(self, server: ApiServer, scope: Scope, tell: Callable[[Progress], None]) -> None:
+    def __init__(self, server: ApiServer, scope: NamespaceScope, tell: Callable[[Progress], None]) -> None:
         self.owners = Owners()
         self._reader = Reader(server)
         self._discovery = Discovery(self._reader)
@@ -82,9 +82,9 @@ class ClusterObjects:
             except (UnreachableError, ValueError):
                 continue  # the lists will say so
 
-    def _served(self) -> Generator[DocumentError, None, list[Resource]]:
+    def _served(self) -> Generator[DocumentError, None, list[ApiResource]]:
         """The kinds to read, those first that make objects of the others, and what is wrong where nobody knows."""
-        kinds: list[Resource] = []
+        kinds: list[ApiResource] = []
         faults: dict[str, None] = {}
         for group, kind in WORKLOADS:
             try:
@@ -97,7 +97,7 @@ class ClusterObjects:
         yield from (DocumentError("", 0, None, fault) for fault in faults)
         return sorted(kinds, key=_rank)
 
-    def _workloads(self, kind: Resource) -> Iterator[Document | DocumentError]:
+    def _workloads(self, kind: ApiResource) -> Iterator[Document | DocumentError]:
         for found in self._read(kind):
             if isinstance(found, DocumentError):
                 yield found
@@ -127,13 +127,13 @@ class ClusterObjects:
                 if is_audited or _says_more_than_a_reference(found):
                     self.owners.learn(found, is_audited=is_audited)
 
-    def _resource_of(self, owner: Reference) -> Resource | None:
+    def _resource_of(self, owner: ObjectReference) -> ApiResource | None:
         try:
             return self._discovery.find(*_key_of(owner))
         except DiscoveryError:
             return None
 
-    def _read(self, kind: Resource, selector: str = "") -> Iterator[dict[str, Any] | DocumentError]:
+    def _read(self, kind: ApiResource, selector: str = "") -> Iterator[dict[str, Any] | DocumentError]:
         """The objects of one kind, telling of the progress."""
         listing = Listing(self._reader, kind, self._scope)
         self._tell(Progress(kind.kind, 0, None))
@@ -150,18 +150,18 @@ class ClusterObjects:
         return Document("", self._number, 0, raw)
 
 
-def _rank(kind: Resource) -> int:
+def _rank(kind: ApiResource) -> int:
     """Owners before what they make: operators before Kubernetes itself, and Jobs and ReplicaSets after all others."""
     if kind.group not in _BUILT_IN:
         return 0
     return 2 if kind.kind in _MADE_BY_BUILT_IN else 1
 
 
-def _key(kind: Resource) -> tuple[str, str]:
+def _key(kind: ApiResource) -> tuple[str, str]:
     return kind.group, kind.kind
 
 
-def _key_of(owner: Reference) -> tuple[str, str]:
+def _key_of(owner: ObjectReference) -> tuple[str, str]:
     return owner.api_version.rpartition("/")[0], owner.kind
 
 

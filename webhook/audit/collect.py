@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.gathering import Found, Gathered, Gathering
-from webhook.audit.listing import Scope
+from webhook.audit.gathering import DraftFinding, Gathered, Gathering
+from webhook.audit.listing import NamespaceScope
 from webhook.audit.overuse import overused
 from webhook.audit.owners import Owners
 from webhook.audit.quotas import InUse, in_use
 from webhook.audit.report import Counts
-from webhook.audit.simulate import Item, Surroundings, look
+from webhook.audit.simulate import Item, ReviewContext, look
 from webhook.audit.telling import found_in
 from webhook.cluster.seen import stored_from_raw
 from webhook.ledger.store import SeenPod
@@ -23,7 +23,7 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AuditScope:
     """Where the objects of an audit come from.
 
     Those that name no namespace are taken to be in `namespace`. The pods of a cluster are in their quotas already;
@@ -32,7 +32,7 @@ class Place:
 
     is_cluster: bool
     namespace: str = ""
-    scope: Scope = field(default_factory=Scope)
+    scope: NamespaceScope = field(default_factory=NamespaceScope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Collector:
     `now` is in seconds since 1970.
     """
 
-    def __init__(self, surroundings: Surroundings, owners: Owners, place: Place, now: float) -> None:
+    def __init__(self, surroundings: ReviewContext, owners: Owners, place: AuditScope, now: float) -> None:
         self._surroundings = surroundings
         self._owners = owners
         self._place = place
@@ -80,7 +80,7 @@ class Collector:
         if self._place.is_cluster:
             quotas = tuple(filter(self._sees_all_of, in_use(self._surroundings.policies, self._pods)))
         for finding in overused(quotas, self._pods, self._surroundings.policies):
-            self._gathering.add(Found(finding, finding.field))
+            self._gathering.add(DraftFinding(finding, finding.field))
         return Collected(self._gathering.gathered(), self._counts, tuple(self._errors), quotas)
 
     def _judge(self, document: Document) -> None:

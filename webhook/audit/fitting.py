@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer, offer_from
@@ -39,7 +39,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ImageFit:
     """What became of a question. `gate` is the finding of the container toolkit's own check.
 
     `is_question` is false where nothing sensible was asked.
@@ -72,9 +72,9 @@ class Answer:
         }
 
 
-def no_answer(image: str, reason: str) -> Answer:
+def no_answer(image: str, reason: str) -> ImageFit:
     """The answer to what is no question."""
-    return Answer(image, "unknown", "none", Verdict.UNKNOWN, Gate.UNKNOWN, reason, is_question=False)
+    return ImageFit(image, "unknown", "none", Verdict.UNKNOWN, Gate.UNKNOWN, reason, is_question=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,9 @@ class Knowledge:
     def need(self, question: Question) -> Need:
         """What the image needs. What the question says of the cuda-compat package beats the evidence."""
         sight = self.sights.get(question.image, NOT_LOOKED_UP)
-        need = need_of(question.image, Claims(mapping=self.mapping, env=question.env, annotation=None, sight=sight))
+        need = need_of(
+            question.image, ImageContext(mapping=self.mapping, env=question.env, annotation=None, sight=sight)
+        )
         match question.cuda_compat:
             case None | Compat.UNKNOWN:
                 return need
@@ -96,14 +98,14 @@ class Knowledge:
         note = f"cuda-compat is {spelled(question.cuda_compat)} and none of {_COMPATS}"
         return replace(need, notes=(*need.notes, note))
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question) -> ImageFit:
         """Whether the image runs on the node of the question."""
         return fit(question, self.need(question), question.offer)
 
 
-def fit(question: Question, need: Need, offer: Offer) -> Answer:
+def fit(question: Question, need: Need, offer: Offer) -> ImageFit:
     """Whether what needs this runs where this is offered; the reason names everything that could not be read."""
     judgement = judge(need, offer)
     notes = (note for note in (*need.notes, *offer.problems, *question.notes) if note not in judgement.reason)
     reason = "; ".join((judgement.reason, *dict.fromkeys(notes)))
-    return Answer(question.image, need.spelled, need.evidence, judgement.verdict, judgement.gate, reason)
+    return ImageFit(question.image, need.spelled, need.evidence, judgement.verdict, judgement.gate, reason)

@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from webhook.audit.fitting import Answer
+from webhook.audit.fitting import ImageFit
 from webhook.audit.node_kinds import NodeKind
 from webhook.cuda.gate import Gate
 from webhook.cuda.landing import remedy_for
-from webhook.cuda.need import Kind, Need
+from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.verdict import Verdict
 from webhook.outcome import printable
@@ -29,7 +29,7 @@ _TELL = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=.
 _WIDTH = max(map(len, _STYLES)) + 2
 
 
-def render_answer(answer: Answer, need: Need, offer: Offer, console: Console) -> None:
+def render_answer(answer: ImageFit, need: Need, offer: Offer, console: Console) -> None:
     """One image, one node."""
     _paragraph(answer, answer.image, console)
     _line(console, _needs(need))
@@ -37,7 +37,7 @@ def render_answer(answer: Answer, need: Need, offer: Offer, console: Console) ->
     _remedy(answer.image, need, (answer,), (offer,), console)
 
 
-def render_by_kind(image: str, need: Need, answers: Sequence[tuple[NodeKind, Answer]], console: Console) -> None:
+def render_by_kind(image: str, need: Need, answers: Sequence[tuple[NodeKind, ImageFit]], console: Console) -> None:
     """One image, and every kind of node."""
     title = Text(printable(image), style="bold")
     console.print(title.append(f" {printable(_needs(need))}", "not bold"), soft_wrap=True)
@@ -67,7 +67,7 @@ def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
         console.print(Text(printable(problem), style="yellow"), soft_wrap=True)
 
 
-def _paragraph(answer: Answer, title: str, console: Console) -> None:
+def _paragraph(answer: ImageFit, title: str, console: Console) -> None:
     line = Text(f"{answer.verdict:<{_WIDTH}}", style=_STYLES[answer.verdict])
     console.print(line.append(printable(title), style="bold"), soft_wrap=True)
 
@@ -75,23 +75,23 @@ def _paragraph(answer: Answer, title: str, console: Console) -> None:
 def _needs(need: Need) -> str:
     if need.cuda is not None:
         return f"needs CUDA {need.cuda}: {need.evidence}"
-    if need.kind is Kind.UNKNOWN:
+    if need.kind is BuiltFor.UNKNOWN:
         return "does not say which CUDA it needs"
-    return f"needs {'CUDA of an unknown version' if need.kind is Kind.CUDA else 'no CUDA'}: {need.evidence}"
+    return f"needs {'CUDA of an unknown version' if need.kind is BuiltFor.CUDA else 'no CUDA'}: {need.evidence}"
 
 
-def _finding(answer: Answer, console: Console) -> None:
+def _finding(answer: ImageFit, console: Console) -> None:
     _line(console, answer.reason)
     if answer.gate in _GATES:
         _line(console, f"the container toolkit's own check: {_GATES[answer.gate]}")
 
 
-def _remedy(image: str, need: Need, answers: Iterable[Answer], offers: Sequence[Offer], console: Console) -> None:
+def _remedy(image: str, need: Need, answers: Iterable[ImageFit], offers: Sequence[Offer], console: Console) -> None:
     """What would help, where nothing that was asked about can run the image, or nobody knows what it needs."""
     verdicts = {answer.verdict for answer in answers}
     if verdicts == {Verdict.INCOMPATIBLE}:
         _line(console, remedy_for(image, need, offers) + ".")
-    elif need.kind is Kind.UNKNOWN:
+    elif need.kind is BuiltFor.UNKNOWN:
         _line(console, _TELL)
 
 

@@ -12,7 +12,7 @@ _Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DraftFinding:
     """A finding as one object has it. `place` is its field as a pod has it, `edits` what is injected, as people read
     it, and `number` the findings that it stands for.
     """
@@ -35,7 +35,7 @@ class Gathered:
 class _Entry:
     """All findings that are one, the first of them with the level of the gravest, and the pods they were made in."""
 
-    found: Found
+    found: DraftFinding
     count: int = 0
     names: tuple[str, ...] = ()
 
@@ -62,7 +62,7 @@ class Gathering:
         self._entries: dict[_Key, _Entry] = {}
         self._texts: dict[str, str] = {}
 
-    def add(self, found: Found) -> None:
+    def add(self, found: DraftFinding) -> None:
         """Take a finding."""
         entry = self._entries.get(found.finding.identity)
         if entry is None:
@@ -70,7 +70,7 @@ class Gathering:
             self._entries[entry.found.finding.identity] = entry
         entry.add(found.finding)
 
-    def _sparing(self, found: Found) -> Found:
+    def _sparing(self, found: DraftFinding) -> DraftFinding:
         """The same with texts that are one object where they are equal: thousands of pods are told the same."""
         finding = replace(
             found.finding,
@@ -110,7 +110,7 @@ def _remoteness(finding: AuditFinding) -> int:
     return int(finding.object.identity != finding.owner.identity)
 
 
-def _of_pods(found: Found) -> _Key:
+def _of_pods(found: DraftFinding) -> _Key:
     """What is the same for a template and the pods that are made from it."""
     finding = found.finding
     return (finding.rule, finding.kind, *finding.whose, found.place, finding.message)

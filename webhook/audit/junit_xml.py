@@ -22,7 +22,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JUnitCase:
     """One test. It passed where it has neither failures nor errors.
 
     `skipped` is a remark in the one place where every consumer shows one that fails nothing, `output` what is told of
@@ -41,15 +41,15 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class JUnitSuite:
     """Cases that belong together. `timestamp` is when they ran, with its time zone."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: tuple[JUnitCase, ...]
     timestamp: datetime | None = None
 
 
-def render(name: str, suites: Iterable[Suite]) -> str:
+def render(name: str, suites: Iterable[JUnitSuite]) -> str:
     """The whole document in plain ASCII, with a newline at its end. Text that XML cannot carry is replaced."""
     suites = tuple(suites)
     root = Element("testsuites", _attributes(name, [case for suite in suites for case in suite.cases]))
@@ -61,7 +61,7 @@ def render(name: str, suites: Iterable[Suite]) -> str:
     return declaration + content.decode("ascii") + "\n"
 
 
-def _attributes(name: str, cases: Iterable[Case]) -> dict[str, str]:
+def _attributes(name: str, cases: Iterable[JUnitCase]) -> dict[str, str]:
     cases = tuple(cases)
     return {
         "name": _carried(name),
@@ -73,11 +73,11 @@ def _attributes(name: str, cases: Iterable[Case]) -> dict[str, str]:
     }
 
 
-def _is_skipped(case: Case) -> bool:
+def _is_skipped(case: JUnitCase) -> bool:
     return bool(case.skipped) and not case.failures and not case.errors
 
 
-def _suite(root: Element, suite: Suite) -> None:
+def _suite(root: Element, suite: JUnitSuite) -> None:
     attributes = _attributes(suite.name, suite.cases)
     if suite.timestamp is not None:
         attributes["timestamp"] = suite.timestamp.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
@@ -86,7 +86,7 @@ def _suite(root: Element, suite: Suite) -> None:
         _case(element, case)
 
 
-def _case(suite: Element, case: Case) -> None:
+def _case(suite: Element, case: JUnitCase) -> None:
     attributes = {"classname": _carried(case.classname), "name": _carried(case.name), "time": "0"}
     element = SubElement(suite, "testcase", attributes)
     if case.file:
@@ -103,7 +103,7 @@ def _case(suite: Element, case: Case) -> None:
         SubElement(element, "system-out").text = _carried(case.output)
 
 
-def _problems(case: Case) -> Iterator[tuple[str, Problem]]:
+def _problems(case: JUnitCase) -> Iterator[tuple[str, Problem]]:
     yield from (("error", problem) for problem in case.errors)
     yield from (("failure", problem) for problem in case.failures)
 

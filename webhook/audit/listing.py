@@ -6,7 +6,7 @@ from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.cluster.api_server import JSON, RefusedError, UnreachableError
-from webhook.cluster.discovery import Resource
+from webhook.cluster.discovery import ApiResource
 from webhook.cluster.pages import Listed, PagedList
 from webhook.cluster.reading import Reader
 from webhook.model.globs import matcher
@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NamespaceScope:
     """Which namespaces are read: these, without any the whole cluster, and none of those that are excluded, by name or
     glob. Objects that are in no namespace belong to the whole cluster only.
     """
@@ -38,7 +38,7 @@ class Listing:
     without its managed fields. After those that could be read comes an error for those that could not.
     """
 
-    def __init__(self, reader: Reader, resource: Resource, scope: Scope) -> None:
+    def __init__(self, reader: Reader, resource: ApiResource, scope: NamespaceScope) -> None:
         self._reader = reader
         self._resource = resource
         self._scope = scope
@@ -95,7 +95,7 @@ def _counted(namespaces: list[str]) -> str:
     return f"namespace{'s' if len(namespaces) > 1 else ''} {named}{more}"
 
 
-def _remedy(resource: Resource, error: Exception, *, is_everywhere: bool) -> str:
+def _remedy(resource: ApiResource, error: Exception, *, is_everywhere: bool) -> str:
     if not isinstance(error, RefusedError):
         return ""
     if error.status == 403:

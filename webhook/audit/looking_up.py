@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import islice
 
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.simulate import Surroundings, look
+from webhook.audit.simulate import ReviewContext, look
 from webhook.model.image import ImageSight
 
 Ask = Callable[[Iterable[str]], Mapping[str, ImageSight]]
@@ -48,7 +48,7 @@ class LookedUp:
 def looked_up(
     documents: Iterable[Document | DocumentError],
     namespace: str,
-    judges: Sequence[Surroundings],
+    judges: Sequence[ReviewContext],
     images: LookedUp,
 ) -> Iterator[Document | DocumentError]:
     """The same documents, once it is known what rules ask about their images; `judges` have `images` among their facts.

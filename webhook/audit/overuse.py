@@ -6,15 +6,15 @@ from heapq import nsmallest
 
 from webhook.audit.gathering import MOST_NAMES
 from webhook.audit.quotas import InUse
-from webhook.audit.report import AuditFinding, Level, Reference, Running
+from webhook.audit.report import AuditFinding, Level, ObjectReference, Running
 from webhook.ledger.store import SeenPod
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.quotas import BoundQuota
 from webhook.policy.schema import API_VERSION
 from webhook.quota.amounts import amounts
 from webhook.quota.demand import demand_of
-from webhook.quota.quota import Limit, Quota, Scope
+from webhook.quota.quota import Limit, Quota, QuotaScope
 from webhook.quota.wording import amount_of, number
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
@@ -32,15 +32,15 @@ def overused(quotas: Iterable[InUse], pods: Sequence[SeenPod], policies: PolicyS
 
 def _finding(bound: BoundQuota, limit: Limit, used: Fraction, running: Running, policies: PolicySet) -> AuditFinding:
     quota, over = bound.quota, used - limit.hard
-    about, policy = Reference("", "Namespace", quota.name, "v1"), policies.for_namespace(quota.name).name
-    if quota.scope is Scope.POT:
-        about, policy = Reference("", "Pot", quota.name, API_VERSION), bound.origin.removesuffix(".yaml")
+    about, policy = ObjectReference("", "Namespace", quota.name, "v1"), policies.for_namespace(quota.name).name
+    if quota.scope is QuotaScope.POT:
+        about, policy = ObjectReference("", "Pot", quota.name, API_VERSION), bound.origin.removesuffix(".yaml")
     allowed = amount_of(limit.hard, limit)
     return AuditFinding(
         level=_LEVELS.get(bound.mode, Level.AUDIT),
         rule=gpu_quota.RULE.key,
         mode=bound.mode,
-        kind=Kind.VIOLATION,
+        kind=FindingKind.VIOLATION,
         object=about,
         owner=about,
         field="spec",

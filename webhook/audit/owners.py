@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
-from webhook.audit.report import Reference
+from webhook.audit.report import ObjectReference
 from webhook.model.workloads import controller_of
 
 MOST_STEPS = 32
@@ -22,8 +22,8 @@ _NODE = ("v1", "Node")
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    reference: Reference
-    parent: Reference | None
+    reference: ObjectReference
+    parent: ObjectReference | None
     is_audited: bool
 
 
@@ -45,7 +45,7 @@ class Owners:
             known = _Known(reference, parent if owner is None else owner.reference, is_audited)
             self._known.setdefault(reference.namespace, {})[reference.uid] = known
 
-    def root_of(self, raw: Mapping[str, Any]) -> Reference:
+    def root_of(self, raw: Mapping[str, Any]) -> ObjectReference:
         """The last owner that can be found; the object itself where nothing controls it.
 
         An owner that was not learned is taken from the reference to it, as one of the object's namespace. Of a circle
@@ -57,7 +57,7 @@ class Owners:
             return min(line[line.index(line[-1]) :])
         return line[-1]
 
-    def unknown_owner_of(self, raw: Mapping[str, Any]) -> Reference | None:
+    def unknown_owner_of(self, raw: Mapping[str, Any]) -> ObjectReference | None:
         """The last owner of the object where that was not learned, so that there may be others behind it."""
         *_, last = (None, *self._line(raw, reference_of(raw)))
         return last if last is not None and self._find(last) is None else None
@@ -76,7 +76,7 @@ class Owners:
             if (known := self._find(owner)) is not None
         )
 
-    def _line(self, raw: Mapping[str, Any], reference: Reference) -> Iterator[Reference]:
+    def _line(self, raw: Mapping[str, Any], reference: ObjectReference) -> Iterator[ObjectReference]:
         """The owner of an object, the owner's owner and so on; the last one is the first that comes again, if any."""
         seen = {reference}
         parent = _parent(raw, reference.namespace)
@@ -88,7 +88,7 @@ class Owners:
             seen.add(known.reference)
             parent = known.parent
 
-    def _find(self, wanted: Reference) -> _Known | None:
+    def _find(self, wanted: ObjectReference) -> _Known | None:
         """What was learned of the object that a reference names."""
         for namespace in (wanted.namespace, ""):
             known = self._known.get(namespace, {}).get(wanted.uid)
@@ -97,7 +97,7 @@ class Owners:
         return None
 
 
-def reference_of(raw: Mapping[str, Any]) -> Reference:
+def reference_of(raw: Mapping[str, Any]) -> ObjectReference:
     """An object as a reference to it; texts that are missing or none are empty."""
     metadata = raw.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -105,7 +105,7 @@ def reference_of(raw: Mapping[str, Any]) -> Reference:
     return _reference(raw, intern(_text(metadata, "namespace")), name, _text(metadata, "uid"))
 
 
-def _parent(raw: Mapping[str, Any], namespace: str) -> Reference | None:
+def _parent(raw: Mapping[str, Any], namespace: str) -> ObjectReference | None:
     """The controller of an object. A node that reports a static pod did not make it: its owner is none."""
     owner = controller_of(raw)
     if owner is None or (owner.get("apiVersion"), owner.get("kind")) == _NODE:
@@ -114,11 +114,11 @@ def _parent(raw: Mapping[str, Any], namespace: str) -> Reference | None:
     return reference if reference.kind and reference.name else None
 
 
-def _reference(raw: Mapping[str, Any], namespace: str, name: str, uid: str) -> Reference:
-    return Reference(namespace, intern(_text(raw, "kind")), name, intern(_text(raw, "apiVersion")), uid)
+def _reference(raw: Mapping[str, Any], namespace: str, name: str, uid: str) -> ObjectReference:
+    return ObjectReference(namespace, intern(_text(raw, "kind")), name, intern(_text(raw, "apiVersion")), uid)
 
 
-def _names(reference: Reference) -> tuple[str, str, str]:
+def _names(reference: ObjectReference) -> tuple[str, str, str]:
     return reference.api_version.rpartition("/")[0], reference.kind, reference.name
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.audit.fitting import Answer, Knowledge, Question, no_answer
+from webhook.audit.fitting import ImageFit, Knowledge, Question, no_answer
 from webhook.model.shape import spelled
 
 KEYS = ("image", "env", "driver", "product", "compute-capability", "arch", "cuda-compat")
@@ -35,7 +35,7 @@ def read_questions(lines: Iterable[bytes]) -> Iterator[Question | BrokenLine]:
         yield _read(line, number)
 
 
-def answers(questions: Iterable[Question | BrokenLine], knowledge: Knowledge) -> Iterator[Answer]:
+def answers(questions: Iterable[Question | BrokenLine], knowledge: Knowledge) -> Iterator[ImageFit]:
     """An answer to each, in order."""
     for question in questions:
         if isinstance(question, BrokenLine):

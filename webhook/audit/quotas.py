@@ -12,7 +12,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.policy.quotas import BoundQuota
 from webhook.quota.amounts import used
 from webhook.quota.demand import demand_of
-from webhook.quota.quota import Demand, Quota, Scope
+from webhook.quota.quota import Demand, Quota, QuotaScope
 from webhook.quota.wording import number
 
 _LONGEST_NUMBER = 40
@@ -21,7 +21,7 @@ _WRITTEN_WITH = frozenset("0123456789./- ")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LimitUsage:
     """One limit of a quota as texts of exact numbers; `name` is the model or the resource, empty for all GPUs."""
 
     name: str
@@ -59,12 +59,12 @@ class Reported:
     scope: str
     mode: str
     namespaces: tuple[str, ...]
-    gpus: Part | None
-    models: tuple[Part, ...]
-    resources: tuple[Part, ...]
+    gpus: LimitUsage | None
+    models: tuple[LimitUsage, ...]
+    resources: tuple[LimitUsage, ...]
 
     @property
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[LimitUsage]:
         """Every limit."""
         if self.gpus is not None:
             yield self.gpus
@@ -131,7 +131,7 @@ def reported(found: Iterable[tuple[Place, Status]]) -> list[Reported]:
     for (namespace, key), status in found:
         by_key.setdefault(key, []).append((namespace, status))
     quotas = [_reported(key, told) for key, told in by_key.items()]
-    return sorted(quotas, key=lambda quota: (quota.scope != Scope.NAMESPACE, quota.name))
+    return sorted(quotas, key=lambda quota: (quota.scope != QuotaScope.NAMESPACE, quota.name))
 
 
 def _counts(quota: Quota, pods: Mapping[str, Iterable[SeenPod]]) -> Mapping[Demand, int]:
@@ -159,12 +159,12 @@ def _reported(key: str, told: Iterable[tuple[str, Status]]) -> Reported:
     )
 
 
-def _parts(raws: object) -> tuple[Part, ...]:
+def _parts(raws: object) -> tuple[LimitUsage, ...]:
     return tuple(_part(raw) for raw in raws if isinstance(raw, dict)) if isinstance(raws, list) else ()
 
 
-def _part(raw: Mapping[str, Any]) -> Part:
-    return Part(*(str(raw.get(key, "")) for key in ("name", "hard", "used")))
+def _part(raw: Mapping[str, Any]) -> LimitUsage:
+    return LimitUsage(*(str(raw.get(key, "")) for key in ("name", "hard", "used")))
 
 
 def exact(text: str) -> Fraction | None:

@@ -7,9 +7,9 @@ from math import floor
 from rich.console import Console
 from rich.text import Text
 
-from webhook.audit.quotas import Part, Reported
+from webhook.audit.quotas import LimitUsage, Reported
 from webhook.outcome import printable
-from webhook.quota.quota import Scope
+from webhook.quota.quota import QuotaScope
 
 _COLUMNS = 80
 _WIDEST_BAR = 24
@@ -26,7 +26,7 @@ def render(quotas: Sequence[Reported], console: Console, *, names_namespaces: bo
     bar = max(_NARROWEST_BAR, min(_WIDEST_BAR, _COLUMNS - names - amounts - rests - len("    []  ") - len("  ")))
     for quota in quotas:
         console.print(_title(quota), soft_wrap=True)
-        if names_namespaces and quota.scope != Scope.NAMESPACE:
+        if names_namespaces and quota.scope != QuotaScope.NAMESPACE:
             console.print(Text(f"  in {printable(_listed(quota.namespaces))}", style="dim"), soft_wrap=True)
         for part in quota.parts:
             line = Text(f"  {_name(part):<{names}}  {_amount(part):>{amounts}}  ")
@@ -50,15 +50,15 @@ def _listed(names: Iterable[str]) -> str:
     return text
 
 
-def _name(part: Part) -> str:
+def _name(part: LimitUsage) -> str:
     return printable(part.name) or _ALL
 
 
-def _amount(part: Part) -> str:
+def _amount(part: LimitUsage) -> str:
     return printable(f"{part.used} of {part.hard}")
 
 
-def _bar(part: Part, width: int) -> str:
+def _bar(part: LimitUsage, width: int) -> str:
     """How full it is; only a full one looks full, and only an unused one empty."""
     share = part.share
     if share is None:
@@ -67,7 +67,7 @@ def _bar(part: Part, width: int) -> str:
     return "#" * filled + "-" * (width - filled)
 
 
-def _style(part: Part) -> str:
+def _style(part: LimitUsage) -> str:
     share = part.share
     if share is None:
         return "dim"

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.quotas import Reported
-from webhook.outcome import Finding, Kind, printable
+from webhook.outcome import Finding, FindingKind, printable
 from webhook.rules.rule import Mode
 
 
@@ -62,7 +62,7 @@ class FailOn(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Reference:
+class ObjectReference:
     """An object. `namespace` is empty for those that are in none, and `uid` for those that are in no cluster."""
 
     namespace: str
@@ -84,7 +84,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceLine:
     """Where an object was read: a file, or `-` for standard input, and the line it begins on, from 1. Objects of a
     cluster have neither.
 
@@ -131,10 +131,10 @@ class AuditFinding:
     level: Level
     rule: str
     mode: Mode
-    kind: Kind
-    object: Reference
+    kind: FindingKind
+    object: ObjectReference
     """Where it was found: a workload, or a pod, the first of those that share the finding."""
-    owner: Reference
+    owner: ObjectReference
     """What people change to mend it: the workload behind a pod; the object itself where nothing owns it."""
     field: str
     """A place in `object`."""
@@ -146,7 +146,7 @@ class AuditFinding:
     """File of the policy directory that had the last word on the rule."""
     line: int
     """Where in it, from 1; 0 where that is not known."""
-    source: Source = Source()
+    source: SourceLine = SourceLine()
     sort: Sort | None = None
     """Given where the finding is about the template of a workload."""
     running: Running | None = None
@@ -204,8 +204,8 @@ class Capacity:
 class ChangedInjection:
     """A workload or pod that gets something else than before: what is listed is as people read it, sorted."""
 
-    object: Reference
-    source: Source
+    object: ObjectReference
+    source: SourceLine
     sort: Sort | None
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -225,7 +225,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AuditReport:
     """Everything that an audit found, sorted: by level, then namespace, kind and name of the owner."""
 
     created: datetime

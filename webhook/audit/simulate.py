@@ -13,7 +13,7 @@ from webhook.engine import Foreseen, quotas
 from webhook.ledger.book import uid_bytes
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.workloads import controller_of, is_pod, workload_of
-from webhook.outcome import Finding, Injection, Kind, Outcome, printable
+from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
 from webhook.policy.policy_set import Policy, PolicySet
 from webhook.rules.rule import Facts
 
@@ -67,7 +67,7 @@ class Item:
     @property
     def violations(self) -> tuple[Finding, ...]:
         """What the object violates, in every mode."""
-        return tuple(f for f in self.findings if f.kind in (Kind.VIOLATION, Kind.MISSING))
+        return tuple(f for f in self.findings if f.kind in (FindingKind.VIOLATION, FindingKind.MISSING))
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -96,7 +96,7 @@ class ReviewList:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ReviewContext:
     """What objects are reviewed against. The pods among them are entered in `ledgers` one after the other, so that
     the last ones are refused where all together pass a quota. `claims` are those that their pods may name; without them
     nothing is said of what pods ask for by claim.
@@ -108,7 +108,7 @@ class Surroundings:
     claims: InputClaims | None = None
 
 
-def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: Surroundings) -> ReviewList:
+def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: ReviewContext) -> ReviewList:
     """Review every document; objects without a namespace of their own are taken to be in `namespace`.
 
     Workloads that the webhook passes over are allowed: those that a controller has made, and those that are going.
@@ -128,7 +128,7 @@ def review(documents: Sequence[Document | DocumentError], namespace: str, surrou
     return ReviewList(tuple(items), tuple(errors))
 
 
-def look(document: Document, namespace: str, surroundings: Surroundings, *, is_running: bool = False) -> Item:
+def look(document: Document, namespace: str, surroundings: ReviewContext, *, is_running: bool = False) -> Item:
     """Review one document. A pod that `is_running` is in its quotas already.
 
     Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
@@ -152,7 +152,7 @@ def look(document: Document, namespace: str, surroundings: Surroundings, *, is_r
     return Item(document, where, name, policy, findings, None, pods)
 
 
-def _reserved(outcome: Outcome, document: Document, namespace: str, surroundings: Surroundings) -> Outcome:
+def _reserved(outcome: Outcome, document: Document, namespace: str, surroundings: ReviewContext) -> Outcome:
     ledgers = surroundings.ledgers
     return quotas.reserved(
         outcome,

@@ -7,8 +7,8 @@ from itertools import chain
 from webhook.audit.auditing import Background
 from webhook.audit.claims import InputClaims, knowing_claims
 from webhook.audit.cluster_facts import read_facts
-from webhook.audit.cluster_objects import ClusterObjects, Progress, Scope
-from webhook.audit.collect import Place
+from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope, Progress
+from webhook.audit.collect import AuditScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.cluster.api_server import ApiServer
@@ -19,34 +19,34 @@ from webhook.model.workloads import is_pod, templates_of
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ObjectSource:
     """The objects, once, and who owns them by the time that they come."""
 
     documents: Iterable[Document | DocumentError]
     owners: Owners
-    place: Place
+    place: AuditScope
     background: Background
 
 
-def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> Source:
+def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
     """What was read of files; objects that name no namespace are taken to be in `namespace`."""
     owners, facts = Owners(), knowing_claims(background.facts, documents, namespace)
     for document in documents:
         if isinstance(document, Document):
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
-    return Source(
-        documents, owners, Place(False, namespace), replace(background, facts=facts, claims=InputClaims(facts))
+    return ObjectSource(
+        documents, owners, AuditScope(False, namespace), replace(background, facts=facts, claims=InputClaims(facts))
     )
 
 
 def of_cluster(
     server: ApiServer,
-    scope: Scope,
+    scope: NamespaceScope,
     tell: Callable[[Progress], None],
     facts: Snapshot | None = None,
     accelerators: Accelerators = BUILT_IN,
-) -> Source:
+) -> ObjectSource:
     """What an API server holds. It is read while it is gone through; `tell` hears how far that is.
 
     `facts` are what is known of the cluster already; without them its nodes and classes are read first.
@@ -55,8 +55,8 @@ def of_cluster(
     if facts is None:
         facts, errors = read_facts(server, accelerators)
     objects = ClusterObjects(server, scope, tell)
-    place = Place(True, scope=scope)
-    return Source(chain(errors, objects), objects.owners, place, Background(facts))
+    place = AuditScope(True, scope=scope)
+    return ObjectSource(chain(errors, objects), objects.owners, place, Background(facts))
 
 
 def read_background(

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 
-from webhook.audit.gathering import Found
+from webhook.audit.gathering import DraftFinding
 from webhook.audit.owners import Owners
-from webhook.audit.report import AuditFinding, Level, Reference, Running, Sort, Source
+from webhook.audit.report import AuditFinding, Level, ObjectReference, Running, Sort, SourceLine
 from webhook.audit.simulate import Item, injected
 from webhook.engine import Foreseen
 from webhook.model.workloads import Template, controller_of
-from webhook.outcome import LONGEST_FIELD, Finding, Injection, Kind
+from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection
 from webhook.rules.rule import Mode
 
 MOST_FINDINGS = 100
@@ -28,13 +28,13 @@ _Say = Callable[..., AuditFinding]
 """Makes a finding about the object; what is the same for all of them is known to it."""
 
 
-def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[Found]:
+def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[DraftFinding]:
     """What was found in an object, template by template where it makes pods; `nth` is as in its Source.
 
     An object can be made to have thousands of findings: of those of one rule and level, the first 100 are told.
     """
     counts: Counter[tuple[str, Level]] = Counter()
-    beyond: dict[tuple[str, Level], Found] = {}
+    beyond: dict[tuple[str, Level], DraftFinding] = {}
     for found in _found_in(item, _about(item, owners, nth)):
         kind = found.finding.rule, found.finding.level
         counts[kind] += found.number
@@ -48,10 +48,10 @@ def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[Found]:
         yield replace(found, finding=replace(found.finding, message=message)) if left else found
 
 
-def _found_in(item: Item, say: _Say) -> Iterator[Found]:
+def _found_in(item: Item, say: _Say) -> Iterator[DraftFinding]:
     if item.outcome is not None:
         for finding in item.outcome.findings:
-            yield Found(_judged(finding, say), finding.field, number=finding.number)
+            yield DraftFinding(_judged(finding, say), finding.field, number=finding.number)
         if item.is_allowed:
             yield from (_completed(injection, say, _SPEC) for injection in item.outcome.injections)
     for foreseen in item.pods:
@@ -63,7 +63,9 @@ def _about(item: Item, owners: Owners, nth: int) -> _Say:
     metadata = document.object.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     uid = metadata.get("uid")
-    own = Reference(item.namespace, document.kind, item.name, document.api_version, uid if isinstance(uid, str) else "")
+    own = ObjectReference(
+        item.namespace, document.kind, item.name, document.api_version, uid if isinstance(uid, str) else ""
+    )
     owner = own if controller_of(document.object) is None else owners.root_of(document.object)
     if not owner.namespace and not metadata.get("namespace"):
         owner = replace(owner, namespace=own.namespace)
@@ -72,18 +74,18 @@ def _about(item: Item, owners: Owners, nth: int) -> _Say:
         object=own,
         owner=owner,
         policy=item.policy.name if item.policy is not None else "",
-        source=Source(document.source, document.line or None, nth),
+        source=SourceLine(document.source, document.line or None, nth),
         running=Running(1, (item.name,)) if item.outcome is not None and own.uid else None,
     )
 
 
-def _of_template(foreseen: Foreseen, say: _Say) -> Iterator[Found]:
+def _of_template(foreseen: Foreseen, say: _Say) -> Iterator[DraftFinding]:
     template = foreseen.template
     say = partial(say, sort=Sort(template.group, template.pods, foreseen.gpus))
     places = _places_in_a_pod(template)
     for finding in foreseen.findings:
         place = _shown(_in_a_pod(finding.field, places))
-        yield Found(_judged(finding, say), place, number=finding.number)
+        yield DraftFinding(_judged(finding, say), place, number=finding.number)
     yield from (_completed(injection, say, template.place(_SPEC)) for injection in injected(foreseen))
 
 
@@ -101,20 +103,20 @@ def _judged(finding: Finding, say: _Say) -> AuditFinding:
     )
 
 
-def _completed(injection: Injection, say: _Say, field: str) -> Found:
+def _completed(injection: Injection, say: _Say, field: str) -> DraftFinding:
     edits = tuple(map(str, injection.edits))
     finding = say(
         level=Level.COMPLETE,
         rule=injection.rule,
         mode=Mode.ENFORCE,
-        kind=Kind.INJECTION,
+        kind=FindingKind.INJECTION,
         field=_shown(field),
         message=", ".join(edits),
         remedy="",
         file=injection.origin,
         line=injection.line,
     )
-    return Found(finding, _SPEC, edits)
+    return DraftFinding(finding, _SPEC, edits)
 
 
 def _shown(field: str) -> str:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
 
-from webhook.audit.report import Report
+from webhook.audit.report import AuditReport
 
 FORMATS: dict[str, str] = {
     "text": "as_text",
@@ -23,7 +23,7 @@ FORMATS: dict[str, str] = {
 """Each format and the module of `webhook.audit.reports` that renders it."""
 
 
-def rendered(report: Report, form: str, *, is_for_a_terminal: bool = False) -> str:
+def rendered(report: AuditReport, form: str, *, is_for_a_terminal: bool = False) -> str:
     """The report in a format, one of FORMATS; as text with colours where it is for a terminal."""
     module = import_module(f"webhook.audit.reports.{FORMATS[form]}")
     if form != "text":

@@ -22,7 +22,7 @@ class DiscoveryError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """A kind that can be listed, in the version that the API server prefers among those that have it."""
 
     group: str
@@ -44,7 +44,7 @@ class Resource:
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
-PODS = Resource("", "v1", "Pod", "pods", True)
+PODS = ApiResource("", "v1", "Pod", "pods", True)
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class _Version:
 
     group: str
     name: str
-    kinds: dict[str, Resource] | None = None
+    kinds: dict[str, ApiResource] | None = None
     fault: str = ""
 
 
@@ -72,7 +72,7 @@ class Discovery:
         self._server = server
         self._roots: dict[str, _Groups] = {}
 
-    def find(self, group: str, kind: str) -> Resource | None:
+    def find(self, group: str, kind: str) -> ApiResource | None:
         """Where objects of a kind are; None where the API server has no such kind.
 
         Raises DiscoveryError where nobody can tell, as of a group whose own API server is down.
@@ -109,7 +109,7 @@ class Discovery:
             groups.versions.setdefault(version.group, []).append(version)
         return groups
 
-    def _kinds(self, version: _Version) -> Mapping[str, Resource]:
+    def _kinds(self, version: _Version) -> Mapping[str, ApiResource]:
         """The kinds of one version by name; none, and a fault, where they cannot be learned."""
         if version.kinds is None:
             path = _api(version.group, version.name)
@@ -155,13 +155,13 @@ def _aggregated(answer: Mapping[str, Any]) -> Iterator[_Version]:
             yield version
 
 
-def _aggregated_resources(found: Mapping[str, Any], version: _Version) -> Iterator[Resource]:
+def _aggregated_resources(found: Mapping[str, Any], version: _Version) -> Iterator[ApiResource]:
     for one in _maps(found, "resources"):
         response = one.get("responseKind")
         kind = _text(response, "kind") if isinstance(response, dict) else ""
         if kind and _is_listed(one):
             is_namespaced = one.get("scope") == "Namespaced"
-            yield Resource(version.group, version.name, kind, _text(one, "resource"), is_namespaced)
+            yield ApiResource(version.group, version.name, kind, _text(one, "resource"), is_namespaced)
 
 
 def _plain(answer: Mapping[str, Any]) -> Iterator[_Version]:
@@ -176,16 +176,16 @@ def _plain(answer: Mapping[str, Any]) -> Iterator[_Version]:
         yield from (_Version(_text(group, "name"), name) for name in sorted(names, key=lambda name: name != first))
 
 
-def _resources(answer: Mapping[str, Any], version: _Version) -> Iterator[Resource]:
+def _resources(answer: Mapping[str, Any], version: _Version) -> Iterator[ApiResource]:
     for one in _maps(answer, "resources"):
         name = _text(one, "name")
         if "/" not in name and _is_listed(one):
             is_namespaced = one.get("namespaced") is True
-            yield Resource(version.group, version.name, _text(one, "kind"), name, is_namespaced)
+            yield ApiResource(version.group, version.name, _text(one, "kind"), name, is_namespaced)
 
 
-def _by_kind(resources: Iterator[Resource]) -> dict[str, Resource]:
-    kinds: dict[str, Resource] = {}
+def _by_kind(resources: Iterator[ApiResource]) -> dict[str, ApiResource]:
+    kinds: dict[str, ApiResource] = {}
     for resource in resources:
         kinds.setdefault(resource.kind, resource)
     return kinds

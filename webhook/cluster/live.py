@@ -12,7 +12,7 @@ from typing import Any
 from webhook.cluster.api_server import ApiServer
 from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.cluster.source import FactsStatus
-from webhook.cluster.watch import Resource, Timing, Watch
+from webhook.cluster.watch import Watch, WatchedResource, WatchTiming
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 
@@ -62,7 +62,7 @@ class LiveFacts:
         *,
         accelerators: Accelerators = BUILT_IN,
         stale_after: float = STALE_AFTER_SECONDS,
-        timing: Timing | None = None,
+        timing: WatchTiming | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         server = ApiServer(kubeconfig, context)
@@ -71,24 +71,24 @@ class LiveFacts:
         self._lock = Lock()
         device_classes = _paths("deviceclasses")
         resources = (
-            Resource(
+            WatchedResource(
                 "nodes", "/api/v1/nodes", self._replace_nodes, self._changed(Snapshot.with_node, Snapshot.without_node)
             ),
-            Resource(
+            WatchedResource(
                 "runtimeclasses",
                 "/apis/node.k8s.io/v1/runtimeclasses",
                 self._replaced(Snapshot.with_runtime_classes),
                 self._changed(Snapshot.with_runtime_class, Snapshot.without_runtime_class),
                 optional=True,
             ),
-            Resource(
+            WatchedResource(
                 "priorityclasses",
                 "/apis/scheduling.k8s.io/v1/priorityclasses",
                 self._replaced(Snapshot.with_priority_classes),
                 self._changed(Snapshot.with_priority_class, Snapshot.without_priority_class),
                 optional=True,
             ),
-            Resource(
+            WatchedResource(
                 "deviceclasses",
                 device_classes[0],
                 self._replaced(Snapshot.with_device_classes),
@@ -132,7 +132,7 @@ class LiveFacts:
         with self._lock:
             self._snapshot = self._snapshot.with_device_classes(None)
 
-    def _of_claims(self, kind: str) -> Resource:
+    def _of_claims(self, kind: str) -> WatchedResource:
         """How claims, or templates of claims, are followed. Tenants write them, and pods pass without them."""
 
         def replaced(raws: Iterable[object]) -> None:
@@ -149,7 +149,7 @@ class LiveFacts:
                     self._snapshot = self._snapshot.with_claim(kind, raw)
 
         paths = _paths(CLAIMS[kind])
-        return Resource(
+        return WatchedResource(
             CLAIMS[kind],
             paths[0],
             replaced,

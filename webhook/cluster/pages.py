@@ -20,7 +20,7 @@ class Gets(Protocol):
         ...
 
 
-class Deadline:
+class ListDeadline:
     """The end of a time in which all pages of a list have to arrive."""
 
     def __init__(self, seconds: float) -> None:

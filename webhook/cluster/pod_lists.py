@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
-from webhook.cluster.pages import Deadline, Listed, PagedList, told
+from webhook.cluster.pages import ListDeadline, Listed, PagedList, told
 from webhook.cluster.paths import CORE, path_of
 from webhook.cluster.pod_table import is_covered
 from webhook.cluster.resource_quotas import too_full
@@ -38,7 +38,7 @@ class PodLists:
 
     def live(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
         """The uids of the pods that count in these namespaces, within `seconds` in all. Raises LedgerError."""
-        deadline = Deadline(seconds)
+        deadline = ListDeadline(seconds)
         uids: set[bytes] = set()
         for namespace in sorted(namespaces):
             for raw in self._listed(Listed(_path(namespace), _METADATA_PAGE, COUNTING, METADATA_LIST), deadline):
@@ -60,7 +60,7 @@ class PodLists:
         """Which ResourceQuota leaves too little for one more pod now; empty for none. Raises LedgerError."""
         path = path_of(CORE, "resourcequotas", namespace=namespace)
         try:
-            for raw in self._listed(Listed(path, PAGE), Deadline(seconds), _UNREAD):
+            for raw in self._listed(Listed(path, PAGE), ListDeadline(seconds), _UNREAD):
                 if found := too_full(raw, gpus):
                     return found
         except LedgerError as error:
@@ -90,7 +90,7 @@ class PodLists:
 
         Where the list begins anew half-way, pods come twice. Raises LedgerError, then or later.
         """
-        deadline = Deadline(seconds)
+        deadline = ListDeadline(seconds)
         for path in [PODS] if any(map(is_glob, patterns)) else map(_path, sorted(set(patterns))):
             for raw in self._listed(Listed(path, PAGE, COUNTING), deadline):
                 seen = self._counting(raw)
@@ -105,7 +105,7 @@ class PodLists:
             return None
         return stored.seen if self._now() <= stored.ends else None
 
-    def _listed(self, listed: Listed, deadline: Deadline, fault: str = _UNLISTED) -> Iterator[Any]:
+    def _listed(self, listed: Listed, deadline: ListDeadline, fault: str = _UNLISTED) -> Iterator[Any]:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 yield from PagedList(self._server, listed, deadline.left)

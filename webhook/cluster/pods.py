@@ -15,7 +15,7 @@ from webhook.cluster.live import STALE_AFTER_SECONDS, status_of
 from webhook.cluster.pod_lists import PAGE, PODS, PodLists
 from webhook.cluster.seen import COUNTING
 from webhook.cluster.source import FactsStatus
-from webhook.cluster.watch import Resource, Timing, Watch
+from webhook.cluster.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.store import SeenPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
@@ -39,7 +39,7 @@ class LivePods:
         server: ApiServer,
         *,
         accelerators: Accelerators = BUILT_IN,
-        timing: Timing | None = None,
+        timing: WatchTiming | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._server = server
@@ -48,7 +48,7 @@ class LivePods:
         self._heard = HeardPods(self._now, clock, accelerators)
         self._lists = PodLists(server, self._now, accelerators)
         self._started = self._closed = False
-        resource = Resource("pods", PODS, self._replace, self._change, page=PAGE, selector=COUNTING)
+        resource = WatchedResource("pods", PODS, self._replace, self._change, page=PAGE, selector=COUNTING)
         self._watch = Watch(resource, server, clock, timing)
 
     def listen(self, gone: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class WatchTiming:
     """How long things may take, in seconds."""
 
     watch: tuple[float, float] = (240.0, 300.0)
@@ -36,7 +36,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class WatchedResource:
     """What to follow, and who is told.
 
     `replace` gets all objects after a list, one after the other while they arrive; `change` the type of an event
@@ -89,13 +89,17 @@ class Watch:
     """Follows one resource in a thread of its own. `health` is replaced as a whole, so any thread may read it."""
 
     def __init__(
-        self, resource: Resource, server: ApiServer, clock: Callable[[], float], timing: Timing | None = None
+        self,
+        resource: WatchedResource,
+        server: ApiServer,
+        clock: Callable[[], float],
+        timing: WatchTiming | None = None,
     ) -> None:
         self.resource = resource
         self.health = Health(heard=clock())
         self._server = server
         self._clock = clock
-        self._timing = timing or Timing()
+        self._timing = timing or WatchTiming()
         self._version = ""  # of the newest object heard of; empty where a list is due
         self._was_listed = False
         self._at = 0  # which of its paths is asked

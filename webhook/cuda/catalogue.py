@@ -7,19 +7,19 @@ from dataclasses import replace
 from webhook.cuda import released
 from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
-from webhook.cuda.need import Kind
+from webhook.cuda.need import BuiltFor
 from webhook.cuda.readers import worded
 from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.release_readers import released as released_as
 from webhook.cuda.releases import Built
 from webhook.model.versions import Version
 
-_CUDA = worded(Kind.CUDA)
-_CPU = worded(Kind.NONE)
+_CUDA = worded(BuiltFor.CUDA)
+_CPU = worded(BuiltFor.NONE)
 
 
 def _released(
-    table: tuple[Built, ...], base: Base = Base.FOREIGN, ending: str = "", otherwise: Kind = Kind.CUDA
+    table: tuple[Built, ...], base: Base = Base.FOREIGN, ending: str = "", otherwise: BuiltFor = BuiltFor.CUDA
 ) -> Reader:
     """A reader for tags that are a version, maybe with this ending, and no more: others are built apart."""
     form = re.compile(rf"v?[0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{1,2}}{ending}", re.ASCII)
@@ -41,7 +41,7 @@ def _nccl_tests(name: Name) -> Reading:
 
     cuda-compat is removed from the later ones.
     """
-    found = replace(by_words(name, Kind.CUDA).on(Base.UNKNOWN), build=KernelBuild.NCCL_TESTS_OF_AWS)
+    found = replace(by_words(name, BuiltFor.CUDA).on(Base.UNKNOWN), build=KernelBuild.NCCL_TESTS_OF_AWS)
     is_early = found.cuda is None and name.tag.startswith("efa1.3")
     return replace(found, cuda=Version((12, 2)), evidence=name.of_tag) if is_early else found
 
@@ -52,7 +52,7 @@ def _cuda_vector_add(name: Name) -> Reading:
     Source: kubernetes/kubernetes, test/images/nvidia-cuda/Dockerfile (v1.7) and test/images/cuda-vector-add/BASEIMAGE.
     """
     cuda = Version((8, 0)) if name.tag in ("v0.1", "1.0") else None
-    return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.CUDA_SAMPLES)
+    return Reading(BuiltFor.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.CUDA_SAMPLES)
 
 
 def _tensorflow_benchmarks(name: Name) -> Reading:
@@ -61,7 +61,7 @@ def _tensorflow_benchmarks(name: Name) -> Reading:
     Source: kubeflow/mpi-operator, examples/v2beta1/tensorflow-benchmarks/Dockerfile (since 2021).
     """
     cuda = Version((10, 1)) if name.tag == "latest" else None
-    return Reading(Kind.CUDA, cuda, name.of_tag, Base.UNKNOWN)
+    return Reading(BuiltFor.CUDA, cuda, name.of_tag, Base.UNKNOWN)
 
 
 def _needs_driver_only(name: Name) -> Reading:
@@ -113,7 +113,7 @@ BY_END: Mapping[str, Reader] = {
     "tensorrt-llm/release": _released(released.TENSORRT_LLM, Base.NGC, r"(?:\.post[0-9]+)?"),
     "clara-holoscan/holoscan": _released(released.HOLOSCAN, Base.RELATED, "-dgpu"),
     "physicsnemo/physicsnemo": _released(released.PHYSICSNEMO, Base.NGC),
-    "modulus/modulus": worded(Kind.CUDA, Base.NGC),
+    "modulus/modulus": worded(BuiltFor.CUDA, Base.NGC),
     "nvidia/deepstream": _released(released.DEEPSTREAM, Base.RELATED, "-[a-z0-9-]+"),
     "riva/riva-speech": _CUDA,
     "gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev": _released(released.TCPXO_PLUGIN, Base.RELATED, "(?:-[0-9])?"),
@@ -125,7 +125,7 @@ BY_END: Mapping[str, Reader] = {
     "trainer/torchtune-trainer": _of_kubeflow(_released(released.KUBEFLOW_TORCHTUNE, Base.PLAIN)),
     "mpioperator/tensorflow-benchmarks": _tensorflow_benchmarks,
     "cupy/cupy": _released(released.CUPY, Base.CUDA),
-    "tensorflow/serving": _released(released.TENSORFLOW_SERVING, Base.CUDA, "-(?:devel-)?gpu", Kind.NONE),
+    "tensorflow/serving": _released(released.TENSORFLOW_SERVING, Base.CUDA, "-(?:devel-)?gpu", BuiltFor.NONE),
 }
 """By the last two parts of the path."""
 

@@ -40,7 +40,7 @@ Pairs = tuple[tuple[str, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DeclaredCuda:
     """What an environment says: the CUDA version and the variable that says so, and what in it cannot be read.
 
     `is_verified` is false where a table translates the variable that is not sure of it.
@@ -52,7 +52,7 @@ class Found:
     is_verified: bool = True
 
 
-_NOTHING = Found()
+_NOTHING = DeclaredCuda()
 
 
 def about_cuda(env: Pairs) -> Pairs:
@@ -73,7 +73,7 @@ def cuda_version(text: str) -> Version:
     return Version(version.parts[:3])
 
 
-def read(env: Mapping[str, str]) -> Found:
+def read(env: Mapping[str, str]) -> DeclaredCuda:
     """What the variables say of the CUDA version."""
     if not env:
         return _NOTHING
@@ -81,18 +81,18 @@ def read(env: Mapping[str, str]) -> Found:
     text = env.get("CUDA_VERSION", "").strip()
     if text:
         try:
-            return Found(cuda_version(text), _variable("CUDA_VERSION", text))
+            return DeclaredCuda(cuda_version(text), _variable("CUDA_VERSION", text))
         except VersionError as error:
             notes.append(f"CUDA_VERSION: {error}")
     for name in _MONTHS:
         release = _release(env.get(name, ""))
         if release is not None:
-            return Found(release.cuda, _variable(name, env[name]), tuple(notes), release.is_verified)
+            return DeclaredCuda(release.cuda, _variable(name, env[name]), tuple(notes), release.is_verified)
     require = env.get(REQUIRE_CUDA, "")
     bound = _lower_bound(require, notes)
     if bound is not None:
-        return Found(bound, _variable(REQUIRE_CUDA, require), tuple(notes))
-    return Found(notes=tuple(notes))
+        return DeclaredCuda(bound, _variable(REQUIRE_CUDA, require), tuple(notes))
+    return DeclaredCuda(notes=tuple(notes))
 
 
 def release_in(env: Mapping[str, str]) -> ngc.Release | None:

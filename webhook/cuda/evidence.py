@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from webhook.cuda import environment, families
 from webhook.cuda.environment import Pairs
-from webhook.cuda.need import Compat, ImageEnv, Kind, Need
+from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.reading import Reading
 from webhook.model.fixed import fixed
 from webhook.model.globs import closest
-from webhook.model.image import NOT_LOOKED_UP, ImageReferenceError, ImageSight, Reference, parse_reference
+from webhook.model.image import NOT_LOOKED_UP, ImageReference, ImageReferenceError, ImageSight, parse_reference
 from webhook.model.versions import Version, VersionError
 
 _NO_CUDA = "none"
@@ -26,11 +26,11 @@ _LONGEST_KEY = 5120
 """Characters up to which an answer is kept. With the number of answers, this bounds the memory that tenants can use."""
 _ANSWERS = 2048
 
-_NOTHING_KNOWN = Reading(Kind.UNKNOWN)
+_NOTHING_KNOWN = Reading(BuiltFor.UNKNOWN)
 
 
 @fixed(frozen=True, slots=True)
-class Claims:
+class ImageContext:
     """What is said of an image besides its name.
 
     `mapping` are the policy's globs of images, each with a CUDA version or `none`; `env` the container's variables in
@@ -65,13 +65,13 @@ class _Question(NamedTuple):
 class _Answer(NamedTuple):
     """What one piece of evidence says."""
 
-    kind: Kind
+    kind: BuiltFor
     cuda: Version | None
     evidence: str
     is_verified: bool = True
 
 
-def need_of(image: str, claims: Claims) -> Need:
+def need_of(image: str, claims: ImageContext) -> Need:
     """What `image` needs, as far as it is known. Never raises for anything a tenant writes.
 
     >>> need = need_of("registry.corp/mirror/nvidia/cuda:12.4.1-base-ubuntu22.04", Claims())
@@ -94,7 +94,7 @@ def _answer(question: _Question) -> Need:
     image_env = {} if question.config is None else dict(question.config.env)
     stronger = _mapped(question, reference, notes) or _container(question, notes) or _annotated(question, notes)
     if stronger is None and question.is_pending and question.config is None:
-        return Need(Kind.UNKNOWN, None, "none", notes=tuple(notes), is_pending=True)
+        return Need(BuiltFor.UNKNOWN, None, "none", notes=tuple(notes), is_pending=True)
     if question.problem:
         notes.append(f"looking it up in its registry failed: {question.problem}")
     answer = stronger or (None if reading.outweighs_configuration else _configured(image_env, notes))
@@ -107,7 +107,7 @@ def _answer(question: _Question) -> Need:
 _answered = lru_cache(maxsize=_ANSWERS)(_answer)
 
 
-def _reference(image: str, notes: list[str]) -> Reference | None:
+def _reference(image: str, notes: list[str]) -> ImageReference | None:
     try:
         return parse_reference(image)
     except ImageReferenceError as error:
@@ -115,7 +115,7 @@ def _reference(image: str, notes: list[str]) -> Reference | None:
         return None
 
 
-def _mapped(question: _Question, reference: Reference | None, notes: list[str]) -> _Answer | None:
+def _mapped(question: _Question, reference: ImageReference | None, notes: list[str]) -> _Answer | None:
     """What the policy says of the image, however it is spelled: with or without registry, tag and digest."""
     if not question.mapping or len(question.image) > _LONGEST_IMAGE:
         return None
@@ -138,7 +138,7 @@ def _container(question: _Question, notes: list[str]) -> _Answer | None:
     known = {name: value for name, value in dict(question.env).items() if value is not None}
     found = environment.read(known)
     notes.extend(found.notes)
-    return _Answer(Kind.CUDA, found.cuda, f"env {found.variable}", found.is_verified) if found.cuda else None
+    return _Answer(BuiltFor.CUDA, found.cuda, f"env {found.variable}", found.is_verified) if found.cuda else None
 
 
 def _annotated(question: _Question, notes: list[str]) -> _Answer | None:
@@ -151,15 +151,15 @@ def _configured(env: dict[str, str], notes: list[str]) -> _Answer | None:
     found = environment.read(env)
     notes.extend(found.notes)
     evidence = f"image configuration: {found.variable}"
-    return _Answer(Kind.CUDA, found.cuda, evidence, found.is_verified) if found.cuda else None
+    return _Answer(BuiltFor.CUDA, found.cuda, evidence, found.is_verified) if found.cuda else None
 
 
 def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
     """A word of a policy or an annotation; a note where it is no version."""
     if text == _NO_CUDA:
-        return _Answer(Kind.NONE, None, evidence)
+        return _Answer(BuiltFor.NONE, None, evidence)
     try:
-        return _Answer(Kind.CUDA, environment.cuda_version(text), evidence)
+        return _Answer(BuiltFor.CUDA, environment.cuda_version(text), evidence)
     except VersionError as error:
         notes.append(f"{evidence}: {error}")
         return None
@@ -193,7 +193,7 @@ def _detailed(
         architectures=(question.config.architectures if question.config else ()) or reading.architectures,
         env=_toolkit_env(question, image_env, reading),
         notes=notes,
-        platform=reading.platform if answer.kind is Kind.OTHER else "",
+        platform=reading.platform if answer.kind is BuiltFor.OTHER else "",
         is_cuda_verified=answer.is_verified,
         kernels=reading.build.kernels(answer.cuda),
     )

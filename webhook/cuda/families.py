@@ -12,18 +12,18 @@ from dataclasses import replace
 from webhook.cuda import catalogue, readers, release_families
 from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
-from webhook.cuda.need import Kind
+from webhook.cuda.need import BuiltFor
 from webhook.cuda.official_images import WITHOUT_CUDA, WITHOUT_CUDA_ANYWHERE
 from webhook.cuda.origins import build_of
 from webhook.cuda.reading import Name, Reader, Reading, without_cuda
 from webhook.cuda.tokens import Words
-from webhook.model.image import Reference
+from webhook.model.image import ImageReference
 
-_CUDA = readers.worded(Kind.CUDA)
-_CPU = readers.worded(Kind.NONE)
-_UNLESS_SAID_CPU = readers.worded(Kind.NONE, Base.UNKNOWN)
-_AMAZON = readers.worded(Kind.UNKNOWN, Base.RELATED)
-_JUPYTER = readers.worded(Kind.NONE, Base.PLAIN)
+_CUDA = readers.worded(BuiltFor.CUDA)
+_CPU = readers.worded(BuiltFor.NONE)
+_UNLESS_SAID_CPU = readers.worded(BuiltFor.NONE, Base.UNKNOWN)
+_AMAZON = readers.worded(BuiltFor.UNKNOWN, Base.RELATED)
+_JUPYTER = readers.worded(BuiltFor.NONE, Base.PLAIN)
 
 _NGC_FRAMEWORKS = ("pytorch", "tensorflow", "tritonserver", "jax", "mxnet", "paddlepaddle", "vllm", "sglang")
 _INFRASTRUCTURE_PLACES = ("nvidia", "k8s", "cloud-native")
@@ -80,7 +80,7 @@ _BY_END: Mapping[str, Reader] = {
     **{f"nvidia/{framework}": readers.ngc_release for framework in _NGC_FRAMEWORKS},
     **{f"{place}/{name}": readers.infrastructure for name in _INFRASTRUCTURE for place in _INFRASTRUCTURE_PLACES},
     "pytorch/pytorch": readers.pytorch,
-    "rayproject/ray-llm": readers.worded(Kind.CUDA, Base.RELATED),
+    "rayproject/ray-llm": readers.worded(BuiltFor.CUDA, Base.RELATED),
     "paddlepaddle/paddle": _UNLESS_SAID_CPU,
     **{f"jupyter/{stack}-notebook": _JUPYTER for stack in _JUPYTER_STACKS},
     "jupyter/docker-stacks-foundation": _JUPYTER,
@@ -163,7 +163,7 @@ _PLATFORMS: Mapping[str, str] = {
 }
 
 
-def look_up(reference: Reference) -> Reading:
+def look_up(reference: ImageReference) -> Reading:
     """What the name of an image says. Neither its registry nor its digest changes the answer.
 
     >>> from webhook.model.image import parse_reference
@@ -176,13 +176,13 @@ def look_up(reference: Reference) -> Reading:
     told = name.in_tag if is_believed else _NOTHING
     platform = _platform(name, told)
     if platform:
-        return Reading(Kind.OTHER, None, name.of_tag, Base.PLAIN, platform=_PLATFORMS[platform])
+        return Reading(BuiltFor.OTHER, None, name.of_tag, Base.PLAIN, platform=_PLATFORMS[platform])
     if name.in_tag.says_cpu:
         return without_cuda(name.of_tag)
     if told.is_tegra or name.in_last.is_tegra:
-        return Reading(Kind.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
+        return Reading(BuiltFor.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
     found = reader(name)
-    build = build_of(name) if found.build is KernelBuild.UNKNOWN and found.kind is Kind.CUDA else found.build
+    build = build_of(name) if found.build is KernelBuild.UNKNOWN and found.kind is BuiltFor.CUDA else found.build
     return replace(found, architectures=found.architectures or _architectures(name, told), build=build)
 
 

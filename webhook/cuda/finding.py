@@ -26,7 +26,7 @@ class Cause(StrEnum):
     NONE = "none"
 
 
-class Finding(NamedTuple):
+class CudaFinding(NamedTuple):
     """What one check says; the reason is a sentence without capital and period, with both sides in it."""
 
     verdict: Verdict

@@ -89,7 +89,7 @@ def _server(*branches: int) -> Build:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class CompatBuilds:
     """The builds of one CUDA version, the original one first.
 
     Where `is_verified` is false, they are what different sources say of one build. `is_on_arm` is false where builds
@@ -118,11 +118,11 @@ class Listing:
         return None if any(branch in build.branches for build in self.builds) else False
 
 
-def _row(cuda: str, *builds: Build, verified: bool = True, arm: bool = True) -> Listing:
-    return Listing(parse_version(cuda), builds, verified, arm)
+def _row(cuda: str, *builds: Build, verified: bool = True, arm: bool = True) -> CompatBuilds:
+    return CompatBuilds(parse_version(cuda), builds, verified, arm)
 
 
-LISTINGS: tuple[Listing, ...] = (
+LISTINGS: tuple[CompatBuilds, ...] = (
     _row("10.0", _tesla(384)),
     _row("10.1", _tesla(418), _tesla(396, 410, 418)),
     _row("10.2", _tesla(418), _tesla(396, 410, 418, 440)),

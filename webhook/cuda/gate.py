@@ -13,7 +13,7 @@ from webhook.cuda.drivers import reported_by
 from webhook.cuda.need import ImageEnv
 from webhook.cuda.offer import Offer
 from webhook.cuda.products import model_of
-from webhook.cuda.requirement import Bounds, Seen, outcomes
+from webhook.cuda.requirement import Bounds, KnownSystem, outcomes
 
 
 class Gate(StrEnum):
@@ -93,7 +93,7 @@ def _factors(requirement: str) -> int:
     return requirement.count(" ") + requirement.count(",") + 1
 
 
-def _holds(requirements: list[str], seen: Seen) -> Gate:
+def _holds(requirements: list[str], seen: KnownSystem) -> Gate:
     """Whether all of the requirements do."""
     found = [outcomes(requirement, seen) for requirement in requirements]
     if any(True not in possible for possible in found):
@@ -101,12 +101,12 @@ def _holds(requirements: list[str], seen: Seen) -> Gate:
     return Gate.UNKNOWN if any(False in possible for possible in found) else Gate.PASS
 
 
-def _seen(offer: Offer, brand: str | None) -> Seen:
+def _seen(offer: Offer, brand: str | None) -> KnownSystem:
     """What the nodes have, for a GPU of this brand."""
     driver, cuda = offer.driver, offer.cuda
     if cuda is None and driver is not None:
         cuda = reported_by(driver)
-    return Seen(
+    return KnownSystem(
         cuda=None if cuda is None else Bounds.of(cuda, is_exact=len(cuda.parts) > 1),
         driver=None if driver is None else Bounds.of(driver, is_exact=offer.is_driver_exact),
         arch=None if offer.compute is None else Bounds.of(offer.compute),

@@ -1,7 +1,7 @@
 """Whether a GPU and a CPU can run an image, whatever the driver, and whether the driver can drive the GPU."""
 
 from webhook.cuda.drivers import branches_reporting
-from webhook.cuda.finding import Cause, Finding, Verdict, driver_of, gpu_of
+from webhook.cuda.finding import Cause, CudaFinding, Verdict, driver_of, gpu_of
 from webhook.cuda.gpus import first_cuda, generation_of, least_compute
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Need
@@ -10,15 +10,15 @@ from webhook.cuda.products import model_of
 from webhook.model.versions import Version
 
 
-def architecture(need: Need, offer: Offer) -> Finding | None:
+def architecture(need: Need, offer: Offer) -> CudaFinding | None:
     """The image exists for the CPU."""
     if not need.architectures or not offer.arch or offer.arch in need.architectures:
         return None
     reason = f"the image is built for {' and '.join(need.architectures)}; the node is {offer.arch}"
-    return Finding(Verdict.INCOMPATIBLE, Cause.ARCHITECTURE, reason)
+    return CudaFinding(Verdict.INCOMPATIBLE, Cause.ARCHITECTURE, reason)
 
 
-def framework(need: Need, offer: Offer) -> Finding | None:
+def framework(need: Need, offer: Offer) -> CudaFinding | None:
     """The framework in the image has code for the GPU."""
     floor, compute = need.compute_floor, offer.compute
     if floor is None or compute is None or compute.at_least(floor):
@@ -28,16 +28,16 @@ def framework(need: Need, offer: Offer) -> Finding | None:
     least = certain if is_certain else floor
     doubt = "" if is_certain else ", as far as is known"
     reason = f"the framework in the image needs compute capability {least} or newer{doubt}; {gpu_of(offer)}"
-    return Finding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
+    return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
 
 
-def gpu_too_old(cuda: Version, offer: Offer) -> Finding | None:
+def gpu_too_old(cuda: Version, offer: Offer) -> CudaFinding | None:
     """CUDA still has code for the GPU."""
     least = least_compute(cuda)
     if least is None or offer.compute is None or offer.compute.at_least(least):
         return None
     reason = f"CUDA {cuda.major} needs compute capability {least} or newer; {gpu_of(offer)}"
-    return Finding(Verdict.INCOMPATIBLE, Cause.GPU, reason)
+    return CudaFinding(Verdict.INCOMPATIBLE, Cause.GPU, reason)
 
 
 _WITHOUT_CODE = {
@@ -48,7 +48,7 @@ _WITHOUT_CODE = {
 }
 
 
-def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer) -> Finding | None:
+def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer) -> CudaFinding | None:
     """CUDA already has code for the GPU, or the image may bring PTX, which the driver compiles for newer GPUs."""
     first = first_cuda(offer.compute) if offer.compute is not None else None
     if first is None:
@@ -58,11 +58,11 @@ def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer) -> Finding | None
         code = f"CUDA {cuda} has no code for {_gpu(offer)}, {others} CUDA {first.possible} and newer"
         is_certain = kernels is Kernels.WITHOUT_PTX
         reason = f"{code}; {_WITHOUT_CODE[kernels]}"
-        return Finding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
+        return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
     if first.sure is not None and cuda.reaches(first.sure):
         return None
     reason = f"it is not known whether CUDA {cuda} has code for {_gpu(offer)}"
-    return Finding(Verdict.UNKNOWN, Cause.GPU, reason)
+    return CudaFinding(Verdict.UNKNOWN, Cause.GPU, reason)
 
 
 def _gpu(offer: Offer) -> str:
@@ -77,7 +77,7 @@ def branches_of(offer: Offer) -> tuple[int, ...]:
     return branches_reporting(offer.cuda) if offer.cuda is not None else ()
 
 
-def driver_for_gpu(offer: Offer) -> Finding | None:
+def driver_for_gpu(offer: Offer) -> CudaFinding | None:
     """The driver drives the GPU: a branch may be too old for it, and one may have dropped it."""
     generation = generation_of(offer.compute) if offer.compute is not None else None
     branches = branches_of(offer)
@@ -89,11 +89,11 @@ def driver_for_gpu(offer: Offer) -> Finding | None:
         return _too_old(offer, f"driver branch {first}", is_certain=is_certain)
     if last is not None and max(branches) > last:
         reason = f"driver branch {last} is the last for {_gpu(offer)}; {driver_of(offer)}"
-        return Finding(Verdict.INCOMPATIBLE if min(branches) > last else Verdict.UNKNOWN, Cause.DRIVER, reason)
+        return CudaFinding(Verdict.INCOMPATIBLE if min(branches) > last else Verdict.UNKNOWN, Cause.DRIVER, reason)
     return _driver_for_model(offer)
 
 
-def _driver_for_model(offer: Offer) -> Finding | None:
+def _driver_for_model(offer: Offer) -> CudaFinding | None:
     """The same for a single product; what is known of these is not certain."""
     model = model_of(offer.product) if offer.product else None
     driver = offer.driver or Version((min(branches_of(offer)),))
@@ -102,7 +102,7 @@ def _driver_for_model(offer: Offer) -> Finding | None:
     return _too_old(offer, f"driver {model.first_driver}", is_certain=False)
 
 
-def _too_old(offer: Offer, needed: str, *, is_certain: bool) -> Finding:
+def _too_old(offer: Offer, needed: str, *, is_certain: bool) -> CudaFinding:
     doubt = "" if is_certain else ", as far as is known"
     reason = f"{_gpu(offer)} needs {needed} or newer{doubt}; {driver_of(offer)}"
-    return Finding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.DRIVER, reason)
+    return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.DRIVER, reason)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
@@ -148,7 +148,7 @@ _LONGEST_IMAGE_KEPT = 512
 @lru_cache(maxsize=512)
 def _remedy(image: str, need: Need, offers: tuple[Offer, ...]) -> str:
     def runs(other: str) -> bool:
-        need = need_of(other, Claims())
+        need = need_of(other, ImageContext())
         return any(judge(need, offer).verdict is Verdict.COMPATIBLE for offer in offers)
 
     return remedy(need, offers, lambda newest: suggest(image, newest, runs))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from webhook.cuda import frameworks, model_servers
 from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
-from webhook.cuda.need import Kind
+from webhook.cuda.need import BuiltFor
 from webhook.cuda.reading import Name, Reading, by_words, without_cuda
 from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_release, released
 from webhook.cuda.releases import Built, built_with, version_of
@@ -70,10 +70,10 @@ def like_vllm(name: Name) -> Reading:
     has vLLM 0.27.1 (issue 5101 of LMCache/LMCache), and mirrors seldom keep the organisation.
     """
     if not _RELEASE_WITH_V.match(name.tag):
-        return by_words(name, Kind.CUDA)
+        return by_words(name, BuiltFor.CUDA)
     if name.parts[-2:-1] == _COPIES_OF_VLLM or name.in_tag.versions:
         return vllm(name).on(Base.RELATED)
-    return Reading(Kind.CUDA, evidence=name.of_tag, base=Base.RELATED)
+    return Reading(BuiltFor.CUDA, evidence=name.of_tag, base=Base.RELATED)
 
 
 _COPIES_OF_VLLM = ("aibrix",)
@@ -96,7 +96,7 @@ def sglang(name: Name) -> Reading:
 def text_generation_inference(name: Name) -> Reading:
     """huggingface/text-generation-inference: the version tells, but not for builds with another engine."""
     if "trtllm" in name.tag or "llamacpp" in name.tag:
-        return Reading(Kind.CUDA, None, name.of_tag)
+        return Reading(BuiltFor.CUDA, None, name.of_tag)
     found, version = _TEXT_GENERATION(name).on(Base.RELATED), version_of(name.tag)
     if version is None:
         return found
@@ -111,7 +111,7 @@ def text_embeddings_inference(name: Name) -> Reading:
     """huggingface/text-embeddings-inference: an image for each compute capability, and one for several (cuda-)."""
     tag = _TEXT_EMBEDDINGS.fullmatch(name.tag)
     if tag is None:
-        return by_words(name, Kind.CUDA).on(Base.CUDA)
+        return by_words(name, BuiltFor.CUDA).on(Base.CUDA)
     found = of_release(model_servers.TEXT_EMBEDDINGS_INFERENCE, name, tag["release"]).on(Base.CUDA)
     return replace(found, floor=_EMBEDDINGS_FLOORS[tag["gpus"]])
 
@@ -120,9 +120,9 @@ def lmdeploy(name: Name) -> Reading:
     """openmmlab/lmdeploy: releases end in -cuNN, whose minor version the release tells; older ones are NVIDIA's."""
     tag = _LMDEPLOY.fullmatch(name.tag)
     if tag is None:
-        return by_words(name, Kind.CUDA).on(Base.RELATED)
+        return by_words(name, BuiltFor.CUDA).on(Base.RELATED)
     table = _LMDEPLOY_TABLES[tag["suffix"] or ""]
-    found, words = of_release(table, name, tag["release"]), by_words(name, Kind.CUDA)
+    found, words = of_release(table, name, tag["release"]), by_words(name, BuiltFor.CUDA)
     base = Base.NGC if table is model_servers.LMDEPLOY and found.cuda else Base.RELATED
     return (found if found.cuda else words).on(base)
 
@@ -173,7 +173,7 @@ def ray(name: Name) -> Reading:
     """rayproject/ray: -gpu is one of the images with -cuNNN, which the release tells; the others are for the CPU."""
     if name.in_tag.has_gpu or name.in_tag.versions:
         return _RAY_GPU(name)
-    return by_words(name, Kind.NONE).on(Base.RELATED)
+    return by_words(name, BuiltFor.NONE).on(Base.RELATED)
 
 
 _VLLM_FOR_ARM = released(model_servers.VLLM_FOR_ARM, Base.CUDA, AT_THE_BEGINNING)

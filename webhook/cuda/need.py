@@ -8,7 +8,7 @@ from webhook.cuda.kernels import Kernels
 from webhook.model.versions import Version
 
 
-class Kind(StrEnum):
+class BuiltFor(StrEnum):
     """What an image is built for."""
 
     CUDA = "cuda"
@@ -60,7 +60,7 @@ class Need:
     for, such as ROCm.
     """
 
-    kind: Kind
+    kind: BuiltFor
     cuda: Version | None
     evidence: str
     compat: Compat = Compat.UNKNOWN
@@ -87,6 +87,6 @@ class Need:
     @property
     def spelled(self) -> str:
         """The CUDA version, `none` for images that are not for CUDA, `unknown`."""
-        if self.kind in (Kind.NONE, Kind.OTHER):
+        if self.kind in (BuiltFor.NONE, BuiltFor.OTHER):
             return "none"
         return "unknown" if self.cuda is None else str(self.cuda)

@@ -27,7 +27,7 @@ VGPU: Brands = ("grid", "vapps", "vpc", "vcs", "vws", "cloudgaming")
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class GpuProduct:
     """GPUs whose names have all of `words`; see _words_of for numbers. None and empty stand for not known.
 
     `brands` are those that the GPU may have in the eyes of the container toolkit. `first_driver` is the oldest driver
@@ -43,18 +43,22 @@ class Model:
     arch: str = ""
 
 
-def _rows(names: str, compute: str, brands: Brands, source: str = "", *, server: bool | None = True) -> list[Model]:
+def _rows(
+    names: str, compute: str, brands: Brands, source: str = "", *, server: bool | None = True
+) -> list[GpuProduct]:
     """One row for each of the names, which commas separate; their words stand side by side."""
     capability = parse_version(compute) if compute else None
-    return [Model(frozenset(name.split()), capability, server, brands, source) for name in names.split(",")]
+    return [GpuProduct(frozenset(name.split()), capability, server, brands, source) for name in names.split(",")]
 
 
-def _on_arm(names: str, compute: str, brands: Brands, source: str = "", *, server: bool | None = True) -> list[Model]:
+def _on_arm(
+    names: str, compute: str, brands: Brands, source: str = "", *, server: bool | None = True
+) -> list[GpuProduct]:
     """The same for GPUs that sit on one board with an Arm CPU."""
     return [replace(model, arch="arm64") for model in _rows(names, compute, brands, source, server=server)]
 
 
-MODELS: tuple[Model, ...] = (
+MODELS: tuple[GpuProduct, ...] = (
     # GeForce and TITAN
     *_rows("geforce rtx 50xx", "12.0", GEFORCE_RTX, server=False),
     *_rows("geforce rtx 40xx", "8.9", GEFORCE_RTX, server=False),
@@ -69,7 +73,7 @@ MODELS: tuple[Model, ...] = (
     *_rows("geforce", "", GEFORCE_RTX, "LNC", server=False),
     *_rows("titan", "", TITAN, "LNC", server=False),
     # RTX and Quadro
-    Model(
+    GpuProduct(
         frozenset({"rtx", "pro", "6000", "server"}),
         parse_version("12.0"),
         is_data_center=True,
@@ -145,7 +149,7 @@ def base_name(product: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def model_of(name: str) -> Model | None:
+def model_of(name: str) -> GpuProduct | None:
     """What is known of the GPU with this name, in whatever way it is written; None for a name that the table lacks.
 
     >>> str(model_of("nvidia-tesla-t4").compute), str(model_of("GRID A100-10C").compute)

@@ -10,7 +10,7 @@ from webhook.model.versions import Version, parse_version
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedImages:
     """One CUDA version: how its images name cuDNN, and the systems they exist for, with cuDNN and without only."""
 
     cuda: Version
@@ -28,8 +28,8 @@ class Published:
         return max(others, key=lambda system: float(system.removeprefix(family) or 0), default=None)
 
 
-def _published(cuda: str, cudnn: str, systems: str, plain: str = "") -> Published:
-    return Published(parse_version(cuda), cudnn, tuple(systems.split()), tuple(plain.split()))
+def _published(cuda: str, cudnn: str, systems: str, plain: str = "") -> PublishedImages:
+    return PublishedImages(parse_version(cuda), cudnn, tuple(systems.split()), tuple(plain.split()))
 
 
 _OLD = "centos7 rockylinux8 ubi7 ubi8 ubuntu20.04"
@@ -38,7 +38,7 @@ _MIDDLE_12 = "rockylinux8 rockylinux9 ubi8 ubi9 ubuntu20.04 ubuntu22.04"
 _LAST_12 = f"{_MIDDLE_12} ubuntu24.04 oraclelinux8 oraclelinux9"
 _FIRST_13 = "opensuse15 oraclelinux8 oraclelinux9 rockylinux8 rockylinux9 ubi8 ubi9 ubuntu22.04 ubuntu24.04"
 
-PUBLISHED: tuple[Published, ...] = (
+PUBLISHED: tuple[PublishedImages, ...] = (
     _published("13.0.0", "cudnn", _FIRST_13, "amzn2023 azl3 cm2 rockylinux10 ubi10"),
     _published("12.9.1", "cudnn", _LAST_12, "amzn2023 azl3 cm2"),
     _published("12.8.1", "cudnn", _LAST_12, "amzn2023 cm2"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from webhook.cuda import ngc
 from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
-from webhook.cuda.need import Kind
+from webhook.cuda.need import BuiltFor
 from webhook.cuda.reading import Name, Reader, Reading, by_words
 from webhook.cuda.released import RAPIDS
 from webhook.cuda.releases import version_of
@@ -37,14 +37,14 @@ _WITHOUT_FRAMEWORK = frozenset(("cuda-dl-base", "tensorrt"))
 def nvidia_cuda(name: Name) -> Reading:
     """nvidia/cuda: the tag begins with the version of the toolkit."""
     cuda = _leading(_TOOLKIT, name.tag)
-    found = (Reading(Kind.CUDA, cuda, name.of_tag) if cuda else by_words(name, Kind.CUDA)).on(Base.CUDA)
+    found = (Reading(BuiltFor.CUDA, cuda, name.of_tag) if cuda else by_words(name, BuiltFor.CUDA)).on(Base.CUDA)
     return replace(found, build=KernelBuild.USER)
 
 
 def like_nvidia_cuda(name: Name) -> Reading:
     """A repository called cuda elsewhere: a copy, if its tags have the form of nvidia/cuda's."""
     cuda = _leading(_WHOLE_TOOLKIT, name.tag)
-    return Reading(Kind.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.USER) if cuda else by_words(name)
+    return Reading(BuiltFor.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.USER) if cuda else by_words(name)
 
 
 def of_no_family(name: Name) -> Reading:
@@ -54,7 +54,7 @@ def of_no_family(name: Name) -> Reading:
     """
     found = _LIKE_NVIDIA_CUDA.match(name.tag)
     if found is not None and found[1] in _RELEASED:
-        return Reading(Kind.CUDA, parse_version(found[1]), name.of_tag, Base.RELATED)
+        return Reading(BuiltFor.CUDA, parse_version(found[1]), name.of_tag, Base.RELATED)
     return by_words(name)
 
 
@@ -63,14 +63,14 @@ _RELEASED = frozenset(str(toolkit.cuda) for toolkit in TOOLKITS)
 
 def cuda_samples(name: Name) -> Reading:
     """k8s/cuda-sample and nvidia/samples: NVIDIA's samples, one of them in each image."""
-    return replace(by_words(name, Kind.CUDA).on(Base.RELATED), build=KernelBuild.CUDA_SAMPLES)
+    return replace(by_words(name, BuiltFor.CUDA).on(Base.RELATED), build=KernelBuild.CUDA_SAMPLES)
 
 
 def ngc_release(name: Name) -> Reading:
     """A monthly release of NVIDIA: the month tells the CUDA, unless the tag does."""
-    found = by_words(name, Kind.CUDA).on(Base.NGC)
+    found = by_words(name, BuiltFor.CUDA).on(Base.NGC)
     month = ngc.month_of(name.tag)
-    if month is None or found.kind is not Kind.CUDA:
+    if month is None or found.kind is not BuiltFor.CUDA:
         return found
     if found.cuda is None:
         cuda, is_verified = ngc.cuda_of(month, name.tag)
@@ -102,14 +102,14 @@ def like_ngc_release(name: Name) -> Reading:
 
 def merlin(name: Name) -> Reading:
     """nvidia/merlin/*: a bare month is Merlin's own, and not that of its base."""
-    return ngc_release(name) if _MONTHLY.match(name.tag) else by_words(name, Kind.CUDA).on(Base.NGC)
+    return ngc_release(name) if _MONTHLY.match(name.tag) else by_words(name, BuiltFor.CUDA).on(Base.NGC)
 
 
 def pytorch(name: Name) -> Reading:
     """pytorch/pytorch: the CUDA stands in the tag; runtime images have theirs from pip, older ones from conda."""
     words = name.tag.replace("_", "-").split("-")
     base = Base.CUDA if "devel" in words else Base.PLAIN if "runtime" in words else Base.UNKNOWN
-    found = replace(by_words(name, Kind.CUDA).on(base), build=KernelBuild.PYTORCH_OF_CONDA)
+    found = replace(by_words(name, BuiltFor.CUDA).on(base), build=KernelBuild.PYTORCH_OF_CONDA)
     torch = version_of(name.tag)
     if found.cuda is None or found.cuda.parts != (12, 8) or torch is None or not torch.at_least(_TORCH_29):
         return found
@@ -125,7 +125,7 @@ def rapids(name: Name) -> Reading:
 
     Since 24.02 its libraries begin at compute capability 7.0 (rapidsai/rapids-cmake, set_architectures.cmake).
     """
-    found = by_words(name, Kind.CUDA)
+    found = by_words(name, BuiltFor.CUDA)
     release = _RAPIDS_RELEASE.match(name.tag) if name.last in ("base", "notebooks") else None
     if found.cuda is not None and found.cuda.minor is None and release:
         known = map(parse_version, RAPIDS.get(release[1], ()))
@@ -142,22 +142,22 @@ _RAPIDS_RELEASE = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda", re.ASCII)
 def google(name: Name) -> Reading:
     """Deep learning and Vertex AI containers of Google: the CUDA stands in the repository's name."""
     if name.last == "tf2-gpu.2-15" and not name.in_tag.versions:
-        return Reading(Kind.CUDA, Version((12,)), name.of_repository, Base.UNKNOWN)
+        return Reading(BuiltFor.CUDA, Version((12,)), name.of_repository, Base.UNKNOWN)
     return by_words(name).on(Base.UNKNOWN)
 
 
 def azure(name: Name) -> Reading:
     """azureml/*: the CUDA stands in the repository's name; MPI images without it are for the CPU."""
     is_mpi = name.last.startswith(("openmpi", "intelmpi"))
-    return by_words(name, Kind.NONE if is_mpi else Kind.UNKNOWN).on(Base.UNKNOWN)
+    return by_words(name, BuiltFor.NONE if is_mpi else BuiltFor.UNKNOWN).on(Base.UNKNOWN)
 
 
 def infrastructure(name: Name) -> Reading:
     """Drivers, device plugins and exporters of NVIDIA: their versions are none of CUDA's, and they need none of it."""
-    return Reading(Kind.UNKNOWN, notes=(f"the version in {name.of_tag} is none of CUDA's",))
+    return Reading(BuiltFor.UNKNOWN, notes=(f"the version in {name.of_tag} is none of CUDA's",))
 
 
-def worded(otherwise: Kind, base: Base = Base.FOREIGN) -> Reader:
+def worded(otherwise: BuiltFor, base: Base = Base.FOREIGN) -> Reader:
     """A reader of words, for a family whose images are of the kind `otherwise` where they say nothing."""
 
     def read(name: Name) -> Reading:

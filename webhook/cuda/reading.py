@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from webhook.cuda.bases import Base
 from webhook.cuda.kernels import KernelBuild
-from webhook.cuda.need import Kind
+from webhook.cuda.need import BuiltFor
 from webhook.cuda.tokens import Words, words_in
-from webhook.model.image import Reference
+from webhook.model.image import ImageReference
 from webhook.model.versions import Version
 
 _SHOWN = 80
@@ -18,7 +18,7 @@ _SHOWN = 80
 class Name:
     """The parts of an image's name, and what the words in its tag and in the last part of the repository say."""
 
-    reference: Reference
+    reference: ImageReference
     parts: tuple[str, ...]
     tag: str
     """In small letters."""
@@ -26,7 +26,7 @@ class Name:
     in_last: Words
 
     @classmethod
-    def of(cls, reference: Reference) -> "Name":
+    def of(cls, reference: ImageReference) -> "Name":
         """Take a reference apart. Its registry and digest say nothing of CUDA, and are not looked at."""
         parts = tuple(reference.repository.split("/"))
         return cls(reference, parts, reference.tag.lower(), words_in(reference.tag), words_in(parts[-1]))
@@ -52,7 +52,7 @@ class Name:
 class Reading:
     """What a name says of its image. `is_verified` is false where the table it comes from is not sure of it."""
 
-    kind: Kind
+    kind: BuiltFor
     cuda: Version | None = None
     evidence: str = "none"
     base: Base = Base.FOREIGN
@@ -69,13 +69,13 @@ class Reading:
 
     def on(self, base: Base) -> "Reading":
         """The same for an image with this base, unless it is none for CUDA."""
-        return replace(self, base=base) if self.kind is Kind.CUDA else self
+        return replace(self, base=base) if self.kind is BuiltFor.CUDA else self
 
 
 Reader = Callable[[Name], Reading]
 
 
-def by_words(name: Name, otherwise: Kind = Kind.UNKNOWN) -> Reading:
+def by_words(name: Name, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Reading:
     """Read the words of a name: those of the tag, then those of the last part, then versions anywhere in the path.
 
     `otherwise` is what images of this family are whose words say nothing.
@@ -86,18 +86,18 @@ def by_words(name: Name, otherwise: Kind = Kind.UNKNOWN) -> Reading:
             return _decided(words, evidence)
     for words, evidence in places:
         if words.has_gpu:
-            return Reading(Kind.CUDA, evidence=evidence)
+            return Reading(BuiltFor.CUDA, evidence=evidence)
     in_path = words_in("/".join(name.parts[:-1]))
     if in_path.versions:
         return _of_versions(in_path, name.of_repository)
-    if otherwise is Kind.NONE:
+    if otherwise is BuiltFor.NONE:
         return without_cuda(name.of_tag)
-    return Reading(otherwise, evidence="none" if otherwise is Kind.UNKNOWN else name.of_tag)
+    return Reading(otherwise, evidence="none" if otherwise is BuiltFor.UNKNOWN else name.of_tag)
 
 
 def _decided(words: Words, evidence: str) -> Reading:
     if words.says_both:
-        return Reading(Kind.UNKNOWN, notes=(f"{evidence} names both CPU and GPU",))
+        return Reading(BuiltFor.UNKNOWN, notes=(f"{evidence} names both CPU and GPU",))
     return without_cuda(evidence) if words.has_cpu else _of_versions(words, evidence)
 
 
@@ -105,12 +105,12 @@ def _of_versions(words: Words, evidence: str) -> Reading:
     cuda = words.cuda
     is_agreed = cuda is not None and cuda.parts in words.versions
     said = ", ".join(".".join(map(str, version)) for version in words.versions[:4])
-    return Reading(Kind.CUDA, cuda, evidence, notes=() if is_agreed else (f"{evidence} names CUDA {said}",))
+    return Reading(BuiltFor.CUDA, cuda, evidence, notes=() if is_agreed else (f"{evidence} names CUDA {said}",))
 
 
 def without_cuda(evidence: str) -> Reading:
     """An image for the CPU."""
-    return Reading(Kind.NONE, None, evidence, Base.PLAIN)
+    return Reading(BuiltFor.NONE, None, evidence, Base.PLAIN)
 
 
 def shown(text: str) -> str:

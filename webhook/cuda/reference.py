@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cuda import dynamo, frameworks, model_servers
 from webhook.cuda.drivers import BRANCHES, Branch
-from webhook.cuda.forward_compat import LISTINGS, Listing
+from webhook.cuda.forward_compat import LISTINGS, CompatBuilds
 from webhook.cuda.gpus import GENERATIONS, first_cuda, generation_of
 from webhook.cuda.guide import GUIDE
 from webhook.cuda.kernels import KernelBuild, Kernels
-from webhook.cuda.need import Compat, Kind, Need
+from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.ngc import RELEASES
 from webhook.cuda.offer import Offer
 from webhook.cuda.origins import ORIGINS
@@ -47,7 +47,7 @@ def _matrix() -> Iterator[str]:
 def _cell(cuda: Version, branch: Branch) -> str:
     driver = Version((branch.number, _LAST_OF_BRANCH))
     offer = Offer(driver=driver, compute=_compute(cuda, branch), arch="amd64", is_data_center=True)
-    verdict = judge(Need(Kind.CUDA, cuda, "table", compat=Compat.YES), offer).verdict
+    verdict = judge(Need(BuiltFor.CUDA, cuda, "table", compat=Compat.YES), offer).verdict
     if verdict is Verdict.COMPATIBLE:
         native = native_driver(cuda)
         return "N" if native is not None and driver.at_least(native) else "M"
@@ -60,7 +60,7 @@ def _compute(cuda: Version, branch: Branch) -> Version | None:
         known = first_cuda(generation.compute)
         least = generation.first_branch or 0
         most = generation.last_branch or branch.number
-        need = Need(Kind.CUDA, cuda, "table")
+        need = Need(BuiltFor.CUDA, cuda, "table")
         if known is None or not cuda.at_least(known.possible) or not least <= branch.number <= most:
             continue
         if judge(need, Offer(compute=generation.compute, is_data_center=True)).verdict is Verdict.UNKNOWN:
@@ -120,7 +120,7 @@ def _compat() -> Iterator[str]:
     yield from _table(["CUDA", "Branches", "Note"], ([str(row.cuda), *_listed(row)] for row in LISTINGS))
 
 
-def _listed(row: Listing) -> tuple[str, str]:
+def _listed(row: CompatBuilds) -> tuple[str, str]:
     branches = sorted({branch for build in row.builds for branch in build.branches})
     notes = ["sources disagree"] * (not row.is_verified) + ["not on arm64"] * (not row.is_on_arm)
     return ", ".join(map(str, branches)), ", ".join(notes)

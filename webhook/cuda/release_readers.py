@@ -7,7 +7,7 @@ follows the release in a tag may be a build of its own.
 import re
 
 from webhook.cuda.bases import Base
-from webhook.cuda.need import Kind
+from webhook.cuda.need import BuiltFor
 from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.releases import Built, built_with
 
@@ -21,11 +21,11 @@ def of_release(table: tuple[Built, ...], name: Name, tag: str = "") -> Reading:
     """What the table says of the release in a tag, that of the name where no other is given."""
     row = built_with(table, tag or name.tag)
     verified = row is None or row.is_verified
-    return Reading(Kind.CUDA, row.cuda if row else None, name.of_tag, is_verified=verified)
+    return Reading(BuiltFor.CUDA, row.cuda if row else None, name.of_tag, is_verified=verified)
 
 
 def released(
-    table: tuple[Built, ...], base: Base, tags: re.Pattern[str] = RELEASE, otherwise: Kind = Kind.CUDA
+    table: tuple[Built, ...], base: Base, tags: re.Pattern[str] = RELEASE, otherwise: BuiltFor = BuiltFor.CUDA
 ) -> Reader:
     """A reader for a family: the words of its tags, else the table for `tags`.
 
@@ -35,7 +35,7 @@ def released(
 
     def read(name: Name) -> Reading:
         found = by_words(name, otherwise)
-        if found.kind is not Kind.CUDA or found.cuda is not None or found.notes:
+        if found.kind is not BuiltFor.CUDA or found.cuda is not None or found.notes:
             return found.on(base)
         of_table = of_release(table, name) if tags.fullmatch(name.tag) else found
         if of_table.cuda is None:

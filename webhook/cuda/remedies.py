@@ -11,7 +11,7 @@ from webhook.cuda.checks import find
 from webhook.cuda.finding import Cause, Verdict
 from webhook.cuda.gpus import generation_of, least_compute
 from webhook.cuda.hardware import framework
-from webhook.cuda.need import Compat, Kind, Need
+from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.toolkits import MINORS, threshold_of
 from webhook.model.versions import Version
@@ -24,7 +24,7 @@ def remedy(need: Need, offers: Iterable[Offer], suggestion: Callable[[Version], 
 
     `suggestion` names an image of the same family that needs at most a CUDA version, where it can.
     """
-    if need.kind is Kind.OTHER:
+    if need.kind is BuiltFor.OTHER:
         return "Use an image that is built for CUDA"
     seen = list(dict.fromkeys(offers))
     if need.architectures and all(offer.arch and offer.arch not in need.architectures for offer in seen):
@@ -87,7 +87,7 @@ def _fitting(offer: Offer) -> tuple[Version, ...]:
 
 def _plain(cuda: Version) -> Need:
     """What an image of this CUDA version needs that nothing else is known of."""
-    return Need(Kind.CUDA, cuda, "", compat=Compat.NO)
+    return Need(BuiltFor.CUDA, cuda, "", compat=Compat.NO)
 
 
 def _other_driver(need: Need, offers: Sequence[Offer]) -> str:

@@ -42,7 +42,7 @@ def _without_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class KnownSystem:
     """What a requirement is held against; None stands for not known."""
 
     cuda: Bounds | None = None
@@ -98,7 +98,7 @@ def _numbers_of(value: str) -> tuple[int, ...] | None:
     return _without_zeros(tuple(map(int, numbers)))
 
 
-def outcomes(requirement: str, seen: Seen) -> frozenset[bool]:
+def outcomes(requirement: str, seen: KnownSystem) -> frozenset[bool]:
     """Whether the requirement may hold, and whether it may not; one of the two where nothing that matters is unknown.
 
     >>> outcomes("cuda>=12.0 arch>=8.0", Seen(cuda=Bounds((12, 4), (12, 4))))
@@ -120,7 +120,7 @@ def outcomes(requirement: str, seen: Seen) -> frozenset[bool]:
     return frozenset({*possible, is_first})
 
 
-def _results(term: tuple[_Factor | None, ...], seen: Seen) -> int:
+def _results(term: tuple[_Factor | None, ...], seen: KnownSystem) -> int:
     """What may come of a term."""
     possible = 0
     for factor in term:
@@ -131,7 +131,7 @@ def _results(term: tuple[_Factor | None, ...], seen: Seen) -> int:
     return possible | _TRUE
 
 
-def _compared(factor: _Factor, seen: Seen) -> int:
+def _compared(factor: _Factor, seen: KnownSystem) -> int:
     """What may come of a factor."""
     if factor.name == "brand":
         results = _brand(factor, seen.brand)

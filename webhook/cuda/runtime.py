@@ -1,7 +1,7 @@
 """Whether a driver runs a CUDA version: with all its features, by minor-version compatibility, or with cuda-compat."""
 
 from webhook.cuda.drivers import NEWEST_BRANCH
-from webhook.cuda.finding import Cause, Finding, Verdict, driver_of
+from webhook.cuda.finding import Cause, CudaFinding, Verdict, driver_of
 from webhook.cuda.forward_compat import base_branches, is_base
 from webhook.cuda.hardware import branches_of
 from webhook.cuda.need import Compat, Need
@@ -12,17 +12,17 @@ from webhook.model.versions import Version
 _HAS_COMPAT = {Compat.YES: True, Compat.NO: False, Compat.UNKNOWN: None}
 
 
-def driver_for_cuda(need: Need, cuda: Version, offer: Offer) -> Finding:
+def driver_for_cuda(need: Need, cuda: Version, offer: Offer) -> CudaFinding:
     """What the driver makes of the CUDA version that the image needs."""
     if offer.driver is None and offer.cuda is None:
         problems = f" ({'; '.join(offer.problems)})" if offer.problems else ""
-        return Finding(Verdict.UNKNOWN, Cause.DRIVER, f"the node's driver is not known{problems}")
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"the node's driver is not known{problems}")
     runs = _runs(cuda, offer)
     if runs:
-        return Finding(Verdict.COMPATIBLE, Cause.NONE, _fit(need, cuda, offer))
+        return CudaFinding(Verdict.COMPATIBLE, Cause.NONE, _fit(need, cuda, offer))
     reason = f"{_needed(cuda)}; {driver_of(offer)}"
     if runs is None:
-        return Finding(Verdict.UNKNOWN, Cause.DRIVER, f"{reason}, and whether that is enough is not known")
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"{reason}, and whether that is enough is not known")
     return _forward(need, cuda, offer, reason)
 
 
@@ -93,7 +93,7 @@ def _fit(need: Need, cuda: Version, offer: Offer) -> str:
     return f"{_needed(cuda)}; {driver_of(offer)}; {limits}{unseen}"
 
 
-def _forward(need: Need, cuda: Version, offer: Offer, reason: str) -> Finding:
+def _forward(need: Need, cuda: Version, offer: Offer, reason: str) -> CudaFinding:
     """What forward compatibility makes of a driver that is too old."""
     branches = {is_base(cuda, branch, offer.arch) for branch in branches_of(offer)}
     listed = ", ".join(map(str, base_branches(cuda)))
@@ -110,10 +110,10 @@ def _forward(need: Need, cuda: Version, offer: Offer, reason: str) -> Finding:
     refused = next((text for is_met, text, _ in conditions if is_met is False), None)
     if refused is not None:
         reason = f"{reason}, and forward compatibility does not help: {refused}"
-        return Finding(Verdict.INCOMPATIBLE, Cause.DRIVER, reason)
+        return CudaFinding(Verdict.INCOMPATIBLE, Cause.DRIVER, reason)
     doubts = " and ".join(text for is_met, _, text in conditions if is_met is None)
     if doubts:
         reason = f"{reason}; forward compatibility may help, but whether {doubts} is not known"
-        return Finding(Verdict.UNKNOWN, Cause.DRIVER, reason)
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, reason)
     reason = f"{reason} and runs it by forward compatibility only: with the cuda-compat package of the image"
-    return Finding(Verdict.FORWARD_COMPAT_ONLY, Cause.DRIVER, reason)
+    return CudaFinding(Verdict.FORWARD_COMPAT_ONLY, Cause.DRIVER, reason)

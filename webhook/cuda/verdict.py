@@ -6,7 +6,7 @@ from functools import lru_cache
 from webhook.cuda.checks import find
 from webhook.cuda.finding import Cause, Verdict
 from webhook.cuda.gate import Gate, legacy_gate
-from webhook.cuda.need import Kind, Need
+from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer
 
 __all__ = ("Cause", "Judgement", "Verdict", "judge", "judge_without_gate")
@@ -26,16 +26,16 @@ class Judgement:
 def judge(need: Need, offer: Offer) -> Judgement:
     """The verdict about an image that needs `need` on nodes that offer `offer`."""
     judgement = judge_without_gate(need, offer)
-    if need.kind in (Kind.NONE, Kind.OTHER):
+    if need.kind in (BuiltFor.NONE, BuiltFor.OTHER):
         return judgement
     return replace(judgement, gate=legacy_gate(need.env, offer))
 
 
 def judge_without_gate(need: Need, offer: Offer) -> Judgement:
     """The same where nobody asks for the container toolkit's own check, whose cost tenants decide on."""
-    if need.kind is Kind.NONE:
+    if need.kind is BuiltFor.NONE:
         return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no CUDA", Gate.NOT_APPLICABLE)
-    if need.kind is Kind.OTHER:
+    if need.kind is BuiltFor.OTHER:
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
         return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
     return Judgement(*find(need, offer), Gate.UNKNOWN)

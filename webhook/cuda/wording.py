@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from webhook.cuda.landing import Landing, merged
-from webhook.cuda.need import Kind, Need
+from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.verdict import Cause, Judgement, Verdict
 from webhook.model.shape import shortened
 
@@ -23,7 +23,7 @@ def needs(image: str, need: Need) -> str:
     """What an image needs, and who says so."""
     image = shortened(image, _LONGEST_IMAGE)
     notes = f"; {need.notes[0]}" if need.notes else ""
-    if need.kind is Kind.OTHER:
+    if need.kind is BuiltFor.OTHER:
         return f"{image} is built for {need.platform} ({need.evidence}{notes})"
     if need.cuda is None:
         said = "; ".join(text for text in (need.evidence, *need.notes[:1]) if text != _NO_EVIDENCE)
@@ -50,7 +50,7 @@ def _reason(judgement: Judgement) -> str:
 def in_brief(image: str, need: Need, landings: Sequence[Landing], at: int) -> str:
     """What an image needs, and what is wrong with the first kind of nodes, in few words."""
     image = shortened(image, _IN_BRIEF)
-    if need.kind is Kind.OTHER:
+    if need.kind is BuiltFor.OTHER:
         return f"{image} is built for {need.platform}"
     first = merged(landings)[0].fate
     judgement = first.judgements[at]
@@ -70,7 +70,7 @@ def other_processor(image: str, need: Need, landings: Sequence[Landing], at: int
 
 def doubt(image: str, need: Need, at: int, landings: Sequence[Landing]) -> str:
     """What is not known about one container; empty where it runs wherever the pod could land."""
-    if need.kind is Kind.NONE:
+    if need.kind is BuiltFor.NONE:
         return ""
     if need.is_pending:
         return f"{needs(image, need)}: its registry has not answered yet"
@@ -84,6 +84,6 @@ def doubt_in_brief(need: Need) -> str:
     """What is not known about a container, in few words."""
     if need.is_pending:
         return "its registry has not answered yet, so it is not known whether the image runs"
-    if need.kind is not Kind.OTHER and need.cuda is None:
+    if need.kind is not BuiltFor.OTHER and need.cuda is None:
         return "does not say which CUDA version it needs; it is not known whether it runs"
     return "it is not known whether the image runs on the nodes that the pod could land on"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.doctor.configurations import left_out
-from webhook.doctor.finding import Finding, ok, warning
+from webhook.doctor.finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.policy.absent import loosened_for_nobody
 
@@ -13,7 +13,7 @@ _MOST_POLICIES = 10
 """Policies that a finding names."""
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Every namespace that is left out or has a looser policy is there, so that nobody else makes it."""
     there = {namespace["metadata"]["name"] for namespace in installation.cluster.items("/api/v1/namespaces")}
     excluded = {name for entry in installation.entries for name in left_out(entry.get("namespaceSelector") or {})}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.cluster.registration import PHASES, webhooks_of
-from webhook.doctor.finding import Finding, ok, problem
+from webhook.doctor.finding import DoctorFinding, ok, problem
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import DEVICE_CLASSES, Declared
 from webhook.model.wording import few
@@ -14,7 +14,7 @@ _NAMES = re.compile(r"name\.matches\(r'(\^\(.*?\)\$)'\)")
 """The list of names in a condition, as the chart writes it."""
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """The API server sends pods that ask for the GPUs which only the policies know."""
     declared = [
         one

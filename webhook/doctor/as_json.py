@@ -2,14 +2,14 @@
 
 import json
 
-from webhook.doctor.checks import Report
+from webhook.doctor.checks import DoctorReport
 from webhook.doctor.finding import Status
 from webhook.doctor.installation import Place
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 
 
-def render(report: Report, place: Place) -> str:
+def render(report: DoctorReport, place: Place) -> str:
     """The report, indented, with a newline at its end, in plain ASCII so that any pipe carries it."""
     document = {
         "apiVersion": API_VERSION,

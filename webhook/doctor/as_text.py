@@ -6,7 +6,7 @@ from types import MappingProxyType
 from rich.console import Console
 from rich.text import Text
 
-from webhook.doctor.checks import Report, Result
+from webhook.doctor.checks import DoctorReport, DoctorResult
 from webhook.doctor.finding import Status
 from webhook.outcome import printable
 
@@ -15,7 +15,7 @@ _STYLES: Mapping[Status, str] = MappingProxyType(
 )
 
 
-def render(report: Report, console: Console) -> None:
+def render(report: DoctorReport, console: Console) -> None:
     """Print every result, then the total."""
     for result in report.results:
         _result(result, console)
@@ -23,7 +23,7 @@ def render(report: Report, console: Console) -> None:
     console.print(Text(total, style="bold"), soft_wrap=True)
 
 
-def _result(result: Result, console: Console) -> None:
+def _result(result: DoctorResult, console: Console) -> None:
     finding = result.finding
     line = Text(f"{finding.status:<9}", style=_STYLES[finding.status])
     line.append(f"{result.check.key:<19}", style="bold")

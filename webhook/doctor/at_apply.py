@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import Finding, ok, warning
+from webhook.doctor.finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.selecting import selects
 
@@ -12,7 +12,7 @@ ENTRY = "policies.gpupolicy.dev"
 """The entry that ConfigMaps of policies are sent by."""
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """The API server asks about every ConfigMap that the replicas mount as policies."""
     live = installation.configurations["validating"]
     if live is None:

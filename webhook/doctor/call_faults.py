@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webhook.doctor.finding import Finding, problem
+from webhook.doctor.finding import DoctorFinding, problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ CALL_FAULTS: tuple[CallFault, ...] = (
 """What is known, the more telling first."""
 
 
-def explained(said: str, names: Mapping[str, object]) -> Finding:
+def explained(said: str, names: Mapping[str, object]) -> DoctorFinding:
     """A failed call, with what it means where that is known; `names` has namespace, name and port."""
     expected = "an answer from the webhook"
     for fault in CALL_FAULTS:

@@ -11,7 +11,7 @@ from certs.authority import CertificateError, covers, not_after, not_before
 from certs.trust import trusted_until
 from webhook.cluster.api_server import RefusedError
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
 from webhook.doctor.served import METRICS, pages
 
@@ -21,7 +21,7 @@ SOON = timedelta(days=30)
 _TRUST = re.compile(r'gpu_policy_certificate_expiry_seconds\{certificate="ca_bundle"\} (\S+)')
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """The API server trusts the certificate that is served, and goes on doing so for a while."""
     try:
         secret = installation.certificate_secret
@@ -45,14 +45,14 @@ def look(installation: Installation) -> Iterator[Finding]:
         yield _authority(authority, name, installation)
 
 
-def _authority(pem: bytes, name: str, installation: Installation) -> Finding:
+def _authority(pem: bytes, name: str, installation: Installation) -> DoctorFinding:
     try:
         return _ending(f"the authority in {name}", not_before(pem), not_after(pem), installation)
     except CertificateError as error:
         return problem(f"ca.crt in {name} is {error}", "the authority", _remedy(installation))
 
 
-def _entry(entry: Object, pem: bytes, installation: Installation) -> Finding:
+def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFinding:
     """Whether one webhook's caBundle trusts the certificate, and its name is one that the certificate has."""
     name, client = entry["name"], entry.get("clientConfig", {})
     host = _host(client)
@@ -84,7 +84,7 @@ def _is_left_to_the_roots(installation: Installation) -> bool:
     return not injects and not installation.workload.keeps_certificates
 
 
-def _ending(what: str, start: datetime | None, end: datetime, installation: Installation) -> Finding:
+def _ending(what: str, start: datetime | None, end: datetime, installation: Installation) -> DoctorFinding:
     now = installation.cluster.now()
     if start is not None and start > now:
         return problem(f"{what} begins {start:%Y-%m-%d %H:%M} UTC", "one that is valid now", _remedy(installation))
@@ -124,7 +124,7 @@ def _remedy(installation: Installation) -> str:
     )
 
 
-def _as_replicas_tell(installation: Installation) -> Iterator[Finding]:
+def _as_replicas_tell(installation: Installation) -> Iterator[DoctorFinding]:
     """What the replicas' own metrics say about the trust in what they serve."""
     for name, page in pages(installation, METRICS):
         if isinstance(page, RefusedError):

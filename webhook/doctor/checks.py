@@ -24,7 +24,7 @@ from webhook.doctor import (
     trial,
 )
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Check, Finding, Status, skipped
+from webhook.doctor.finding import Check, DoctorFinding, Status, skipped
 from webhook.doctor.installation import Installation
 
 CHECKS: tuple[Check, ...] = (
@@ -60,18 +60,18 @@ CHECKS: tuple[Check, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DoctorResult:
     """What one check said about one thing."""
 
     check: Check
-    finding: Finding
+    finding: DoctorFinding
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DoctorReport:
     """Everything that was said."""
 
-    results: tuple[Result, ...]
+    results: tuple[DoctorResult, ...]
 
     def count(self, status: Status) -> int:
         """How many things stand like this."""
@@ -83,12 +83,14 @@ class Report:
         return 1 if self.count(Status.PROBLEM) else 0
 
 
-def examine(installation: Installation, checks: Sequence[Check] = CHECKS) -> Report:
+def examine(installation: Installation, checks: Sequence[Check] = CHECKS) -> DoctorReport:
     """Ask these questions."""
-    return Report(tuple(Result(check, finding) for check in checks for finding in _asked(check, installation)))
+    return DoctorReport(
+        tuple(DoctorResult(check, finding) for check in checks for finding in _asked(check, installation))
+    )
 
 
-def _asked(check: Check, installation: Installation) -> Iterator[Finding]:
+def _asked(check: Check, installation: Installation) -> Iterator[DoctorFinding]:
     try:
         yield from check.look(installation)
     except UnavailableError as why:

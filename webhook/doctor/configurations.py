@@ -6,7 +6,7 @@ from typing import Any
 from webhook.cluster.registration import PHASES, Document, RegistrationError, differences, webhooks_of
 from webhook.doctor import at_apply, crds
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
 
 PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
@@ -20,7 +20,7 @@ LONGEST_TIMEOUT = 10
 """Seconds that a pod may wait for an answer before people wait too long."""
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Both webhook configurations are there and as they were installed."""
     registration = None
     try:
@@ -45,7 +45,7 @@ def look(installation: Installation) -> Iterator[Finding]:
             yield from _essentials(phase, live, installation)
 
 
-def _missing(phase: str, installation: Installation) -> Finding:
+def _missing(phase: str, installation: Installation) -> DoctorFinding:
     return problem(
         f"there is no {phase} webhook configuration {installation.place.name}: "
         + ("GPU pods are not mutated" if phase == "mutating" else "GPU pods are not validated"),
@@ -54,7 +54,7 @@ def _missing(phase: str, installation: Installation) -> Finding:
     )
 
 
-def _compared(phase: str, expected: Document, live: Document, installation: Installation) -> Iterator[Finding]:
+def _compared(phase: str, expected: Document, live: Document, installation: Installation) -> Iterator[DoctorFinding]:
     found = differences(expected, live)
     for sentence in found:
         remedy = _as_installed(installation, "replace")  # apply would leave what somebody added
@@ -63,7 +63,7 @@ def _compared(phase: str, expected: Document, live: Document, installation: Inst
         yield ok(f"the {phase} webhook configuration is as it was installed")
 
 
-def _essentials(phase: str, live: Document, installation: Installation) -> Iterator[Finding]:
+def _essentials(phase: str, live: Document, installation: Installation) -> Iterator[DoctorFinding]:
     """What every installation needs, for want of anything to compare with."""
     kind = next(kind for kind, short in PHASES.items() if short == phase)
     webhooks = webhooks_of({**live, "kind": kind})

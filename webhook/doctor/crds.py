@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import Finding, ok, warning
+from webhook.doctor.finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 
 ENTRY = "workloads.gpupolicy.dev"
@@ -30,7 +30,7 @@ _MADE_BY_OTHERS = frozenset(
 """Resources that controllers make for objects that are judged themselves."""
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Every kind whose schema holds a pod template is judged when it is applied."""
     rules = _rules(installation)
     if rules is None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import Finding, ok, warning
+from webhook.doctor.finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.selecting import selects
 from webhook.doctor.sent import why_sent
@@ -17,7 +17,7 @@ _NEEDS_A_RUNTIME_CLASS = "has(spec.runtimeClassName) && ("
 """What the condition about privileged containers begins with where NVIDIA's is not the default runtime."""
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Agents of nodes, such as device plugins, start without anybody's answer."""
     entries = [entry for entry in installation.entries if _is_depended_on(entry)]
     if not entries:

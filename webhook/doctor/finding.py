@@ -19,7 +19,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at. `found` says for a skipped one why nobody could look."""
 
     status: Status
@@ -36,24 +36,24 @@ class Check:
     """
 
     key: str
-    look: "Callable[[Installation], Iterable[Finding]]"
+    look: "Callable[[Installation], Iterable[DoctorFinding]]"
 
 
-def ok(found: str) -> Finding:
+def ok(found: str) -> DoctorFinding:
     """All is well."""
-    return Finding(Status.OK, found)
+    return DoctorFinding(Status.OK, found)
 
 
-def warning(found: str, expected: str, remedy: str) -> Finding:
+def warning(found: str, expected: str, remedy: str) -> DoctorFinding:
     """It works, but not as it should, or not for long."""
-    return Finding(Status.WARNING, found, expected, remedy)
+    return DoctorFinding(Status.WARNING, found, expected, remedy)
 
 
-def problem(found: str, expected: str, remedy: str) -> Finding:
+def problem(found: str, expected: str, remedy: str) -> DoctorFinding:
     """It does not work, or does not do what it is there for."""
-    return Finding(Status.PROBLEM, found, expected, remedy)
+    return DoctorFinding(Status.PROBLEM, found, expected, remedy)
 
 
-def skipped(why: str, remedy: str = "") -> Finding:
+def skipped(why: str, remedy: str = "") -> DoctorFinding:
     """Nobody could look."""
-    return Finding(Status.SKIPPED, why, "", remedy)
+    return DoctorFinding(Status.SKIPPED, why, "", remedy)

@@ -9,7 +9,7 @@ from typing import Any
 from webhook.cluster.objects import Node, node_from_raw
 from webhook.cuda.offer import offer_of
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, ok, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
 from webhook.model.tolerations import Taint, Toleration
@@ -43,7 +43,7 @@ class _GpuNode:
     needs_driver: bool
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Rules know the drivers of GPU nodes, pods get there, and nobody gets a GPU that somebody else has."""
     accelerators = BUILT_IN
     with suppress(UnavailableError):  # what everybody knows is told without the policies, too
@@ -69,7 +69,7 @@ def _gpu_node(raw: Mapping[str, Any], accelerators: Accelerators) -> _GpuNode | 
     return _GpuNode(node, frozenset(gpu.vendor for gpu in gpus), needs_driver)
 
 
-def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[Finding]:
+def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[DoctorFinding]:
     """Nodes of whose driver nobody tells, so that cudaDriver can say nothing of pods that land there."""
     judged = [one.node for one in nodes if one.needs_driver]
     blind = [node.name for node in judged if offer_of(node.kind.labels).driver is None]
@@ -83,7 +83,7 @@ def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[Finding]:
         )
 
 
-def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[Finding]:
+def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
     """Taints that no policy lets the pods for GPUs of such a node tolerate."""
     repelled: dict[Taint, list[str]] = {}
     entries, of_classes = _tolerated(installation) if any(one.node.kind.taints for one in nodes) else ([], [])
@@ -124,7 +124,7 @@ def _concerns(entry: TolerationSettings, resources: Iterable[str]) -> bool:
     return not entry.resources or any(fnmatchcase(name, glob) for name in resources for glob in entry.resources)
 
 
-def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[Finding]:
+def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
     """Nodes on which a DRA driver offers GPUs of the vendor whose device plugin offers them, too.
 
     Neither knows what the other has given away (source: NVIDIA/aicr#332; NVIDIA/gpu-operator#1541 refuses both).

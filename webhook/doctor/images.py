@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from webhook.doctor.finding import Finding, ok, problem, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, warning
 from webhook.doctor.installation import Installation
 from webhook.registry.packing import PackError, packed_in, unpack
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Where images are looked up, the replicas share what they find; silent where none are."""
     if "registries" not in installation.workload.arguments:
         return

@@ -18,7 +18,7 @@ from webhook.cluster.registration import (
 from webhook.cluster.snapshot import Snapshot
 from webhook.doctor.cluster import Cluster, Object, UnavailableError
 from webhook.doctor.policies import of_config_maps
-from webhook.doctor.workload import Workload
+from webhook.doctor.workload import WebhookDeployment
 from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
@@ -66,13 +66,13 @@ class Installation:
         return path_of(api, kind, namespace=self.place.namespace, name=name)
 
     @cached_property
-    def deployment(self) -> Workload | None:
+    def deployment(self) -> WebhookDeployment | None:
         """The Deployment, None where there is none."""
         found = self.cluster.find(self.path("deployments", self.place.name, "/apis/apps/v1"))
-        return None if found is None else Workload(found)
+        return None if found is None else WebhookDeployment(found)
 
     @property
-    def workload(self) -> Workload:
+    def workload(self) -> WebhookDeployment:
         """The Deployment; UnavailableError where there is none."""
         if self.deployment is None:
             raise UnavailableError(f"there is no Deployment {self.place.namespace}/{self.place.name}")

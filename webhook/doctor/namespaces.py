@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from webhook.doctor.finding import Finding, ok, problem
+from webhook.doctor.finding import DoctorFinding, ok, problem
 from webhook.doctor.installation import Installation
 
 LABEL = "kubernetes.io/metadata.name"
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Every namespace carries kubernetes.io/metadata.name with its own name."""
     count = wrong = 0
     for namespace in installation.cluster.items("/api/v1/namespaces"):

@@ -6,7 +6,7 @@ A misspelled one helps nobody.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import accelerator
 from webhook.model.selectors import Expression
@@ -15,7 +15,7 @@ from webhook.policy.errors import PolicyErrors
 from webhook.rules.rule import PriorityClassName, Reference, RuntimeClassName
 
 
-def policies(installation: Installation) -> Iterator[Finding]:
+def policies(installation: Installation) -> Iterator[DoctorFinding]:
     """The policies have no mistakes: a replica that starts with them becomes ready."""
     try:
         found = installation.policies
@@ -32,7 +32,7 @@ def policies(installation: Installation) -> Iterator[Finding]:
         yield ok(f"{count} {'policy' if count == 1 else 'policies'}, hash {found.hash[:12]}")
 
 
-def references(installation: Installation) -> Iterator[Finding]:
+def references(installation: Installation) -> Iterator[DoctorFinding]:
     """The cluster has the RuntimeClasses, PriorityClasses, node labels and taints that the policies name."""
     named: dict[Reference, list[str]] = defaultdict(list)
     for policy in installation.sound_policies.policies:

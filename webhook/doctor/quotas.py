@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook.cluster.paths import CORE, path_of
 from webhook.doctor.cluster import Cluster, Object, UnavailableError
-from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.ledger.content import LABEL, book_in
 
@@ -13,7 +13,7 @@ _QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
 _MOST_NAMED = 3
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """Where there are quotas, they can be kept."""
     namespace = installation.workload.quota_ledgers
     try:
@@ -47,7 +47,7 @@ def quota_objects(cluster: Cluster, namespace: str | None = None) -> Iterator[Ob
         raise
 
 
-def _kept(namespace: str, installation: Installation, *, has_quotas: bool) -> Iterator[Finding]:
+def _kept(namespace: str, installation: Installation, *, has_quotas: bool) -> Iterator[DoctorFinding]:
     yield from _ledgers(namespace, installation)
     if has_quotas:
         if installation.cluster.find(_API) is None:
@@ -61,7 +61,7 @@ def _kept(namespace: str, installation: Installation, *, has_quotas: bool) -> It
         yield from _queues(installation)
 
 
-def _ledgers(namespace: str, installation: Installation) -> Iterator[Finding]:
+def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFinding]:
     """Every ledger can be read."""
     ledgers = pods = broken = 0
     path = path_of(CORE, "configmaps", namespace=namespace)
@@ -81,7 +81,7 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[Finding]:
         yield ok(f"{ledgers} {'ledger' if ledgers == 1 else 'ledgers'}, {pods} {'entry' if pods == 1 else 'entries'}")
 
 
-def _shown(installation: Installation) -> Iterator[Finding]:
+def _shown(installation: Installation) -> Iterator[DoctorFinding]:
     """Nobody is shown a quota that is no more."""
     policies = installation.sound_policies
     stale = []
@@ -99,7 +99,7 @@ def _shown(installation: Installation) -> Iterator[Finding]:
         )
 
 
-def _queues(installation: Installation) -> Iterator[Finding]:
+def _queues(installation: Installation) -> Iterator[DoctorFinding]:
     """The replicas' requests do not wait behind the pods that wait for them."""
     if installation.cluster.find(_QUEUES) is None:
         return  # before 1.29

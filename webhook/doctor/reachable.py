@@ -10,7 +10,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, ok, warning
+from webhook.doctor.finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.selecting import selects
 from webhook.model.wording import few
@@ -27,7 +27,7 @@ _ZEROS = re.compile(r"\b0+(?=[0-9])", re.ASCII)
 Rule = Mapping[str, Any]
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """No pod reaches the port of the reviews, where whoever does can ask in any name."""
     workload = installation.workload
     port = workload.port

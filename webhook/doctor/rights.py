@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from webhook.cluster.api_server import RefusedError
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, ok, problem
+from webhook.doctor.finding import DoctorFinding, ok, problem
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.workload import Workload
+from webhook.doctor.workload import WebhookDeployment
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
@@ -28,7 +28,7 @@ class Right:
         return f"{self.verb} {self.resource}{named}"
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """The service account of the replicas may do what they do."""
     account = f"system:serviceaccount:{installation.place.namespace}:{installation.workload.service_account}"
     rights = needed(installation.workload, installation.place)
@@ -46,7 +46,7 @@ def look(installation: Installation) -> Iterator[Finding]:
         yield ok(f"{account} may do what it needs")
 
 
-def needed(workload: Workload, place: Place) -> Iterator[Right]:
+def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
     """The rights that the replicas use, as they are started."""
     yield from _of_facts()
     keeps = workload.keeps_certificates

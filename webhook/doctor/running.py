@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.cluster.paths import CORE, path_of
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 
 ENOUGH = 2
@@ -13,7 +13,7 @@ ENOUGH = 2
 _ENOUGH = "two or more, so that one may be lost"
 
 
-def deployment(installation: Installation) -> Iterator[Finding]:
+def deployment(installation: Installation) -> Iterator[DoctorFinding]:
     """The Deployment is there and its replicas are ready."""
     place, found = installation.place, installation.deployment
     if found is None:
@@ -37,7 +37,7 @@ def deployment(installation: Installation) -> Iterator[Finding]:
         yield warning(f"{found.wanted} replicas are wanted", _ENOUGH, more)
 
 
-def endpoints(installation: Installation) -> Iterator[Finding]:
+def endpoints(installation: Installation) -> Iterator[DoctorFinding]:
     """The Service that the API server calls leads to ready replicas."""
     services = {_service(entry) for entry in installation.entries}
     if not services:
@@ -49,7 +49,7 @@ def endpoints(installation: Installation) -> Iterator[Finding]:
             yield _reached(*service, installation)
 
 
-def spread(installation: Installation) -> Iterator[Finding]:
+def spread(installation: Installation) -> Iterator[DoctorFinding]:
     """The replicas run on different nodes."""
     nodes = [pod["spec"].get("nodeName", "") for pod in installation.pods]
     if len(nodes) < ENOUGH:
@@ -64,7 +64,7 @@ def spread(installation: Installation) -> Iterator[Finding]:
         yield ok(f"{len(nodes)} replicas run on {len(set(nodes))} nodes")
 
 
-def disruption_budget(installation: Installation) -> Iterator[Finding]:
+def disruption_budget(installation: Installation) -> Iterator[DoctorFinding]:
     """A PodDisruptionBudget keeps drains of nodes from taking all replicas at once."""
     labels = installation.workload.raw["spec"]["template"]["metadata"].get("labels", {})
     budgets = installation.cluster.items(installation.path("poddisruptionbudgets", api="/apis/policy/v1"))
@@ -83,7 +83,7 @@ def _service(entry: Object) -> tuple[str, str, int] | None:
     return None if service is None else (service["namespace"], service["name"], service.get("port", 443))
 
 
-def _reached(namespace: str, name: str, port: int, installation: Installation) -> Finding:
+def _reached(namespace: str, name: str, port: int, installation: Installation) -> DoctorFinding:
     service = installation.cluster.find(path_of(CORE, "services", namespace=namespace, name=name))
     if service is None:
         found = f"there is no Service {namespace}/{name}, which the configurations name"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from webhook.cluster.api_server import RefusedError
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.policies import changed_at
 from webhook.policy.errors import PolicyErrors
@@ -40,7 +40,7 @@ def pages(installation: Installation, page: str) -> Iterator[tuple[str, str | Re
             yield name, refusal
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """The replicas are ready, took up what is on disk, and serve the same policies as the ConfigMaps hold."""
     serving: dict[str, list[str]] = defaultdict(list)
     for name, page in pages(installation, "readyz"):
@@ -55,7 +55,7 @@ def look(installation: Installation) -> Iterator[Finding]:
         yield _agreement(serving, installation)
 
 
-def _complaints(name: str, text: str, installation: Installation) -> Iterator[Finding]:
+def _complaints(name: str, text: str, installation: Installation) -> Iterator[DoctorFinding]:
     if unready := _UNREADY.search(text):
         yield problem(
             f"replica {name} is not ready: {unready[1]}", "ready", f"{installation.kubectl} logs {name} --tail=50"
@@ -69,7 +69,7 @@ def _complaints(name: str, text: str, installation: Installation) -> Iterator[Fi
         )
 
 
-def _agreement(serving: dict[str, list[str]], installation: Installation) -> Finding:
+def _agreement(serving: dict[str, list[str]], installation: Installation) -> DoctorFinding:
     """Whether all serve the set that the ConfigMaps hold."""
     try:
         held = installation.policies.hash

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import Finding, ok, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
 
 OLDEST = (1, 28)
@@ -13,7 +13,7 @@ LARGEST_SKEW = 30.0
 """Seconds that clocks may be apart before certificates and watches begin to suffer."""
 
 
-def version(installation: Installation) -> Iterator[Finding]:
+def version(installation: Installation) -> Iterator[DoctorFinding]:
     """Kubernetes is new enough to keep pods without GPUs away by itself."""
     found = installation.cluster.find("/version")
     if found is None:
@@ -32,7 +32,7 @@ def version(installation: Installation) -> Iterator[Finding]:
         yield ok(f"Kubernetes {name}")
 
 
-def clock(installation: Installation) -> Iterator[Finding]:
+def clock(installation: Installation) -> Iterator[DoctorFinding]:
     """The clocks of this machine and the API server agree."""
     skew = installation.cluster.clock_skew
     if abs(skew) > LARGEST_SKEW:

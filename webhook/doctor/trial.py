@@ -10,7 +10,7 @@ from webhook.cluster.api_server import RefusedError
 from webhook.cluster.paths import CORE, path_of
 from webhook.doctor.call_faults import explained
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import Finding, ok, problem, skipped, warning
+from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.workload import DEFAULT_PORT
 
@@ -22,7 +22,7 @@ _UNCALLED = re.compile(r'failed calling (?:admission )?webhook "([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PodTrial:
     """A pod that is tried. `title` says what it is; what it shows is a refusal by `judge`, or injections."""
 
     title: str
@@ -56,14 +56,14 @@ class Trial:
 
 
 TRIALS = (
-    Trial("a pod with one GPU", {"limits": {GPU: "1"}}),
-    Trial("a pod with a GPU in requests only", {"limits": {}, "requests": {GPU: "1"}}, MUTATE),
-    Trial("a pod with 100000 GPUs", {"limits": {GPU: "100000"}}, VALIDATE),
+    PodTrial("a pod with one GPU", {"limits": {GPU: "1"}}),
+    PodTrial("a pod with a GPU in requests only", {"limits": {}, "requests": {GPU: "1"}}, MUTATE),
+    PodTrial("a pod with 100000 GPUs", {"limits": {GPU: "100000"}}, VALIDATE),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TrialVerdict:
     """What became of a pod: who refused it (empty: nobody), or which rules completed it. `said` is for people."""
 
     refused_by: str
@@ -80,7 +80,7 @@ class _Uncallable(Exception):  # noqa: N818  # a verdict, no error of ours
     """The API server could not call the webhook."""
 
 
-def look(installation: Installation) -> Iterator[Finding]:
+def look(installation: Installation) -> Iterator[DoctorFinding]:
     """GPU pods go from the API server to the webhook: they are completed and refused as the policies say."""
     for trial in TRIALS:
         try:
@@ -96,7 +96,7 @@ def look(installation: Installation) -> Iterator[Finding]:
             yield _compared(trial, found, expected, installation)
 
 
-def _tried(trial: Trial, installation: Installation) -> Verdict:
+def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
     """What becomes of the pod in a dry run; UnavailableError where somebody else decides about it."""
     namespace = installation.place.tried_in
     path = path_of(CORE, "pods", namespace=namespace)
@@ -108,28 +108,30 @@ def _tried(trial: Trial, installation: Installation) -> Verdict:
             if uncalled[1] in (MUTATE, VALIDATE):
                 raise _Uncallable(said) from None
         elif (denied := _DENIED.search(said)) and denied[1] in (MUTATE, VALIDATE):
-            return Verdict(denied[1], said=said)
+            return TrialVerdict(denied[1], said=said)
         elif refusal.status == 422:
-            return Verdict("the API server's own validation", said=said)
+            return TrialVerdict("the API server's own validation", said=said)
         another = "name a namespace in which you may create pods with --dry-run-namespace"
         raise UnavailableError(f"in namespace {namespace} something else refuses it: {said}", another) from None
-    return Verdict("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
+    return TrialVerdict("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
 
 
-def _expected(trial: Trial, installation: Installation) -> Verdict:
+def _expected(trial: PodTrial, installation: Installation) -> TrialVerdict:
     """What the policies make of the pod."""
     policy = installation.sound_policies.for_namespace(installation.place.tried_in)
     completed = engine.complete(trial.pod, policy, installation.facts)
     if completed.refusals:
-        return Verdict(MUTATE)
+        return TrialVerdict(MUTATE)
     if any(finding.fails_validation for finding in completed.findings):
-        return Verdict("the API server's own validation")
+        return TrialVerdict("the API server's own validation")
     if engine.judge(completed.object, policy, installation.facts).refusals:
-        return Verdict(VALIDATE)
-    return Verdict("", ",".join(completed.injected))
+        return TrialVerdict(VALIDATE)
+    return TrialVerdict("", ",".join(completed.injected))
 
 
-def _compared(trial: Trial, found: Verdict, expected: Verdict, installation: Installation) -> Finding:
+def _compared(
+    trial: PodTrial, found: TrialVerdict, expected: TrialVerdict, installation: Installation
+) -> DoctorFinding:
     namespace = installation.place.tried_in
     if (found.refused_by, found.injected) != (expected.refused_by, expected.injected):
         return problem(
@@ -146,7 +148,7 @@ def _compared(trial: Trial, found: Verdict, expected: Verdict, installation: Ins
     )
 
 
-def _shown(trial: Trial, found: Verdict, why: UnavailableError) -> Finding:
+def _shown(trial: PodTrial, found: TrialVerdict, why: UnavailableError) -> DoctorFinding:
     """What can be said without the policies."""
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
         return ok(f"{trial.title} {found}")

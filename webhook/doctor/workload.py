@@ -12,7 +12,7 @@ DEFAULT_PORT = 8443
 
 
 @dataclass(frozen=True)
-class Workload:
+class WebhookDeployment:
     """A Deployment of the webhook, as the API server gives it."""
 
     raw: Object

@@ -11,7 +11,7 @@ from webhook.model.edits import AddGpuLimit, Edit
 from webhook.model.pod import Pod
 from webhook.model.shape import CountError
 from webhook.model.wording import PLATFORM_TEAM
-from webhook.outcome import Finding, Injection, Kind
+from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules.rule import Advice, Facts, Mode, Violation
 
@@ -80,7 +80,7 @@ def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
     return Finding(
         bound.rule.key,
         bound.mode if bound.rule.warns_of_injections else Mode.AUDIT,
-        Kind.INJECTION,
+        FindingKind.INJECTION,
         "spec",
         message,
         fails_validation=is_needed,
@@ -146,7 +146,7 @@ def _violation(bound: BoundRule, violation: Violation) -> Finding:
     return Finding(
         bound.rule.key,
         bound.mode,
-        Kind.VIOLATION,
+        FindingKind.VIOLATION,
         violation.where,
         f"{violation.found}; {violation.allowed}",
         addressed(bound, violation.remedy),
@@ -163,7 +163,7 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
     return Finding(
         bound.rule.key,
         bound.mode,
-        Kind.ADVICE,
+        FindingKind.ADVICE,
         advice.where,
         advice.found,
         addressed(bound, advice.remedy),

@@ -10,7 +10,7 @@ from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
 from webhook.model.placed import placed
 from webhook.model.pod import pod_from_raw
-from webhook.outcome import Finding, Injection, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts
 
@@ -44,7 +44,7 @@ def complete(
     if any(finding.fails_validation for finding in chain(findings, violations(pod, policy.anticipators, facts))):
         findings.extend(bounded(violations(pod, policy.validators, facts)))
     if any(finding.refuses for finding in findings):
-        return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not Kind.ADVICE))
+        return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not FindingKind.ADVICE))
     if injections and ANNOTATION not in pod.annotations:
         Annotate(ANNOTATION, ",".join(one.rule for one in injections)).write(draft)
     stamp = due_stamp(original, policy, facts, earlier, injected=bool(injections))

@@ -8,7 +8,7 @@ from webhook.engine.asking import addressed, bounded, edits_of, facts_under, lis
 from webhook.engine.stamps import STAMP, stamp_of
 from webhook.model.edits import AddToleration, Edit
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Mode
 
@@ -102,7 +102,7 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
         yield Finding(
             bound.rule.key,
             bound.mode,
-            Kind.MISSING,
+            FindingKind.MISSING,
             "spec",
             f"{listed(lost)} should have been injected but is missing; another webhook removed it or added "
             "the GPUs later, or mutate.gpupolicy.dev was not called",
@@ -133,4 +133,4 @@ def _finds(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
     """Whether the rule of this key has something against the pod under the policy."""
     validators = [bound for bound in policy.validators if bound.rule.key == key]
     found = violations(pod, validators, facts_under(policy, facts))
-    return any(finding.kind is Kind.VIOLATION for finding in found)
+    return any(finding.kind is FindingKind.VIOLATION for finding in found)

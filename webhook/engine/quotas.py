@@ -27,14 +27,14 @@ from webhook.ledger.verdicts import (
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.model.shape import shortened
 from webhook.model.wording import PLATFORM_TEAM
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.quotas import BoundQuota
 from webhook.quota import wording
 from webhook.quota.amounts import amounts
 from webhook.quota.claims import uncounted
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import Objection, is_unspecified, objections
-from webhook.quota.quota import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, Scope
+from webhook.quota.quota import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
 
@@ -59,17 +59,19 @@ class BoundClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class QuotaClaims:
     """What a pod claims of the quotas of its namespace, and what is wrong with it whoever else uses them."""
 
     claims: tuple[BoundClaim, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
-NO_CLAIMS = Claims()
+NO_CLAIMS = QuotaClaims()
 
 
-def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], read: Pod | None = None) -> Claims:
+def claims_of(
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], read: Pod | None = None
+) -> QuotaClaims:
     """What a pod claims; `read` is the same, where it was read already. Raises ShapeError for a malformed pod."""
     if not quotas:
         return NO_CLAIMS
@@ -78,18 +80,18 @@ def claims_of(raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuot
     counted = counted_pod({**raw, "metadata": {}}, accelerators)
     findings = list(uncounted_of_pots(pod, quotas))
     if counted is None:
-        return Claims(findings=tuple(findings)) if findings else NO_CLAIMS
+        return QuotaClaims(findings=tuple(findings)) if findings else NO_CLAIMS
     if len(counted.gpus) > MOST_RESOURCES:
-        return Claims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
+        return QuotaClaims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
     claims: list[BoundClaim] = []
     for bound in quotas:
         demand = demand_of(counted, namespace, bound.quota.counting)
         if demand is None:
             continue
         claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
-        if bound.quota.scope is Scope.POT:  # of the namespace's own quota the rule says it
+        if bound.quota.scope is QuotaScope.POT:  # of the namespace's own quota the rule says it
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
-    return Claims(tuple(claims), tuple(findings))
+    return QuotaClaims(tuple(claims), tuple(findings))
 
 
 def _with_verdicts(
@@ -131,7 +133,7 @@ def reserved(
 def entered(
     outcome: Outcome,
     namespace: str,
-    claims: Claims,
+    claims: QuotaClaims,
     ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
     seen: Callable[[str], Iterable[SeenPod]] | None,
 ) -> Outcome:
@@ -161,7 +163,7 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Ite
         return Finding(
             KEY,
             bound.mode,
-            Kind.VIOLATION,
+            FindingKind.VIOLATION,
             "spec",
             message,
             refuses=bound.mode is Mode.ENFORCE,
@@ -171,7 +173,7 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Ite
     return Finding(
         KEY,
         bound.mode,
-        Kind.VIOLATION,
+        FindingKind.VIOLATION,
         "spec",
         f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so it is not known what is free: "
         f"{verdict.reason}",
@@ -211,7 +213,7 @@ def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
     return Finding(
         KEY,
         bound.mode,
-        Kind.VIOLATION,
+        FindingKind.VIOLATION,
         objection.where,
         f"{objection.found}; {objection.allowed}",
         objection.remedy,
@@ -224,11 +226,11 @@ def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
 def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
     """What of a pod the pots cannot count; of the namespace's own quota the rule says it."""
     for bound in quotas:
-        if bound.quota.scope is Scope.POT:
+        if bound.quota.scope is QuotaScope.POT:
             is_denied = bound.quota.counting.claims is ClaimsMode.DENY
             for objection in uncounted(pod, bound.quota):
                 found = finding_of(bound, objection)
-                yield found if is_denied else replace(found, kind=Kind.ADVICE, refuses=False)
+                yield found if is_denied else replace(found, kind=FindingKind.ADVICE, refuses=False)
 
 
 def _largest(pods: Iterable[SeenPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:

@@ -7,13 +7,13 @@ from fractions import Fraction
 from webhook.engine.quotas import KEY, finding_of, uncounted_of_pots
 from webhook.model.pod import Pod
 from webhook.model.workloads import Template
-from webhook.outcome import Finding, Kind
+from webhook.outcome import Finding, FindingKind
 from webhook.policy.quotas import BoundQuota
 from webhook.quota import wording
 from webhook.quota.amounts import amounts
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import is_unspecified, objections
-from webhook.quota.quota import Excess, Limit, Scope
+from webhook.quota.quota import Excess, Limit, QuotaScope
 from webhook.rules.rule import Mode
 
 
@@ -26,7 +26,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class QuotaTotal:
     """What is told of a quota that the pods of a workload pass together, and never one of them alone.
 
     `key` is the same however many they are. `first` are the pods that it is about, or the first of them; where they are
@@ -44,11 +44,11 @@ def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota]) -> Iter
     yield from uncounted_of_pots(pod, quotas)
     for bound in quotas:
         demand = demand_of(pod, namespace, bound.quota.counting)
-        if demand is not None and bound.quota.scope is Scope.POT:
+        if demand is not None and bound.quota.scope is QuotaScope.POT:
             yield from (finding_of(bound, objection) for objection in objections(demand, bound.quota))
 
 
-def totals(groups: Sequence[Group], namespace: str, quotas: Sequence[BoundQuota]) -> Iterator[Total]:
+def totals(groups: Sequence[Group], namespace: str, quotas: Sequence[BoundQuota]) -> Iterator[QuotaTotal]:
     """The limits that all pods of a workload pass together, each once.
 
     A template that does not say how many pods it makes counts as none.
@@ -61,7 +61,7 @@ def totals(groups: Sequence[Group], namespace: str, quotas: Sequence[BoundQuota]
                 yield found
 
 
-def _total(bound: BoundQuota, limit: Limit, groups: Sequence[Group], namespace: str) -> Total | None:
+def _total(bound: BoundQuota, limit: Limit, groups: Sequence[Group], namespace: str) -> QuotaTotal | None:
     shares: list[tuple[Group, Fraction]] = []
     is_open = False
     for group in groups:
@@ -82,5 +82,5 @@ def _total(bound: BoundQuota, limit: Limit, groups: Sequence[Group], namespace: 
         names = [group.template.group for group, _ in shares]
         told = wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
     mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
-    finding = Finding(KEY, mode, Kind.VIOLATION, "spec", *told, origin=bound.origin, line=bound.line)
-    return Total((bound.quota.key, limit), finding, first, is_only)
+    finding = Finding(KEY, mode, FindingKind.VIOLATION, "spec", *told, origin=bound.origin, line=bound.line)
+    return QuotaTotal((bound.quota.key, limit), finding, first, is_only)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from webhook.engine.asking import edits_of, violations
 from webhook.model.pod import Pod
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts
 
@@ -39,7 +39,7 @@ def stamp_of(policy: Policy) -> str:
 
 def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
     """Whether the pod says something against what an enforced rule of the policy would inject."""
-    return any(finding.kind is Kind.VIOLATION for finding in violations(pod, policy.contradicted, facts))
+    return any(finding.kind is FindingKind.VIOLATION for finding in violations(pod, policy.contradicted, facts))
 
 
 def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:

@@ -10,7 +10,7 @@ from webhook.engine.quotas_of_workloads import Group, pot_findings
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.model.workloads import Template
-from webhook.outcome import Finding, Injection, Kind
+from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import Policy
 from webhook.policy.quotas import BoundQuota
 from webhook.policy.workloads import WorkloadsMode
@@ -39,7 +39,7 @@ class Foreseen:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TemplateContext:
     """What templates are judged against."""
 
     namespace: str
@@ -81,7 +81,7 @@ class JudgedTemplate:
         return Foreseen(self.template, self.pod.gpu_count, placed, self.injections)
 
 
-def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
+def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate:
     """Judge a pod as the template makes it, completed as it will be.
 
     Raises ShapeError for a malformed template, with a place in such a pod.
@@ -98,7 +98,7 @@ def judge_template(template: Template, where: Surroundings) -> JudgedTemplate:
     return JudgedTemplate(template, pod, tuple(findings), outcome.injections)
 
 
-def _of_replicas(template: Template, pod: Pod, where: Surroundings) -> Iterator[Finding]:
+def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterator[Finding]:
     """What is wrong with several pods made alike, as they will be.
 
     None of them is refused for it when it is created, so that it refuses the object, where the policy refuses any, or
@@ -145,7 +145,7 @@ def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator
                 yield Finding(
                     injection.rule,
                     Mode.ENFORCE,
-                    Kind.VIOLATION,
+                    FindingKind.VIOLATION,
                     f"{edit.container.path}.resources",
                     f"{edit.resource} is {edit.quantity} in requests but missing in limits; Kubernetes refuses that in "
                     "a workload, and the policy repairs pods only",

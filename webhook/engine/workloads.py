@@ -4,13 +4,13 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.engine.quotas_of_workloads import Total, totals
-from webhook.engine.templates import Foreseen, JudgedTemplate, Surroundings, about, judge_template
+from webhook.engine.quotas_of_workloads import QuotaTotal, totals
+from webhook.engine.templates import Foreseen, JudgedTemplate, TemplateContext, about, judge_template
 from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import Template, number_of_templates, templates_of
 from webhook.model.workloads.parts import mapped
-from webhook.outcome import Finding, Kind, Outcome
+from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.policy.quotas import BoundQuota
 from webhook.policy.workloads import WorkloadsMode
@@ -34,7 +34,7 @@ def foresee_pods(
     What all of them pass together is told with the first that has a part in it. Raises ShapeError for a malformed
     template.
     """
-    where = Surroundings(namespace, policy, facts, quotas)
+    where = TemplateContext(namespace, policy, facts, quotas)
     judged = [_judged(template, where) for template in templates_of(raw)]
     found = _totals(judged, where)
     return tuple(
@@ -58,7 +58,7 @@ def check_workload(  # noqa: PLR0913  # all that decides
     """
     if policy.workloads is WorkloadsMode.DISABLED:
         return Outcome(policy, raw)
-    where = Surroundings(namespace, policy, facts, quotas)
+    where = TemplateContext(namespace, policy, facts, quotas)
     told = list(_told(raw, where))
     if old is not None and told:
         known = {one.key for one in _told(old, where)}
@@ -84,7 +84,7 @@ class _Told:
     error: ShapeError | None = None
 
 
-def _told(raw: Mapping[str, Any], where: Surroundings) -> Iterator[_Told]:
+def _told(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Told]:
     """What is to be said of an object, as far as its templates are judged at admission."""
     judged: list[JudgedTemplate] = []
     told, stored = 0, 0
@@ -106,14 +106,14 @@ def _told(raw: Mapping[str, Any], where: Surroundings) -> Iterator[_Told]:
         yield _Told(total.key, _placed(total))
 
 
-def _judged(template: Template, where: Surroundings) -> JudgedTemplate:
+def _judged(template: Template, where: TemplateContext) -> JudgedTemplate:
     try:
         return judge_template(template, where)
     except ShapeError as error:
         raise error.at(template.place) from None
 
 
-def _with(foreseen: Foreseen, together: Sequence[Total]) -> Foreseen:
+def _with(foreseen: Foreseen, together: Sequence[QuotaTotal]) -> Foreseen:
     return replace(foreseen, findings=(*foreseen.findings, *map(_placed, together))) if together else foreseen
 
 
@@ -122,13 +122,13 @@ def _name(template: Template) -> str:
     return template.group or template.path
 
 
-def _totals(judged: Sequence[JudgedTemplate], where: Surroundings) -> list[Total]:
+def _totals(judged: Sequence[JudgedTemplate], where: TemplateContext) -> list[QuotaTotal]:
     """What the pods pass together that are not refused one by one."""
     groups = [one.group for one in judged if not one.foreseen.is_refused]
     return list(totals(groups, where.namespace, where.quotas))
 
 
-def _placed(total: Total) -> Finding:
+def _placed(total: QuotaTotal) -> Finding:
     template = total.first.template
     if not total.is_only:
         return total.finding
@@ -141,7 +141,7 @@ def _malformed(template: Template, error: ShapeError) -> _Told:
     finding = Finding(
         KEY,
         Mode.ENFORCE,
-        Kind.VIOLATION,
+        FindingKind.VIOLATION,
         error.place,
         error.fault,
         error.remedy.capitalize(),
@@ -156,7 +156,7 @@ def _unjudged(first: Template, judged: int, count: int) -> _Told:
         f"this pod template and those after it were not checked: of the {count} in the object, {judged} are checked; "
         "their pods are checked when they are created"
     )
-    return _Told(KEY, Finding(KEY, Mode.WARN, Kind.ADVICE, first.path, message))
+    return _Told(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
 
 
 def _only_warned(finding: Finding) -> Finding:

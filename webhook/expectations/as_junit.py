@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.audit import junit_xml
-from webhook.audit.junit_xml import Problem, Suite
+from webhook.audit.junit_xml import JUnitSuite, Problem
 from webhook.expectations.differences import Difference
 from webhook.expectations.results import CaseResult, FileResult, Results
 from webhook.policy.errors import PolicyError
@@ -11,23 +11,23 @@ from webhook.policy.errors import PolicyError
 
 def render(results: Results) -> str:
     """The results; the same ones always give the same text."""
-    return junit_xml.render("gpu-policy test", [Suite(file.file, tuple(_cases(file))) for file in results.files])
+    return junit_xml.render("gpu-policy test", [JUnitSuite(file.file, tuple(_cases(file))) for file in results.files])
 
 
-def _cases(file: FileResult) -> Iterator[junit_xml.Case]:
+def _cases(file: FileResult) -> Iterator[junit_xml.JUnitCase]:
     if file.errors:
         name = "the test can be run"
-        yield junit_xml.Case(
+        yield junit_xml.JUnitCase(
             file.file, name, file.file, _first_line(file.file, file.errors), errors=_errors(file.errors)
         )
     for case in file.cases:
         yield _case(file, case)
 
 
-def _case(file: FileResult, result: CaseResult) -> junit_xml.Case:
+def _case(file: FileResult, result: CaseResult) -> junit_xml.JUnitCase:
     case = result.case
     failures = tuple(map(_failure, result.differences))
-    return junit_xml.Case(file.file, case.name, file.file, case.line, failures, _errors(result.errors))
+    return junit_xml.JUnitCase(file.file, case.name, file.file, case.line, failures, _errors(result.errors))
 
 
 def _failure(difference: Difference) -> Problem:

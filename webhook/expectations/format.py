@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
 from webhook.policy.globs import fault_in
-from webhook.policy.part import Part
+from webhook.policy.part import CamelModel
 from webhook.policy.schema import Schema, for_editors
 from webhook.rules import RULES
 
@@ -57,7 +57,7 @@ Keys = (AfterValidator(_at_least_one), Field(json_schema_extra={"minProperties":
 Values = Annotated[dict[str, Any], *Keys]
 
 
-class ExpectedFinding(Part):
+class ExpectedFinding(CamelModel):
     """A refusal or a warning. Every finding of the rule is meant, unless `field` or `message` says which."""
 
     rule: Annotated[str, AfterValidator(_rule), Field(json_schema_extra={"enum": list(_RULES)})]
@@ -68,7 +68,7 @@ class ExpectedFinding(Part):
     """A part of its message; any white space matches any other."""
 
 
-class Expectation(Part):
+class Expectation(CamelModel):
     """What happens to a pod, or to the pods that a workload makes. A resource has to be allowed unless it is expected
     to be refused.
     """
@@ -158,7 +158,7 @@ class CaseExpectation(ResourceExpectation):
         return self
 
 
-class CaseSettings(Part):
+class CaseSettings(CamelModel):
     """Resources, and what is expected to happen to them."""
 
     name: Text
@@ -174,14 +174,14 @@ class CaseSettings(Part):
     """What happens to them."""
 
 
-class Metadata(Part):
+class PolicyTestMetadata(CamelModel):
     """What this test is called."""
 
     name: Text
     """What is tested."""
 
 
-class Spec(Part):
+class PolicyTestSpec(CamelModel):
     """What is tested, and by which cases."""
 
     policies: (
@@ -198,16 +198,16 @@ class Spec(Part):
     """The cases. None of them knows of the others: each begins with the pods of the inventory."""
 
 
-class PolicyTestFile(Part):
+class PolicyTestFile(CamelModel):
     """Cases that test policies of gpu-policy-webhook."""
 
     api_version: Literal["gpupolicy.dev/v1alpha1"]
     """Version of this format."""
     kind: Literal["GPUPolicyTest"]
     """What the file holds."""
-    metadata: Metadata
+    metadata: PolicyTestMetadata
     """What this test is called."""
-    spec: Spec
+    spec: PolicyTestSpec
     """What is tested, and by which cases."""
 
 

@@ -9,10 +9,10 @@ from webhook.policy.errors import PolicyError, PolicyErrors, key_text
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import API_VERSION, QUOTAS_FILE, QUOTAS_KIND
-from webhook.policy.yaml_lines import Node
+from webhook.policy.yaml_lines import YamlNode
 
 
-def load_inline(files: Mapping[str, Node], path: tuple[str, ...]) -> PolicySet:
+def load_inline(files: Mapping[str, YamlNode], path: tuple[str, ...]) -> PolicySet:
     """The policies in files that stand at `path` of a test. Raises PolicyErrors that name the test's lines."""
     file = next(iter(files.values())).file
     sources = {name: _text(name, node).encode("utf-8", "surrogatepass") for name, node in files.items()}
@@ -22,7 +22,7 @@ def load_inline(files: Mapping[str, Node], path: tuple[str, ...]) -> PolicySet:
         raise PolicyErrors(_placed(error, file, path, files) for error in errors.errors) from None
 
 
-def _placed(error: PolicyError, file: str, path: tuple[str, ...], files: Mapping[str, Node]) -> PolicyError:
+def _placed(error: PolicyError, file: str, path: tuple[str, ...], files: Mapping[str, YamlNode]) -> PolicyError:
     """The error of a file as one of the test."""
     name = error.path.removeprefix(f"{file}/")
     key = key_text((*path, name))
@@ -30,25 +30,25 @@ def _placed(error: PolicyError, file: str, path: tuple[str, ...], files: Mapping
     return PolicyError(file, line, f"{key}: {error.key}" if error.key else key, error.message)
 
 
-def _text(name: str, node: Node) -> str:
+def _text(name: str, node: YamlNode) -> str:
     """What the file would hold, each key in the line in which it stands in the test."""
     if isinstance(node.value, dict):
-        return "".join(_aligned(Node({**_head(name, node), **node.value}, node.file, node.line), [1]))
+        return "".join(_aligned(YamlNode({**_head(name, node), **node.value}, node.file, node.line), [1]))
     return "\n" * node.line + str(node.value)
 
 
-def _head(name: str, node: Node) -> dict[str, Node]:
+def _head(name: str, node: YamlNode) -> dict[str, YamlNode]:
     """What a policy file begins with, for those that leave it out."""
 
-    def said(value: str | dict[str, Node]) -> Node:
-        return Node(value, node.file, node.line)
+    def said(value: str | dict[str, YamlNode]) -> YamlNode:
+        return YamlNode(value, node.file, node.line)
 
     kind = QUOTAS_KIND if name == QUOTAS_FILE else "GPUPolicy"
     stem = said(name.removesuffix(".yaml"))
     return {"apiVersion": said(API_VERSION), "kind": said(kind), "metadata": said({"name": stem})}
 
 
-def _aligned(node: Node, line: list[int]) -> list[str]:
+def _aligned(node: YamlNode, line: list[int]) -> list[str]:
     """YAML in flow style; `line` is the one that has been reached, which no later text comes before."""
     match node.value:
         case dict():
@@ -68,7 +68,7 @@ def _aligned(node: Node, line: list[int]) -> list[str]:
     return [json.dumps(node.value, ensure_ascii=False)]
 
 
-def _down_to(node: Node, line: list[int]) -> str:
+def _down_to(node: YamlNode, line: list[int]) -> str:
     """Line breaks up to where the node stands."""
     missing = max(node.line - line[0], 0)
     line[0] += missing

@@ -18,7 +18,7 @@ from webhook.expectations.suite import Case, Suite, node_at
 from webhook.policy.document import check_names_differ, read_head
 from webhook.policy.errors import Faults, KeyPath, PolicyError, PolicyErrors, key_text
 from webhook.policy.schema import API_VERSION
-from webhook.policy.yaml_lines import MAX_BYTES, Node, read_yaml
+from webhook.policy.yaml_lines import MAX_BYTES, YamlNode, read_yaml
 
 CASES: KeyPath = ("spec", "cases")
 
@@ -93,7 +93,7 @@ def _told_by_the_case(_message: str) -> None:
     """Nothing is said of a file with manifests until a case names it."""
 
 
-def _suite(root: Node, faults: Faults, tell: Tell | None) -> Suite | None:
+def _suite(root: YamlNode, faults: Faults, tell: Tell | None) -> Suite | None:
     if not isinstance(root.value, dict):
         message = f"not a map; a test starts with apiVersion: {API_VERSION} and kind: {KIND}"
         faults.add(root.file, root.line, "", message)
@@ -110,7 +110,7 @@ def _suite(root: Node, faults: Faults, tell: Tell | None) -> Suite | None:
     return Suite(root.file, content.metadata.name, said.get("policies"), said.get("inventory"), cases)
 
 
-def _case(root: Node, path: KeyPath, settings: CaseSettings, tell: Tell | None) -> Case:
+def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, tell: Tell | None) -> Case:
     documents: list[Document] = []
     errors: list[PolicyError] = []
     for index, written in enumerate(settings.resources):
@@ -134,7 +134,7 @@ def _case(root: Node, path: KeyPath, settings: CaseSettings, tell: Tell | None) 
     )
 
 
-def _from_file(node: Node, written: str, place: KeyPath, tell: Tell | None) -> Iterator[Document | PolicyError]:
+def _from_file(node: YamlNode, written: str, place: KeyPath, tell: Tell | None) -> Iterator[Document | PolicyError]:
     """The objects of a file or folder; what is wrong in it names that file."""
     path = beside(node.file, written)
     if not path.exists():
@@ -144,7 +144,7 @@ def _from_file(node: Node, written: str, place: KeyPath, tell: Tell | None) -> I
         yield _as_policy_error(document) if isinstance(document, DocumentError) else document
 
 
-def _inline(node: Node, place: KeyPath) -> Iterator[Document | PolicyError]:
+def _inline(node: YamlNode, place: KeyPath) -> Iterator[Document | PolicyError]:
     """An object that stands in the test itself, by the same rules as one in a file."""
     for document in read_text(json.dumps(node.plain()), node.file):
         if isinstance(document, DocumentError):
@@ -162,7 +162,7 @@ def _as_policy_error(error: DocumentError) -> PolicyError:
     return PolicyError(error.source, error.line or 0, "", error.message)
 
 
-def _refuse_what_is_indented_too_far(root: Node, faults: Faults) -> None:
+def _refuse_what_is_indented_too_far(root: YamlNode, faults: Faults) -> None:
     """Record expectations that stand in a resource, as its last key, and not in the case that lacks one."""
     cases = node_at(root, CASES).value
     for number, case in enumerate(cases if isinstance(cases, list) else ()):
@@ -176,13 +176,13 @@ def _refuse_what_is_indented_too_far(root: Node, faults: Faults) -> None:
                 faults.add(root.file, resource.value["expect"].line, path, message)
 
 
-def _refuse_nulls(node: Node, path: KeyPath, faults: Faults) -> None:
+def _refuse_nulls(node: YamlNode, path: KeyPath, faults: Faults) -> None:
     """Record the keys that say nothing, but for those of objects."""
     if (path and path[-1] in _FREE) or path in (("spec", "policies"), ("spec", "inventory")):
         return
     if path[:2] == CASES and path[3:] == ("resources",):
         return
-    entries: Iterable[tuple[str | int, Node]] = ()
+    entries: Iterable[tuple[str | int, YamlNode]] = ()
     if isinstance(node.value, dict):
         entries = node.value.items()
     elif isinstance(node.value, list):

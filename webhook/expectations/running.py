@@ -6,14 +6,14 @@ from pathlib import Path
 
 from webhook.audit.claims import knowing_claims
 from webhook.audit.documents import Tell
-from webhook.audit.simulate import Item, Surroundings, look
+from webhook.audit.simulate import Item, ReviewContext, look
 from webhook.cluster.inventory import Inventory
 from webhook.engine import check_workload
 from webhook.expectations.differences import Difference, differences
 from webhook.expectations.format import Expectation, ResourceExpectation
 from webhook.expectations.reading import find, read_suite
 from webhook.expectations.results import CaseResult, FileResult, Results
-from webhook.expectations.sources import Sources
+from webhook.expectations.sources import PolicyTestInputs
 from webhook.expectations.subjects import group_of, names_of, subject_of, without_groups
 from webhook.expectations.suite import Case, Suite
 from webhook.ledger.ledgers import Ledgers
@@ -24,7 +24,7 @@ from webhook.policy.errors import KeyPath, PolicyError, PolicyErrors
 from webhook.policy.policy_set import PolicySet
 
 
-def run(path: Path, sources: Sources, is_wanted: Callable[[str], bool], tell: Tell | None = None) -> Results:
+def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], tell: Tell | None = None) -> Results:
     """Run the tests below a directory, or in one file: the cases whose name is wanted.
 
     `tell` hears of keys that stand twice in one map of a resource; without it they are errors. Raises PolicyErrors
@@ -38,7 +38,9 @@ def run(path: Path, sources: Sources, is_wanted: Callable[[str], bool], tell: Te
     return Results(tuple(file for file in files if file.cases or file.errors))
 
 
-def _run_file(file: Path, sources: Sources, is_wanted: Callable[[str], bool], tell: Tell | None) -> FileResult | None:
+def _run_file(
+    file: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], tell: Tell | None
+) -> FileResult | None:
     try:
         suite = read_suite(file, tell)
     except PolicyErrors as errors:
@@ -55,7 +57,7 @@ def _run_file(file: Path, sources: Sources, is_wanted: Callable[[str], bool], te
     return FileResult(str(file), suite.name, tuple(_run_case(case, policies, inventory) for case in wanted))
 
 
-def _surroundings(suite: Suite, sources: Sources) -> tuple[PolicySet, Inventory]:
+def _surroundings(suite: Suite, sources: PolicyTestInputs) -> tuple[PolicySet, Inventory]:
     """What a test is run against. Raises PolicyErrors with what is wrong in both."""
     try:
         policies = sources.policies_of(suite)
@@ -73,7 +75,7 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
         return CaseResult(case, errors=case.errors)
     ledgers = Ledgers(Means(MemoryStore(), inventory.pods))
     facts = knowing_claims(inventory.snapshot, case.documents, case.namespace)
-    surroundings = Surroundings(policies, facts, ledgers)
+    surroundings = ReviewContext(policies, facts, ledgers)
     items: list[Item] = []
     errors: list[PolicyError] = []
     for document in case.documents:
@@ -92,7 +94,7 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
     )
 
 
-def _compare(case: Case, every: Sequence[Item], surroundings: Surroundings) -> Iterator[Difference | PolicyError]:
+def _compare(case: Case, every: Sequence[Item], surroundings: ReviewContext) -> Iterator[Difference | PolicyError]:
     """What is not as expected, and what is expected of things that are not there."""
     items = [item for item in every if item.policy is not None]
     if not items:
@@ -128,7 +130,7 @@ class _Expected:
     what: ResourceExpectation
 
 
-def _compare_one(expected: _Expected, item: Item, surroundings: Surroundings) -> Iterator[Difference | PolicyError]:
+def _compare_one(expected: _Expected, item: Item, surroundings: ReviewContext) -> Iterator[Difference | PolicyError]:
     subject = subject_of(item)
     if expected.what.says_nothing_of_pods:
         yield from differences(_ALLOWED, without_groups(item, expected.what.groups or ()))
@@ -146,7 +148,7 @@ def _compare_one(expected: _Expected, item: Item, surroundings: Surroundings) ->
             yield from differences(of_group, group)
 
 
-def _applied(item: Item, surroundings: Surroundings) -> tuple[str, Sequence[str]]:
+def _applied(item: Item, surroundings: ReviewContext) -> tuple[str, Sequence[str]]:
     """What becomes of the object itself, and what is said of it."""
     found = item.findings
     if item.outcome is None and item.policy is not None:

@@ -18,14 +18,14 @@ from webhook.policy.errors import PolicyError, PolicyErrors
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import DEFAULT_FILE
-from webhook.policy.yaml_lines import Node
+from webhook.policy.yaml_lines import YamlNode
 
 _POLICIES = ("spec", "policies")
 _KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
 _NOTHING = Inventory(Snapshot.of(), StaticPods())
 
 
-class Sources:
+class PolicyTestInputs:
     """Gives tests what they are run against. `policies` and `inventory` are for those that name none themselves."""
 
     def __init__(self, policies: Path | None = None, inventory: Path | None = None) -> None:
@@ -56,7 +56,7 @@ class Sources:
             path = beside(suite.file, str(written.value))
             place = written
         elif self._inventory is not None:
-            path, place = self._inventory, Node(None, suite.file, 0)
+            path, place = self._inventory, YamlNode(None, suite.file, 0)
         else:
             return _NOTHING
         found = self._read(path, accelerators)
@@ -97,7 +97,7 @@ def _read(path: Path, accelerators: Accelerators) -> Inventory | str:
     return f"{path}: holds {unreadable} pods that Kubernetes would refuse; mend them" if unreadable else inventory
 
 
-def _inline(objects: list[Node], accelerators: Accelerators) -> Inventory:
+def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
     """The cluster that a test writes down itself."""
     kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
     errors = []
@@ -140,5 +140,5 @@ def _fault_in(raw: Mapping[str, Any]) -> str:
     return ""
 
 
-def _error(node: Node, key: str, message: str) -> PolicyErrors:
+def _error(node: YamlNode, key: str, message: str) -> PolicyErrors:
     return PolicyErrors([PolicyError(node.file, node.line, key, message)])

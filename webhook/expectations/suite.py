@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from webhook.audit.documents import Document
 from webhook.expectations.format import CaseExpectation
 from webhook.policy.errors import KeyPath, PolicyError, key_text
-from webhook.policy.yaml_lines import Node
+from webhook.policy.yaml_lines import YamlNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Case:
     documents: tuple[Document, ...]
     errors: tuple[PolicyError, ...]
     expect: CaseExpectation
-    node: Node
+    node: YamlNode
     path: KeyPath
     """Where in the file it stands."""
 
@@ -45,22 +45,22 @@ class Suite:
 
     file: str
     name: str
-    policies: Node | None
-    inventory: Node | None
+    policies: YamlNode | None
+    inventory: YamlNode | None
     cases: tuple[Case, ...]
 
 
-def error_at(root: Node, path: KeyPath, message: str, base: KeyPath = ()) -> PolicyError:
+def error_at(root: YamlNode, path: KeyPath, message: str, base: KeyPath = ()) -> PolicyError:
     """An error about what stands at `path` of `root`, which itself stands at `base` of the file."""
     node = node_at(root, path)
     return PolicyError(root.file, node.line, key_text((*base, *path)), message)
 
 
-def node_at(root: Node, path: KeyPath) -> Node:
+def node_at(root: YamlNode, path: KeyPath) -> YamlNode:
     """What stands at `path`, or the nearest value above it."""
     node = root
     for key in path:
-        child: Node | None = None
+        child: YamlNode | None = None
         if isinstance(node.value, dict):
             child = node.value.get(str(key))
         elif isinstance(node.value, list) and isinstance(key, int) and key < len(node.value):

@@ -10,10 +10,10 @@ import orjson
 
 from certs.cluster import ChangedError, ClusterError
 from webhook.admission.series import OTHER
-from webhook.audit.report import Level, Report
+from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import namespace_of
 from webhook.installation.kubernetes import KubernetesCluster
-from webhook.installation.reports import Published
+from webhook.installation.reports import PublishedReports
 from webhook.installation.settings import ConfigMapPlace
 
 KEY = "audit.json"
@@ -50,7 +50,7 @@ class AuditStatus:
     errors: int
 
 
-def written(report: Report, published: Published, finished: datetime) -> str:
+def written(report: AuditReport, published: PublishedReports, finished: datetime) -> str:
     """What is kept, as JSON; `finished` is in UTC. Findings about no namespace are counted by rule only."""
     errors = [*map(str, report.errors), *published.errors]
     counts = report.counts
@@ -75,7 +75,7 @@ def written(report: Report, published: Published, finished: datetime) -> str:
     return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
 
 
-def _by_namespace(report: Report) -> Counter[tuple[str, Level]]:
+def _by_namespace(report: AuditReport) -> Counter[tuple[str, Level]]:
     found = Counter((namespace_of(finding), finding.level) for finding in report.findings)
     return Counter({key: count for key, count in found.items() if key[0]})
 

@@ -9,28 +9,28 @@ from webhook.admission.metrics import Metrics
 from webhook.cluster.api_server import ApiServer, ClusterConfigError
 from webhook.installation.kubernetes import KubernetesCluster
 from webhook.installation.settings import ConfigMapPlace, ImageSettings
-from webhook.model.image import ImageConfig, ImageSight, Reference
+from webhook.model.image import ImageConfig, ImageReference, ImageSight
 from webhook.registry.allowlist import AllowList, AllowListError
 from webhook.registry.client import RegistryClient
 from webhook.registry.credentials import Credentials, CredentialsError
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 from webhook.registry.lookups import Images
 from webhook.registry.packing import KEY, packed_in
-from webhook.registry.shared import Held, Store, StoreChangedError, StoreError
+from webhook.registry.shared import ResultStore, StoreChangedError, StoredResults, StoreError
 from webhook.registry.waiting import Waiting
 
 _log = logging.getLogger("gpu_policy.images")
 
 
 class ConfigMapStore:
-    """`webhook.registry.shared.Store` in a ConfigMap, which has to exist: nobody needs the right to create any."""
+    """`webhook.registry.shared.ResultStore` in a ConfigMap that exists: nobody needs the right to create any."""
 
     def __init__(self, cluster: KubernetesCluster, place: ConfigMapPlace) -> None:
         self._cluster = cluster
         self._place = place
         self._found: dict[str, Any] = {}
 
-    def read(self) -> Held:
+    def read(self) -> StoredResults:
         """What it holds now."""
         try:
             found = self._cluster.get(self._place.path)
@@ -39,9 +39,9 @@ class ConfigMapStore:
         if found is None:
             raise StoreError(f"there is no ConfigMap {self._place}; apply the release again")
         self._found = found
-        return Held(str(found["metadata"].get("resourceVersion")), packed_in(found))
+        return StoredResults(str(found["metadata"].get("resourceVersion")), packed_in(found))
 
-    def write(self, content: bytes, over: Held) -> None:
+    def write(self, content: bytes, over: StoredResults) -> None:
         """Replace the results; labels and other keys stay."""
         metadata = {**self._found["metadata"], "resourceVersion": over.version}
         data = {**(self._found.get("binaryData") or {}), KEY: base64.b64encode(content).decode()}
@@ -64,12 +64,12 @@ class _Client(RegistryClient):
     """Says once in the log what of the credentials cannot be used, also when their file has changed."""
 
     def __init__(self, allowed: AllowList, credentials: Credentials) -> None:
-        super().__init__(allowed, credentials, Limits())
+        super().__init__(allowed, credentials, LookupLimits())
         self._logins = credentials
         self._said: tuple[str, ...] = ()
         self._say()
 
-    def look_up(self, reference: Reference) -> ImageConfig:
+    def look_up(self, reference: ImageReference) -> ImageConfig:
         """What the registry says about the image."""
         try:
             return super().look_up(reference)
@@ -90,7 +90,7 @@ class ImageLookUps:
     def __init__(self, settings: ImageSettings) -> None:
         allowed = AllowList.load(settings.registries_file)
         credentials = Credentials(settings.credentials_file)
-        store: Store | None = None
+        store: ResultStore | None = None
         if settings.results is not None:
             store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
         self._images = Images(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cluster.api_server import METADATA, ApiServer, RefusedError, UnreachableError
-from webhook.cluster.pages import Deadline, Listed, PagedList, told
+from webhook.cluster.pages import ListDeadline, Listed, PagedList, told
 from webhook.cluster.paths import CORE, path_of
 from webhook.ledger.book import Book
 from webhook.ledger.content import LABEL, PREFIX, book_in, content
-from webhook.ledger.store import Held, LedgerChangedError, LedgerError
+from webhook.ledger.store import LedgerChangedError, LedgerError, StoredLedger
 
 _PAGE = 50
 """Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
@@ -22,14 +22,14 @@ _log = logging.getLogger("gpu_policy.quota")
 
 
 @dataclass(frozen=True, slots=True)
-class _HeldObject(Held):
+class _HeldObject(StoredLedger):
     """A ledger with the metadata of its object, so that what others have put there stays."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ApiStore:
-    """`webhook.ledger.store.Store` in the API server, whose resourceVersion is what a write is compared by.
+    """`webhook.ledger.store.LedgerStore` in the API server, whose resourceVersion is what a write is compared by.
 
     Threads may share it.
     """
@@ -38,9 +38,9 @@ class ApiStore:
         self._server = server
         self._namespace = namespace
         self._path = path_of(CORE, "configmaps", namespace=namespace)
-        self._known: dict[str, Held] = {}  # as last read or written, so that no book is decoded twice
+        self._known: dict[str, StoredLedger] = {}  # as last read or written, so that no book is decoded twice
 
-    def read(self, key: str, seconds: float) -> Held | None:
+    def read(self, key: str, seconds: float) -> StoredLedger | None:
         """The book as it is in the API server's storage now; None where there is none."""
         path = self._path_of(key)
         try:
@@ -52,24 +52,24 @@ class ApiStore:
         except (UnreachableError, ValueError) as error:
             raise _explained("GET", path, error) from error
 
-    def create(self, key: str, book: Book, seconds: float) -> Held:
+    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
         """Begin a book; LedgerChangedError where there is one already."""
         return self._written(key, book, self._send("POST", key, self._object(key, book, {}), seconds))
 
-    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
         """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
         kept = over.metadata if isinstance(over, _HeldObject) else {}
         metadata = {**kept, "resourceVersion": over.version}
         return self._written(key, book, self._send("PUT", key, self._object(key, book, metadata), seconds))
 
-    def remove(self, key: str, over: Held, seconds: float) -> None:
+    def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         """Remove a book; LedgerChangedError where it is no longer what was read."""
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": over.version}}
         self._send("DELETE", key, options, seconds)
 
-    def read_all(self, seconds: float) -> Mapping[str, Held]:
+    def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
         """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
-        books: dict[str, Held] = {}
+        books: dict[str, StoredLedger] = {}
         for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
             if not _name(raw).startswith(PREFIX):
                 continue  # no ledger, whatever it is labelled with
@@ -86,7 +86,7 @@ class ApiStore:
 
     def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
         try:
-            yield from PagedList(self._server, listed, Deadline(seconds).left)
+            yield from PagedList(self._server, listed, ListDeadline(seconds).left)
         except (RefusedError, UnreachableError, ValueError) as error:
             raise _explained("GET", self._path, error) from error
 
@@ -100,7 +100,7 @@ class ApiStore:
             **content(book),
         }
 
-    def _held(self, key: str, found: object) -> Held:
+    def _held(self, key: str, found: object) -> StoredLedger:
         """A ledger from its object."""
         version, metadata = self._place(key, found)
         known = self._known.get(key)
@@ -113,12 +113,12 @@ class ApiStore:
             raise LedgerError(f"{self._path_of(key)}: {error}; {remedy}", "it is broken") from error
         return self._remembered(key, _HeldObject(version, book, metadata))
 
-    def _written(self, key: str, book: Book, found: object) -> Held:
+    def _written(self, key: str, book: Book, found: object) -> StoredLedger:
         """A ledger whose book is known, from the metadata of its object."""
         version, metadata = self._place(key, found)
         return self._remembered(key, _HeldObject(version, book, metadata))
 
-    def _remembered(self, key: str, held: Held) -> Held:
+    def _remembered(self, key: str, held: StoredLedger) -> StoredLedger:
         self._known[key] = held
         return held
 

@@ -22,7 +22,7 @@ _NOT_COMPARED = frozenset({"ledger", "updated"})
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StoredStatus:
     """An object as it was last heard of; the status only of those that are ours."""
 
     uid: str
@@ -45,16 +45,18 @@ def labels_of(installation: str) -> Mapping[str, str]:
     return {MANAGED_BY: MANAGER, INSTALLATION: installation}
 
 
-def heard(raw: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[Place, Seen]:
+def heard(raw: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[Place, StoredStatus]:
     """An object that the API server tells of, and where it is. It is ours where it has these labels."""
     metadata, status = raw["metadata"], raw.get("status")
     found = metadata.get("labels") or {}
     is_ours = all(found.get(key) == value for key, value in labels.items())
     kept = status if is_ours and isinstance(status, dict) else {}
-    return (metadata["namespace"], metadata["name"]), Seen(metadata["uid"], metadata["resourceVersion"], is_ours, kept)
+    return (metadata["namespace"], metadata["name"]), StoredStatus(
+        metadata["uid"], metadata["resourceVersion"], is_ours, kept
+    )
 
 
-def body(place: Place, status: Status, labels: Mapping[str, str], over: Seen | None) -> dict[str, Any]:
+def body(place: Place, status: Status, labels: Mapping[str, str], over: StoredStatus | None) -> dict[str, Any]:
     """What is sent to create an object, or to replace what was seen."""
     metadata: dict[str, Any] = {"namespace": place[0], "name": place[1], "labels": dict(labels)}
     if over is not None:
@@ -62,7 +64,7 @@ def body(place: Place, status: Status, labels: Mapping[str, str], over: Seen | N
     return {"apiVersion": API, "kind": KIND, "metadata": metadata, "status": dict(status)}
 
 
-def removal(found: Seen) -> dict[str, Any]:
+def removal(found: StoredStatus) -> dict[str, Any]:
     """What is sent to delete an object, and no other that has its name."""
     preconditions = {"uid": found.uid, "resourceVersion": found.version}
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}

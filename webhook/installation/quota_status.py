@@ -10,10 +10,9 @@ from threading import Event, Lock, Thread
 from typing import Any
 
 from webhook.cluster.api_server import ApiServer, RefusedError, UnreachableError
-from webhook.cluster.watch import Resource, Watch
-from webhook.cluster.watch import Timing as WatchTiming
+from webhook.cluster.watch import Watch, WatchedResource, WatchTiming
 from webhook.engine.standings import Place, Standing, Status, statuses
-from webhook.installation.quota_objects import EVERYWHERE, Seen, body, heard, labels_of, path_in, removal
+from webhook.installation.quota_objects import EVERYWHERE, StoredStatus, body, heard, labels_of, path_in, removal
 
 _ANSWER_SECONDS = 5.0
 _CLOSE_SECONDS = 0.7
@@ -24,7 +23,7 @@ Wanted = Mapping[Place, Status | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class StatusTiming:
     """How long things wait, in seconds, and how much is done at once."""
 
     round: float = 2.0
@@ -70,20 +69,20 @@ class QuotaStatus:
         installation: str,
         *,
         clock: Callable[[], float] = time.monotonic,
-        timing: Timing | None = None,
+        timing: StatusTiming | None = None,
         watch_timing: WatchTiming | None = None,
     ) -> None:
         self._server = server
         self._labels = labels_of(installation)
         self._clock = clock
-        self._timing = timing or Timing()
+        self._timing = timing or StatusTiming()
         self._wanted: Wanted | None = None
-        self._seen: dict[Place, Seen] = {}
+        self._seen: dict[Place, StoredStatus] = {}
         self._lock = Lock()
         self._differences: dict[Place, _Difference] = {}
         self._resting_until = 0.0
         self._complaint = ""
-        resource = Resource("gpuquotas", EVERYWHERE, self._replace, self._change, optional=True)
+        resource = WatchedResource("gpuquotas", EVERYWHERE, self._replace, self._change, optional=True)
         self._watch = Watch(resource, server, clock, watch_timing)
         self._stop = Event()
         self._thread = Thread(target=self._run, name="quota-status", daemon=True)
@@ -141,7 +140,7 @@ class QuotaStatus:
 
     # What is to be done
 
-    def _due(self, wanted: Wanted, seen: Mapping[Place, Seen], now: float) -> list[Place]:
+    def _due(self, wanted: Wanted, seen: Mapping[Place, StoredStatus], now: float) -> list[Place]:
         """The objects that may be written now, those that have waited longest first."""
         different = set(self._different(wanted, seen))
         for place in self._differences.keys() - different:
@@ -156,14 +155,14 @@ class QuotaStatus:
             key=lambda place: self._differences[place].due,
         )
 
-    def _different(self, wanted: Wanted, seen: Mapping[Place, Seen]) -> Iterator[Place]:
+    def _different(self, wanted: Wanted, seen: Mapping[Place, StoredStatus]) -> Iterator[Place]:
         for place, status in wanted.items():
             found = seen.get(place)
             if status is not None and (found is None or (found.is_ours and not found.is_as(status))):
                 yield place
         yield from (place for place, found in seen.items() if found.is_ours and place not in wanted)
 
-    def _is_behind(self, place: Place, status: Status | None, found: Seen | None, now: float) -> bool:
+    def _is_behind(self, place: Place, status: Status | None, found: StoredStatus | None, now: float) -> bool:
         """Whether another replica has counted from a newer ledger, unless that seems to be so for too long."""
         if status is None or found is None or now - self._differences[place].since > self._timing.lag:
             return False
@@ -171,7 +170,7 @@ class QuotaStatus:
 
     # Writing
 
-    def _write(self, place: Place, status: Status | None, found: Seen | None) -> None:
+    def _write(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
         """Create, replace or delete one object. Raises _RoundOverError, RefusedError, and ValueError for garbage."""
         try:
             self._send(place, status, found)
@@ -188,7 +187,7 @@ class QuotaStatus:
                 raise _RoundOverError(error) from error
             raise
 
-    def _send(self, place: Place, status: Status | None, found: Seen | None) -> None:
+    def _send(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
         if status is None:
             if found is not None:
                 self._server.send("DELETE", path_in(*place), removal(found), _ANSWER_SECONDS)

@@ -7,7 +7,7 @@ from webhook.cluster.static_pods import StaticPods
 from webhook.installation.ledgers import ApiStore
 from webhook.installation.quota_status import QuotaStatus
 from webhook.installation.settings import QuotaSettings
-from webhook.ledger.means import Timing
+from webhook.ledger.means import LedgerTiming
 from webhook.ledger.memory import MemoryStore
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
@@ -21,7 +21,7 @@ def quota_parts_of(
         ApiStore(server, settings.namespace),
         LivePods(server, accelerators=accelerators),
         QuotaStatus(server, settings.namespace),
-        Timing(in_flight=settings.in_flight_seconds),
+        LedgerTiming(in_flight=settings.in_flight_seconds),
         is_bounded=True,
         tells_usage=tells_usage,
     )

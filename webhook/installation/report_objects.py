@@ -40,7 +40,7 @@ FORMATS: Mapping[Kinds, Format] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredReport:
     """An object of ours as it is."""
 
     uid: str
@@ -66,7 +66,7 @@ def _is_served(server: ApiServer, form: Format) -> bool:
 
 def ours(
     server: ApiServer, form: Format, labels: Mapping[str, str], name: str, namespace: str | None
-) -> Iterator[tuple[Place, Found]]:
+) -> Iterator[tuple[Place, StoredReport]]:
     """The objects with these labels that are called `name` and a number: those of one namespace, of none (empty), or
     of all namespaces (None). Raises what `PagedList` raises.
     """
@@ -77,7 +77,7 @@ def ours(
         front, point, number = metadata["name"].rpartition(".")
         if (front, point) == (name, ".") and number.isdecimal():
             content = (metadata.get("annotations") or {}).get(CONTENT, "")
-            found = Found(metadata["uid"], metadata["resourceVersion"], content)
+            found = StoredReport(metadata["uid"], metadata["resourceVersion"], content)
             yield (metadata.get("namespace", ""), metadata["name"]), found
 
 
@@ -92,7 +92,7 @@ def content_of(raw: Mapping[str, Any]) -> str:
     return sha256(orjson.dumps({**raw, "results": results}, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
-def body(raw: Mapping[str, Any], content: str, over: Found | None) -> dict[str, Any]:
+def body(raw: Mapping[str, Any], content: str, over: StoredReport | None) -> dict[str, Any]:
     """What is sent to create an object, or to replace the one that was found."""
     metadata = {**raw["metadata"], "annotations": {CONTENT: content}}
     if over is not None:
@@ -100,7 +100,7 @@ def body(raw: Mapping[str, Any], content: str, over: Found | None) -> dict[str, 
     return {**raw, "metadata": metadata}
 
 
-def removal(found: Found) -> dict[str, Any]:
+def removal(found: StoredReport) -> dict[str, Any]:
     """What is sent to delete an object as it was found, and no other that has its name."""
     preconditions = {"uid": found.uid, "resourceVersion": found.version}
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}

@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.audit.cluster_objects import Scope
+from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.reports.policy_results import Format, Naming
 from webhook.cluster.api_server import ApiServer, RefusedError, UnreachableError
 from webhook.installation.report_objects import (
     ANSWER_SECONDS,
-    Found,
     Place,
+    StoredReport,
     body,
     content_of,
     ours,
@@ -40,7 +40,7 @@ class Writer:
     What was done is in `written` and `removed`, what could not be done in `errors`.
     """
 
-    def __init__(self, server: ApiServer, form: Format, naming: Naming, scope: Scope, *, keeps: bool) -> None:
+    def __init__(self, server: ApiServer, form: Format, naming: Naming, scope: NamespaceScope, *, keeps: bool) -> None:
         self._server = server
         self._form = form
         self._naming = naming
@@ -86,7 +86,7 @@ class Writer:
                     self._errors[place] = f"{self._form.kind} {'/'.join(filter(None, place))}: {error}{_remedy(error)}"
         return is_over
 
-    def _is_as(self, place: Place, contents: Mapping[Place, str], found: Mapping[Place, Found]) -> bool:
+    def _is_as(self, place: Place, contents: Mapping[Place, str], found: Mapping[Place, StoredReport]) -> bool:
         if place not in contents:
             return self._keeps
         return place in found and found[place].content == contents[place]
@@ -97,7 +97,7 @@ class Writer:
 
     # What there is
 
-    def _found(self) -> dict[Place, Found]:
+    def _found(self) -> dict[Place, StoredReport]:
         """Our objects where they may be written. Raises _StopError."""
         places: Iterable[str | None] = self._scope.namespaces or (None, "")
         try:
@@ -107,12 +107,12 @@ class Writer:
                 raise _StopError("") from error  # the definitions have just gone
             raise _explained(error, f"{self._form.kind} objects cannot be listed: ") from error
 
-    def _ours(self, namespace: str | None) -> Iterator[tuple[Place, Found]]:
+    def _ours(self, namespace: str | None) -> Iterator[tuple[Place, StoredReport]]:
         return ours(self._server, self._form, self._naming.labels, self._naming.name, namespace)
 
     # Writing
 
-    def _write(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: Found | None) -> bool:
+    def _write(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: StoredReport | None) -> bool:
         """Create, replace or delete one object; False where somebody else was there first.
 
         Raises RefusedError where this object alone cannot be written, _StopError where none can.
@@ -133,7 +133,7 @@ class Writer:
         (self.removed if raw is None else self.written).add(place)
         return True
 
-    def _send(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: Found | None) -> None:
+    def _send(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: StoredReport | None) -> None:
         if raw is not None and found is None:
             self._server.send("POST", path(self._form, place[0]), body(raw, content, None), ANSWER_SECONDS)
         elif raw is not None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from webhook.audit.cluster_objects import Scope
-from webhook.audit.report import Level, Report
+from webhook.audit.cluster_objects import NamespaceScope
+from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import NAME, Format, Naming, objects
 from webhook.cluster.api_server import ApiServer, RefusedError, UnreachableError
 from webhook.installation.quota_objects import labels_of
@@ -20,7 +20,7 @@ LEVELS = (Level.REFUSE, Level.WARN, Level.AUDIT)
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedReports:
     """What became of the reports: the `kind` that there is now, empty where the cluster knows none, how many objects,
     their bytes of JSON, and how many were written, or removed. `errors` say what could not be done.
     """
@@ -34,23 +34,28 @@ class Published:
 
 
 def publish(
-    report: Report, server: ApiServer, kinds: Kinds, place: ConfigMapPlace | None = None, scope: Scope | None = None
-) -> Published:
+    report: AuditReport,
+    server: ApiServer,
+    kinds: Kinds,
+    place: ConfigMapPlace | None = None,
+    scope: NamespaceScope | None = None,
+) -> PublishedReports:
     """Bring the reports of the namespaces that were audited in line with what was found.
 
     `place` is where the installation keeps the status of its audits: its reports are called after it, and told from
-    those of other installations by its namespace. Never raises for what the API server says: see `Published.errors`.
+    those of other installations by its namespace. Never raises for what the API server says, but see
+    `PublishedReports.errors`.
     """
     try:
         known = served(server)
     except (RefusedError, UnreachableError, ValueError) as error:
-        return Published(errors=(f"what reports the cluster knows cannot be learned: {error}",))
+        return PublishedReports(errors=(f"what reports the cluster knows cannot be learned: {error}",))
     chosen = next(iter(known), None) if kinds is Kinds.AUTO else kinds
     if chosen is not None and chosen not in known:
         form = FORMATS[chosen]
         fault = f"the cluster does not know {form.plural} of {form.api}; install their definitions, or publish auto"
-        return Published(errors=(fault,))
-    scope = scope or Scope()
+        return PublishedReports(errors=(fault,))
+    scope = scope or NamespaceScope()
     name, namespace = (NAME, "") if place is None else (place.name, place.namespace)
     naming = Naming(name, labels_of(namespace))
     wanted = {} if chosen is None else _wanted(report, FORMATS[chosen], naming)
@@ -58,7 +63,7 @@ def publish(
     writers = {kind: Writer(server, form, naming, scope, keeps=keeps) for kind, form in known.items()}
     for kind, writer in writers.items():
         writer.make(wanted if kind is chosen else {})
-    return Published(
+    return PublishedReports(
         "" if chosen is None else FORMATS[chosen].kind,
         len(wanted),
         sum(len(orjson.dumps(raw)) for raw in wanted.values()),
@@ -68,10 +73,10 @@ def publish(
     )
 
 
-def _wanted(report: Report, form: Format, naming: Naming) -> Wanted:
+def _wanted(report: AuditReport, form: Format, naming: Naming) -> Wanted:
     return {place_of(raw): raw for raw in objects(report, form, LEVELS, naming=naming)}
 
 
-def _is_partial(report: Report) -> bool:
+def _is_partial(report: AuditReport) -> bool:
     """Whether some kind of object could not be listed at all, so that what was not found may be there all the same."""
     return any(error.number == 0 for error in report.errors)

@@ -11,10 +11,10 @@ from webhook.model.image import NOT_LOOKED_UP, ImageSight, parse_reference
 from webhook.registry.allowlist import AllowList, AllowListError
 from webhook.registry.client import RegistryClient
 from webhook.registry.credentials import Credentials, CredentialsError
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 from webhook.registry.presets import PRESETS
 from webhook.registry.resolving import resolve
-from webhook.registry.shared import Store
+from webhook.registry.shared import ResultStore
 
 
 class UnusableError(ValueError):
@@ -35,7 +35,7 @@ class Resolver:
         try:
             self._credentials = Credentials(credentials)
             self._allowed = _public() if registries is None else AllowList.load(registries)
-            self._store: Store | None = None
+            self._store: ResultStore | None = None
             if registries is not None:
                 settings = ImageSettings.of(registries, credentials, results, kubeconfig)
                 self._store = _store(settings.results, kubeconfig)
@@ -44,7 +44,7 @@ class Resolver:
 
     def __call__(self, images: Iterable[str]) -> Mapping[str, ImageSight]:
         """What the registry of each image says, or why it says nothing."""
-        client = RegistryClient(self._allowed, self._credentials, Limits())
+        client = RegistryClient(self._allowed, self._credentials, LookupLimits())
         found = resolve(images, client, self._allowed.admits, self._store)
         return {image: _not_asked(image) if sight is NOT_LOOKED_UP else sight for image, sight in found.items()}
 
@@ -53,7 +53,7 @@ def _public() -> AllowList:
     return AllowList(registry for preset in PRESETS.values() for registry in preset)
 
 
-def _store(place: ConfigMapPlace | None, kubeconfig: Path | None) -> Store | None:
+def _store(place: ConfigMapPlace | None, kubeconfig: Path | None) -> ResultStore | None:
     return None if place is None else ConfigMapStore(KubernetesCluster(ApiServer(kubeconfig)), place)
 
 

@@ -16,9 +16,9 @@ from webhook.ledger.comparing import by_namespace, counted_otherwise, demands_of
 from webhook.ledger.ledger import Ledger
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.plan import Correction
-from webhook.ledger.store import Held, LedgerChangedError, LedgerError, SeenPod
+from webhook.ledger.store import LedgerChangedError, LedgerError, SeenPod, StoredLedger
 from webhook.quota.amounts import used
-from webhook.quota.quota import Demand, Limit, Quota, Scope
+from webhook.quota.quota import Demand, Limit, Quota, QuotaScope
 
 _log = logging.getLogger("gpu_policy.quota")
 
@@ -196,7 +196,7 @@ class Keeper:
 
     def _all_quotas(self, namespaces: Iterable[str], keys: Iterable[str]) -> dict[str, Quota]:
         quotas = {quota.key: quota for quota in self._quotas.pots}
-        prefix = f"{Scope.NAMESPACE}."
+        prefix = f"{QuotaScope.NAMESPACE}."
         of_ledgers = {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
         for namespace in sorted({*namespaces, *of_ledgers, *self._quotas.namespaces}):
             quota = self._quotas.of(namespace)
@@ -219,7 +219,7 @@ class Keeper:
         """Correct one ledger; whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
-        if ledger.held is None and quota.scope is Scope.NAMESPACE and not demands and not ledger.is_in_want:
+        if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.is_in_want:
             return True  # its first pod begins it
         try:
             self._correct(ledger, quota, demands)
@@ -269,7 +269,7 @@ class Keeper:
 
     # What has no use any more
 
-    def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, Held]) -> None:
+    def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger]) -> None:
         """Remove the ledgers of quotas that are no more, and of namespaces without GPU pods."""
         now = self._clock()
         idle = self._rounds.idle
@@ -282,13 +282,13 @@ class Keeper:
             if version != held.version:
                 since = now
             idle[key] = (held.version, since)
-            is_idle = not held.book.entries and key.startswith(f"{Scope.NAMESPACE}.")
+            is_idle = not held.book.entries and key.startswith(f"{QuotaScope.NAMESPACE}.")
             is_orphaned = key not in quotas and self._quotas.are_settled  # or of a quota that only others know of yet
             if (is_idle or is_orphaned) and now - since > self._rhythm.idle:
                 self._remove(key, held)
         self._ledgers.forget_idle(self._rhythm.idle)
 
-    def _remove(self, key: str, held: Held) -> None:
+    def _remove(self, key: str, held: StoredLedger) -> None:
         try:
             self._store.remove(key, held, self._rhythm.one_round)
         except LedgerChangedError:
@@ -309,6 +309,6 @@ class _Rounds:
 
 def _of(quota: Quota, seen: Mapping[str, list[SeenPod]]) -> list[SeenPod]:
     """The pods that a quota covers."""
-    if quota.scope is Scope.NAMESPACE:
+    if quota.scope is QuotaScope.NAMESPACE:
         return seen.get(quota.name, [])
     return [pod for name, pods in seen.items() if quota.covers(name) for pod in pods]

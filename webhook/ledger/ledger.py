@@ -18,7 +18,7 @@ from webhook.ledger.own_copy import LATE, OwnCopy
 from webhook.ledger.plan import Correction, Plan, Reservation, corrected
 from webhook.ledger.queue import SharedWrites
 from webhook.ledger.settling import Settling
-from webhook.ledger.store import Held, LedgerChangedError, LedgerError
+from webhook.ledger.store import LedgerChangedError, LedgerError, StoredLedger
 from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
 from webhook.ledger.vanished import Vanished
 from webhook.ledger.verdicts import Claim, Granted, Unanswered, Verdict
@@ -49,7 +49,7 @@ class Ledger:
         )
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> StoredLedger | None:
         """The book as last read or written here; None where it was never, or there was none."""
         return self._copy.held
 
@@ -109,7 +109,7 @@ class Ledger:
     def _open(self, namespace: str, book: Book) -> OpenEntries:
         return self._copy.unconfirmed.of(namespace, book, self._clock())
 
-    def show(self, held: Held | None, before: Held | None) -> None:
+    def show(self, held: StoredLedger | None, before: StoredLedger | None) -> None:
         """Take note of the book as it was read elsewhere, so that the time of its entries begins to count.
 
         `before` is what `held` was when that reading began: where it is something else now, that is newer.
@@ -167,7 +167,9 @@ class Ledger:
             self._expects_company = self._copy.read(deadline)
             state.is_read_due = False
         writes = bool(corrections) or not all(one.is_dry_run for one in reservations)
-        held = self._basis(reservations, deadline) if writes else Held("", self._imagined(reservations, deadline))
+        held = (
+            self._basis(reservations, deadline) if writes else StoredLedger("", self._imagined(reservations, deadline))
+        )
         if held is None:  # corrections of what is no longer there; to reservations it has happened just now
             return not reservations
         book = held.book.changed({}, state.ghosts)
@@ -200,7 +202,7 @@ class Ledger:
             return True
         return False
 
-    def _basis(self, reservations: Sequence[Reservation], deadline: float) -> Held | None:
+    def _basis(self, reservations: Sequence[Reservation], deadline: float) -> StoredLedger | None:
         """The book that a change is made to; there is one where somebody is to be entered."""
         for reservation in reservations:
             self._prepared(reservation.claim.quota, deadline)
@@ -212,7 +214,7 @@ class Ledger:
 
     # What was there before
 
-    def _prepared(self, quota: Quota, deadline: float) -> Held:
+    def _prepared(self, quota: Quota, deadline: float) -> StoredLedger:
         """The book as last seen, once it covers the namespaces of the quota."""
         if (held := self._copy.covers(quota.patterns)) is not None:
             return held
@@ -224,7 +226,7 @@ class Ledger:
         finally:
             self._preparing.release()
 
-    def _enter_all(self, quota: Quota, deadline: float) -> Held:
+    def _enter_all(self, quota: Quota, deadline: float) -> StoredLedger:
         """Enter the pods of the namespaces that the book does not cover yet, all at once."""
         covered = frozenset[str]() if self.held is None else self.held.book.patterns
         missing = frozenset(quota.patterns) - covered

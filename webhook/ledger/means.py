@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from webhook.ledger.seats import Seats
-from webhook.ledger.store import Pods, Store
+from webhook.ledger.store import LedgerStore, Pods
 from webhook.ledger.verdicts import Observer, Unobserved
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class LedgerTiming:
     """How long things may take, in seconds."""
 
     in_flight: float = 90.0
@@ -50,9 +50,9 @@ class Means:
     files that are judged, which nobody stores.
     """
 
-    store: Store
+    store: LedgerStore
     pods: Pods
-    timing: Timing = field(default_factory=Timing)
+    timing: LedgerTiming = field(default_factory=LedgerTiming)
     observer: Observer = field(default_factory=Unobserved)
     clock: Clock = time.monotonic
     is_bounded: bool = False

@@ -5,7 +5,7 @@ from threading import Lock
 
 from webhook.ledger.book import Book
 from webhook.ledger.means import Means
-from webhook.ledger.store import Held, LedgerError
+from webhook.ledger.store import LedgerError, StoredLedger
 from webhook.ledger.unconfirmed import Unconfirmed
 from webhook.quota.quota import Demand
 
@@ -23,10 +23,10 @@ class OwnCopy:
         self._seen_lock = Lock()
         self.unconfirmed = Unconfirmed(means.pods, means.timing.settling, means.timing.in_flight)
         """Which of the entries have no stored pod, as far as is known."""
-        self.held: Held | None = None
+        self.held: StoredLedger | None = None
         """The book as last read or written; None where it was never, or there was none."""
 
-    def covers(self, patterns: tuple[str, ...]) -> Held | None:
+    def covers(self, patterns: tuple[str, ...]) -> StoredLedger | None:
         """What is held, where it covers the namespaces with these names and globs."""
         held = self.held
         return held if held is not None and held.book.patterns.issuperset(patterns) else None
@@ -40,13 +40,13 @@ class OwnCopy:
         self.keep(held)
         return is_news
 
-    def create(self, book: Book, deadline: float) -> Held:
+    def create(self, book: Book, deadline: float) -> StoredLedger:
         """Begin a book. Raises LedgerChangedError and LedgerError."""
         written = self._store.create(self.key, book, self._seconds(deadline))
         self.keep(written)
         return written
 
-    def replace(self, book: Book, over: Held, deadline: float) -> Held:
+    def replace(self, book: Book, over: StoredLedger, deadline: float) -> StoredLedger:
         """Write over what is held, where the book is another. Raises LedgerChangedError and LedgerError."""
         if book is over.book:
             return over
@@ -54,7 +54,7 @@ class OwnCopy:
         self.keep(written)
         return written
 
-    def keep(self, held: Held | None) -> None:
+    def keep(self, held: StoredLedger | None) -> None:
         """Take note of the book, and of the moment for entries that are new."""
         self.held = held
         entries: Mapping[bytes, Demand] = {} if held is None else held.book.entries

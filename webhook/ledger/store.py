@@ -24,36 +24,36 @@ class LedgerChangedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredLedger:
     """A ledger as it was read or written last. `version` is the store's, and says nothing but same or different."""
 
     version: str
     book: Book
 
 
-class Store(Protocol):
+class LedgerStore(Protocol):
     """Keeps one book for each quota. Reads are consistent; a write succeeds only over what was read last.
 
     `seconds` bound each call. All raise LedgerError.
     """
 
-    def read(self, key: str, seconds: float) -> Held | None:
+    def read(self, key: str, seconds: float) -> StoredLedger | None:
         """The book as it is now; None where there is none."""
         ...
 
-    def read_all(self, seconds: float) -> Mapping[str, Held]:
+    def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
         """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
         ...
 
-    def create(self, key: str, book: Book, seconds: float) -> Held:
+    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
         """Begin a book; LedgerChangedError where there is one already."""
         ...
 
-    def replace(self, key: str, book: Book, over: Held, seconds: float) -> Held:
+    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
         """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
         ...
 
-    def remove(self, key: str, over: Held, seconds: float) -> None:
+    def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         """Remove a book; LedgerChangedError where it is no longer what was read."""
         ...
 

@@ -10,7 +10,7 @@ from webhook.ledger.unconfirmed import OpenEntries
 from webhook.ledger.verdicts import Claim, Withheld
 from webhook.model.globs import is_glob
 from webhook.quota.amounts import amounts, used
-from webhook.quota.quota import Limit, Quota, Scope
+from webhook.quota.quota import Limit, Quota, QuotaScope
 
 SHARE = Fraction(1, 2)
 """Of what is free for a namespace, what its entries without a stored pod may take together."""
@@ -18,7 +18,7 @@ SHARE = Fraction(1, 2)
 
 def is_shared(quota: Quota) -> bool:
     """Whether a quota is one in which a namespace could take something from another."""
-    return quota.scope is Scope.POT and (len(quota.patterns) > 1 or any(map(is_glob, quota.patterns)))
+    return quota.scope is QuotaScope.POT and (len(quota.patterns) > 1 or any(map(is_glob, quota.patterns)))
 
 
 def withheld(

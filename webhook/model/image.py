@@ -24,7 +24,7 @@ class ImageReferenceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ImageReference:
     """An image reference with everything spelled out that Docker leaves out.
 
     `registry` is a host with or without a port, `repository` the path in it. `tag` is empty where only a digest was
@@ -53,7 +53,7 @@ class Reference:
         return self.repository.removeprefix("library/")
 
 
-def parse_reference(text: str) -> Reference:
+def parse_reference(text: str) -> ImageReference:
     """Read an image reference as Docker does. Raises ImageReferenceError.
 
     >>> str(parse_reference("python")), str(parse_reference("registry.corp:5000/ml/app:3"))
@@ -63,7 +63,7 @@ def parse_reference(text: str) -> Reference:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> Reference:
+def _parsed(text: str) -> ImageReference:
     rest, has_digest, digest = text.partition("@")
     if has_digest and _DIGEST.fullmatch(digest) is None:
         raise _fault(text, "what follows the @ is no digest")
@@ -80,7 +80,7 @@ def _parsed(text: str) -> Reference:
         raise _fault(text, "what stands before the first slash is no host")
     if _PATH.fullmatch(repository) is None:
         raise _fault(text, "a repository has lower-case letters and digits, parted by single dots, dashes or slashes")
-    return Reference(registry, repository, tag, digest)
+    return ImageReference(registry, repository, tag, digest)
 
 
 def _located(name: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU_ATTRIBUTES, Accelerators, Declared, Share, Vendor
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
-from webhook.policy.part import Part
+from webhook.policy.part import CamelModel
 
 MOST_DECLARED = 64
 """Names that are declared at most: the API server compares each with every resource of a pod."""
@@ -39,7 +39,7 @@ def _resource_name(value: str) -> str:
     return value
 
 
-class DeclaredSettings(Part):
+class DeclaredSettings(CamelModel):
     """Names of one kind of GPUs."""
 
     name: Annotated[str, AfterValidator(_resource_name), Field(examples=["example.com/vgpu"])]
@@ -80,7 +80,7 @@ class DeclaredSettings(Part):
         return Declared(self.name, self.vendor or Vendor.OTHER, self.share if self.gpu else None, self.dra)
 
 
-class AcceleratorSettings(Part):
+class AcceleratorSettings(CamelModel):
     """Names of GPUs beyond those that everybody knows."""
 
     extra: Annotated[tuple[DeclaredSettings, ...], Field(max_length=MOST_DECLARED)]

@@ -6,7 +6,7 @@ from webhook.model.globs import is_glob
 from webhook.policy.errors import Faults
 from webhook.policy.globs import overlap
 from webhook.policy.policy_set import Policy
-from webhook.policy.source import Claim, PolicySource
+from webhook.policy.source import NamespacePattern, PolicySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class _Owner:
     pattern: str
 
 
-class Claims:
+class NamespaceIndex:
     """Collects the claims of files. The ranks: exact name, then globs from the longest to the shortest."""
 
     def __init__(self, faults: Faults) -> None:
@@ -39,7 +39,7 @@ class Claims:
             else:
                 self._names[claim.pattern] = owner
 
-    def _fault(self, claim: Claim, file: str) -> str:
+    def _fault(self, claim: NamespacePattern, file: str) -> str:
         if not is_glob(claim.pattern):
             owner = self._names.get(claim.pattern)
             return _twice(owner) if owner is not None else ""

@@ -9,14 +9,14 @@ from pydantic import BaseModel, ValidationError
 from webhook.policy.errors import Faults, KeyPath, PolicyErrors, key_text
 from webhook.policy.schema import Schema
 from webhook.policy.wording import details_of, locate, message_for
-from webhook.policy.yaml_lines import Node, read_yaml
+from webhook.policy.yaml_lines import YamlNode, read_yaml
 
 Head = TypeVar("Head", bound=BaseModel)
 
 
 def read_document(
     path: str, source: bytes, kind: str, null_fault: Callable[[KeyPath], str], faults: Faults
-) -> Node | None:
+) -> YamlNode | None:
     """The document of the file shown in errors as `path`, without its empty values, each of which is a fault.
 
     None where the file is no such document at all. `null_fault` says what is wrong with nothing at a key.
@@ -33,7 +33,7 @@ def read_document(
 
 
 def read_head(
-    root: Node, model: type[Head], schema: Schema, faults: Faults, context: Mapping[str, Any] | None = None
+    root: YamlNode, model: type[Head], schema: Schema, faults: Faults, context: Mapping[str, Any] | None = None
 ) -> Head | None:
     """The document as `model` describes it, validated in `context`; None where something is wrong with it."""
     try:
@@ -45,7 +45,7 @@ def read_head(
     return None
 
 
-def check_name(root: Node, stem: str, fault: str, faults: Faults) -> None:
+def check_name(root: YamlNode, stem: str, fault: str, faults: Faults) -> None:
     """The document has the name of its file, `stem`; `fault` is what is wrong with that name itself."""
     name = mapping_at(root, ("metadata",)).get("name")
     if name is None or not isinstance(name.value, str):
@@ -56,7 +56,7 @@ def check_name(root: Node, stem: str, fault: str, faults: Faults) -> None:
         faults.add(root.file, name.line, "metadata.name", fault)
 
 
-def check_names_differ(root: Node, path: KeyPath, faults: Faults) -> None:
+def check_names_differ(root: YamlNode, path: KeyPath, faults: Faults) -> None:
     """No two maps of the list at `path` have the same name."""
     entries = mapping_at(root, path[:-1]).get(str(path[-1]))
     seen: dict[str, int] = {}
@@ -70,7 +70,7 @@ def check_names_differ(root: Node, path: KeyPath, faults: Faults) -> None:
             faults.add(root.file, name.line, (*path, index, "name"), message)
 
 
-def mapping_at(root: Node, path: KeyPath) -> dict[str, Node]:
+def mapping_at(root: YamlNode, path: KeyPath) -> dict[str, YamlNode]:
     """The map at `path`; empty where there is none."""
     node = root
     for key in path:
@@ -81,7 +81,7 @@ def mapping_at(root: Node, path: KeyPath) -> dict[str, Node]:
     return node.value if isinstance(node.value, dict) else {}
 
 
-def _without_nulls(node: Node, path: KeyPath, null_fault: Callable[[KeyPath], str], faults: Faults) -> Node:
+def _without_nulls(node: YamlNode, path: KeyPath, null_fault: Callable[[KeyPath], str], faults: Faults) -> YamlNode:
     if isinstance(node.value, dict):
         kept = {}
         for key, child in node.value.items():
@@ -89,12 +89,12 @@ def _without_nulls(node: Node, path: KeyPath, null_fault: Callable[[KeyPath], st
                 faults.add(node.file, child.line, (*path, key), null_fault((*path, key)))
             else:
                 kept[key] = _without_nulls(child, (*path, key), null_fault, faults)
-        return Node(kept, node.file, node.line, node.text)
+        return YamlNode(kept, node.file, node.line, node.text)
     if isinstance(node.value, list):
         items = []
         for index, child in enumerate(node.value):
             if child.value is None:
                 faults.add(node.file, child.line, (*path, index), "is empty; write a value, or remove the entry")
             items.append(_without_nulls(child, (*path, index), null_fault, faults))
-        return Node(items, node.file, node.line, node.text)
+        return YamlNode(items, node.file, node.line, node.text)
     return node

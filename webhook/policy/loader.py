@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
-from webhook.policy.claims import Claims
+from webhook.policy.claims import NamespaceIndex
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.errors import Faults
 from webhook.policy.merge import merge_rule
@@ -22,7 +22,7 @@ from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, rule_schema
 from webhook.policy.source import RULES_PATH, PolicySource, read_source
 from webhook.policy.wording import MODES, details_of, locate, message_for
 from webhook.policy.workloads import WorkloadsMode
-from webhook.policy.yaml_lines import Node
+from webhook.policy.yaml_lines import YamlNode
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule, RuleSettings
 
@@ -63,7 +63,7 @@ def build(
         path = str(contents.path / QUOTAS_FILE)
         inherited = default.rules if default is not None else {}
         pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, accelerators)
-    claims = Claims(faults)
+    claims = NamespaceIndex(faults)
     for file, content in files.items():
         source = read_source(file, str(contents.path / file), content, rules, faults, accelerators)
         if source is not None:
@@ -166,7 +166,7 @@ class _Binder:
         self.notices: list[str] = []
         self._settings: dict[tuple[str, str], RuleSettings] = {}
         self._previous = {policy.name: policy for policy in previous.policies} if previous is not None else {}
-        self._default_nodes: Mapping[str, Node] = default.rules if default is not None else {}
+        self._default_nodes: Mapping[str, YamlNode] = default.rules if default is not None else {}
         self._default_rules = {
             rule.key: self._merge(rule, self._default_nodes[rule.key], DEFAULT_FILE)
             for rule in rules
@@ -200,7 +200,7 @@ class _Binder:
         previous = self._previous.get(name)
         return previous if previous is not None and previous == policy else policy
 
-    def _merge(self, rule: Rule, node: Node, origin: str) -> _Merged:
+    def _merge(self, rule: Rule, node: YamlNode, origin: str) -> _Merged:
         written = node.plain()
         text = json.dumps(written, sort_keys=True)
         settings = self._settings.get((rule.key, text)) or self._validate(rule, node, text)
@@ -211,7 +211,7 @@ class _Binder:
             self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
         return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line))
 
-    def _validate(self, rule: Rule, node: Node, text: str) -> RuleSettings | None:
+    def _validate(self, rule: Rule, node: YamlNode, text: str) -> RuleSettings | None:
         try:
             context = {CONTEXT: self._accelerators}
             settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=context)
@@ -222,7 +222,7 @@ class _Binder:
         self._settings[rule.key, text] = settings
         return settings
 
-    def _record(self, rule: Rule, root: Node, detail: ErrorDetails) -> None:
+    def _record(self, rule: Rule, root: YamlNode, detail: ErrorDetails) -> None:
         is_missing = detail["type"] == "missing"
         path, node = locate(root, detail["loc"], is_missing)
         message = message_for(detail, rule_schema(rule), path, node)

@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
-class Part(BaseModel):
+class CamelModel(BaseModel):
     """A part of a file: keys are written in camelCase, and unknown ones are errors."""
 
     model_config = ConfigDict(

@@ -17,7 +17,7 @@ from webhook.model.node import NodePool
 from webhook.policy.quotas import NO_POTS, BoundQuota, Pots, pot_finder
 from webhook.policy.schema import DEFAULT_FILE
 from webhook.policy.workloads import WorkloadsMode
-from webhook.quota.quota import Scope
+from webhook.quota.quota import QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode, Rule, RuleSettings, Stage
 
@@ -106,7 +106,9 @@ class Policy:
         """The quota that one of its namespaces has for itself; None where nothing limits it."""
         for bound in self.rules:
             if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits:
-                return BoundQuota.of(Scope.NAMESPACE, namespace, (namespace,), bound.settings, bound.origin, bound.line)
+                return BoundQuota.of(
+                    QuotaScope.NAMESPACE, namespace, (namespace,), bound.settings, bound.origin, bound.line
+                )
         return None
 
     @property

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from webhook.cuda.gpus import generation_of
-from webhook.cuda.products import Model, model_of
+from webhook.cuda.products import GpuProduct, model_of
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
 from webhook.model.node import NodePool
 from webhook.model.shape import spelled
 from webhook.model.tolerations import Taint
 from webhook.model.versions import parse_version
-from webhook.policy.part import Part
+from webhook.policy.part import CamelModel
 from webhook.rules.names import LabelKey, LabelValue, TaintKey
 
 ARCH = "kubernetes.io/arch"
@@ -53,7 +53,7 @@ def _gpu_resource(value: str, info: ValidationInfo) -> str:
     return value
 
 
-class TaintSettings(Part):
+class PoolTaint(CamelModel):
     """A taint of every node of a pool."""
 
     key: Annotated[TaintKey, Field(min_length=1, examples=["nvidia.com/gpu"])]
@@ -64,7 +64,7 @@ class TaintSettings(Part):
     """What the taint does to pods that do not tolerate it."""
 
 
-class PoolSettings(Part):
+class PoolSettings(CamelModel):
     """A pool of nodes that may have none at the moment."""
 
     name: Annotated[LabelValue, Field(min_length=1, examples=["h100-spot"])]
@@ -72,7 +72,7 @@ class PoolSettings(Part):
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of its nodes that pods may select. Labels that follow from the keys below need not be repeated, and
     `kubernetes.io/os` is `linux` unless written here."""
-    taints: tuple[TaintSettings, ...] = ()
+    taints: tuple[PoolTaint, ...] = ()
     """Taints of its nodes."""
     driver: Annotated[str, AfterValidator(_driver), Field(examples=["550.54.15"])] | None = None
     """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch alone, `"550"`. It becomes the
@@ -149,7 +149,7 @@ class PoolSettings(Part):
         return labels if generation is None else {**labels, "nvidia.com/gpu.family": generation.family}
 
     @property
-    def _model(self) -> Model | None:
+    def _model(self) -> GpuProduct | None:
         return model_of(self.product) if self.product is not None else None
 
     @property

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from webhook.model.shape import spelled
 from webhook.policy.globs import MAX_NAME, fault_in
-from webhook.policy.part import Part
+from webhook.policy.part import CamelModel
 from webhook.policy.schema import QUOTAS_KIND, Schema, for_editors, settings_schema
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
@@ -65,30 +65,30 @@ class PotSettings(gpu_quota.Settings):
         return self
 
 
-class Metadata(Part):
+class QuotasMetadata(CamelModel):
     """What the file is called."""
 
     name: Literal["_quotas"]
     """The file's name without `.yaml`."""
 
 
-class Spec(Part):
+class QuotasSpec(CamelModel):
     """The quotas that namespaces share."""
 
     pots: tuple[dict[str, Any], ...]
     """Quotas that several namespaces share; `[]` for none."""
 
 
-class QuotasFile(Part):
+class QuotasFile(CamelModel):
     """Quotas of gpu-policy-webhook that several namespaces share."""
 
     api_version: Literal["gpupolicy.dev/v1alpha1"]
     """Version of this format."""
     kind: Literal["GPUQuotaPots"]
     """What the file holds."""
-    metadata: Metadata
+    metadata: QuotasMetadata
     """What the file is called."""
-    spec: Spec
+    spec: QuotasSpec
     """The quotas that namespaces share."""
 
 

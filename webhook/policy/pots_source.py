@@ -15,8 +15,8 @@ from webhook.policy.quotas import NO_POTS, BoundQuota, Pots
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, part_at
 from webhook.policy.source import RULES_PATH
 from webhook.policy.wording import details_of, locate, message_for
-from webhook.policy.yaml_lines import Node
-from webhook.quota.quota import Scope
+from webhook.policy.yaml_lines import YamlNode
+from webhook.quota.quota import QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
 
@@ -24,7 +24,7 @@ POTS_PATH: KeyPath = ("spec", "pots")
 
 
 def read_pots(
-    path: str, source: bytes, default: Mapping[str, Node], faults: Faults, accelerators: Accelerators = BUILT_IN
+    path: str, source: bytes, default: Mapping[str, YamlNode], faults: Faults, accelerators: Accelerators = BUILT_IN
 ) -> Pots:
     """The pots of the file shown in errors as `path`, but for disabled and faulty ones.
 
@@ -39,7 +39,7 @@ def read_pots(
     inherited = _inherited(default.get(gpu_quota.RULE.key))
     pots = {}
     for index, node in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
-        pot = merge(Node(inherited, node.file, node.line), node)
+        pot = merge(YamlNode(inherited, node.file, node.line), node)
         settings = _settings(pot, (path, index), faults, accelerators) if isinstance(node.value, dict) else None
         if settings is not None and settings.mode is not Mode.DISABLED:
             pots[settings.name] = (_bound(settings, node.line), pot.plain())
@@ -48,16 +48,16 @@ def read_pots(
 
 
 def _bound(pot: PotSettings, line: int) -> BoundQuota:
-    return BoundQuota.of(Scope.POT, pot.name, tuple(dict.fromkeys(pot.namespaces)), pot, QUOTAS_FILE, line)
+    return BoundQuota.of(QuotaScope.POT, pot.name, tuple(dict.fromkeys(pot.namespaces)), pot, QUOTAS_FILE, line)
 
 
-def _inherited(rule: Node | None) -> dict[str, Node]:
+def _inherited(rule: YamlNode | None) -> dict[str, YamlNode]:
     """What a pot takes over from the default's rule."""
     written = rule.value if rule is not None and isinstance(rule.value, dict) else {}
     return {key: written[key] for key in INHERITED if key in written}
 
 
-def _settings(pot: Node, place: tuple[str, int], faults: Faults, accelerators: Accelerators) -> PotSettings | None:
+def _settings(pot: YamlNode, place: tuple[str, int], faults: Faults, accelerators: Accelerators) -> PotSettings | None:
     """The pot at `place`: a path, and which of its pots it is."""
     path, index = place
     context = {CONTEXT: accelerators}
@@ -69,7 +69,7 @@ def _settings(pot: Node, place: tuple[str, int], faults: Faults, accelerators: A
     return None
 
 
-def _record(pot: Node, index: int, path: str, detail: ErrorDetails, faults: Faults) -> None:
+def _record(pot: YamlNode, index: int, path: str, detail: ErrorDetails, faults: Faults) -> None:
     """Blame the file that wrote the value; what `_default.yaml` wrote stands below its rule."""
     key, node = locate(pot, detail["loc"], detail["type"] == "missing")
     message = message_for(detail, part_at(quotas_schema(), (*POTS_PATH, index)), key, node)

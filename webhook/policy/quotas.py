@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.model.globs import is_glob, matcher
-from webhook.quota.quota import OnLedgerFailure, Quota, Scope
+from webhook.quota.quota import OnLedgerFailure, Quota, QuotaScope
 from webhook.rules.gpu_quota import Settings
 from webhook.rules.rule import Mode
 
@@ -24,7 +24,7 @@ class BoundQuota:
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917  # all that a quota is bound with
-        cls, scope: Scope, name: str, patterns: tuple[str, ...], settings: Settings, origin: str, line: int
+        cls, scope: QuotaScope, name: str, patterns: tuple[str, ...], settings: Settings, origin: str, line: int
     ) -> "BoundQuota":
         """What settings of `gpuQuota` say, for the namespaces that `patterns` name."""
         quota = Quota(scope, name, patterns, settings.limits, settings.counting)

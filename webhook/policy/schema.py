@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from webhook.model.quantity import format_bytes
 from webhook.model.shape import spelled
 from webhook.policy.accelerators import AcceleratorSettings
-from webhook.policy.part import Part
+from webhook.policy.part import CamelModel
 from webhook.policy.pools import PoolSettings
 from webhook.policy.workloads import WorkloadsMode
 from webhook.rules import RULES
@@ -32,14 +32,14 @@ RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE)
 Schema = dict[str, Any]
 
 
-class Metadata(Part):
+class PolicyMetadata(CamelModel):
     """What the file is called."""
 
     name: str
     """The file's name without `.yaml`; `_default` for the policy of every namespace."""
 
 
-class Workloads(Part):
+class Workloads(CamelModel):
     """What happens to workloads (Deployments, PyTorchJobs and other objects that make pods) when they are applied."""
 
     mode: WorkloadsMode
@@ -61,7 +61,7 @@ def _contact(value: str) -> str:
     return contact
 
 
-class Spec(Part):
+class PolicySpec(CamelModel):
     """What this policy says, and for which namespaces."""
 
     namespaces: tuple[str, ...] | None = None
@@ -82,16 +82,16 @@ class Spec(Part):
     """Resource names of GPUs that are not built in. They are declared in `_default.yaml` only, for all namespaces."""
 
 
-class PolicyFile(Part):
+class PolicyFile(CamelModel):
     """A policy of gpu-policy-webhook: which rules apply to some namespaces, and in which mode."""
 
     api_version: Literal["gpupolicy.dev/v1alpha1"]
     """Version of this format."""
     kind: Literal["GPUPolicy"]
     """What the file holds."""
-    metadata: Metadata
+    metadata: PolicyMetadata
     """What the file is called."""
-    spec: Spec
+    spec: PolicySpec
     """What this policy says, and for which namespaces."""
 
 

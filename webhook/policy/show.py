@@ -10,7 +10,7 @@ from webhook.policy.policy_set import BoundRule, PolicySet
 from webhook.policy.pools import as_declared
 from webhook.policy.quotas import BoundQuota
 from webhook.policy.schema import API_VERSION, DEFAULT_FILE, as_written, part_at, rule_schema
-from webhook.quota.quota import Scope
+from webhook.quota.quota import QuotaScope
 from webhook.quota.wording import number
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule
@@ -71,7 +71,7 @@ def quota_text(bound: BoundQuota) -> str:
     """A quota in one line: whose it is, its limits, its mode, and where it comes from."""
     quota = bound.quota
     limits = ", ".join(f"{limit.name or 'GPUs'} {number(limit.hard)}" for limit in quota.limits)
-    shared = f" of {', '.join(quota.patterns)}" if quota.scope is Scope.POT else ""
+    shared = f" of {', '.join(quota.patterns)}" if quota.scope is QuotaScope.POT else ""
     return f"{quota.scope} {quota.name}{shared}: {limits} ({bound.mode}, from {bound.origin})"
 
 

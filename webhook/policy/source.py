@@ -16,7 +16,7 @@ from webhook.policy.pools import PoolSettings
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, PolicyFile, Schema, policy_schema
 from webhook.policy.wording import unknown_key
 from webhook.policy.workloads import WorkloadsMode
-from webhook.policy.yaml_lines import Node
+from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule import Rule
 
 RULES_PATH: KeyPath = ("spec", "rules")
@@ -27,7 +27,7 @@ ACCELERATORS_PATH = ("spec", "accelerators")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class NamespacePattern:
     """A name or glob of namespaces that a file is for, and where it says so."""
 
     pattern: str
@@ -47,8 +47,8 @@ class PolicySource:
     file: str
     path: str
     name: str
-    claims: tuple[Claim, ...]
-    rules: dict[str, Node]
+    claims: tuple[NamespacePattern, ...]
+    rules: dict[str, YamlNode]
     pools: tuple[PoolSettings, ...] | None
     workloads: WorkloadsMode | None
     accelerators: Accelerators = BUILT_IN
@@ -92,7 +92,7 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads, accelerators, contact)
 
 
-def _accelerators(root: Node) -> Accelerators:
+def _accelerators(root: YamlNode) -> Accelerators:
     """The names of GPUs that the default's file knows; what is faulty is left out, and told with the whole file."""
     node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
     try:
@@ -103,7 +103,7 @@ def _accelerators(root: Node) -> Accelerators:
         return BUILT_IN
 
 
-def _check_accelerators(root: Node, file: str, faults: Faults) -> None:
+def _check_accelerators(root: YamlNode, file: str, faults: Faults) -> None:
     """The registration is one for the whole cluster, and so are the names of GPUs."""
     node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
     if node is not None and file != DEFAULT_FILE:
@@ -117,7 +117,7 @@ def _document_schema(rules: tuple[Rule, ...]) -> Schema:
     return policy_schema(rules)
 
 
-def _holds_pots(root: Node, faults: Faults) -> bool:
+def _holds_pots(root: YamlNode, faults: Faults) -> bool:
     kind = mapping_at(root, ()).get("kind")
     if kind is None or kind.value != QUOTAS_KIND:
         return False
@@ -142,7 +142,7 @@ def _null_fault(path: KeyPath) -> str:
     return "is empty; write a value, or remove the line"
 
 
-def _check_exclusive(rule: Rule, settings: dict[str, Node], faults: Faults) -> None:
+def _check_exclusive(rule: Rule, settings: dict[str, YamlNode], faults: Faults) -> None:
     for group in rule.settings.exclusive:
         present = [key for key in settings if key in group]
         if len(present) > 1:
@@ -151,7 +151,7 @@ def _check_exclusive(rule: Rule, settings: dict[str, Node], faults: Faults) -> N
             faults.add(settings[last].file, settings[last].line, (*RULES_PATH, rule.key, last), message)
 
 
-def _claims(root: Node, file: str, faults: Faults) -> tuple[Claim, ...]:
+def _claims(root: YamlNode, file: str, faults: Faults) -> tuple[NamespacePattern, ...]:
     """The patterns of namespaces that the file claims, each once; none for the default, which applies to all."""
     namespaces = mapping_at(root, ("spec",)).get("namespaces")
     if file == DEFAULT_FILE:
@@ -161,13 +161,13 @@ def _claims(root: Node, file: str, faults: Faults) -> tuple[Claim, ...]:
         return ()
     if namespaces is None:
         name = mapping_at(root, ("metadata",)).get("name", root)
-        return (Claim(file.removesuffix(".yaml"), name.line, ("metadata", "name")),)
+        return (NamespacePattern(file.removesuffix(".yaml"), name.line, ("metadata", "name")),)
     if not isinstance(namespaces.value, list):
         return ()
     if not namespaces.value:
         message = "names no namespace; write one, or remove the key for the namespace of the file's name"
         faults.add(root.file, namespaces.line, NAMESPACES_PATH, message)
-    claims: dict[str, Claim] = {}
+    claims: dict[str, NamespacePattern] = {}
     for index, node in enumerate(namespaces.value):
         if not isinstance(node.value, str):
             continue
@@ -176,5 +176,5 @@ def _claims(root: Node, file: str, faults: Faults) -> tuple[Claim, ...]:
         if fault:
             faults.add(root.file, node.line, key, fault)
         else:
-            claims.setdefault(node.value, Claim(node.value, node.line, key))
+            claims.setdefault(node.value, NamespacePattern(node.value, node.line, key))
     return tuple(claims.values())

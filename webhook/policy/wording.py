@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from webhook.policy.errors import KeyPath
 from webhook.policy.schema import Schema, part_at
-from webhook.policy.yaml_lines import Node
+from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule import Mode
 
 MODES = ", ".join(Mode)
@@ -83,7 +83,7 @@ def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:
     return f"unknown {what}; known {what}s are {', '.join(known)}{_hint(key, known)}"
 
 
-def locate(node: Node, loc: Sequence[str | int], missing: bool = False) -> tuple[KeyPath, Node]:
+def locate(node: YamlNode, loc: Sequence[str | int], missing: bool = False) -> tuple[KeyPath, YamlNode]:
     """The key path of a validator's location and the nearest node at or above it.
 
     Parts of the location that stand for no key (the alternatives of a union) are left out; the last one of a `missing`
@@ -102,7 +102,7 @@ def locate(node: Node, loc: Sequence[str | int], missing: bool = False) -> tuple
     return tuple(path), node
 
 
-def message_for(error: ErrorDetails, schema: Schema, path: KeyPath, node: Node) -> str:
+def message_for(error: ErrorDetails, schema: Schema, path: KeyPath, node: YamlNode) -> str:
     """What the validator found at `path`, told anew; `node` is what stands there."""
     return _about_key(error, schema, path) or _about_value(error, part_at(schema, path), path, node)
 
@@ -133,7 +133,7 @@ def _about_form(context: Mapping[str, object]) -> str:
     return ""
 
 
-def _about_value(error: ErrorDetails, place: Schema, path: KeyPath, node: Node) -> str:
+def _about_value(error: ErrorDetails, place: Schema, path: KeyPath, node: YamlNode) -> str:
     kind = error["type"]
     context = error.get("ctx", {})
     if "enum" in place or "const" in place:
@@ -148,7 +148,7 @@ def _about_value(error: ErrorDetails, place: Schema, path: KeyPath, node: Node) 
     return f"{found(node)}; {_remedy(kind, place, node, context)}"
 
 
-def _remedy(kind: str, place: Schema, node: Node, context: Mapping[str, object]) -> str:
+def _remedy(kind: str, place: Schema, node: YamlNode, context: Mapping[str, object]) -> str:
     if kind == "string_type" and isinstance(node.value, bool | int | float):
         return "put it in quotes"
     if kind == "string_pattern_mismatch":
@@ -160,7 +160,7 @@ def _remedy(kind: str, place: Schema, node: Node, context: Mapping[str, object])
     return f"write {describe(place)}"
 
 
-def found(node: Node) -> str:
+def found(node: YamlNode) -> str:
     """What was written, and what YAML takes it for.
 
     >>> found(Node(False, "team.yaml", 3, "off"))
@@ -180,7 +180,7 @@ def found(node: Node) -> str:
     return "found nothing"
 
 
-def _not_a_choice(node: Node, place: Schema, key: str) -> str:
+def _not_a_choice(node: YamlNode, place: Schema, key: str) -> str:
     choices = [str(choice) for choice in place.get("enum", [place.get("const")])]
     if choices == list(Mode) and key == "mode":
         if isinstance(node.value, str):

@@ -43,10 +43,10 @@ Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class YamlNode:
     """A value and where it was written: file, line (from 1; a map entry counts as written where its key is), text."""
 
-    value: "Scalar | list[Node] | dict[str, Node]"
+    value: "Scalar | list[YamlNode] | dict[str, YamlNode]"
     file: str
     line: int
     text: str = ""
@@ -60,7 +60,7 @@ class Node:
         return self.value
 
 
-def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> Node:
+def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> YamlNode:
     """The one document of a file. Raises PolicyErrors for everything it finds wrong.
 
     `file` is the name in errors, `kind` what the file should hold.
@@ -188,7 +188,7 @@ class _Reader:
         self._open: set[int] = set()
         self._construct = SafeConstructor()
 
-    def read(self, node: yaml.Node, path: KeyPath, line: int) -> Node:
+    def read(self, node: yaml.Node, path: KeyPath, line: int) -> YamlNode:
         """The value of a node; a faulty part is replaced by an empty one."""
         self._count += 1
         if self._count > MAX_NODES:
@@ -196,19 +196,19 @@ class _Reader:
         self._weigh(path, line)
         if isinstance(node, yaml.ScalarNode):
             self._weigh((node.value,), line)
-            return Node(self._scalar(node, path), self._file, line, node.value)
+            return YamlNode(self._scalar(node, path), self._file, line, node.value)
         if id(node) in self._open:
             self.faults.add(self._file, line, path, "an alias that contains itself")
-            return Node("", self._file, line)
+            return YamlNode("", self._file, line)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
             self._refuse_tag(node, path)
         self._open.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            value: dict[str, Node] | list[Node] = self._map(node, path)
+            value: dict[str, YamlNode] | list[YamlNode] = self._map(node, path)
         else:
             value = [self.read(item, (*path, index), item.start_mark.line + 1) for index, item in enumerate(node.value)]
         self._open.discard(id(node))
-        return Node(value, self._file, line)
+        return YamlNode(value, self._file, line)
 
     def _weigh(self, texts: KeyPath, line: int) -> None:
         self._characters += sum(len(part) if isinstance(part, str) else 1 for part in texts)
@@ -219,9 +219,9 @@ class _Reader:
             )
             raise PolicyErrors([PolicyError(self._file, line, "", message)])
 
-    def _map(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Node]:
-        own: dict[str, Node] = {}
-        merged: dict[str, Node] = {}
+    def _map(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, YamlNode]:
+        own: dict[str, YamlNode] = {}
+        merged: dict[str, YamlNode] = {}
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
@@ -255,7 +255,7 @@ class _Reader:
         self.faults.add(self._file, line, (*path, node.value), message)
         return None
 
-    def _merge_sources(self, node: yaml.Node, path: KeyPath, line: int) -> Iterator[dict[str, Node]]:
+    def _merge_sources(self, node: yaml.Node, path: KeyPath, line: int) -> Iterator[dict[str, YamlNode]]:
         value = self.read(node, path, line).value
         sources = [item.value for item in value] if isinstance(value, list) else [value]
         for source in sources:

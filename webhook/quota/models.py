@@ -22,7 +22,7 @@ _PRODUCT_KEYS = {Vendor.NVIDIA: NVIDIA_PRODUCT, Vendor.AMD: AMD_PRODUCT, Vendor.
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class GpuModel:
     """One GPU model. `family` is its own name where nothing stands for it and others.
 
     `product` is a value of the product label of its vendor that says it, empty where none is known.
@@ -47,17 +47,17 @@ class Model:
         return tuple(text.lower() for text in (self.name, self.family, self.product) if text)
 
 
-def _rows(vendor: Vendor, table: str) -> tuple[Model, ...]:
+def _rows(vendor: Vendor, table: str) -> tuple[GpuModel, ...]:
     """A row for each line: name, family, words, marks, product and source; a dash stands for nothing."""
     return tuple(_row(vendor, line) for line in table.strip().splitlines())
 
 
-def _row(vendor: Vendor, line: str) -> Model:
+def _row(vendor: Vendor, line: str) -> GpuModel:
     name, family, words, marks, product, source = (cell.strip().strip("-") for cell in line.split("|"))
-    return Model(name, family or name, vendor, frozenset(words.split()), frozenset(marks.split()), product, source)
+    return GpuModel(name, family or name, vendor, frozenset(words.split()), frozenset(marks.split()), product, source)
 
 
-MODELS: tuple[Model, ...] = (
+MODELS: tuple[GpuModel, ...] = (
     *_rows(
         Vendor.NVIDIA,
         """

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from webhook.model.wording import not_enabled
 from webhook.quota.amounts import amounts, fits_alone
-from webhook.quota.quota import Demand, Excess, Measure, Quota, Scope, UnspecifiedModel
+from webhook.quota.quota import Demand, Excess, Measure, Quota, QuotaScope, UnspecifiedModel
 from webhook.quota.wording import alone_too_much, asks_for, unspecified
 
 
@@ -31,7 +31,7 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Ob
         return  # as nearly every pod does
     asked = amounts(demand, quota)
     none = next((limit for limit in asked if limit.measure is Measure.GPUS and not limit.hard), None)
-    if none is not None and asked[none] and quota.scope is Scope.NAMESPACE:
+    if none is not None and asked[none] and quota.scope is QuotaScope.NAMESPACE:
         yield Objection("spec", asks_for(asked[none], none), *not_enabled(namespace))
         return
     is_open = is_unspecified(demand, quota)

@@ -73,7 +73,7 @@ class Counting:
         return self.limited | self.weights.keys()
 
 
-class Scope(StrEnum):
+class QuotaScope(StrEnum):
     """Whose quota it is."""
 
     NAMESPACE = "namespace"
@@ -87,7 +87,7 @@ class Quota:
     The quota of one namespace has its name, and that name as its only pattern.
     """
 
-    scope: Scope
+    scope: QuotaScope
     name: str
     patterns: tuple[str, ...]
     limits: tuple[Limit, ...]

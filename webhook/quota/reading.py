@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from webhook.cuda.products import base_name
 from webhook.model.globs import closest
 from webhook.quota.labels import CLOSED, IN_WORDS, INSTANCE_TYPE, VALUES_OF
-from webhook.quota.models import MODELS, NAMES, Model
+from webhook.quota.models import MODELS, NAMES, GpuModel
 
 LONGEST_VALUE = 63
 """Characters of a label value; no node has a longer one."""
@@ -47,14 +47,14 @@ def models_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _by_words() -> dict[frozenset[str], tuple[Model, ...]]:
-    found: dict[frozenset[str], tuple[Model, ...]] = {}
+def _by_words() -> dict[frozenset[str], tuple[GpuModel, ...]]:
+    found: dict[frozenset[str], tuple[GpuModel, ...]] = {}
     for model in MODELS:
         found[model.words] = (*found.get(model.words, ()), model)
     return found
 
 
-_MODELS: Mapping[frozenset[str], tuple[Model, ...]] = _by_words()
+_MODELS: Mapping[frozenset[str], tuple[GpuModel, ...]] = _by_words()
 _KNOWN_WORDS = frozenset(word for words in _MODELS for word in words)
 
 

@@ -6,7 +6,7 @@ from textwrap import fill
 import yaml
 
 from webhook.reference.as_yaml import as_yaml
-from webhook.reference.trial import Trial, try_out
+from webhook.reference.trial import ExampleTrial, try_out
 from webhook.rules.rule import Example, Rule
 
 
@@ -32,7 +32,7 @@ def _name(example: Example) -> str:
     return str(yaml.safe_load(example.manifest)["metadata"]["name"])
 
 
-def _became(trial: Trial, name: str) -> Iterator[str]:
+def _became(trial: ExampleTrial, name: str) -> Iterator[str]:
     """What becomes of it: a refusal, or what is added and what is said."""
     under = f"Under `{trial.line}`"
     if trial.refusal:
@@ -50,14 +50,14 @@ def _became(trial: Trial, name: str) -> Iterator[str]:
         yield f"{under} it is admitted as it is.\n"
 
 
-def _refusal(trial: Trial, name: str) -> str:
+def _refusal(trial: ExampleTrial, name: str) -> str:
     """What kubectl prints, on several lines."""
     denied = f'error when creating "{name}.yaml": admission webhook "{trial.webhook}" denied the request'
     lines = f"Error from server (Forbidden): {denied}: {trial.refusal}".splitlines()
     return "\n".join(map(_filled, lines))
 
 
-def _warnings(trial: Trial) -> Iterator[str]:
+def _warnings(trial: ExampleTrial) -> Iterator[str]:
     return (_filled(f"Warning: {warning}") for warning in trial.warnings)
 
 

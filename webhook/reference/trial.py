@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from webhook.audit.documents import Document, read_text
-from webhook.audit.simulate import Item, Surroundings, injected, look
+from webhook.audit.simulate import Item, ReviewContext, injected, look
 from webhook.cluster.inventory import Inventory, read_inventory
 from webhook.cluster.static_pods import StaticPods
 from webhook.engine import Foreseen, check_workload
@@ -32,7 +32,7 @@ _NAMESPACE = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ExampleTrial:
     """What became of an example under a line of a policy.
 
     `webhook` is the one that refused it, empty for none. `added` is what the rule added to the pod, or to those of each
@@ -48,14 +48,14 @@ class Trial:
     is_workload: bool
 
 
-def try_out(rule: Rule, example: Example) -> Trial:
+def try_out(rule: Rule, example: Example) -> ExampleTrial:
     """Judge an example. Raises PolicyErrors for mistakes in its settings, ValueError for those in what is applied."""
     line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
-    surroundings = Surroundings(_policies(rule, line), cluster().snapshot, _ledgers(example))
+    surroundings = ReviewContext(_policies(rule, line), cluster().snapshot, _ledgers(example))
     item = look(_document(example), _NAMESPACE, surroundings)
     outcome = item.outcome or _of_workload(item, surroundings)
     refusals = outcome.refusals
-    return Trial(
+    return ExampleTrial(
         line=line,
         findings=outcome.findings,
         webhook=_refusing(item, refusals) if refusals else "",
@@ -94,7 +94,7 @@ def _document(example: Example) -> Document:
     raise ValueError(str(document))
 
 
-def _of_workload(item: Item, surroundings: Surroundings) -> Outcome:
+def _of_workload(item: Item, surroundings: ReviewContext) -> Outcome:
     """What whoever applies a workload hears."""
     if item.policy is None:
         raise ValueError(f"{item.title}: makes no pods")

@@ -20,13 +20,13 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TypeVar
 
-from webhook.model.image import Reference
+from webhook.model.image import ImageReference
 from webhook.model.shape import spelled
 from webhook.registry.addresses import Network
 from webhook.registry.hosts import HTTP, HTTPS, Host, HostError, HostPattern, split_host, split_pattern
 from webhook.registry.presets import PRESETS
 from webhook.registry.registries import Registry, Site
-from webhook.registry.strict_yaml import Part, hint, read_yaml
+from webhook.registry.strict_yaml import YamlValue, hint, read_yaml
 from webhook.registry.trust import trust
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
@@ -61,11 +61,11 @@ class AllowList:
             raise AllowListError("\n".join(faults))
         return cls(registries)
 
-    def admits(self, reference: Reference) -> bool:
+    def admits(self, reference: ImageReference) -> bool:
         """Whether the registry of the image may be asked."""
         return self.site(reference.registry) is not None
 
-    def listed_as(self, reference: Reference) -> str:
+    def listed_as(self, reference: ImageReference) -> str:
         """What the list calls the registry of the image: all hosts of a pattern are one. Empty where it has none."""
         site = self.site(reference.registry)
         return "" if site is None else f"{site.registry.host.name}:{site.registry.host.port}"
@@ -87,7 +87,7 @@ class AllowList:
         return exact or next((registry for registry in self._domains if registry.host.matches(host)), None)
 
 
-def _document(root: Part) -> list[Registry]:
+def _document(root: YamlValue) -> list[Registry]:
     entries = root.entries("apiVersion", "kind", "spec")
     for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if key in entries:
@@ -98,7 +98,7 @@ def _document(root: Part) -> list[Registry]:
     return _spec(entries["spec"]) if "spec" in entries else []
 
 
-def _spec(part: Part) -> list[Registry]:
+def _spec(part: YamlValue) -> list[Registry]:
     spec = part.entries("presets", "registries")
     registries = [registry for item in _items(spec, "presets") for registry in _preset(item)]
     taken = {(registry.host.name, registry.host.port): "a preset" for registry in registries}
@@ -116,14 +116,14 @@ def _spec(part: Part) -> list[Registry]:
     return registries
 
 
-def _preset(item: Part) -> tuple[Registry, ...]:
+def _preset(item: YamlValue) -> tuple[Registry, ...]:
     name = item.text()
     if name and name not in PRESETS:
         item.fault(f"{spelled(name)} is not a preset; presets are {', '.join(PRESETS)}{hint(name, PRESETS)}")
     return PRESETS.get(name, ())
 
 
-def _registry(item: Part) -> Registry | None:
+def _registry(item: YamlValue) -> Registry | None:
     before = len(item.faults)
     entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "privateAddresses", "caFile")
     plain_http = entries["plainHTTP"].boolean() if "plainHTTP" in entries else False
@@ -143,7 +143,7 @@ def _registry(item: Part) -> Registry | None:
     return registry if host is not None else None
 
 
-def _pattern(part: Part, default: int = HTTPS) -> HostPattern | None:
+def _pattern(part: YamlValue, default: int = HTTPS) -> HostPattern | None:
     text = part.text()
     try:
         name, port = split_pattern(text)
@@ -154,7 +154,7 @@ def _pattern(part: Part, default: int = HTTPS) -> HostPattern | None:
     return HostPattern(name, port or default)
 
 
-def _network(part: Part) -> Network | None:
+def _network(part: YamlValue) -> Network | None:
     text = part.text()
     try:
         network = ip_network(text)
@@ -169,7 +169,7 @@ def _network(part: Part) -> Network | None:
     return network
 
 
-def _authorities(part: Part) -> str | None:
+def _authorities(part: YamlValue) -> str | None:
     """The PEM text in the file that is named; the path is relative to the list."""
     text = part.text()
     if not text:
@@ -187,10 +187,10 @@ def _authorities(part: Part) -> str | None:
     return pem
 
 
-def _each(entries: Mapping[str, Part], key: str, read: Callable[[Part], Value | None]) -> tuple[Value, ...]:
+def _each(entries: Mapping[str, YamlValue], key: str, read: Callable[[YamlValue], Value | None]) -> tuple[Value, ...]:
     found = [read(item) for item in _items(entries, key)]
     return tuple(value for value in found if value is not None)
 
 
-def _items(entries: Mapping[str, Part], key: str) -> Iterable[Part]:
+def _items(entries: Mapping[str, YamlValue], key: str) -> Iterable[YamlValue]:
     return entries[key].items() if key in entries else ()

@@ -27,7 +27,7 @@ _EnvKey = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LookupResult:
     """What one look-up brought: a configuration, or the problem.
 
     `at` is when, in seconds of whichever clock the holder goes by; `again` is after how many seconds to ask again.
@@ -102,7 +102,7 @@ class ImageCache:
         image = self._images.get(digest)
         return None if image is None else image.sight.config
 
-    def put(self, reference: str, result: Result, failures: int = 0) -> None:
+    def put(self, reference: str, result: LookupResult, failures: int = 0) -> None:
         """Remember a result in place of what was known; `failures` so far, the last included."""
         with self._writing:
             before = self._entries.get(reference)

@@ -6,7 +6,7 @@ limits of time and size. Nobody is contacted who is not on the list. Nothing is 
 
 from urllib.parse import quote
 
-from webhook.model.image import ImageConfig, Reference
+from webhook.model.image import ImageConfig, ImageReference
 from webhook.registry.addresses import Resolve, resolve
 from webhook.registry.allowlist import AllowList
 from webhook.registry.configs import read_config
@@ -24,7 +24,7 @@ from webhook.registry.documents import (
     read_manifest,
 )
 from webhook.registry.errors import LookUpError, naming
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 from webhook.registry.tokens import Passes
 
 
@@ -35,28 +35,28 @@ class RegistryClient:
         self,
         allowed: AllowList,
         credentials: Credentials | None = None,
-        limits: Limits | None = None,
+        limits: LookupLimits | None = None,
         resolver: Resolve = resolve,
     ) -> None:
         self._allowed = allowed
         self._credentials = credentials or Credentials()
-        self._limits = limits or Limits()
+        self._limits = limits or LookupLimits()
         self._resolver = resolver
         self._passes = Passes()
 
-    def look_up(self, reference: Reference) -> ImageConfig:
+    def look_up(self, reference: ImageReference) -> ImageConfig:
         """What the registry says about an image. Raises LookUpError."""
         with naming(reference.registry):
             return _Image(self._conversation(reference), reference, self._limits).config()
 
-    def digest_of(self, reference: Reference) -> str:
+    def digest_of(self, reference: ImageReference) -> str:
         """What the tag stands for at the moment, from the head of an answer where that says it. Raises LookUpError."""
         with naming(reference.registry):
             if reference.digest:
                 return reference.digest
             return _Image(self._conversation(reference), reference, self._limits).digest()
 
-    def _conversation(self, reference: Reference) -> Conversation:
+    def _conversation(self, reference: ImageReference) -> Conversation:
         site = self._allowed.site(reference.registry)
         if site is None:
             raise LookUpError(
@@ -71,7 +71,7 @@ class RegistryClient:
 class _Image:
     """One image, asked for."""
 
-    def __init__(self, conversation: Conversation, reference: Reference, limits: Limits) -> None:
+    def __init__(self, conversation: Conversation, reference: ImageReference, limits: LookupLimits) -> None:
         self._conversation = conversation
         self._reference = reference
         self._limits = limits

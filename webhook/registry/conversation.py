@@ -8,10 +8,10 @@ from webhook.registry.credentials import Login
 from webhook.registry.deadline import Deadline
 from webhook.registry.errors import LookUpError
 from webhook.registry.hosts import Url, parse_url
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 from webhook.registry.refusals import refusal
 from webhook.registry.registries import Site
-from webhook.registry.request import Answer, Request, exchange
+from webhook.registry.request import HttpRequest, HttpResponse, exchange
 from webhook.registry.tokens import Door, Passes
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -35,12 +35,12 @@ class Conversation:
     site: Site
     repository: str
     login: Login | None
-    limits: Limits
+    limits: LookupLimits
     deadline: Deadline
     passes: Passes
     resolver: Resolve
 
-    def ask(self, query: Query) -> Answer:
+    def ask(self, query: Query) -> HttpResponse:
         """The answer with status 200. Raises LookUpError."""
         answer = self._follow(query)
         if answer.status == 401 and self.site.is_own(answer.url):
@@ -53,10 +53,10 @@ class Conversation:
             raise refusal(answer, query.what)
         return answer
 
-    def _follow(self, query: Query) -> Answer:
+    def _follow(self, query: Query) -> HttpResponse:
         url = self.site.url(query.path)
         for _ in range(self.limits.redirects + 1):
-            answer = self._exchange(Request(url, query.most_bytes, query.method, self._headers(url, query)))
+            answer = self._exchange(HttpRequest(url, query.most_bytes, query.method, self._headers(url, query)))
             if answer.status not in _REDIRECTS:
                 return answer
             url = parse_url(answer.headers.get("location", ""), url)
@@ -69,5 +69,5 @@ class Conversation:
         authorization = self.passes.get(self.site, self.repository) if self.site.is_own(url) else None
         return headers if authorization is None else {**headers, "Authorization": authorization}
 
-    def _exchange(self, request: Request) -> Answer:
+    def _exchange(self, request: HttpRequest) -> HttpResponse:
         return exchange(request, self.site.registry, self.limits, self.deadline, self.resolver)

@@ -6,7 +6,7 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LookupLimits:
     """Bounds of one look-up. What reaches one is refused, never cut."""
 
     seconds: float = 15.0

@@ -14,17 +14,17 @@ from typing import Protocol
 from webhook.model.image import (
     NOT_LOOKED_UP,
     ImageConfig,
+    ImageReference,
     ImageReferenceError,
     ImageSight,
-    Reference,
     parse_reference,
 )
-from webhook.registry.cache import Entry, ImageCache, Result
+from webhook.registry.cache import Entry, ImageCache, LookupResult
 from webhook.registry.errors import LookUpError
 from webhook.registry.in_step import InStep
 from webhook.registry.packing import MOST_PROBLEM
 from webhook.registry.patience import LeftAlone, expiry, patience
-from webhook.registry.shared import Sharing, Store
+from webhook.registry.shared import ResultStore, Sharing
 from webhook.registry.waiting import Waiting
 
 WORKERS = 4
@@ -40,11 +40,11 @@ _log = logging.getLogger("gpu_policy.images")
 class Client(Protocol):
     """Whoever talks to registries. Every call may raise LookUpError."""
 
-    def look_up(self, reference: Reference) -> ImageConfig:
+    def look_up(self, reference: ImageReference) -> ImageConfig:
         """What the registry says about the image."""
         ...
 
-    def digest_of(self, reference: Reference) -> str:
+    def digest_of(self, reference: ImageReference) -> str:
         """Where the reference leads at this moment, with one cheap request."""
         ...
 
@@ -55,8 +55,8 @@ class Images:
     def __init__(
         self,
         client: Client,
-        admits: Callable[[Reference], bool],
-        store: Store | None = None,
+        admits: Callable[[ImageReference], bool],
+        store: ResultStore | None = None,
         *,
         waiting: Waiting | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -134,7 +134,7 @@ class Images:
         """Whether everything that was asked for is settled within that time, however long that takes for None."""
         return self._waiting.wait_until_empty(seconds)
 
-    def share(self, store: Store) -> None:
+    def share(self, store: ResultStore) -> None:
         """Write everything that is known into a store, once. Raises StoreError."""
         sharing = Sharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=self._clock)
         for key, _ in self._cache.entries():
@@ -162,7 +162,7 @@ class Images:
             finally:
                 self._waiting.done(reference)
 
-    def _settle(self, reference: Reference) -> None:
+    def _settle(self, reference: ImageReference) -> None:
         """Look one reference up, unless another replica has done so meanwhile."""
         known = self._cache.get(str(reference))
         if known is not None and known.due > self._clock():
@@ -179,7 +179,7 @@ class Images:
         else:
             self._succeed(reference, known, config)
 
-    def _asked(self, reference: Reference, known: Entry | None) -> ImageConfig:
+    def _asked(self, reference: ImageReference, known: Entry | None) -> ImageConfig:
         """What the reference leads to; a registry that wants to be left alone for a while is."""
         self._left_alone.check(reference.registry)
         try:
@@ -188,7 +188,7 @@ class Images:
             self._left_alone.heed(reference.registry, error)
             raise
 
-    def _looked_up(self, reference: Reference, before: ImageConfig | None) -> ImageConfig:
+    def _looked_up(self, reference: ImageReference, before: ImageConfig | None) -> ImageConfig:
         """The same by as little as it takes: mostly an image is still the one of before."""
         if before is None:
             return self._client.look_up(reference)
@@ -197,16 +197,21 @@ class Images:
             return before
         return self._cache.config_of(digest) or self._client.look_up(reference)
 
-    def _succeed(self, reference: Reference, known: Entry | None, config: ImageConfig) -> None:
+    def _succeed(self, reference: ImageReference, known: Entry | None, config: ImageConfig) -> None:
         key = str(reference)
-        self._cache.put(key, Result(self._clock(), expiry(key), config))
+        self._cache.put(key, LookupResult(self._clock(), expiry(key), config))
         is_news = known is None or known.sight.config != config
         if is_news and self._in_step is not None:
             self._in_step.add(key)
         self._count("found" if is_news else "unchanged")
 
     def _fail(
-        self, reference: Reference, known: Entry | None, error: LookUpError, result: str, bug: Exception | None = None
+        self,
+        reference: ImageReference,
+        known: Entry | None,
+        error: LookUpError,
+        result: str,
+        bug: Exception | None = None,
     ) -> None:
         """Keep an answer that there was; else the problem takes its place."""
         key, now = str(reference), self._clock()
@@ -216,7 +221,7 @@ class Images:
             self._cache.postpone(key, now + again, failures)
         else:
             problem = "".join(filter(str.isprintable, str(error)))[:MOST_PROBLEM] or "no reason was given"
-            self._cache.put(key, Result(now, again, problem=problem), failures)
+            self._cache.put(key, LookupResult(now, again, problem=problem), failures)
             if error.is_lasting and self._in_step is not None:  # in other cases another replica may fare better
                 self._in_step.add(key)
         self._count(result)
@@ -233,7 +238,7 @@ class Images:
         self._complaints[registry, text] = now + _QUIET_SECONDS
         _log.warning("looking up an image in %s failed: %s", registry, text, exc_info=bug)
 
-    def _reference(self, text: str) -> Reference | ImageSight:
+    def _reference(self, text: str) -> ImageReference | ImageSight:
         """What may be looked up, or why nothing may."""
         try:
             reference = parse_reference(text)

@@ -15,7 +15,7 @@ import orjson
 
 from webhook.model.gzipped import unzipped
 from webhook.model.image import ImageConfig, ImageReferenceError, parse_reference
-from webhook.registry.cache import MOST_REFERENCES, NEVER, Result
+from webhook.registry.cache import MOST_REFERENCES, NEVER, LookupResult
 from webhook.registry.configs import MOST_CHARACTERS
 from webhook.registry.documents import MOST_ARCHITECTURES, architecture_in, is_digest
 
@@ -47,7 +47,7 @@ class PackError(ValueError):
 class Content:
     """What was packed: results by reference. `is_complete` is false where there was no room for others."""
 
-    results: Mapping[str, Result]
+    results: Mapping[str, LookupResult]
     is_complete: bool = True
     strange: int = 0
     """Lines that made no sense."""
@@ -65,7 +65,7 @@ def packed_in(config_map: Mapping[str, Any]) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-def pack(results: Mapping[str, Result], most: int = MOST_PACKED) -> bytes:
+def pack(results: Mapping[str, LookupResult], most: int = MOST_PACKED) -> bytes:
     """The results in at most so many bytes; where they do not fit, problems are left out first, then the oldest."""
     writable = (item for item in results.items() if _is_writable(item[1]))
     ordered = sorted(writable, key=lambda item: (item[1].config is None, -item[1].at, item[0]))[:MOST_REFERENCES]
@@ -88,7 +88,7 @@ def unpack(packed: bytes) -> Content:
             pass
         case _:
             raise PackError("it does not begin as results do")
-    results: dict[str, Result] = {}
+    results: dict[str, LookupResult] = {}
     envs: dict[int, Mapping[str, str]] = {}
     strange = lines.pop().count(b"\n") + 1 if len(lines) > _MOST_LINES else 0
     for line in lines:
@@ -102,7 +102,7 @@ def unpack(packed: bytes) -> Content:
     return Content(results, is_complete, strange)
 
 
-def _lines(results: list[tuple[str, Result]], *, is_complete: bool) -> Iterator[bytes]:
+def _lines(results: list[tuple[str, LookupResult]], *, is_complete: bool) -> Iterator[bytes]:
     """One line for each, sorted by reference because neighbours have much in common; an environment comes first."""
     yield orjson.dumps([_FORMAT, is_complete])
     numbers: dict[_Env, int] = {}
@@ -118,7 +118,7 @@ def _lines(results: list[tuple[str, Result]], *, is_complete: bool) -> Iterator[
         yield orjson.dumps([reference, int(result.at), config.digest, config.architectures, numbers[key]])
 
 
-def _is_writable(result: Result) -> bool:
+def _is_writable(result: LookupResult) -> bool:
     """Whether it would also be read."""
     if result.config is None:
         return _is_problem(result.problem) and 0 <= result.again <= LONGEST_WAIT
@@ -157,13 +157,15 @@ def _is_env(found: Mapping[Any, Any]) -> bool:
     return all(isinstance(text, str) and _is_text(text) for text in texts) and sum(map(len, texts)) <= MOST_CHARACTERS
 
 
-def _result(rest: list[Any], envs: Mapping[int, Mapping[str, str]]) -> Result | None:
+def _result(rest: list[Any], envs: Mapping[int, Mapping[str, str]]) -> LookupResult | None:
     """The result that stands in a line behind the reference, None where there is none."""
     match rest:
         case [int() as at, int() as again, str() as problem] if _is_problem(problem) and 0 <= again <= LONGEST_WAIT:
-            return Result(float(at), float(again), problem=problem)
+            return LookupResult(float(at), float(again), problem=problem)
         case [int() as at, str() as digest, list() as names, int() as env] if is_digest(digest) and env in envs:
-            return Result(float(at), NEVER, ImageConfig(digest, envs[env], (*names,))) if _are_all(names) else None
+            return (
+                LookupResult(float(at), NEVER, ImageConfig(digest, envs[env], (*names,))) if _are_all(names) else None
+            )
     return None
 
 

@@ -4,13 +4,13 @@ import time
 from email.utils import parsedate_to_datetime
 
 from webhook.registry.errors import LookUpError
-from webhook.registry.request import Answer
+from webhook.registry.request import HttpResponse
 
 _LONGEST_WAIT = 3600.0
 """Seconds for which a registry can ask to be left alone."""
 
 
-def refusal(answer: Answer, what: str) -> LookUpError:
+def refusal(answer: HttpResponse, what: str) -> LookUpError:
     """The error for an answer that is not `what` was asked for."""
     host, status = answer.url.host, answer.status
     if status == 404:
@@ -35,7 +35,7 @@ def refusal(answer: Answer, what: str) -> LookUpError:
     return LookUpError(f"{host} answers with status {status} instead of {what}")
 
 
-def retry_after(answer: Answer) -> float:
+def retry_after(answer: HttpResponse) -> float:
     """The seconds in the header Retry-After, or until the date in it; 0 where it says nothing, an hour at most."""
     text = str(answer.headers.get("retry-after", ""))
     if text.isascii() and text.isdigit():

@@ -15,7 +15,7 @@ from webhook.registry.addresses import Resolve, connect
 from webhook.registry.deadline import Deadline
 from webhook.registry.errors import LookUpError
 from webhook.registry.hosts import Url
-from webhook.registry.limits import Limits
+from webhook.registry.limits import LookupLimits
 from webhook.registry.registries import Registry
 from webhook.registry.trust import trust
 from webhook.registry.wire import TooMuchError, Wire
@@ -26,7 +26,7 @@ _WRAPPING = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """What is asked. `most_bytes` bounds the body of the answer."""
 
     url: Url
@@ -37,7 +37,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What came back; `body` is that of an answer with status 200, else empty."""
 
     url: Url
@@ -46,7 +46,9 @@ class Answer:
     body: bytearray
 
 
-def exchange(request: Request, registry: Registry, limits: Limits, outer: Deadline, resolver: Resolve) -> Answer:
+def exchange(
+    request: HttpRequest, registry: Registry, limits: LookupLimits, outer: Deadline, resolver: Resolve
+) -> HttpResponse:
     """Send a request and read the answer whole. Raises LookUpError, whose text names the host."""
     host = request.url.host
     deadline = Deadline(limits.request_seconds, outer)
@@ -85,7 +87,7 @@ def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resol
         raise
 
 
-def _answer(request: Request, wire: Wire) -> Answer:
+def _answer(request: HttpRequest, wire: Wire) -> HttpResponse:
     connection = HTTPConnection(request.url.host.name, request.url.host.port)
     connection.sock = wire
     headers = {
@@ -100,10 +102,10 @@ def _answer(request: Request, wire: Wire) -> Answer:
         body = bytearray()
         if response.status == 200 and request.method != "HEAD":
             body = _body(response, request, wire)
-        return Answer(request.url, response.status, response.headers, body)
+        return HttpResponse(request.url, response.status, response.headers, body)
 
 
-def _body(response: HTTPResponse, request: Request, wire: Wire) -> bytearray:
+def _body(response: HTTPResponse, request: HttpRequest, wire: Wire) -> bytearray:
     """Everything; what is compressed is refused, since a few bytes of it can be gigabytes."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":

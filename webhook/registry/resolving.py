@@ -3,16 +3,19 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from webhook.model.image import ImageSight, Reference
+from webhook.model.image import ImageReference, ImageSight
 from webhook.registry.lookups import Client, Images
-from webhook.registry.shared import Store, StoreError
+from webhook.registry.shared import ResultStore, StoreError
 from webhook.registry.waiting import Waiting
 
 _log = logging.getLogger("gpu_policy.images")
 
 
 def resolve(
-    references: Iterable[str], client: Client, admits: Callable[[Reference], bool], store: Store | None = None
+    references: Iterable[str],
+    client: Client,
+    admits: Callable[[ImageReference], bool],
+    store: ResultStore | None = None,
 ) -> dict[str, ImageSight]:
     """What the registries say about each of the references, as they were given; none is pending.
 

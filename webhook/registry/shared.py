@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from webhook.registry.cache import Entry, ImageCache, Result
+from webhook.registry.cache import Entry, ImageCache, LookupResult
 from webhook.registry.packing import Content, PackError, pack, unpack
 
 _SAME_TIME_SECONDS = 5.0
@@ -34,21 +34,21 @@ class StoreChangedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredResults:
     """What the shared object holds. `content` is empty where nobody has written yet; `version` changes with it."""
 
     version: str
     content: bytes
 
 
-class Store(Protocol):
+class ResultStore(Protocol):
     """Where the shared object is. Every call may raise StoreError."""
 
-    def read(self) -> Held:
+    def read(self) -> StoredResults:
         """What it holds now (a consistent read)."""
         ...
 
-    def write(self, content: bytes, over: Held) -> None:
+    def write(self, content: bytes, over: StoredResults) -> None:
         """Replace the content; StoreChangedError unless it still is what was read."""
         ...
 
@@ -63,7 +63,7 @@ class Sharing:
     def __init__(
         self,
         cache: ImageCache,
-        store: Store,
+        store: ResultStore,
         expiry: Callable[[str], float],
         *,
         is_wanted: Callable[[str], bool] = lambda _reference: True,
@@ -110,7 +110,7 @@ class Sharing:
                 return
         raise StoreError(f"other writers were faster, {_ATTEMPTS} times in a row")
 
-    def _read(self, held: Held, ahead: float) -> Content:
+    def _read(self, held: StoredResults, ahead: float) -> Content:
         """What the object holds, in seconds of our clock; nobody has looked anything up in the future."""
         if not held.content:
             return Content({})
@@ -140,20 +140,20 @@ class Sharing:
                 if entry.sight.config is not None and reference not in content.results:
                     self.add(reference)
 
-    def _is_better(self, reference: str, ours: Result, theirs: Result) -> bool:
+    def _is_better(self, reference: str, ours: LookupResult, theirs: LookupResult) -> bool:
         """Whether our own result is to replace the shared one; what is shared wins where both are of one time."""
         if ours.config is not None and theirs.config is not None and reference not in self._news:
             return ours.at > theirs.at + _SAME_TIME_SECONDS and _outweighs(ours, theirs)
         return (ours.config is not None or reference in self._news) and _outweighs(ours, theirs)
 
-    def _take(self, reference: str, result: Result, ours: Entry | None, now: float) -> None:
+    def _take(self, reference: str, result: LookupResult, ours: Entry | None, now: float) -> None:
         if result.config is None:
             if _holds(result, now) and (ours is None or ours.due < result.at + result.again):
                 self._cache.put(reference, result, failures=1)
         elif ours is None or ours.sight.config != result.config or ours.at + _SAME_TIME_SECONDS < result.at:
             self._cache.put(reference, replace(result, again=self._expiry(reference)))
 
-    def _write(self, held: Held, theirs: Mapping[str, Result], ahead: float) -> None:
+    def _write(self, held: StoredResults, theirs: Mapping[str, LookupResult], ahead: float) -> None:
         with self._adding:
             news, self._news = self._news, set()
         now = self._clock()
@@ -183,16 +183,16 @@ class Sharing:
         self._complaint = text
 
 
-def _result_of(entry: Entry) -> Result:
-    return Result(entry.at, max(0.0, entry.due - entry.at), entry.sight.config, entry.sight.problem)
+def _result_of(entry: Entry) -> LookupResult:
+    return LookupResult(entry.at, max(0.0, entry.due - entry.at), entry.sight.config, entry.sight.problem)
 
 
-def _holds(result: Result, now: float) -> bool:
+def _holds(result: LookupResult, now: float) -> bool:
     """Whether it is of use to others: an answer always, a problem until it is time to ask again."""
     return result.config is not None or result.at + result.again > now
 
 
-def _outweighs(ours: Result, theirs: Result) -> bool:
+def _outweighs(ours: LookupResult, theirs: LookupResult) -> bool:
     """Whether one result is to replace another: an answer beats a problem, then the newer wins. Equal answers stay.
 
     Where both are of one moment, every replica decides alike.
@@ -202,5 +202,5 @@ def _outweighs(ours: Result, theirs: Result) -> bool:
     return _rank(ours) > _rank(theirs)
 
 
-def _rank(result: Result) -> tuple[bool, float, str]:
+def _rank(result: LookupResult) -> tuple[bool, float, str]:
     return result.config is not None, result.at, result.problem if result.config is None else result.config.digest

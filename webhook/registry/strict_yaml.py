@@ -29,7 +29,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class YamlValue:
     """A value in a file, with its place there. What is wrong with it is added to `faults`."""
 
     node: yaml.Node
@@ -42,15 +42,15 @@ class Part:
         place = f"{self.file}:{(self.node.start_mark.line if line is None else line) + 1}"
         self.faults.append(": ".join(part for part in (place, self.key, message) if part))
 
-    def entries(self, *known: str) -> dict[str, "Part"]:
+    def entries(self, *known: str) -> dict[str, "YamlValue"]:
         """The entries of a map by their keys, of those that are known."""
         if not isinstance(self.node, yaml.MappingNode):
             self._expected("a map")
             return {}
-        found: dict[str, Part] = {}
+        found: dict[str, YamlValue] = {}
         for key_node, value_node in self.node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
-            part = Part(value_node, self.file, f"{self.key}.{key}" if self.key else key, self.faults)
+            part = YamlValue(value_node, self.file, f"{self.key}.{key}" if self.key else key, self.faults)
             if key not in known:
                 part.fault(f"unknown key; known keys are {', '.join(sorted(known))}{hint(key, known)}", _line(key_node))
             elif key in found:
@@ -59,13 +59,13 @@ class Part:
                 found[key] = part
         return found
 
-    def items(self) -> Iterator["Part"]:
+    def items(self) -> Iterator["YamlValue"]:
         """The items of a list."""
         if not isinstance(self.node, yaml.SequenceNode):
             self._expected("a list")
             return
         for number, node in enumerate(self.node.value):
-            yield Part(node, self.file, f"{self.key}[{number}]", self.faults)
+            yield YamlValue(node, self.file, f"{self.key}[{number}]", self.faults)
 
     def text(self) -> str:
         """A text that is not empty; an empty one stands for a fault."""
@@ -99,7 +99,7 @@ class Part:
         self.fault(f"{written}{'' if written else 'found '}{_KINDS.get(self._kind, 'something else')}; write {what}")
 
 
-def read_yaml(path: Path) -> tuple[Part | None, list[str]]:
+def read_yaml(path: Path) -> tuple[YamlValue | None, list[str]]:
     """The one document of a file, None where it cannot be read, and the list that faults are added to."""
     faults: list[str] = []
     try:
@@ -115,7 +115,7 @@ def read_yaml(path: Path) -> tuple[Part | None, list[str]]:
         return None, [f"{path}: cannot be read as YAML in UTF-8 ({' '.join(str(error).split())[:200]})"]
     if node is None:
         return None, [f"{path}: the file is empty"]
-    return Part(node, str(path), "", faults), faults
+    return YamlValue(node, str(path), "", faults), faults
 
 
 def _text(path: Path) -> str:

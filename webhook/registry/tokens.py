@@ -17,7 +17,7 @@ from webhook.registry.errors import LookUpError
 from webhook.registry.hosts import Url, parse_url
 from webhook.registry.refusals import refusal
 from webhook.registry.registries import Site
-from webhook.registry.request import Answer, Request
+from webhook.registry.request import HttpRequest, HttpResponse
 
 _CLIENT = "gpu-policy-webhook"
 _SENDABLE = re.compile(r"[!-~]{1,16384}", re.ASCII)
@@ -78,7 +78,7 @@ class Door:
     login: Login | None
     most_bytes: int
     """In the answer of a token server."""
-    ask: Callable[[Request], Answer]
+    ask: Callable[[HttpRequest], HttpResponse]
 
     def open(self, challenges: list[Challenge]) -> Pass:
         """What the challenge wants: a token from its server, else user and password. Raises LookUpError."""
@@ -122,7 +122,7 @@ class Door:
             raise LookUpError(f"{realm.host} answers without a usable token")
         return Pass(f"Bearer {token}", asked_at + _seconds(found.get("expires_in")) - _MARGIN)
 
-    def _request(self, realm: Url, parameters: Mapping[str, str]) -> Request:
+    def _request(self, realm: Url, parameters: Mapping[str, str]) -> HttpRequest:
         path, _, query = realm.target.partition("?")
         own = dict(parse_qsl(query))
         asked = {
@@ -135,9 +135,11 @@ class Door:
             form = {**asked, "grant_type": "refresh_token", "client_id": _CLIENT}
             body = urlencode({**form, "refresh_token": self.login.identity_token}).encode()
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            return Request(Url(realm.scheme, realm.host, path), self.most_bytes, "POST", headers, body)
+            return HttpRequest(Url(realm.scheme, realm.host, path), self.most_bytes, "POST", headers, body)
         headers = {"Authorization": self.login.basic} if self.login is not None else {}
-        return Request(Url(realm.scheme, realm.host, f"{path}?{urlencode(asked)}"), self.most_bytes, headers=headers)
+        return HttpRequest(
+            Url(realm.scheme, realm.host, f"{path}?{urlencode(asked)}"), self.most_bytes, headers=headers
+        )
 
     def _scope(self, demanded: str) -> str:
         """To pull from this repository, whatever was demanded of that kind; other kinds of scope are the registry's."""

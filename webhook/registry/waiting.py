@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from threading import Condition
 
-from webhook.model.image import Reference
+from webhook.model.image import ImageReference
 
 MOST_WAITING = 1_000
 AT_ONCE_OF_ONE = 2
@@ -18,13 +18,15 @@ class Waiting:
     """Queues of references, one for each registry and each who asks. They take turns, idle registries first."""
 
     def __init__(
-        self, most: int = MOST_WAITING, listed_as: Callable[[Reference], str] = lambda reference: reference.registry
+        self,
+        most: int = MOST_WAITING,
+        listed_as: Callable[[ImageReference], str] = lambda reference: reference.registry,
     ) -> None:
         """Registries of one name in `listed_as` count as one."""
         self._most = most
         self._listed_as = listed_as
         self._asked: dict[str, str] = {}
-        self._queues: dict[_Lane, deque[Reference]] = {}
+        self._queues: dict[_Lane, deque[ImageReference]] = {}
         self._begun: Counter[str] = Counter()
         self._changed = Condition()
         self._closed = False
@@ -33,7 +35,7 @@ class Waiting:
         """References that wait or are being looked up."""
         return len(self._asked)
 
-    def add(self, reference: Reference, asker: str = "") -> None:
+    def add(self, reference: ImageReference, asker: str = "") -> None:
         """Have a reference looked up for somebody, unless it waits already or there is no room. Never waits itself."""
         key = str(reference)
         if key in self._asked:
@@ -46,7 +48,7 @@ class Waiting:
             self._queues.setdefault(lane, deque()).append(reference)
             self._changed.notify_all()
 
-    def take(self) -> Reference | None:
+    def take(self) -> ImageReference | None:
         """The next reference whose registry has time; waits for one. None once this is closed."""
         with self._changed:
             while not self._closed:
@@ -56,7 +58,7 @@ class Waiting:
                 self._changed.wait()
             return None
 
-    def done(self, reference: Reference) -> None:
+    def done(self, reference: ImageReference) -> None:
         """A reference that was taken is settled."""
         with self._changed:
             registry = self._asked.pop(str(reference))
@@ -78,13 +80,13 @@ class Waiting:
 
     def _make_room(self, lane: _Lane) -> bool:
         """Whether the longest queue could give up its last reference for a queue that stays shorter."""
-        longest = max(self._queues.values(), key=len, default=deque[Reference]())
+        longest = max(self._queues.values(), key=len, default=deque[ImageReference]())
         if len(longest) <= len(self._queues.get(lane, ())) + 1:
             return False
         del self._asked[str(longest.pop())]
         return True
 
-    def _begin(self, lane: _Lane) -> Reference:
+    def _begin(self, lane: _Lane) -> ImageReference:
         queue = self._queues.pop(lane)
         reference = queue.popleft()
         if queue:

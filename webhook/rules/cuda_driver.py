@@ -17,10 +17,10 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from webhook.cuda import wording
 from webhook.cuda.environment import cuda_version
-from webhook.cuda.evidence import Claims, need_of
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.landing import Ground, Landing, land, remedy_for
-from webhook.cuda.need import Kind, Need
+from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
@@ -136,7 +136,7 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
         return None
     containers = [container for container in pod.lasting_containers() if _uses_gpu(container)][:_MOST_CONTAINERS]
     needs = tuple([_need(container, pod, settings, facts) for container in containers])
-    if all(need.kind is Kind.NONE for need in needs):
+    if all(need.kind is BuiltFor.NONE for need in needs):
         return None
     is_allowed = settings.forward_compat is ForwardCompat.ALLOW
     placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
@@ -156,7 +156,7 @@ def _uses_gpu(container: Container) -> bool:
 
 def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> Need:
     annotation = pod.annotations.get(ANNOTATION + container.name)
-    claims = Claims(
+    claims = ImageContext(
         mapping=settings.mapping,
         env=container.env,
         annotation=annotation if isinstance(annotation, str) else None,
@@ -233,7 +233,7 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
 
 def _clearing(container: Container, need: Need, landings: Sequence[Landing]) -> str:
     """What would make it known whether a container runs."""
-    if need.kind is not Kind.OTHER and need.cuda is None:
+    if need.kind is not BuiltFor.OTHER and need.cuda is None:
         return f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
     if not landings:
         return "Correct nodeSelector, affinity or tolerations, or declare the pool under nodePools in the policy"

@@ -30,7 +30,7 @@ _FRACTIONS = ("gpu-fraction", "gpu-memory")
 Source: pkg/common/constants of kai-scheduler/KAI-Scheduler."""
 
 
-class TaintSettings(BaseModel):
+class NodeTaint(BaseModel):
     """A taint that marks GPU nodes."""
 
     model_config = ConfigDict(
@@ -47,7 +47,7 @@ class TaintSettings(BaseModel):
         return taint.key == self.key and self.value in ("", taint.value)
 
 
-def _are_some(taints: tuple[TaintSettings, ...]) -> tuple[TaintSettings, ...]:
+def _are_some(taints: tuple[NodeTaint, ...]) -> tuple[NodeTaint, ...]:
     if not taints:
         raise ValueError("names no taint; write at least one, or disable the rule")
     return taints
@@ -56,14 +56,14 @@ def _are_some(taints: tuple[TaintSettings, ...]) -> tuple[TaintSettings, ...]:
 class Settings(RuleSettings):
     """Settings of `gpuNodesForGpuPods`."""
 
-    taints: Annotated[tuple[TaintSettings, ...], AfterValidator(_are_some)] = Field(
+    taints: Annotated[tuple[NodeTaint, ...], AfterValidator(_are_some)] = Field(
         default=(
-            TaintSettings(key="nvidia.com/gpu"),
-            TaintSettings(key="amd.com/gpu"),
-            TaintSettings(key="gpu.intel.com/i915"),
-            TaintSettings(key="gpu.intel.com/xe"),
-            TaintSettings(key="sku", value="gpu"),
-            TaintSettings(key="dedicated", value="gpu"),
+            NodeTaint(key="nvidia.com/gpu"),
+            NodeTaint(key="amd.com/gpu"),
+            NodeTaint(key="gpu.intel.com/i915"),
+            NodeTaint(key="gpu.intel.com/xe"),
+            NodeTaint(key="sku", value="gpu"),
+            NodeTaint(key="dedicated", value="gpu"),
         ),
         strict=False,
         json_schema_extra={"minItems": 1},

@@ -25,7 +25,16 @@ from webhook.quota.catalogue import CATALOGUE
 from webhook.quota.claims import uncounted
 from webhook.quota.demand import demand_of
 from webhook.quota.objections import objections
-from webhook.quota.quota import ClaimsMode, Counting, Limit, Measure, OnLedgerFailure, Quota, Scope, UnspecifiedModel
+from webhook.quota.quota import (
+    ClaimsMode,
+    Counting,
+    Limit,
+    Measure,
+    OnLedgerFailure,
+    Quota,
+    QuotaScope,
+    UnspecifiedModel,
+)
 from webhook.rules.exact import Amount, ExistingResource, GpuResource, KnownModel, ModelName, Weight
 from webhook.rules.names import LabelKey
 from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings, Violation
@@ -125,7 +134,7 @@ class Settings(RuleSettings):
     @cached_property
     def quota(self) -> Quota:
         """The quota without the name of its namespace, for what a pod alone shows."""
-        return Quota(Scope.NAMESPACE, "", (), self.limits, self.counting)
+        return Quota(QuotaScope.NAMESPACE, "", (), self.limits, self.counting)
 
 
 def limits_of(settings: Settings) -> tuple[Limit, ...]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from webhook.model.container import Container
 from webhook.model.globs import is_glob, matcher
-from webhook.model.image import ImageReferenceError, Reference, parse_reference
+from webhook.model.image import ImageReference, ImageReferenceError, parse_reference
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.rules.manifests import train
@@ -101,7 +101,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
             yield _elsewhere(container, found, settings, "Use a copy there, or ask the platform team to allow it")
 
 
-def _unpinned(container: Container, reference: Reference, settings: Settings) -> Iterator[Violation]:
+def _unpinned(container: Container, reference: ImageReference, settings: Settings) -> Iterator[Violation]:
     where, image = f"{container.path}.image", spelled(container.image)
     if settings.require is Require.DIGEST:
         allowed = "the policy wants one, because a tag can be moved to another image"
@@ -120,7 +120,7 @@ def _elsewhere(container: Container, found: str, settings: Settings, remedy: str
     return Violation(f"{container.path}.image", found, f"the policy allows {allowed}", remedy)
 
 
-def _covers(glob: str, reference: Reference) -> bool:
+def _covers(glob: str, reference: ImageReference) -> bool:
     """Whether an image is of a registry or repository, or below it. A star for a host stands for nothing of a path."""
     host, slash, path = glob.partition("/")
     if not matcher(host).fullmatch(reference.registry):

@@ -13,7 +13,7 @@ from webhook.model.wording import cut
 from webhook.quota.labels import GKE_ACCELERATOR, IN_WORDS
 from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.quota.reading import models_at
-from webhook.scheduling.reasons import Nodes
+from webhook.scheduling.reasons import NodeFacts
 
 OWNERS: Mapping[str, str] = {
     GKE_ACCELERATOR: "GKE's label",
@@ -47,7 +47,7 @@ class LocalName(NamedTuple):
     here: str
 
 
-def local_name(expression: Expression, nodes: Nodes, fits: Callable[[Expression], bool]) -> LocalName | None:
+def local_name(expression: Expression, nodes: NodeFacts, fits: Callable[[Expression], bool]) -> LocalName | None:
     """What the GPU that an expression names is called here, where no node has its label; None where nobody knows.
 
     `fits` says of another expression in its place whether some node would then do.

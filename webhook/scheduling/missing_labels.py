@@ -10,7 +10,7 @@ from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Expression, Operator, Term
 from webhook.model.wording import cut, few, nearest
 from webhook.scheduling.local_names import OWNERS, local_name
-from webhook.scheduling.reasons import TELL, Nodes, Reason
+from webhook.scheduling.reasons import TELL, NodeFacts, Reason
 from webhook.scheduling.wants import AFFINITY, Affinity, Labels, Want
 
 _TRIED = 3
@@ -55,7 +55,7 @@ Fits = Callable[[Want], bool]
 """Whether the pod would fit on some node if it wanted this instead."""
 
 
-def no_node_has(want: Labels, nodes: Nodes, fits: Fits) -> Reason:
+def no_node_has(want: Labels, nodes: NodeFacts, fits: Fits) -> Reason:
     """Why an entry of nodeSelector, or an expression that every node has to satisfy, selects none."""
     corrected = _fitting(want, fits)
     if name := local_name(want.expression, nodes, corrected):
@@ -71,7 +71,9 @@ def _fitting(want: Labels, fits: Fits) -> Callable[[Expression], bool]:
     return lambda expression: fits(replace(want, expression=expression))
 
 
-def no_node_meets(want: Affinity, nodes: Nodes, is_too_much: Callable[[Sequence[Want]], bool], fits: Fits) -> Reason:
+def no_node_meets(
+    want: Affinity, nodes: NodeFacts, is_too_much: Callable[[Sequence[Want]], bool], fits: Fits
+) -> Reason:
     """Why alternatives select no node. `is_too_much` says of wants that no node has them together."""
     if not want.terms:
         remedy = "Write an expression into one, or remove the affinity"
@@ -107,7 +109,7 @@ def _guilty(term: Term, is_too_much: Callable[[Sequence[Want]], bool]) -> Labels
     return next((one for one in labels if is_too_much([one])), whole)
 
 
-def _instead(want: Labels, nodes: Nodes, fits: Callable[[Expression], bool]) -> tuple[str, str]:
+def _instead(want: Labels, nodes: NodeFacts, fits: Callable[[Expression], bool]) -> tuple[str, str]:
     """What nodes have, and what to do. `fits` says whether another expression would do; no other is suggested."""
     expression, values = want.expression, nodes.label_values(want.expression.key)
     if values and expression.operator in _EXCLUDING:
@@ -151,7 +153,7 @@ def _memory(product: str) -> str:
     return found[0] if found else ""
 
 
-def _meant(key: str, nodes: Nodes) -> str | None:
+def _meant(key: str, nodes: NodeFacts) -> str | None:
     """The label of nodes that is named nearly as this one; prefixes are not compared, as they make all alike."""
     name = key.rpartition("/")[2]
     if key in _KNOWN or key in OWNERS or len(name) > _LONGEST_NAME:

@@ -20,7 +20,7 @@ class Reason(NamedTuple):
     brief: str = ""
 
 
-class Nodes(Protocol):
+class NodeFacts(Protocol):
     """What has to be known of the nodes: some of the Facts that rules have."""
 
     def homes(self, pod: Pod) -> Sequence[NodeClass]:

@@ -13,7 +13,7 @@ from webhook.model.selectors import Expression
 from webhook.model.wording import cut, few, is_size, nearest, offered
 from webhook.scheduling.intolerance import intolerance
 from webhook.scheduling.missing_labels import no_node_has, no_node_meets
-from webhook.scheduling.reasons import TELL, Nodes, Reason
+from webhook.scheduling.reasons import TELL, NodeFacts, Reason
 from webhook.scheduling.wants import (
     EVERYTHING,
     Affinity,
@@ -35,7 +35,7 @@ _MOST_PARTS, _MOST_WEIGHT = 1000, 300
 """What is written in a pod, and what there is to compare in it, up to which it is told exactly what no node has."""
 
 
-def why_pending(pod: Pod, nodes: Nodes) -> Iterator[Reason]:
+def why_pending(pod: Pod, nodes: NodeFacts) -> Iterator[Reason]:
     """The reasons why a pod has no home, those that hold on their own first."""
     fitting = nodes.homes(replace(pod, tolerations=EVERYTHING))
     if fitting:
@@ -52,7 +52,7 @@ class _Hopeless:
     """A pod that wants what no node has, taints aside."""
 
     pod: Pod
-    nodes: Nodes
+    nodes: NodeFacts
 
     def reasons(self) -> Iterator[Reason]:
         found = wants_of(self.pod) if parts_of(self.pod) <= _MOST_PARTS else ()

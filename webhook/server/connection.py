@@ -28,7 +28,7 @@ _LAST_DATA_RECEIVED = slice(52, 56)
 """Where Linux's `struct tcp_info` has the milliseconds since something arrived."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What to send, and whether the connection ends with it."""
 
     data: bytes
@@ -144,7 +144,7 @@ class Connection:
                 self.sock.send(reader.take_interim())
         return False
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: Response) -> None:
         """Get ready to send the answer of the application."""
         self.busy = self.receiving = False
         self.closing = answer.last

@@ -3,11 +3,11 @@
 import ssl
 from typing import Any, Protocol
 
-from webhook.server.connection import Answer, Connection
+from webhook.server.connection import Connection, Response
 from webhook.server.framing import RequestReader
 
 
-class Host(Protocol):
+class PollerHost(Protocol):
     """The server around the poller. All but `tick` are about one connection."""
 
     def tick(self) -> None:
@@ -22,8 +22,8 @@ class Host(Protocol):
     def secured(self, connection: Connection) -> None:
         """Called when its handshake is complete: the client has shown who it is."""
 
-    def answer(self, connection: Connection, request: Any) -> Answer | None:
+    def answer(self, connection: Connection, request: Any) -> Response | None:
         """Answer, or return None when the baton was lost and the answer will be delivered."""
 
-    def refuse(self, peer: Any, error: Exception) -> Answer:
+    def refuse(self, peer: Any, error: Exception) -> Response:
         """Answer, without the application, a request that cannot be received."""

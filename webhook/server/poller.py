@@ -13,9 +13,9 @@ from typing import Any
 
 from gunicorn.http.errors import ParseException
 
-from webhook.server.connection import Answer, Closed, Connection
-from webhook.server.host import Host
-from webhook.server.limits import Limits
+from webhook.server.connection import Closed, Connection, Response
+from webhook.server.host import PollerHost
+from webhook.server.limits import ServerLimits
 from webhook.server.listeners import Listeners
 from webhook.server.refusal import FAREWELL, Refusal, too_slow, unavailable
 
@@ -41,11 +41,11 @@ class Poller:
     Everything here happens under the baton, except `deliver` and `finish`, which any thread may call.
     """
 
-    def __init__(self, listeners: Iterable[socket.socket], limits: Limits, host: Host) -> None:
+    def __init__(self, listeners: Iterable[socket.socket], limits: ServerLimits, host: PollerHost) -> None:
         self._limits = limits
         self._host = host
         self._connections: dict[int, Connection] = {}
-        self._late: deque[tuple[Connection, Answer]] = deque()
+        self._late: deque[tuple[Connection, Response]] = deque()
         self._queue: deque[Connection] = deque()
         self._room_for_answers = _LARGE_ANSWERS
         self._half_sent = 0
@@ -86,7 +86,7 @@ class Poller:
             self._end_the_longest()
         return goes_on
 
-    def deliver(self, connection: Connection, answer: Answer) -> None:
+    def deliver(self, connection: Connection, answer: Response) -> None:
         """Have the thread with the baton send an answer that took longer than the baton was kept."""
         self._late.append((connection, answer))
         os.eventfd_write(self._wake_fd, 1)
@@ -115,13 +115,13 @@ class Poller:
 
     # One connection
 
-    def _hand_over(self, connection: Connection, answer: Answer) -> None:
+    def _hand_over(self, connection: Connection, answer: Response) -> None:
         """Get ready to send an answer that was delivered, when the connection's turn comes."""
         self._take(connection, answer)
         connection.wait(self._limits.answer)
         self._queue_up(connection)
 
-    def _take(self, connection: Connection, answer: Answer) -> None:
+    def _take(self, connection: Connection, answer: Response) -> None:
         """Let it have the answer, or one that says that there is no room for so large a one."""
         size = len(answer.data)
         if size > _SMALL_ANSWER:
@@ -216,7 +216,7 @@ class Poller:
         connection.reader.give_up()
         self._say(connection, self._host.refuse(connection.peer, error))
 
-    def _say(self, connection: Connection, answer: Answer) -> None:
+    def _say(self, connection: Connection, answer: Response) -> None:
         self._take(connection, answer)
         connection.wait(self._limits.answer)
         self._send(connection)
@@ -292,7 +292,7 @@ class Poller:
         if connection.receiving:
             answer = self._host.refuse(connection.peer, self._reason(reason, is_slow=is_slow))
         else:
-            answer = Answer(FAREWELL, last=True)
+            answer = Response(FAREWELL, last=True)
         connection.take(answer)
         connection.wait(self._limits.answer)
         self._advance(connection)

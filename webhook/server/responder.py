@@ -7,7 +7,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import Any
 
-from webhook.server.connection import Answer, Connection
+from webhook.server.connection import Connection, Response
 from webhook.server.framing import ReceivedRequest
 from webhook.server.head import Head
 from webhook.server.refusal import Refusal, failed, malformed
@@ -32,7 +32,7 @@ class Responder:
         self.leaving = False
         """Every answer ends its connection."""
 
-    def respond(self, connection: Connection, request: ReceivedRequest, may_block: Callable[[], None]) -> Answer:
+    def respond(self, connection: Connection, request: ReceivedRequest, may_block: Callable[[], None]) -> Response:
         """Answer a request; one in which the application fails is answered with 500."""
         head = request.head
         try:
@@ -44,7 +44,7 @@ class Responder:
                 if hasattr(body, "close"):
                     body.close()
             is_last = request.is_last or self.leaving or said.status.startswith("503")
-            return Answer(said.answer(head, content, is_last=is_last), is_last)
+            return Response(said.answer(head, content, is_last=is_last), is_last)
         except Exception:  # a bug in the application is an answer: 500
             log.exception("the application failed at %s %s", head.method, head.path)
             return self.refuse(connection.peer, failed())
@@ -65,12 +65,12 @@ class Responder:
             "webhook.objection": connection.objection,
         }
 
-    def refuse(self, peer: Any, error: Exception) -> Answer:
+    def refuse(self, peer: Any, error: Exception) -> Response:
         """Answer what is no request, or one that cannot be received."""
         refusal = error if isinstance(error, Refusal) else malformed(error)
         log.info("%s for %s: %s", refusal.status, peer, refusal.message)
         self._application.refused(refusal.code)
-        return Answer(refusal.response(), last=True)
+        return Response(refusal.response(), last=True)
 
 
 class _Said:

@@ -18,10 +18,10 @@ from gunicorn.workers.base import Worker
 
 from webhook.server.allocator import give_back_freed_memory
 from webhook.server.baton import Baton, Call
-from webhook.server.connection import Answer, Connection
+from webhook.server.connection import Connection, Response
 from webhook.server.framing import Budget, RequestReader
 from webhook.server.head import Heads
-from webhook.server.limits import Limits
+from webhook.server.limits import ServerLimits
 from webhook.server.poller import Poller
 from webhook.server.responder import Responder
 from webhook.server.tls import CertificateKeeper
@@ -71,7 +71,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._responder = Responder(self.wsgi, settings.metrics_port)
         for listener in self.sockets:
             listener.setblocking(False)
-        limits = Limits(
+        limits = ServerLimits(
             connections=_affordable(settings.max_connections),
             handshake=settings.handshake_seconds,
             request=settings.request_seconds,
@@ -163,7 +163,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         """Look at the client's certificate, once for all requests of the connection."""
         connection.objection = connection.reader.objection = self._certificates.objection(connection.sock)
 
-    def answer(self, connection: Connection, request: Any) -> Answer | None:
+    def answer(self, connection: Connection, request: Any) -> Response | None:
         """Call the application; return None when that took so long that the answer was delivered in another way."""
         call = self._baton.begin_call()
         if self._watch_sleeps:
@@ -175,7 +175,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._poller.deliver(connection, answer)
         return None
 
-    def refuse(self, peer: Any, error: Exception) -> Answer:
+    def refuse(self, peer: Any, error: Exception) -> Response:
         """Answer, without the application, a request that cannot be received."""
         return self._responder.refuse(peer, error)
 

@@ -7,21 +7,21 @@ from hypothesis import strategies as st
 
 from tests.audit.sample_report import HOSTILE
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import Part, Reported
+from webhook.audit.quotas import LimitUsage, Reported
 from webhook.audit.report import (
     AuditFinding,
+    AuditReport,
     Capacity,
     ChangedInjection,
     Comparison,
     Counts,
     Level,
-    Reference,
-    Report,
+    ObjectReference,
     Running,
     Sort,
-    Source,
+    SourceLine,
 )
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
 SOME = settings(max_examples=25, deadline=None)
@@ -58,8 +58,8 @@ NASTY = (
 TEXTS = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=()), max_size=12)
 NUMBERS = st.integers(0, 10**6)
 MAYBE_LINES = st.none() | st.integers(1, 10**6)
-REFERENCES = st.builds(Reference, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
-SOURCES = st.just(Source()) | st.builds(Source, TEXTS, MAYBE_LINES)
+REFERENCES = st.builds(ObjectReference, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
+SOURCES = st.just(SourceLine()) | st.builds(SourceLine, TEXTS, MAYBE_LINES)
 SORTS = st.none() | st.builds(Sort, TEXTS, st.none() | NUMBERS, NUMBERS)
 
 
@@ -72,7 +72,7 @@ FINDINGS = st.builds(
     level=st.sampled_from(Level),
     rule=TEXTS | st.just("gpuLimits"),
     mode=st.sampled_from(Mode),
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(FindingKind),
     object=REFERENCES,
     owner=REFERENCES,
     field=TEXTS,
@@ -85,7 +85,7 @@ FINDINGS = st.builds(
     sort=SORTS,
     running=st.none() | st.builds(Running, NUMBERS, lists_of(TEXTS)),
 )
-PARTS = st.builds(Part, TEXTS, NUMBERS.map(str), NUMBERS.map(str))
+PARTS = st.builds(LimitUsage, TEXTS, NUMBERS.map(str), NUMBERS.map(str))
 QUOTAS = st.builds(
     Reported, TEXTS, TEXTS, TEXTS, lists_of(TEXTS), st.none() | PARTS, lists_of(PARTS, 2), lists_of(PARTS, 2)
 )
@@ -98,7 +98,7 @@ COMPARISONS = st.builds(
     lists_of(st.builds(ChangedInjection, REFERENCES, SOURCES, SORTS, lists_of(TEXTS), lists_of(TEXTS)), 2),
 )
 REPORTS = st.builds(
-    Report,
+    AuditReport,
     created=st.datetimes(timezones=st.just(UTC)),
     directory=TEXTS,
     hash=TEXTS,

@@ -4,21 +4,21 @@ from datetime import UTC, datetime
 from random import Random
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import Part, Reported
+from webhook.audit.quotas import LimitUsage, Reported
 from webhook.audit.report import (
     AuditFinding,
+    AuditReport,
     Capacity,
     ChangedInjection,
     Comparison,
     Counts,
     Level,
-    Reference,
-    Report,
+    ObjectReference,
     Running,
     Sort,
-    Source,
+    SourceLine,
 )
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
 TEAMS = (
@@ -37,39 +37,40 @@ KINDS = (
 )
 NAMES = ("trainer", "bert", "llama-70b-finetune", "whisper-large", "resnet-sweep", "embedding-server", "vllm-chat")
 FOUND = (
-    (Level.REFUSE, "gpuLimits", Kind.VIOLATION, ".containers[main].resources",
+    (Level.REFUSE, "gpuLimits", FindingKind.VIOLATION, ".containers[main].resources",
      "nvidia.com/gpu is {n} in requests but missing in limits; GPUs are allocated from limits",
      "Move the {n} to resources.limits"),
-    (Level.REFUSE, "gpuLimits", Kind.VIOLATION, "", "requests 16 GPUs; the policy allows at most 8 per pod",
+    (Level.REFUSE, "gpuLimits", FindingKind.VIOLATION, "", "requests 16 GPUs; the policy allows at most 8 per pod",
      "Request 8 or fewer"),
-    (Level.REFUSE, "cudaDriver", Kind.VIOLATION, ".containers[main].image",
+    (Level.REFUSE, "cudaDriver", FindingKind.VIOLATION, ".containers[main].image",
      "needs CUDA 13.0: tag 2.9.1-cuda13.0-cudnn9-runtime of pytorch/pytorch; no node that the pod may run on has "
      "driver 580.65.06 or newer (the newest is 535.183.01 on {n} nodes)", "Use an image of CUDA 12.2 or older"),
-    (Level.REFUSE, "nodeAffinity", Kind.MISSING, "",
+    (Level.REFUSE, "nodeAffinity", FindingKind.MISSING, "",
      "required node affinity gpupolicy.dev/pool In [training] should have been injected but is missing",
      "Create the pod again, or tell the platform team"),
-    (Level.WARN, "visibleDevices", Kind.VIOLATION, ".containers[main].env[NVIDIA_VISIBLE_DEVICES]",
+    (Level.WARN, "visibleDevices", FindingKind.VIOLATION, ".containers[main].env[NVIDIA_VISIBLE_DEVICES]",
      'is "all" in a container that requests GPUs; the device plugin sets it, and a value in the pod beats the '
      "plugin's", "Remove the variable"),
-    (Level.WARN, "gpuQuota", Kind.VIOLATION, "", "requests {n} GPUs; 2 of 24 are left", "Free some, or ask for less"),
-    (Level.AUDIT, "cudaDriver", Kind.ADVICE, ".containers[main].image",
+    (Level.WARN, "gpuQuota", FindingKind.VIOLATION, "", "requests {n} GPUs; 2 of 24 are left",
+     "Free some, or ask for less"),
+    (Level.AUDIT, "cudaDriver", FindingKind.ADVICE, ".containers[main].image",
      "registry.example.com/team/train:{n} does not say which CUDA it needs", "Add it to images"),
-    (Level.COMPLETE, "tolerations", Kind.INJECTION, "", "toleration nvidia.com/gpu Exists:NoSchedule", ""),
-    (Level.COMPLETE, "sharedMemory", Kind.INJECTION, "", "memory volume gpu-policy-shm of 16Gi at /dev/shm", ""),
-    (Level.COMPLETE, "ncclEnv", Kind.INJECTION, "", "env NCCL_DEBUG=WARN in main", ""),
+    (Level.COMPLETE, "tolerations", FindingKind.INJECTION, "", "toleration nvidia.com/gpu Exists:NoSchedule", ""),
+    (Level.COMPLETE, "sharedMemory", FindingKind.INJECTION, "", "memory volume gpu-policy-shm of 16Gi at /dev/shm", ""),
+    (Level.COMPLETE, "ncclEnv", FindingKind.INJECTION, "", "env NCCL_DEBUG=WARN in main", ""),
 )  # fmt: skip
 WEIGHTS = (9, 2, 7, 1, 12, 4, 14, 24, 16, 11)
 MODES = {Level.WARN: Mode.WARN, Level.AUDIT: Mode.AUDIT}
 
 
-def large(findings: int = 10_000, *, is_compared: bool = True) -> Report:
+def large(findings: int = 10_000, *, is_compared: bool = True) -> AuditReport:
     """The report of a cluster with that many findings."""
     chance = Random(7)  # noqa: S311  # nothing here is secret
     found = [_finding(chance, number) for number in range(findings)]
     levels = list(Level)
     found.sort(key=lambda one: (levels.index(one.level), one.owner.namespace, one.owner.kind, one.owner.name))
     refusals = [one for one in found if one.level is Level.REFUSE]
-    return Report(
+    return AuditReport(
         created=datetime(2026, 3, 9, 6, 30, 5, tzinfo=UTC),
         directory="policies",
         hash="b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053b7f4c2a9d1e86053",
@@ -89,7 +90,7 @@ def large(findings: int = 10_000, *, is_compared: bool = True) -> Report:
 def _finding(chance: Random, number: int) -> AuditFinding:
     kind, version, path, group, sizes = chance.choice(KINDS)
     namespace = f"team-{chance.choices(TEAMS, range(len(TEAMS), 0, -1))[0]}"
-    owner = Reference(namespace, kind, f"{chance.choice(NAMES)}-{number % 1200}", version)
+    owner = ObjectReference(namespace, kind, f"{chance.choice(NAMES)}-{number % 1200}", version)
     level, rule, about, below, message, remedy = chance.choices(FOUND, WEIGHTS)[0]
     count, pods = chance.choice((1, 2, 4, 8)), chance.choice(sizes)
     names = tuple(f"{owner.name}-{at}" for at in range(min(pods, 3)))
@@ -106,7 +107,7 @@ def _finding(chance: Random, number: int) -> AuditFinding:
         policy=namespace if number % 3 else "_default",
         file=f"{namespace}.yaml" if number % 3 else "_default.yaml",
         line=chance.randrange(5, 60),
-        source=Source(),
+        source=SourceLine(),
         sort=Sort(group, None if number % 31 == 0 else pods, count),
         running=Running(pods, names) if number % 2 else None,
     )
@@ -131,14 +132,16 @@ def _quotas(chance: Random) -> tuple[Reported, ...]:
             "namespace",
             "enforce",
             (f"team-{team}",),
-            Part("", hard := str(chance.choice((8, 16, 24, 48))), str(chance.randrange(0, int(hard) + 1))),
-            (Part("H100", "8", str(chance.randrange(0, 9))),) if chance.random() < 0.5 else (),
+            LimitUsage("", hard := str(chance.choice((8, 16, 24, 48))), str(chance.randrange(0, int(hard) + 1))),
+            (LimitUsage("H100", "8", str(chance.randrange(0, 9))),) if chance.random() < 0.5 else (),
             (),
         )
         for team in TEAMS[:9]
     )
-    pot = Reported("research", "pot", "warn", spaces, Part("", "192", "181 3/7"), (Part("A100", "3/2", "2"),), ())
-    full = Reported("team-maps", "namespace", "audit", ("team-maps",), Part("", "8", "8"), (), ())
+    pot = Reported(
+        "research", "pot", "warn", spaces, LimitUsage("", "192", "181 3/7"), (LimitUsage("A100", "3/2", "2"),), ()
+    )
+    full = Reported("team-maps", "namespace", "audit", ("team-maps",), LimitUsage("", "8", "8"), (), ())
     return (*own, pot, full)
 
 
@@ -146,7 +149,7 @@ def _comparison(chance: Random, refusals: list[AuditFinding]) -> Comparison:
     changed = tuple(
         ChangedInjection(
             one.owner,
-            Source(),
+            SourceLine(),
             one.sort,
             ("runtimeClassName nvidia", "toleration nvidia.com/gpu Exists:NoSchedule"),
             ("env NCCL_DEBUG=WARN in main", "toleration nvidia.com/gpu Exists:NoSchedule"),

@@ -9,7 +9,7 @@ import pytest
 from tests.audit.reports.large_report import large
 from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import empty, sample, sample_of_files
-from webhook.audit.report import Level, Report
+from webhook.audit.report import AuditReport, Level
 from webhook.audit.writing import rendered
 
 SAMPLES = [
@@ -28,7 +28,7 @@ def in_sections(text: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("report", SAMPLES)
-def test_every_format_for_programs_has_every_finding_once(report: Report) -> None:
+def test_every_format_for_programs_has_every_finding_once(report: AuditReport) -> None:
     expected = sorted(finding.id for finding in report.findings)
     (run,) = json.loads(rendered(report, "sarif"))["runs"]
     found = {
@@ -42,7 +42,7 @@ def test_every_format_for_programs_has_every_finding_once(report: Report) -> Non
 
 
 @pytest.mark.parametrize("report", SAMPLES)
-def test_every_format_for_people_counts_as_many_findings_of_each_level(report: Report) -> None:
+def test_every_format_for_people_counts_as_many_findings_of_each_level(report: AuditReport) -> None:
     levels = Counter(str(finding.level) for finding in report.findings)
     assert Counter(row["level"] for row in ParsedPage(rendered(report, "html")).data) == levels
     levels.pop(Level.COMPLETE, None)

@@ -17,7 +17,7 @@ from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.reports.large_report import large
 from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import HOSTILE, empty, sample, sample_of_files
-from webhook.audit.report import Report
+from webhook.audit.report import AuditReport
 from webhook.audit.reports.html.page import render
 from webhook.outcome import printable
 
@@ -61,14 +61,14 @@ def shown(value: str) -> str:
 
 
 @pytest.mark.parametrize("report", OF_ALL_SORTS)
-def test_the_same_report_is_the_same_page(report: Callable[[], Report]) -> None:
+def test_the_same_report_is_the_same_page(report: Callable[[], AuditReport]) -> None:
     assert render(report()) == render(report())
 
 
 @given(report=REPORTS)
 @SOME
 @example(report=everywhere("\ud800", sample()))
-def test_whatever_texts_hold_they_stay_texts(report: Report) -> None:
+def test_whatever_texts_hold_they_stay_texts(report: AuditReport) -> None:
     is_safe(report)
 
 
@@ -77,7 +77,7 @@ def test_what_would_do_harm_as_markup_stays_text_wherever_it_stands(text: str) -
     is_safe(everywhere(text, sample()))
 
 
-def is_safe(report: Report) -> None:
+def is_safe(report: AuditReport) -> None:
     """Texts are no markup, no attribute and no address; the script reads them as they are; any file can hold them."""
     text = render(report)
     assert text.encode()
@@ -105,7 +105,7 @@ def test_without_javascript_every_text_is_shown_as_it_is_printed() -> None:
 
 
 @pytest.mark.parametrize("report", OF_ALL_SORTS)
-def test_nothing_would_be_loaded(report: Callable[[], Report]) -> None:
+def test_nothing_would_be_loaded(report: Callable[[], AuditReport]) -> None:
     page = ParsedPage(render(report()))
     loading = {"src", "srcset", "action", "data", "poster", "background", "formaction", "ping"}
     assert not loading & {name for one in page.elements for name in one.attributes}

@@ -15,8 +15,8 @@ from tests.audit.reports.large_report import large
 from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import Part, Reported
-from webhook.audit.report import AuditFinding, Comparison, Counts, Level, Reference, Report, Sort
+from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level, ObjectReference, Sort
 from webhook.audit.reports.html import figures
 from webhook.audit.reports.html.bars import bar, quota_bar, quota_style
 from webhook.audit.reports.html.changes import MOST_SHOWN
@@ -33,7 +33,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_the_totals_are_the_counts_of_the_report(report: Callable[[], Report]) -> None:
+def test_the_totals_are_the_counts_of_the_report(report: Callable[[], AuditReport]) -> None:
     counts = report().counts
     page = ParsedPage(render(report()))
     spans = [one for one in page.all("span") if "data-total" in one.attributes]
@@ -44,7 +44,7 @@ def test_the_totals_are_the_counts_of_the_report(report: Callable[[], Report]) -
 
 @pytest.mark.parametrize("key", ["namespace", "rule"])
 @pytest.mark.parametrize("report", REPORTS)
-def test_the_charts_have_every_refusal_and_every_warning(report: Callable[[], Report], key: str) -> None:
+def test_the_charts_have_every_refusal_and_every_warning(report: Callable[[], AuditReport], key: str) -> None:
     levels = Counter(finding.level for finding in report().findings)
     ranked = figures.by_namespace(report().findings) if key == "namespace" else figures.by_rule(report().findings)
     assert sum(one.refusals for one in ranked) == levels[Level.REFUSE]
@@ -53,7 +53,7 @@ def test_the_charts_have_every_refusal_and_every_warning(report: Callable[[], Re
 
 
 @pytest.mark.parametrize("report", REPORTS)
-def test_every_finding_is_in_the_table_in_its_order(report: Callable[[], Report]) -> None:
+def test_every_finding_is_in_the_table_in_its_order(report: Callable[[], AuditReport]) -> None:
     rows = ParsedPage(render(report())).data
     expected = [(f.level, f.rule, printable(f.message), f.mode) for f in report().findings]
     assert expected == [(row["level"], row["rule"], row["message"], row["mode"]) for row in rows]
@@ -124,7 +124,7 @@ def test_one_of_each_is_told_as_one() -> None:
 
 def test_a_pot_of_many_namespaces_names_the_first_ones() -> None:
     spaces = tuple(f"team-{number:02}" for number in range(99))
-    pot = Reported("research", "pot", "warn", spaces, Part("", "8", "1"), (), ())
+    pot = Reported("research", "pot", "warn", spaces, LimitUsage("", "8", "1"), (), ())
     text = ParsedPage(render(replace(empty(), quotas=(pot,)))).one("main").text
     assert "team-08, team-09 and 89 more" in text
     assert "team-10" not in text
@@ -137,7 +137,7 @@ def test_a_namespace_counts_under_its_own_name() -> None:
 
 
 def test_a_link_of_a_chart_names_what_the_table_is_filtered_by() -> None:
-    finding = replace(sample().findings[1], owner=Reference("a&b=c #%?\x1b", "Pod", "x", "v1"))
+    finding = replace(sample().findings[1], owner=ObjectReference("a&b=c #%?\x1b", "Pod", "x", "v1"))
     assert figures.by_namespace([finding])[0].link == "#findings?namespace=a%26b%3Dc%20%23%25%3F%3F&level=refuse%2Cwarn"
 
 
@@ -145,7 +145,7 @@ def test_the_worst_workloads_have_most_refusals_then_most_gpus() -> None:
     finding = sample().findings[1]
 
     def refused(name: str, gpus: int, **other: object) -> AuditFinding:
-        owner = Reference("n", "Job", name, "batch/v1")
+        owner = ObjectReference("n", "Job", name, "batch/v1")
         return replace(finding, owner=owner, sort=Sort("", 2, gpus), **other)
 
     found = [
@@ -214,7 +214,7 @@ def test_pods_are_told_in_words(sort: Sort | None, text: str) -> None:
 def test_the_bar_of_a_quota_shows_how_full_it_is(
     used: str, hard: str, style: str, widths: list[tuple[str, str]]
 ) -> None:
-    part = Part("", hard, used)
+    part = LimitUsage("", hard, used)
     assert quota_style(part) == style
     assert [(one.style, one.width) for one in quota_bar(part)] == widths
 

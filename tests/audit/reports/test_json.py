@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.sample_report import empty, sample, sample_of_files
-from webhook.audit.report import Level, Report
+from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports import as_json
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "audit-schema.json").read_text())
@@ -33,7 +33,7 @@ def closed(schema: Any) -> Any:
 VALIDATOR = Draft202012Validator(closed(SCHEMA))
 
 
-def rendered(report: Report) -> Any:
+def rendered(report: AuditReport) -> Any:
     return json.loads(as_json.render(report))
 
 
@@ -45,13 +45,13 @@ def rendered(report: Report) -> Any:
         pytest.param(empty(), id="nothing at all"),
     ],
 )
-def test_what_is_printed_has_the_shape_that_is_documented(report: Report) -> None:
+def test_what_is_printed_has_the_shape_that_is_documented(report: AuditReport) -> None:
     VALIDATOR.validate(rendered(report))
 
 
 @SOME
 @given(REPORTS)
-def test_any_report_has_that_shape_and_is_ascii(report: Report) -> None:
+def test_any_report_has_that_shape_and_is_ascii(report: AuditReport) -> None:
     text = as_json.render(report)
     assert text.isascii()
     VALIDATOR.validate(json.loads(text))
@@ -78,7 +78,7 @@ def parts(schema: Any, path: str) -> Any:
     [
         pytest.param("level", Level, id="levels"),
         pytest.param("mode", Mode, id="modes"),
-        pytest.param("kind", Kind, id="kinds"),
+        pytest.param("kind", FindingKind, id="kinds"),
     ],
 )
 def test_the_schema_knows_every_value_of_an_enumeration(key: str, enum: type[StrEnum]) -> None:

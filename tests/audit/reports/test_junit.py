@@ -9,15 +9,15 @@ from junitparser import Failure, JUnitXml, Skipped, TestCase
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.sample_report import FROM_A_FILE, TRAINER, empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, Level, Report, Source
+from webhook.audit.report import AuditFinding, AuditReport, Level, SourceLine
 from webhook.audit.reports import as_junit
 
 
-def read(report: Report) -> JUnitXml:
+def read(report: AuditReport) -> JUnitXml:
     return JUnitXml.fromstring(as_junit.render(report).encode())
 
 
-def cases(report: Report) -> list[TestCase]:
+def cases(report: AuditReport) -> list[TestCase]:
     return [case for suite in read(report) for case in suite]
 
 
@@ -52,7 +52,7 @@ def test_a_case_names_object_rule_and_place() -> None:
 
 
 def test_an_object_of_a_cluster_has_no_file() -> None:
-    case = case_of(replace(REFUSED, source=Source()))
+    case = case_of(replace(REFUSED, source=SourceLine()))
     assert (case.name, case._elem.get("file"), case._elem.get("line")) == ("gpuLimits", None, None)
 
 
@@ -72,7 +72,7 @@ def test_each_namespace_is_a_suite_after_the_input() -> None:
 
 
 def test_the_same_object_in_two_files_is_two_cases() -> None:
-    elsewhere = replace(REFUSED, source=Source("other.yaml", 1))
+    elsewhere = replace(REFUSED, source=SourceLine("other.yaml", 1))
     found = [(case.classname, case.name) for case in cases(replace(empty(), findings=(REFUSED, elsewhere)))]
     assert len(set(found)) == len(found) == 3
 
@@ -128,7 +128,7 @@ def test_what_is_recorded_of_a_workload_passes() -> None:
 
 @SOME
 @given(REPORTS)
-def test_any_report_is_read_with_its_counts(report: Report) -> None:
+def test_any_report_is_read_with_its_counts(report: AuditReport) -> None:
     written = read(report)
     found = [case for suite in written for case in suite]
     assert written.tests == len(found)

@@ -9,27 +9,27 @@ from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
 
 from tests.audit.reports.any_report import MAYBE_LINES, SOME, TEXTS, lists_of
-from webhook.audit.junit_xml import Case, Problem, Suite, render
+from webhook.audit.junit_xml import JUnitCase, JUnitSuite, Problem, render
 
 WRONG = Problem("gpuLimits", "asks for 9", "asks for 9; at most 8 are allowed")
 BROKEN = Problem("unreadable", "not YAML", "a.yaml:3: not YAML")
 CASES = {
-    "passed": Case("a", "passed", output="looked at 3 pods"),
-    "failed": Case("a", "failed", "a.yaml", 7, failures=(WRONG, WRONG)),
-    "broken": Case("a", "broken", errors=(BROKEN,)),
-    "failed and broken": Case("a", "failed and broken", failures=(WRONG,), errors=(BROKEN,)),
-    "remarked": Case("a", "remarked", skipped="would warn\nabout it"),
-    "failed with a remark": Case("a", "failed with a remark", failures=(WRONG,), skipped="and warn"),
+    "passed": JUnitCase("a", "passed", output="looked at 3 pods"),
+    "failed": JUnitCase("a", "failed", "a.yaml", 7, failures=(WRONG, WRONG)),
+    "broken": JUnitCase("a", "broken", errors=(BROKEN,)),
+    "failed and broken": JUnitCase("a", "failed and broken", failures=(WRONG,), errors=(BROKEN,)),
+    "remarked": JUnitCase("a", "remarked", skipped="would warn\nabout it"),
+    "failed with a remark": JUnitCase("a", "failed with a remark", failures=(WRONG,), skipped="and warn"),
 }
 WHEN = datetime(2026, 3, 9, 7, 30, 5, tzinfo=timezone(timedelta(hours=1)))
 
 
-def parsed(*suites: Suite) -> Element:
+def parsed(*suites: JUnitSuite) -> Element:
     return fromstring(render("all", suites))  # noqa: S314  # our own output
 
 
 def case(name: str) -> TestCase:
-    (suite,) = JUnitXml.fromstring(render("all", [Suite("s", (CASES[name],))]).encode())
+    (suite,) = JUnitXml.fromstring(render("all", [JUnitSuite("s", (CASES[name],))]).encode())
     (only,) = suite
     assert isinstance(only, TestCase)
     return only
@@ -65,7 +65,7 @@ def test_output_is_told_of_a_case_that_passed() -> None:
 
 
 def test_counts_are_of_cases_and_each_case_counts_once() -> None:
-    root = parsed(Suite("one", tuple(CASES.values())), Suite("none", ()))
+    root = parsed(JUnitSuite("one", tuple(CASES.values())), JUnitSuite("none", ()))
     counts = {"tests": "6", "failures": "2", "errors": "2", "skipped": "1", "time": "0"}
     assert root.attrib == {"name": "all", **counts}
     assert root[0].attrib == {"name": "one", **counts}
@@ -73,19 +73,19 @@ def test_counts_are_of_cases_and_each_case_counts_once() -> None:
 
 
 def test_a_consumer_counts_the_same() -> None:
-    written = JUnitXml.fromstring(render("all", [Suite("one", tuple(CASES.values()))]).encode())
+    written = JUnitXml.fromstring(render("all", [JUnitSuite("one", tuple(CASES.values()))]).encode())
     told = (written.tests, written.failures, written.errors, written.skipped)
     assert told == (6, 2, 2, 1)
 
 
 def test_file_and_line_stand_where_they_are_known() -> None:
-    failed, passed = parsed(Suite("s", (CASES["failed"], CASES["passed"])))[0]
+    failed, passed = parsed(JUnitSuite("s", (CASES["failed"], CASES["passed"])))[0]
     assert (failed.get("file"), failed.get("line")) == ("a.yaml", "7")
     assert (passed.get("file"), passed.get("line")) == (None, None)
 
 
 def test_a_timestamp_is_in_utc_without_saying_so() -> None:
-    assert parsed(Suite("s", (), WHEN))[0].get("timestamp") == "2026-03-09T06:30:05"
+    assert parsed(JUnitSuite("s", (), WHEN))[0].get("timestamp") == "2026-03-09T06:30:05"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_timestamp_is_in_utc_without_saying_so() -> None:
 )
 def test_text_is_read_as_it_was_but_for_what_xml_cannot_carry(text: str, read: str) -> None:
     problem = Problem("t", "m", text)
-    root = parsed(Suite(text, (Case(text, text, text, failures=(problem,), output=text),)))
+    root = parsed(JUnitSuite(text, (JUnitCase(text, text, text, failures=(problem,), output=text),)))
     (found,) = root[0]
     assert root[0].get("name") == read
     assert (found.get("classname"), found.get("name"), found.get("file")) == (read, read, read)
@@ -109,13 +109,22 @@ def test_text_is_read_as_it_was_but_for_what_xml_cannot_carry(text: str, read: s
 
 PROBLEMS = st.builds(Problem, TEXTS, TEXTS, TEXTS)
 ANY_CASE = st.builds(
-    Case, TEXTS, TEXTS, TEXTS, MAYBE_LINES.map(lambda n: n or 0), lists_of(PROBLEMS, 2), lists_of(PROBLEMS, 2), TEXTS
+    JUnitCase,
+    TEXTS,
+    TEXTS,
+    TEXTS,
+    MAYBE_LINES.map(lambda n: n or 0),
+    lists_of(PROBLEMS, 2),
+    lists_of(PROBLEMS, 2),
+    TEXTS,
 )
 
 
 @SOME
-@given(TEXTS, lists_of(st.builds(Suite, TEXTS, lists_of(ANY_CASE), st.none() | st.datetimes(timezones=st.just(UTC)))))
-def test_whatever_the_texts_say_a_consumer_reads_it(name: str, suites: tuple[Suite, ...]) -> None:
+@given(
+    TEXTS, lists_of(st.builds(JUnitSuite, TEXTS, lists_of(ANY_CASE), st.none() | st.datetimes(timezones=st.just(UTC))))
+)
+def test_whatever_the_texts_say_a_consumer_reads_it(name: str, suites: tuple[JUnitSuite, ...]) -> None:
     text = render(name, suites)
     assert text.isascii()
     read = JUnitXml.fromstring(text.encode())

@@ -11,7 +11,7 @@ from markdown_it.token import Token
 
 from tests.audit.reports.any_report import NASTY, REPORTS, SOME
 from tests.audit.sample_report import CREATED, HOSTILE, TRAINER, empty, sample, sample_of_files
-from webhook.audit.report import AuditFinding, ChangedInjection, Comparison, Level, Report, Source
+from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, SourceLine
 from webhook.audit.reports import as_markdown
 from webhook.audit.reports.markdown_page import MOST, code
 from webhook.outcome import printable
@@ -28,7 +28,7 @@ def tokens(text: str) -> Iterator[Token]:
         yield from token.children if token.children is not None else [token]
 
 
-def with_findings(*findings: AuditFinding) -> Report:
+def with_findings(*findings: AuditFinding) -> AuditReport:
     return replace(empty(), findings=findings)
 
 
@@ -51,13 +51,13 @@ def assert_harmless(text: str) -> None:
         pytest.param(empty(), id="nothing at all"),
     ],
 )
-def test_hostile_texts_are_nothing_but_text(report: Report) -> None:
+def test_hostile_texts_are_nothing_but_text(report: AuditReport) -> None:
     assert_harmless(as_markdown.render(report))
 
 
 @SOME
 @given(REPORTS)
-def test_any_text_is_nothing_but_text(report: Report) -> None:
+def test_any_text_is_nothing_but_text(report: AuditReport) -> None:
     text = as_markdown.render(report)
     assert len(text) <= MOST
     assert_harmless(text)
@@ -66,7 +66,7 @@ def test_any_text_is_nothing_but_text(report: Report) -> None:
 
 @SOME
 @given(REPORTS)
-def test_every_row_has_the_cells_of_its_head(report: Report) -> None:
+def test_every_row_has_the_cells_of_its_head(report: AuditReport) -> None:
     """Counted as GitHub splits rows: at each pipe that no backslash stands before."""
     pipes = 0
     previous = ""
@@ -164,7 +164,9 @@ def test_no_part_of_a_report_takes_the_room_of_the_others() -> None:
 
 
 def test_a_row_that_is_too_long_hides_none_of_those_after_it() -> None:
-    changed = [ChangedInjection(TRAINER, Source(), None, (), (text,) * many) for text, many in (("x", 9_999), ("y", 1))]
+    changed = [
+        ChangedInjection(TRAINER, SourceLine(), None, (), (text,) * many) for text, many in (("x", 9_999), ("y", 1))
+    ]
     comparison = Comparison("old", "0" * 64, (), (), tuple(changed))
     text = as_markdown.render(replace(empty(), comparison=comparison))
     assert "| nothing | `y` |" in text

@@ -16,11 +16,11 @@ import yaml
 from tests.audit.sample_report import CREATED, NOTEBOOK, TRAINER, empty, sample, sample_of_files
 from tests.e2e.report_cluster import DEFINITIONS
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, Level, Reference, Report
+from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
 from webhook.audit.reports import as_open_reports, as_policy_reports
-from webhook.audit.reports.policy_results import LABELS, SOURCE, Limits, Naming, objects
+from webhook.audit.reports.policy_results import LABELS, SOURCE, Naming, ResultLimits, objects
 from webhook.installation.report_objects import Kinds
-from webhook.outcome import Kind
+from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
 FORMATS = [pytest.param(as_policy_reports, id="PolicyReport"), pytest.param(as_open_reports, id="OpenReports")]
@@ -30,29 +30,29 @@ REPORTS = [
     pytest.param(empty(), id="of nothing"),
 ]
 FORM = as_policy_reports.FORMAT
-ROOMY = Limits()
+ROOMY = ResultLimits()
 
 Raw = dict[str, Any]
 
 
-def items(form: ModuleType, report: Report) -> list[Raw]:
+def items(form: ModuleType, report: AuditReport) -> list[Raw]:
     found = json.loads(form.render(report))
     assert (found["apiVersion"], found["kind"]) == ("v1", "List")
     return list(found["items"])
 
 
-def of(namespace: str, report: Report, limits: Limits = ROOMY) -> list[Raw]:
+def of(namespace: str, report: AuditReport, limits: ResultLimits = ROOMY) -> list[Raw]:
     """The objects of one namespace."""
     return [raw for raw in objects(report, FORM, limits=limits) if raw["metadata"].get("namespace", "") == namespace]
 
 
 def finding(number: int, namespace: str = "team-a", **changes: Any) -> AuditFinding:
-    owner = Reference(namespace, "Pod", f"pod-{number:05}", "v1", f"uid-{number}")
+    owner = ObjectReference(namespace, "Pod", f"pod-{number:05}", "v1", f"uid-{number}")
     made = AuditFinding(
         level=Level.REFUSE,
         rule="gpuLimits",
         mode=Mode.ENFORCE,
-        kind=Kind.VIOLATION,
+        kind=FindingKind.VIOLATION,
         object=owner,
         owner=owner,
         field="spec.containers[main].resources",
@@ -65,7 +65,7 @@ def finding(number: int, namespace: str = "team-a", **changes: Any) -> AuditFind
     return replace(made, **changes)
 
 
-def report_of(*findings: AuditFinding) -> Report:
+def report_of(*findings: AuditFinding) -> AuditReport:
     return replace(empty(), is_of_cluster=True, findings=findings)
 
 
@@ -74,7 +74,7 @@ def report_of(*findings: AuditFinding) -> Report:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_summary_counts_the_results_of_its_object(form: ModuleType, report: Report) -> None:
+def test_a_summary_counts_the_results_of_its_object(form: ModuleType, report: AuditReport) -> None:
     for raw in items(form, report):
         counts = Counter(result["result"] for result in raw["results"])
         assert raw["summary"] == {one: counts[one] for one in ("pass", "fail", "warn", "error", "skip")}
@@ -84,7 +84,7 @@ def test_a_summary_counts_the_results_of_its_object(form: ModuleType, report: Re
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("report", REPORTS)
 def test_every_finding_and_every_error_is_a_result_that_is_recognised_by_its_id(
-    form: ModuleType, report: Report
+    form: ModuleType, report: AuditReport
 ) -> None:
     found = [result["properties"]["resultID"] for raw in items(form, report) for result in raw["results"]]
     assert len(set(found)) == len(found) == len(report.findings) + len(report.errors)
@@ -166,7 +166,7 @@ def fields(schema: Raw, value: Any, path: str = "") -> Iterator[str]:
     ],
 )
 @pytest.mark.parametrize("report", REPORTS)
-def test_every_field_is_a_published_one_and_of_its_type(form: ModuleType, kind: Kinds, report: Report) -> None:
+def test_every_field_is_a_published_one_and_of_its_type(form: ModuleType, kind: Kinds, report: AuditReport) -> None:
     definitions = yaml.safe_load(DEFINITIONS[kind].read_text())["items"]
     schemas = {
         definition["spec"]["names"]["kind"]: definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -190,7 +190,7 @@ def test_objects_have_names_that_an_api_server_takes_and_the_label_of_their_mana
 def test_A9_the_report_of_a_namespace_names_no_other_namespace_and_nothing_in_one() -> None:
     """Not even where a tenant writes references to objects of others into its own."""
     theirs = replace(TRAINER, namespace="team-secret", name="their-trainer")
-    node = Reference("", "Node", "node-of-others", "v1", "uid-node")
+    node = ObjectReference("", "Node", "node-of-others", "v1", "uid-node")
     findings = (
         finding(1, owner=theirs),
         finding(2, owner=node),
@@ -213,7 +213,7 @@ def test_A9_what_an_audit_knows_of_the_cluster_and_of_pots_is_in_no_report_of_a_
 
 
 def test_what_is_said_about_a_namespace_as_a_whole_is_in_its_own_report() -> None:
-    namespace = Reference("", "Namespace", "team-a", "v1")
+    namespace = ObjectReference("", "Namespace", "team-a", "v1")
     (raw,) = of("team-a", report_of(finding(1, object=namespace, owner=namespace)))
     assert raw["results"][0]["resources"] == [{"apiVersion": "v1", "kind": "Namespace", "name": "team-a"}]
 
@@ -234,13 +234,13 @@ def test_errors_are_results_of_the_cluster() -> None:
         pytest.param(0, ROOMY, [], id="none, no object"),
         pytest.param(500, ROOMY, [500], id="exactly one full"),
         pytest.param(501, ROOMY, [500, 1], id="one over"),
-        pytest.param(12, Limits(results=4, objects=3), [4, 4, 4], id="exactly all full"),
-        pytest.param(13, Limits(results=4, objects=3), [4, 4, 4], id="one too many"),
-        pytest.param(1000, Limits(results=4, objects=1), [4], id="many too many"),
+        pytest.param(12, ResultLimits(results=4, objects=3), [4, 4, 4], id="exactly all full"),
+        pytest.param(13, ResultLimits(results=4, objects=3), [4, 4, 4], id="one too many"),
+        pytest.param(1000, ResultLimits(results=4, objects=1), [4], id="many too many"),
     ],
 )
 def test_a_namespace_gets_as_many_objects_as_it_needs_up_to_a_bound(
-    findings: int, limits: Limits, expected: list[int]
+    findings: int, limits: ResultLimits, expected: list[int]
 ) -> None:
     found = of("team-a", report_of(*map(finding, range(findings))), limits)
     assert [len(raw["results"]) for raw in found] == expected
@@ -249,7 +249,7 @@ def test_a_namespace_gets_as_many_objects_as_it_needs_up_to_a_bound(
 
 def test_the_last_result_says_what_was_left_out_which_are_the_least_grave() -> None:
     findings = [finding(n, level=Level.WARN if n % 2 else Level.REFUSE) for n in range(10)]
-    (raw,) = of("team-a", report_of(*findings), Limits(results=4, objects=1))
+    (raw,) = of("team-a", report_of(*findings), ResultLimits(results=4, objects=1))
     assert [result["result"] for result in raw["results"]] == ["fail", "fail", "fail", "skip"]
     assert raw["summary"]["skip"] == 1
     last = raw["results"][-1]
@@ -268,13 +268,13 @@ def test_no_object_is_too_large_for_etcd_whatever_tenants_write() -> None:
 
 
 def test_one_result_that_is_larger_than_an_object_may_be_still_gets_one() -> None:
-    found = of("team-a", report_of(*map(finding, range(3))), Limits(size=10))
+    found = of("team-a", report_of(*map(finding, range(3))), ResultLimits(size=10))
     assert [len(raw["results"]) for raw in found] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("hostile", ["\ud800", "\x00\x1b[2J", "\u202e", "\u2028"], ids=ascii)
 def test_texts_are_written_on_one_line_and_can_be_encoded(hostile: str) -> None:
-    owner = Reference("team-a", "Pod", f"a{hostile}", "v1")
+    owner = ObjectReference("team-a", "Pod", f"a{hostile}", "v1")
     text = as_policy_reports.render(report_of(finding(1, message=hostile, policy=hostile, owner=owner, object=owner)))
     assert hostile not in str(yaml.safe_load(text))
 

@@ -19,7 +19,7 @@ from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.reports.sarif_subset import SUBSET
 from tests.audit.sample_report import EVIL, HOSTILE, NOTEBOOK, TRAINER, empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, Level, Report, Source
+from webhook.audit.report import AuditFinding, AuditReport, Level, SourceLine
 from webhook.audit.reports import as_sarif
 from webhook.rules import RULES
 
@@ -36,7 +36,7 @@ def standard() -> Draft4Validator:
     return Draft4Validator(schema, format_checker=FormatChecker())
 
 
-def run_of(report: Report) -> Any:
+def run_of(report: AuditReport) -> Any:
     document = json.loads(as_sarif.render(report))
     VALIDATOR.validate(document)
     return document["runs"][0]
@@ -59,7 +59,7 @@ def place_of(finding: AuditFinding) -> Any:
         pytest.param(empty(), id="nothing at all"),
     ],
 )
-def test_a_report_is_what_the_subset_allows(report: Report) -> None:
+def test_a_report_is_what_the_subset_allows(report: AuditReport) -> None:
     assert len(run_of(report)["results"]) == len(report.findings)
 
 
@@ -72,13 +72,13 @@ def test_a_report_is_what_the_subset_allows(report: Report) -> None:
         pytest.param(empty(), id="nothing at all"),
     ],
 )
-def test_a_report_is_what_the_standard_allows(report: Report) -> None:
+def test_a_report_is_what_the_standard_allows(report: AuditReport) -> None:
     standard().validate(json.loads(as_sarif.render(report)))
 
 
 @SOME
 @given(REPORTS)
-def test_any_report_is_valid_and_ascii(report: Report) -> None:
+def test_any_report_is_valid_and_ascii(report: AuditReport) -> None:
     text = as_sarif.render(report)
     document = json.loads(text)
     assert text.isascii()
@@ -129,7 +129,7 @@ def test_a_result_is_where_its_document_begins() -> None:
     ],
 )
 def test_paths_are_uris_from_the_working_directory(path: str, uri: str) -> None:
-    artifact = place_of(replace(FOUND, source=Source(path, 14)))["artifactLocation"]
+    artifact = place_of(replace(FOUND, source=SourceLine(path, 14)))["artifactLocation"]
     assert artifact == {"uri": uri, "uriBaseId": "%SRCROOT%"}
 
 
@@ -137,7 +137,7 @@ def test_an_absolute_path_below_the_working_directory_is_told_from_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    artifact = place_of(replace(FOUND, source=Source(str(tmp_path / "sub" / "a.yaml"), 14)))["artifactLocation"]
+    artifact = place_of(replace(FOUND, source=SourceLine(str(tmp_path / "sub" / "a.yaml"), 14)))["artifactLocation"]
     assert artifact == {"uri": "sub/a.yaml", "uriBaseId": "%SRCROOT%"}
 
 
@@ -146,17 +146,17 @@ def test_a_file_elsewhere_is_told_by_its_absolute_path(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    artifact = place_of(replace(FOUND, source=Source(path, 14)))["artifactLocation"]
+    artifact = place_of(replace(FOUND, source=SourceLine(path, 14)))["artifactLocation"]
     assert artifact == {"uri": f"file://{os.path.abspath(path)}".replace(" ", "%20")}
 
 
 def test_standard_input_has_a_name_and_its_line() -> None:
-    place = place_of(replace(FOUND, source=Source("-", 14)))
+    place = place_of(replace(FOUND, source=SourceLine("-", 14)))
     assert place == {"artifactLocation": {"uri": "stdin"}, "region": REGION}
 
 
 def test_an_object_of_a_cluster_has_a_path_of_its_own_since_code_scanning_shows_nothing_without_one() -> None:
-    place = place_of(replace(FOUND, owner=NOTEBOOK, object=NOTEBOOK, source=Source()))
+    place = place_of(replace(FOUND, owner=NOTEBOOK, object=NOTEBOOK, source=SourceLine()))
     assert place["artifactLocation"] == {"uri": "cluster/team-nlp/Pod/notebook-x"}
     assert place["region"]["startLine"] == 1
 
@@ -184,7 +184,7 @@ def test_a_finding_that_no_file_asks_for_has_no_related_location() -> None:
 
 
 def test_fingerprints_stay_the_same_where_lines_move_and_differ_where_faults_do() -> None:
-    moved = replace(FOUND, source=Source("manifests/nightly.yaml", 99))
+    moved = replace(FOUND, source=SourceLine("manifests/nightly.yaml", 99))
     other = replace(FOUND, message="asks for 9")
     prints = [result_of(finding)["partialFingerprints"] for finding in (FOUND, moved, other)]
     assert prints[0] == prints[1] != prints[2]
@@ -232,7 +232,7 @@ def test_what_could_not_be_read_is_told_with_its_place() -> None:
         pytest.param(empty(), id="from a pipe"),
     ],
 )
-def test_what_is_no_file_is_told_without_a_place(report: Report) -> None:
+def test_what_is_no_file_is_told_without_a_place(report: AuditReport) -> None:
     error = DocumentError("apis/batch/v1/jobs" if report.is_of_cluster else "-", 0, None, "forbidden")
     (told,) = run_of(replace(report, errors=(error,)))["invocations"][0]["toolExecutionNotifications"]
     assert "locations" not in told
@@ -272,7 +272,10 @@ def test_a_report_of_long_texts_that_cannot_be_compressed_is_small_enough_for_gi
 
     findings = tuple(
         replace(
-            FOUND, owner=replace(EVIL, name=noise(1_000)), message=noise(1_000), source=Source(f"{noise(60)}.yaml", 1)
+            FOUND,
+            owner=replace(EVIL, name=noise(1_000)),
+            message=noise(1_000),
+            source=SourceLine(f"{noise(60)}.yaml", 1),
         )
         for _ in range(as_sarif.MOST_RESULTS // 10)
     )

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.sample_report import HOSTILE, NOTEBOOK, TRAINER, empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, Capacity, Level, Report
+from webhook.audit.report import AuditFinding, AuditReport, Capacity, Level
 from webhook.audit.reports import as_text
 from webhook.outcome import printable
 
@@ -19,7 +19,7 @@ FOUND = next(finding for finding in sample().findings if finding.source.file == 
 ESCAPES = re.compile(r"\x1b\[[\d;]*m")
 
 
-def printed(report: Report, width: int = 80, *, is_terminal: bool = False) -> str:
+def printed(report: AuditReport, width: int = 80, *, is_terminal: bool = False) -> str:
     stream = io.StringIO()
     colours = "standard" if is_terminal else None
     console = Console(file=stream, width=width, highlight=False, force_terminal=is_terminal, color_system=colours)
@@ -27,7 +27,7 @@ def printed(report: Report, width: int = 80, *, is_terminal: bool = False) -> st
     return stream.getvalue()
 
 
-def with_findings(*findings: AuditFinding) -> Report:
+def with_findings(*findings: AuditFinding) -> AuditReport:
     return replace(empty(), findings=findings)
 
 
@@ -154,7 +154,7 @@ MANY = as_text.MOST + 7
         ),
     ],
 )
-def test_a_long_section_is_cut_and_says_so_once(report: Report) -> None:
+def test_a_long_section_is_cut_and_says_so_once(report: AuditReport) -> None:
     assert printed(report).count("  and 7 more; --format json has all\n") == 1
 
 
@@ -186,7 +186,7 @@ def test_tables_lose_no_text_in_any_width(width: int) -> None:
 
 @SOME
 @given(REPORTS)
-def test_any_report_is_printed_without_control_characters(report: Report) -> None:
+def test_any_report_is_printed_without_control_characters(report: AuditReport) -> None:
     text = printed(report)
     assert all(c.isprintable() or c == "\n" for c in text)
     text.encode()

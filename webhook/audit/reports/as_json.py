@@ -5,15 +5,15 @@ from typing import Any
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import (
     AuditFinding,
+    AuditReport,
     Capacity,
     ChangedInjection,
     Comparison,
     Counts,
-    Reference,
-    Report,
+    ObjectReference,
     Running,
     Sort,
-    Source,
+    SourceLine,
 )
 from webhook.audit.reports.plain_json import dumps
 from webhook.audit.reports.wording import instant
@@ -22,7 +22,7 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "AuditReport"
 
 
-def render(report: Report) -> str:
+def render(report: AuditReport) -> str:
     """All of the report, indented, in plain ASCII; what does not apply is null."""
     return dumps(
         {
@@ -73,7 +73,7 @@ def _finding(finding: AuditFinding) -> dict[str, Any]:
     }
 
 
-def _reference(reference: Reference) -> dict[str, str]:
+def _reference(reference: ObjectReference) -> dict[str, str]:
     return {
         "apiVersion": reference.api_version,
         "kind": reference.kind,
@@ -87,7 +87,7 @@ def _template(sort: Sort | None) -> dict[str, Any] | None:
     return {"group": sort.group, "pods": sort.pods, "gpus": sort.gpus} if sort is not None else None
 
 
-def _source(source: Source) -> dict[str, Any] | None:
+def _source(source: SourceLine) -> dict[str, Any] | None:
     return {"file": source.file, "line": source.line} if source.file else None
 
 

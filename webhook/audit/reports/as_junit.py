@@ -8,9 +8,9 @@ are one failure with all of them in its text, since GitLab shows one.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.audit.junit_xml import Case, Problem, Suite
+from webhook.audit.junit_xml import JUnitCase, JUnitSuite, Problem
 from webhook.audit.junit_xml import render as xml
-from webhook.audit.report import AuditFinding, Level, Reference, Report, Source
+from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference, SourceLine
 from webhook.audit.reports import wording
 from webhook.outcome import printable
 
@@ -19,33 +19,33 @@ _SHOWN = (Level.REFUSE, Level.WARN)
 """What stands in an element of its own; the rest is output."""
 
 
-def render(report: Report) -> str:
+def render(report: AuditReport) -> str:
     """A suite for each namespace with findings after one for the input, so that no report is without a case."""
-    suites = [Suite("input", tuple(_input(report)), report.created)]
+    suites = [JUnitSuite("input", tuple(_input(report)), report.created)]
     for namespace, findings in wording.by_namespace(report.findings).items():
-        suites.append(Suite(namespace, tuple(_cases(findings)), report.created))
+        suites.append(JUnitSuite(namespace, tuple(_cases(findings)), report.created))
     return xml(_NAME, suites)
 
 
-def _input(report: Report) -> Iterator[Case]:
+def _input(report: AuditReport) -> Iterator[JUnitCase]:
     if not report.errors:
-        yield Case("input", "everything could be read", output=f"{wording.looked_at(report.counts)}.")
+        yield JUnitCase("input", "everything could be read", output=f"{wording.looked_at(report.counts)}.")
     seen: Counter[tuple[str, str]] = Counter()
     for error in report.errors:
-        source = wording.place(Source(error.source)) or "cluster"
+        source = wording.place(SourceLine(error.source)) or "cluster"
         name = f"document {error.number}: {error.message}" if error.number else error.message
         seen[source, name] += 1
         if seen[source, name] > 1:
             name += f" ({seen[source, name]})"
         problem = Problem("unreadable", error.message, str(error))
-        yield Case(source, printable(name), _file(report, error.source), error.line or 0, errors=(problem,))
+        yield JUnitCase(source, printable(name), _file(report, error.source), error.line or 0, errors=(problem,))
 
 
-def _file(report: Report, source: str) -> str:
+def _file(report: AuditReport, source: str) -> str:
     return "" if report.is_of_cluster or source == wording.STDIN else source
 
 
-def _cases(findings: Iterable[AuditFinding]) -> Iterator[Case]:
+def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
     grouped: dict[tuple[str, ...], list[AuditFinding]] = {}
     for finding in findings:
         grouped.setdefault((finding.rule, *finding.source.identity, *finding.owner.identity), []).append(finding)
@@ -53,7 +53,7 @@ def _cases(findings: Iterable[AuditFinding]) -> Iterator[Case]:
         file = "" if source == wording.STDIN else source
         gravest = min((finding.level for finding in group), key=lambda level: level.rank)
         said = [finding for finding in group if finding.level is gravest]
-        yield Case(
+        yield JUnitCase(
             _class_of(group[0].owner),
             rule + (f" in {file}" if file else "") + (f" ({nth})" if nth != "1" else ""),
             file,
@@ -64,7 +64,7 @@ def _cases(findings: Iterable[AuditFinding]) -> Iterator[Case]:
         )
 
 
-def _class_of(owner: Reference) -> str:
+def _class_of(owner: ObjectReference) -> str:
     """The object, with its API group: several groups have a Job."""
     group = owner.api_version.rpartition("/")[0]
     return f"{owner.title} ({group})" if group else owner.title

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.audit.report import AuditFinding, ChangedInjection, Comparison, Level, Report, Sort, Source
+from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, Sort, SourceLine
 from webhook.audit.reports import wording
 from webhook.audit.reports.markdown_page import Page, code
 
@@ -10,7 +10,7 @@ _FINDING = ("Object", "Rule", "Finding", "Remedy", "Policy")
 _MOST_REFUSALS = 20
 
 
-def render(report: Report) -> str:
+def render(report: AuditReport) -> str:
     """At most 65,536 characters, which is what GitHub takes; what is left out is told in the last sentence."""
     page = Page()
     page.paragraph(f"**GPU policy audit** of {wording.total(report)}.")
@@ -46,7 +46,7 @@ def _listed(texts: Sequence[str]) -> str:
     return "<br>".join(map(code, texts)) or "nothing"
 
 
-def _refusals(page: Page, report: Report) -> None:
+def _refusals(page: Page, report: AuditReport) -> None:
     rows = wording.by_namespace_and_rule(report.at(Level.REFUSE))
     cells = [(code(namespace), code(rule), f"{count:,}") for namespace, rule, count in rows[:_MOST_REFUSALS]]
     if len(rows) > _MOST_REFUSALS:
@@ -73,12 +73,12 @@ def _cells(finding: AuditFinding) -> Iterator[str]:
     yield code(wording.policy_place(finding))
 
 
-def _name(title: str, sort: Sort | None, source: Source) -> str:
+def _name(title: str, sort: Sort | None, source: SourceLine) -> str:
     parts = (title, wording.about(sort), wording.place(source))
     return "<br>".join(code(part) for part in parts if part)
 
 
-def _cluster(page: Page, report: Report) -> None:
+def _cluster(page: Page, report: AuditReport) -> None:
     """What is known of the cluster: its GPUs, and what is in use of the quotas."""
     capacity = (
         (

@@ -1,6 +1,6 @@
 """The report as objects Report and ClusterReport of OpenReports."""
 
-from webhook.audit.report import Report
+from webhook.audit.report import AuditReport
 from webhook.audit.reports import policy_results
 
 FORMAT = policy_results.Format(
@@ -8,6 +8,6 @@ FORMAT = policy_results.Format(
 )
 
 
-def render(report: Report) -> str:
+def render(report: AuditReport) -> str:
     """A List of them, in JSON."""
     return policy_results.render(report, FORMAT)

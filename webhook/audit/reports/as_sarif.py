@@ -9,7 +9,7 @@ from os.path import join
 from typing import Any
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, Level, Report
+from webhook.audit.report import AuditFinding, AuditReport, Level
 from webhook.audit.reports import wording
 from webhook.audit.reports.plain_json import dumps
 from webhook.audit.reports.sarif_places import ROOT, in_file, logical, of_object
@@ -30,7 +30,7 @@ _NOTICES = {
 }
 
 
-def render(report: Report) -> str:
+def render(report: AuditReport) -> str:
     """The gravest results first. What is left out is told in a notification."""
     ordered = sorted(report.findings, key=lambda finding: finding.level.rank)
     kept = ordered[:MOST_RESULTS]
@@ -99,7 +99,7 @@ def _related(finding: AuditFinding, directory: str) -> dict[str, Any]:
     return {"relatedLocations": [location]}
 
 
-def _notifications(report: Report, left_out: int) -> Iterator[dict[str, Any]]:
+def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any]]:
     for error in report.errors[:MOST_ERRORS]:
         yield _unreadable(error, report)
     if report.comparison is not None:
@@ -113,7 +113,7 @@ def _notifications(report: Report, left_out: int) -> Iterator[dict[str, Any]]:
         yield _notice("left-out", "error", f"{text}; gpu-policy audit --format json has all.")
 
 
-def _unreadable(error: DocumentError, report: Report) -> dict[str, Any]:
+def _unreadable(error: DocumentError, report: AuditReport) -> dict[str, Any]:
     notice = _notice("unreadable", "error", f"{error}.")
     if report.is_of_cluster or error.source in ("", wording.STDIN):
         return notice

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit import quotas_as_text
-from webhook.audit.report import AuditFinding, ChangedInjection, Comparison, Level, Report
+from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level
 from webhook.audit.reports import wording
 from webhook.audit.reports.text_tables import table
 from webhook.outcome import printable
@@ -18,7 +18,7 @@ _STYLES = {Level.REFUSE: "red", Level.WARN: "yellow", Level.AUDIT: "dim", Level.
 _TITLES = {Level.REFUSE: "Would be refused", Level.WARN: "Would be warned about", Level.AUDIT: "Would only be recorded"}
 
 
-def render(report: Report, console: Console) -> None:
+def render(report: AuditReport, console: Console) -> None:
     """Print everything, the total first and last. Long sections are cut, and say so."""
     printer = _Printer(console)
     printer.head(report)
@@ -56,7 +56,7 @@ class _Printer:
         if number > 0:
             self.line(f"and {number:,} more; --format json has all", "italic", depth=1)
 
-    def head(self, report: Report) -> None:
+    def head(self, report: AuditReport) -> None:
         """What was looked at, with which policies, and what came of it."""
         what = "a cluster" if report.is_of_cluster else "manifests"
         self.line(f"Audit of {what} with policies from {report.directory} ({report.hash[:12]})", "bold")
@@ -118,14 +118,14 @@ class _Printer:
         for text in sorted(set(changed.after) - set(changed.before)):
             self.line(f"+ {text}", "green", depth=2)
 
-    def quotas(self, report: Report) -> None:
+    def quotas(self, report: AuditReport) -> None:
         """What is in use of the quotas."""
         if report.quotas:
             self.title("GPU quotas")
             quotas_as_text.render(report.quotas[:MOST], self._console, names_namespaces=True)
             self.rest(len(report.quotas) - MOST)
 
-    def errors(self, report: Report) -> None:
+    def errors(self, report: AuditReport) -> None:
         """What could not be read."""
         if report.errors:
             self.title(f"Could not be read: {len(report.errors):,}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from webhook.audit.report import AuditFinding, Level, Reference, Report
+from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
 from webhook.outcome import printable
 
 SOURCE = "gpu-policy"
@@ -49,7 +49,7 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResultLimits:
     """How much is written about one namespace: results and bytes of JSON in an object, and objects. etcd takes objects
     of up to 1.5 MiB.
     """
@@ -67,7 +67,7 @@ class Naming:
     labels: Mapping[str, str] = field(default_factory=lambda: LABELS)
 
 
-def render(report: Report, form: Format) -> str:
+def render(report: AuditReport, form: Format) -> str:
     """A `kind: List` of the objects, in JSON, which is YAML as well."""
     items = list(objects(report, form))
     return (
@@ -76,15 +76,15 @@ def render(report: Report, form: Format) -> str:
 
 
 def objects(
-    report: Report,
+    report: AuditReport,
     form: Format,
     levels: Iterable[Level] = tuple(Level),
     *,
     naming: Naming | None = None,
-    limits: Limits | None = None,
+    limits: ResultLimits | None = None,
 ) -> Iterator[Raw]:
     """The objects for the findings of these levels, sorted by namespace; those about no namespace come first."""
-    naming, limits = naming or Naming(), limits or Limits()
+    naming, limits = naming or Naming(), limits or ResultLimits()
     for namespace, findings in sorted(_by_namespace(report, frozenset(levels)).items()):
         results = [_result(finding, namespace, report) for finding in sorted(findings, key=_rank)]
         if not namespace:
@@ -93,7 +93,7 @@ def objects(
             yield _object(f"{naming.name}.{number}", namespace, part, form, naming)
 
 
-def _by_namespace(report: Report, levels: frozenset[Level]) -> Mapping[str, Sequence[AuditFinding]]:
+def _by_namespace(report: AuditReport, levels: frozenset[Level]) -> Mapping[str, Sequence[AuditFinding]]:
     found: dict[str, list[AuditFinding]] = {"": []} if report.errors else {}
     for finding in report.findings:
         if finding.level in levels:
@@ -107,7 +107,7 @@ def namespace_of(finding: AuditFinding) -> str:
     return where.name if _is_namespace(where) else where.namespace
 
 
-def _is_namespace(reference: Reference) -> bool:
+def _is_namespace(reference: ObjectReference) -> bool:
     return (reference.api_version, reference.kind, reference.namespace) == ("v1", "Namespace", "")
 
 
@@ -119,7 +119,7 @@ def _rank(finding: AuditFinding) -> tuple[object, ...]:
 # One result
 
 
-def _result(finding: AuditFinding, namespace: str, report: Report) -> Raw:
+def _result(finding: AuditFinding, namespace: str, report: AuditReport) -> Raw:
     level = finding.level
     remedy = f" {finding.remedy}." if finding.remedy else ""
     return {
@@ -137,14 +137,14 @@ def _result(finding: AuditFinding, namespace: str, report: Report) -> Raw:
     }
 
 
-def _subject(finding: AuditFinding, namespace: str) -> Reference:
+def _subject(finding: AuditFinding, namespace: str) -> ObjectReference:
     """What people change, unless that is outside of the namespace, as a node that owns a pod, or somebody else's
     object.
     """
     return finding.owner if finding.owner.namespace == namespace else finding.object
 
 
-def _resource(reference: Reference) -> Raw:
+def _resource(reference: ObjectReference) -> Raw:
     found = {
         "apiVersion": reference.api_version,
         "kind": reference.kind,
@@ -175,7 +175,7 @@ def _place(file: str, line: int | None) -> str:
     return f"{file}:{line}" if file and line else file
 
 
-def _timestamp(report: Report) -> dict[str, int]:
+def _timestamp(report: AuditReport) -> dict[str, int]:
     return {"seconds": int(report.created.timestamp()), "nanos": report.created.microsecond * 1000}
 
 
@@ -187,13 +187,13 @@ def _text(text: str, most: int = _LONGEST_NAME) -> str:
 # Results that are no findings
 
 
-def _errors(report: Report) -> Iterator[Raw]:
+def _errors(report: AuditReport) -> Iterator[Raw]:
     """What could not be audited."""
     for error in dict.fromkeys(map(str, report.errors)):
         yield _remark("error", Level.REFUSE.severity, error, report, _id("error", error))
 
 
-def _left_out(results: Sequence[Raw], namespace: str, report: Report) -> Raw:
+def _left_out(results: Sequence[Raw], namespace: str, report: AuditReport) -> Raw:
     """The last result of a namespace that has too many."""
     counts = {outcome: sum(one["result"] == outcome for one in results) for outcome in _OUTCOMES}
     listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
@@ -202,7 +202,7 @@ def _left_out(results: Sequence[Raw], namespace: str, report: Report) -> Raw:
     return _remark("skip", results[0]["severity"], text, report, _id("left out", namespace))
 
 
-def _remark(result: str, severity: str, message: str, report: Report, identity: str) -> Raw:
+def _remark(result: str, severity: str, message: str, report: AuditReport, identity: str) -> Raw:
     return {
         "source": SOURCE,
         "policy": SOURCE,
@@ -224,7 +224,9 @@ def _id(*parts: object) -> str:
 # One object
 
 
-def _parts(results: Iterable[Raw], namespace: str, report: Report, limits: Limits) -> Iterator[Sequence[Raw]]:
+def _parts(
+    results: Iterable[Raw], namespace: str, report: AuditReport, limits: ResultLimits
+) -> Iterator[Sequence[Raw]]:
     """The results of one namespace, split so that no object holds too many or too much."""
     rest = iter(results)
     part: list[Raw] = []

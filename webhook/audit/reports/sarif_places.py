@@ -8,7 +8,7 @@ import os
 from typing import Any
 from urllib.parse import quote
 
-from webhook.audit.report import Reference, Source
+from webhook.audit.report import ObjectReference, SourceLine
 from webhook.audit.reports.wording import STDIN, shortened
 
 ROOT = "%SRCROOT%"
@@ -25,7 +25,7 @@ def in_file(path: str, line: int | None) -> dict[str, Any]:
     return {"artifactLocation": _artifact(path), "region": _region(line)}
 
 
-def of_object(source: Source, owner: Reference) -> dict[str, Any]:
+def of_object(source: SourceLine, owner: ObjectReference) -> dict[str, Any]:
     """The physical location of an object: where it was read, or a path that stands for it."""
     if source.file == STDIN:
         return {"artifactLocation": {"uri": "stdin"}, "region": _region(source.line)}
@@ -35,7 +35,7 @@ def of_object(source: Source, owner: Reference) -> dict[str, Any]:
     return {"artifactLocation": {"uri": "/".join(_quoted(part) for part in parts if part)}, "region": _region(None)}
 
 
-def logical(reference: Reference) -> dict[str, Any]:
+def logical(reference: ObjectReference) -> dict[str, Any]:
     """The logical location of an object, named in full by apiVersion, kind, namespace and name."""
     parts = (reference.api_version, reference.kind, reference.namespace, reference.name)
     return {

@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from webhook.audit.report import AuditFinding, Comparison, Counts, Reference, Report, Running, Sort, Source
+from webhook.audit.report import (
+    AuditFinding,
+    AuditReport,
+    Comparison,
+    Counts,
+    ObjectReference,
+    Running,
+    Sort,
+    SourceLine,
+)
 from webhook.outcome import printable
 
 STDIN = "-"
@@ -26,13 +35,13 @@ def instant(when: datetime) -> str:
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def home(reference: Reference) -> str:
+def home(reference: ObjectReference) -> str:
     """The namespace that an object is in, or is; empty for those of the whole cluster."""
     is_one = reference.kind == "Namespace" and reference.api_version == "v1"
     return printable(reference.name if is_one else reference.namespace)
 
 
-def namespace_of(reference: Reference) -> str:
+def namespace_of(reference: ObjectReference) -> str:
     """The same with a name for those of the whole cluster."""
     return home(reference) or NOWHERE
 
@@ -88,7 +97,7 @@ def remedy(finding: AuditFinding) -> str:
     return printable(f"{finding.remedy}.") if finding.remedy else ""
 
 
-def place(source: Source) -> str:
+def place(source: SourceLine) -> str:
     """`manifests/a.yaml:12`; empty for objects of a cluster."""
     file = "standard input" if source.file == STDIN else printable(source.file)
     return f"{file}:{source.line}" if file and source.line else file
@@ -114,7 +123,7 @@ def listed(running: Running) -> str:
     return printable(f"{names} and {rest:,} more" if names and rest > 0 else names)
 
 
-def total(report: Report) -> str:
+def total(report: AuditReport) -> str:
     """The whole report in one sentence without a period."""
     counts = report.counts
     unread = f"; {counted(len(report.errors), 'entry', 'entries')} could not be read" if report.errors else ""

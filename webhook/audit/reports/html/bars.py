@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.audit.quotas import Part
+from webhook.audit.quotas import LimitUsage
 
 _NARROWEST = Fraction(6, 1000)
 """Of a segment that stands for something: however little it is, it can be seen."""
@@ -36,7 +36,7 @@ def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) ->
     return tuple(segments)
 
 
-def quota_bar(part: Part) -> Bar:
+def quota_bar(part: LimitUsage) -> Bar:
     """What is used of a limit. Where it is more than that, the limit is where the second segment begins."""
     share = part.share
     if share is None:
@@ -46,7 +46,7 @@ def quota_bar(part: Part) -> Bar:
     return bar(((quota_style(part), share),), 1)
 
 
-def quota_style(part: Part) -> str:
+def quota_style(part: LimitUsage) -> str:
     """How full a limit is, in a word: `over`, `full`, `near`, `some`, or `unknown`."""
     share = part.share
     if share is None:

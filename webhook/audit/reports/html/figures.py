@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from webhook.audit.quotas import Part, Reported
-from webhook.audit.report import AuditFinding, Capacity, Level, Reference
+from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.report import AuditFinding, Capacity, Level, ObjectReference
 from webhook.audit.reports.html.bars import Bar, bar, quota_bar, quota_style
 from webhook.audit.reports.wording import home
 from webhook.outcome import printable
@@ -29,7 +29,7 @@ class Ranked:
 class Worst:
     """A workload that would be refused. `gpus` are those of its pods that would be, 0 where that is not known."""
 
-    owner: Reference
+    owner: ObjectReference
     namespace: str
     refusals: int
     warnings: int
@@ -40,7 +40,7 @@ class Worst:
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class NodesFigure:
     """Nodes of one GPU model and driver, with a bar in proportion to those of the same resource."""
 
     capacity: Capacity
@@ -48,11 +48,11 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LimitFigure:
     """One limit of a quota. `style` is a word for how full it is."""
 
     name: str
-    part: Part
+    part: LimitUsage
     style: str
     bar: Bar
 
@@ -62,7 +62,7 @@ class QuotaUse:
     """A quota with its limits."""
 
     quota: Reported
-    limits: tuple[Limit, ...]
+    limits: tuple[LimitFigure, ...]
 
 
 def by_namespace(findings: Sequence[AuditFinding]) -> list[Ranked]:
@@ -94,7 +94,7 @@ def _ranked(findings: Sequence[AuditFinding], key: str, name_of: Callable[[Audit
 
 def worst(findings: Iterable[AuditFinding]) -> list[Worst]:
     """The workloads with most refusals, then those with most GPUs, then those with most pods that run."""
-    of_owners: dict[Reference, list[AuditFinding]] = {}
+    of_owners: dict[ObjectReference, list[AuditFinding]] = {}
     for finding in findings:
         of_owners.setdefault(finding.owner, []).append(finding)
     found = [_worst(owner, group) for owner, group in of_owners.items()]
@@ -103,7 +103,7 @@ def worst(findings: Iterable[AuditFinding]) -> list[Worst]:
     return found[:MOST_WORKLOADS]
 
 
-def _worst(owner: Reference, findings: Sequence[AuditFinding]) -> Worst:
+def _worst(owner: ObjectReference, findings: Sequence[AuditFinding]) -> Worst:
     refusals = [finding for finding in findings if finding.level is Level.REFUSE]
     sorts = {finding.sort for finding in refusals if finding.sort is not None}
     return Worst(
@@ -118,13 +118,13 @@ def _worst(owner: Reference, findings: Sequence[AuditFinding]) -> Worst:
     )
 
 
-def nodes(capacity: Iterable[Capacity]) -> list[Nodes]:
+def nodes(capacity: Iterable[Capacity]) -> list[NodesFigure]:
     """The GPUs of a cluster, most of them first."""
     capacity = sorted(capacity, key=lambda one: (one.resource != "nvidia.com/gpu", one.resource, -one.gpus, one.model))
     most: dict[str, int] = {}
     for one in capacity:
         most[one.resource] = max(most.get(one.resource, 0), one.gpus)
-    return [Nodes(one, bar((("some", one.gpus),), most[one.resource])) for one in capacity]
+    return [NodesFigure(one, bar((("some", one.gpus),), most[one.resource])) for one in capacity]
 
 
 def gpus(capacity: Iterable[Capacity]) -> list[tuple[str, int]]:
@@ -145,8 +145,8 @@ def _fullest(use: QuotaUse) -> float:
     return max((float(share) for limit in use.limits if (share := limit.part.share) is not None), default=-1.0)
 
 
-def _limit(part: Part) -> Limit:
-    return Limit(part.name or "GPUs", part, quota_style(part), quota_bar(part))
+def _limit(part: LimitUsage) -> LimitFigure:
+    return LimitFigure(part.name or "GPUs", part, quota_style(part), quota_bar(part))
 
 
 def link(**state: str) -> str:

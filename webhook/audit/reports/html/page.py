@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from webhook.audit.report import Level, Report, Source
+from webhook.audit.report import AuditReport, Level, SourceLine
 from webhook.audit.reports.html import figures, totals
 from webhook.audit.reports.html.changes import MOST_SHOWN, changes
 from webhook.audit.reports.html.rows import as_data, rows
@@ -24,7 +24,7 @@ MOST_WITHOUT_SCRIPT = 300
 """Rows of the table where JavaScript is off."""
 
 
-def render(report: Report) -> str:
+def render(report: AuditReport) -> str:
     """The whole page; the same for the same report."""
     found = rows(report.findings, report.comparison)
     parts = totals.totals(report)
@@ -48,7 +48,7 @@ def render(report: Report) -> str:
         nodes=figures.nodes(report.capacity),
         gpus=figures.gpus(report.capacity),
         quotas=figures.quotas(report.quotas),
-        errors=[(place(Source(error.source, error.line)), error.message) for error in report.errors],
+        errors=[(place(SourceLine(error.source, error.line)), error.message) for error in report.errors],
         rows=found[:MOST_WITHOUT_SCRIPT],
         most_shown=MOST_SHOWN,
         link=figures.link,

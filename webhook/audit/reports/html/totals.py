@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.audit.report import Level, Report
+from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.html.bars import Bar, bar
 
 
@@ -17,7 +17,7 @@ class Total:
     share: str
 
 
-def totals(report: Report) -> tuple[Total, ...]:
+def totals(report: AuditReport) -> tuple[Total, ...]:
     """What would become of the pods and workloads; every one of them is in one of the totals."""
     counts = report.counts
     whole = counts.pods + counts.workloads
@@ -49,7 +49,7 @@ def _share(count: int, whole: int) -> str:
     return f"{percent:.1f} %"
 
 
-def verdict(report: Report) -> str:
+def verdict(report: AuditReport) -> str:
     """The gravest thing to say in one sentence."""
     counts = report.counts
     whole = counts.pods + counts.workloads

@@ -1,0 +1,102 @@
+"""One public name stands for one thing: who reads `AuditReport` or opens `ledger.py` knows which one it is."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "webhook"
+
+CLASSES = {"Settings"}
+"""Names of several public classes. Each rule calls its own `Settings`; decision 36 says why."""
+
+MODULES = {
+    "absent",
+    "accelerators",
+    "additions",
+    "amounts",
+    "as_json",
+    "as_junit",
+    "as_text",
+    "capacity",
+    "catalogue",
+    "checks",
+    "claims",
+    "config_maps",
+    "deadline",
+    "demand",
+    "documents",
+    "errors",
+    "finding",
+    "globs",
+    "gpu_nodes",
+    "images",
+    "labels",
+    "ledgers",
+    "limits",
+    "memory",
+    "pools",
+    "quotas",
+    "reading",
+    "registration",
+    "resolving",
+    "running",
+    "shared_memory",
+    "source",
+    "sources",
+    "store",
+    "table",
+    "tokens",
+    "tolerations",
+    "trial",
+    "wording",
+    "workloads",
+}
+"""Names of several modules. The list only becomes shorter."""
+
+
+def public_classes(path: Path) -> Iterator[str]:
+    """The public classes that a module defines at its top level."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+
+
+def repeated(names: dict[str, list[str]]) -> set[str]:
+    return {name for name, places in names.items() if len(places) > 1}
+
+
+@pytest.fixture(scope="module")
+def classes() -> dict[str, list[str]]:
+    """Where each public class is defined."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for name in public_classes(path):
+            found[name].append(str(path.relative_to(PACKAGE)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, list[str]]:
+    """Where modules of each name are."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not path.stem.startswith("__"):
+            found[path.stem].append(str(path.relative_to(PACKAGE)))
+    return found
+
+
+def test_no_two_public_classes_share_a_name(classes: dict[str, list[str]]) -> None:
+    assert {name: classes[name] for name in repeated(classes) - CLASSES} == {}
+
+
+def test_no_two_modules_share_a_name(modules: dict[str, list[str]]) -> None:
+    assert {name: modules[name] for name in repeated(modules) - MODULES} == {}
+
+
+def test_what_may_share_a_name_still_does(classes: dict[str, list[str]], modules: dict[str, list[str]]) -> None:
+    """Take names off the lists above as soon as they stand for one thing."""
+    assert CLASSES - repeated(classes) == set()
+    assert MODULES - repeated(modules) == set()
