@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from tests import quick_yaml
 from webhook.audit.documents import Document, DocumentError, read_all
-from webhook.audit.simulate import Item, ReviewContext, injected, review
-from webhook.cluster.inventory import read_inventory
-from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.static_pods import StaticPods
+from webhook.audit.review_objects import Item, ReviewContext, injected, review
 from webhook.engine import Foreseen
+from webhook.facts.inventory import read_inventory
+from webhook.facts.snapshot import Snapshot
+from webhook.facts.static_pods import StaticPods
+from webhook.ledger.context import Means
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means
-from webhook.ledger.memory import MemoryStore
+from webhook.ledger.memory_store import MemoryStore
 from webhook.model.pod import pod_from_raw
 from webhook.model.workloads import Template, is_pod, templates_of
 from webhook.policy.policy_set import PolicySet

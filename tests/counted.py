@@ -11,10 +11,10 @@ from webhook.admission import phases
 from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.audit.report import Level
-from webhook.installation.audit_metrics import show
-from webhook.installation.audit_status import AuditStatus
-from webhook.ledger.keeper import Usage
-from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
+from webhook.ledger.reconciler import Usage
+from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
+from webhook.replica.audit_metrics import show
+from webhook.replica.audit_status import AuditStatus
 
 DAY = 86400.0
 AUDITED = AuditStatus(

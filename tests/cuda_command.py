@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner, Result
 
-from webhook.cli import main
+from webhook.commands.main import main
 
 KEYS = ["image", "cuda", "evidence", "verdict", "legacyGate", "reason"]
 A100 = ("--product", "NVIDIA-A100-SXM4-80GB", "--arch", "amd64")

@@ -9,9 +9,9 @@ from tests.reviews import FACTS, review
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.source import FactsStatus
-from webhook.policy.store import PolicyStore
+from webhook.facts.facts_source import FactsStatus
+from webhook.facts.snapshot import Snapshot
+from webhook.policy.policy_store import PolicyStore
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 

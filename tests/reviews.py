@@ -10,14 +10,14 @@ import jsonpatch
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest, parse
-from webhook.audit.simulate import ReviewContext
-from webhook.cluster.snapshot import Snapshot
+from webhook.audit.review_objects import ReviewContext
+from webhook.facts.snapshot import Snapshot
+from webhook.ledger.context import Means
+from webhook.ledger.ledger_store import SeenPod
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means
-from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import SeenPod
+from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
-from webhook.policy.workloads import WorkloadsMode
+from webhook.policy.workloads_mode import WorkloadsMode
 from webhook.rules import RULES
 from webhook.rules.rule import Facts
 

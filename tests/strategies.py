@@ -11,7 +11,7 @@ from tests.rules.samples import Cluster
 from webhook.model.image import ImageConfig, ImageSight
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Taint
+from webhook.model.taints import Taint
 
 TIMES = int(os.environ.get("PROPERTY_TIMES", "1"))
 """How many times the usual number of examples; `make properties` has ten times as many."""

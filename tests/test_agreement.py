@@ -16,16 +16,16 @@ from tests.strategies import broken_pods, pods
 from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
-from webhook.admission.quotas import Patience, reserve
+from webhook.admission.quota_phase import Patience, reserve
 from webhook.admission.review import AdmissionResponse
-from webhook.audit.claims import knowing_claims
 from webhook.audit.documents import Document
+from webhook.audit.input_claims import knowing_claims
 from webhook.audit.report import AuditReport, Level
-from webhook.audit.simulate import Item, ReviewContext, ReviewList, review
+from webhook.audit.review_objects import Item, ReviewContext, ReviewList, review
 from webhook.model.claims import TEMPLATE
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.workloads import WorkloadsMode
+from webhook.policy.workloads_mode import WorkloadsMode
 
 Object = dict[str, Any]
 

@@ -31,19 +31,19 @@ from tests.reviews import review as admission_review
 from webhook import engine
 from webhook.admission import phases
 from webhook.admission.metrics import Metrics
-from webhook.admission.quota_desk import QuotaDesk, QuotaParts
-from webhook.admission.quotas import Patience
+from webhook.admission.quota_phase import Patience
+from webhook.admission.quota_service import QuotaDesk, QuotaParts
 from webhook.admission.review import AdmissionResponse
 from webhook.admission.service import Service
 from webhook.audit.documents import Document
-from webhook.audit.simulate import review
-from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.static_pods import StaticPods
-from webhook.ledger.memory import MemoryStore
-from webhook.policy.errors import PolicyErrors
+from webhook.audit.review_objects import review
+from webhook.facts.snapshot import Snapshot
+from webhook.facts.static_pods import StaticPods
+from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.loader import load
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.store import PolicyStore
+from webhook.policy.policy_store import PolicyStore
 
 ROOT = Path(__file__).parent.parent
 QUOTA = """\

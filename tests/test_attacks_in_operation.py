@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.deploy.manifests import shipped
 from tests.e2e.eventually import eventually
+from tests.facts.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.operation import Operated, ask, operated
 from tests.replicas import POLICY, Replica
 from tests.reviews import FACTS, INJECTING, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
@@ -29,8 +29,8 @@ from tests.server.serving import make_certificate, wait_for
 from tests.strategies import checked
 from webhook.admission import phases
 from webhook.admission.endpoint import LARGEST_BODY
-from webhook.cluster.live import LiveFacts
-from webhook.cluster.source import FactsStatus
+from webhook.facts.facts_source import FactsStatus
+from webhook.facts.live import LiveFacts
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
 REPAIRING = policies(INJECTING | {"gpuLimits": {"requestsOnly": "repair"}})

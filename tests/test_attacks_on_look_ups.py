@@ -1,5 +1,5 @@
 """Attacks that reach an admission webhook through what it looks up, tried with a real registry: reviews of pods whose
-images hold whatever their owner likes. The protocol itself is attacked in tests/registry.
+images hold whatever their owner likes. The protocol itself is attacked in tests/images.
 """
 
 import json
@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.registry import images
-from tests.registry.docker_registry import PROGRAM, DockerRegistry, running
-from tests.registry.scripted import NAME, PATIENT, at_loopback, listed
+from tests.images import images
+from tests.images.docker_registry import PROGRAM, DockerRegistry, running
+from tests.images.scripted import NAME, PATIENT, at_loopback, listed
 from tests.reviews import container, pod, policies, request
 from webhook.admission import phases
-from webhook.cluster.snapshot import Snapshot
-from webhook.registry.allowlist import AllowList
-from webhook.registry.client import RegistryClient
-from webhook.registry.lookups import Images
-from webhook.registry.sight import WithImages
+from webhook.facts.snapshot import Snapshot
+from webhook.images.allowlist import AllowList
+from webhook.images.client import RegistryClient
+from webhook.images.image_source import WithImages
+from webhook.images.lookups import Images
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no docker-registry here; .ci/tools installs it")
 

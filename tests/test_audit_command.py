@@ -14,11 +14,11 @@ from click.testing import CliRunner, Result
 
 from tests.audit.audits import stored
 from tests.audit.pretended_cluster import DEPLOYMENTS, Cluster, pretended
-from tests.cluster.fake_api_server import NODES, PODS, always
+from tests.facts.fake_api_server import NODES, PODS, always
 from tests.reviews import NODES as NODE_OBJECTS
 from tests.reviews import RUNTIME_CLASS, pod, workload
 from webhook.audit.writing import FORMATS
-from webhook.cli import main
+from webhook.commands.main import main
 
 ROOT = Path(__file__).parent.parent
 POLICY = """\

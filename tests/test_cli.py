@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from tests.reviews import pod, requests_only
-from webhook.cli import main
+from webhook.commands.main import main
 
 ROOT = Path(__file__).parent.parent
 POLICY = """\

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.fake_api_server import NODES, fake_api_server
-from tests.cluster.samples import GPU_TAINT, node
 from tests.cuda_command import CUDA_12, CUDA_13, KEYS, answer, run
+from tests.facts.fake_api_server import NODES, fake_api_server
+from tests.facts.samples import GPU_TAINT, node
 
 
 def gpu_node(name: str, driver: str, product: str, gpus: int, **labels: str) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import yaml
 
 from tests.cuda_command import answer, run
 from tests.e2e.control_plane import ControlPlane
-from tests.registry import images
-from tests.registry.scripted import LOOPBACK, REPOSITORY, ScriptedServer, scripted
-from webhook.installation.images import KEY
-from webhook.registry.packing import unpack
+from tests.images import images
+from tests.images.scripted import LOOPBACK, REPOSITORY, ScriptedServer, scripted
+from webhook.images.packing import unpack
+from webhook.replica.image_lookups import KEY
 
 
 @pytest.fixture

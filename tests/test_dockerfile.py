@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.dockerfile import Stage, context, stages
-from webhook.cli import main
+from webhook.commands.main import main
 
 ROOT = Path(__file__).parent.parent
 BUILD, FINAL = stages(ROOT / "Dockerfile")

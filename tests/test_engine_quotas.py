@@ -10,17 +10,17 @@ import pytest
 
 from tests.ledger.small_cluster import raw_pod
 from tests.reviews import FACTS, container, pod, policy, workload
-from webhook.cluster.seen import stored_from_raw
 from webhook.engine import check_workload
-from webhook.engine.quotas import NO_CLAIMS, claims_of, reserved
-from webhook.ledger.store import SeenPod
+from webhook.engine.quota_claims import NO_CLAIMS, claims_of, reserved
+from webhook.facts.gpu_pods import stored_from_raw
+from webhook.ledger.ledger_store import SeenPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
 from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.quotas import BoundQuota
-from webhook.quota.demand import demand_of
-from webhook.quota.quota import Demand, Excess, QuotaScope
+from webhook.policy.bound_quotas import BoundQuota
+from webhook.quota.gpu_demand import demand_of
+from webhook.quota.quotas import Demand, Excess, QuotaScope
 from webhook.rules.gpu_quota import Settings
 from webhook.rules.rule import Mode
 

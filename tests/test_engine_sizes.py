@@ -9,8 +9,8 @@ from webhook import engine
 from webhook.admission import phases
 from webhook.admission.review import AdmissionResponse, check_length
 from webhook.audit.documents import Document
-from webhook.audit.simulate import review as simulate
-from webhook.engine.asking import MOST_OF_A_RULE
+from webhook.audit.review_objects import review as simulate
+from webhook.engine.running_rules import MOST_OF_A_RULE
 from webhook.engine.workloads import MOST_FINDINGS
 from webhook.model import bounds
 from webhook.model.draft import Draft

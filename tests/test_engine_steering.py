@@ -6,7 +6,7 @@ import pytest
 
 from tests.reviews import pod, policy, workload
 from webhook import engine
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 

@@ -11,11 +11,11 @@ from tests.reviews import FACTS, WORKLOADS, container, env, pod, policy, request
 from tests.strategies import broken_pods, checked_on_pods
 from tests.test_engine_quotas import own, pot
 from webhook import engine
-from webhook.cluster.snapshot import Snapshot
 from webhook.engine.workloads import MOST_TEMPLATES
+from webhook.facts.snapshot import Snapshot
 from webhook.model.shape import ShapeError
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.quotas import BoundQuota
+from webhook.policy.bound_quotas import BoundQuota
 from webhook.rules.rule import Mode
 
 TEAM = "team-vision"

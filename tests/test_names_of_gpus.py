@@ -11,10 +11,10 @@ from webhook import engine
 from webhook.admission import phases
 from webhook.audit.capacity import capacity_of
 from webhook.audit.documents import Document
-from webhook.audit.simulate import review as simulated
-from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.static_pods import StaticPods
-from webhook.engine.quotas import reserved
+from webhook.audit.review_objects import review as simulated
+from webhook.engine.quota_claims import reserved
+from webhook.facts.snapshot import Snapshot
+from webhook.facts.static_pods import StaticPods
 from webhook.ledger.verdicts import Claim, Granted, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.pod import pod_from_raw

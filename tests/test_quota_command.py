@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.cluster.fake_api_server import FakeApiServer, always, fake_api_server
-from webhook.cli import main
+from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
+from webhook.commands.main import main
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 GROUP = "/apis/gpupolicy.dev/v1alpha1"

@@ -12,8 +12,8 @@ import yaml
 from tests import runbook
 from tests.deploy.manifests import shipped
 from tests.monitoring.promql import alerts
-from webhook.cli import main
-from webhook.doctor.checks import CHECKS
+from webhook.commands.main import main
+from webhook.doctor.checklist import CHECKS
 
 ROOT = runbook.FILE.parents[1]
 ALERTS = alerts()

@@ -11,8 +11,8 @@ import yaml
 from tests.reviews import against, container, env, patched, pod, request
 from webhook.admission import phases
 from webhook.audit.documents import read_all
-from webhook.audit.simulate import Item, review
-from webhook.cluster.inventory import load_inventory
+from webhook.audit.review_objects import Item, review
+from webhook.facts.inventory import load_inventory
 from webhook.policy.loader import load
 from webhook.rules import RULES
 from webhook.rules.rule import Mode

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from webhook.engine.standings import Standing, standings_of, statuses
-from webhook.ledger.keeper import Usage
+from webhook.engine.quota_usage import Standing, standings_of, statuses
+from webhook.ledger.reconciler import Usage
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
-from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
+from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.rules.rule import Mode
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))

@@ -6,21 +6,21 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.samples import expressions, fields, node, runtime_class
+from tests.facts.samples import expressions, fields, node, runtime_class
 from tests.reviews import policy
 from tests.strategies import checked
 from webhook import engine
-from webhook.cluster.pools import WithPools
-from webhook.cluster.snapshot import EMPTY, Snapshot
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.offer import offer_of
 from webhook.cuda.steering import foreseen
 from webhook.cuda.verdict import Verdict, judge
+from webhook.facts.pooled_facts import WithPools
+from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.outcome import FindingKind, Outcome
+from webhook.policy.node_pools import PoolSettings
 from webhook.policy.policy_set import Policy
-from webhook.policy.pools import PoolSettings
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 DRIVERS = {"470.82.01": "11.4", "535.183.01": "12.2", "545.23.06": "12.3", "550.54.15": "12.4", "580.95.05": "13.0"}

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from tests.expectations.files import SEES_ALL, case, gpu_policy_test, pod, suite, write
-from webhook.cli import main
+from tests.policy_tests.files import SEES_ALL, case, gpu_policy_test, pod, suite, write
+from webhook.commands.main import main
 
 ROOT = Path(__file__).parent.parent
 

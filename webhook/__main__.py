@@ -1,5 +1,5 @@
 """`python -m webhook` is `gpu-policy`."""
 
-from webhook.cli import main
+from webhook.commands.main import main
 
 main(prog_name="gpu-policy")

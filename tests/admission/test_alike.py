@@ -20,14 +20,14 @@ from webhook.admission import alike, phases
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest, render
-from webhook.cluster.snapshot import Snapshot
 from webhook.engine import complete
-from webhook.engine.quotas import QuotaClaims
+from webhook.engine.quota_claims import QuotaClaims
+from webhook.facts.snapshot import Snapshot
+from webhook.images.image_source import WithImages
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
 from webhook.model.likeness import LONGEST, NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
-from webhook.registry.sight import WithImages
 from webhook.rules.rule import Facts
 
 Object = dict[str, Any]

@@ -21,10 +21,10 @@ from webhook.admission import phases
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest
 from webhook.engine import complete
+from webhook.images.image_source import WithImages
 from webhook.model.likeness import NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
 from webhook.policy.loader import load
-from webhook.registry.sight import WithImages
 
 Object = dict[str, Any]
 Place = tuple[str | int, ...]

@@ -16,8 +16,8 @@ from webhook.admission.app import create_app
 from webhook.admission.endpoint import LARGEST_BODY
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.cluster.source import FactsStatus
-from webhook.policy.store import PolicyStore
+from webhook.facts.facts_source import FactsStatus
+from webhook.policy.policy_store import PolicyStore
 from webhook.rules.rule import Rule, RuleSettings
 
 

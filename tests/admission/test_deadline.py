@@ -16,7 +16,7 @@ import pytest
 
 from tests.replicas import Replica
 from tests.reviews import pod, review, workload
-from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline, TookTooLongError
+from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
 from webhook.rules import RULES
 from webhook.rules.rule import Rule, Violation
 
@@ -183,7 +183,7 @@ def test_after_a_decision_was_ended_a_profiler_works_as_before() -> None:
     """In a process of its own: where an exception is taken back without being raised, the first call would hang."""
     code = """
 import sys, time
-from webhook.admission.deadline import DecisionDeadline, TookTooLongError
+from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
 
 def endless():
     while True:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.replicas import Replica
 from tests.reviews import container, pod, review
-from webhook.admission.memory import MOST_OF_A_REVIEW, SMALL, Room, TooLittleMemoryError, memory_of
+from webhook.admission.memory_budget import MOST_OF_A_REVIEW, SMALL, Room, TooLittleMemoryError, memory_of
 from webhook.admission.review import uid_of
 
 MEBIBYTE = 2**20

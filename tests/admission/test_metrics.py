@@ -14,9 +14,9 @@ from webhook.admission.metrics import LATENCY_BUCKETS, REASONS, Metrics
 from webhook.admission.phases import UNCONCERNED
 from webhook.admission.quota_metrics import MOST_QUOTAS, QuotaMetrics
 from webhook.engine.workloads import KEY
-from webhook.ledger.keeper import Usage
+from webhook.ledger.reconciler import Usage
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
+from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.rules import RULES
 from webhook.rules.rule import Mode
 

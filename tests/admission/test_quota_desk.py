@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from webhook.admission.metrics import Metrics
-from webhook.admission.quota_desk import QuotaDesk, QuotaParts, _InForce
-from webhook.cluster.static_pods import StaticPods
-from webhook.ledger.means import LedgerTiming
-from webhook.ledger.memory import MemoryStore
-from webhook.policy.store import HELD_SECONDS, PolicyStore
+from webhook.admission.quota_service import QuotaDesk, QuotaParts, _InForce
+from webhook.facts.static_pods import StaticPods
+from webhook.ledger.context import LedgerTiming
+from webhook.ledger.memory_store import MemoryStore
+from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
     assert policies.recent() == ()
     assert not _InForce(policies).are_settled
     started = policies.status.loaded_at_monotonic
-    monkeypatch.setattr("webhook.admission.quota_desk.time.monotonic", lambda: started + HELD_SECONDS + 1)
+    monkeypatch.setattr("webhook.admission.quota_service.time.monotonic", lambda: started + HELD_SECONDS + 1)
     assert _InForce(policies).are_settled
 
 

@@ -18,16 +18,16 @@ from tests.reviews import FACTS, NAMESPACE, pod, request, review, workload
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.quota_desk import QuotaDesk, QuotaParts
-from webhook.admission.quotas import Patience
+from webhook.admission.quota_phase import Patience
+from webhook.admission.quota_service import QuotaDesk, QuotaParts
 from webhook.admission.service import Service
-from webhook.cluster.static_pods import StaticPods
-from webhook.engine.standings import Standing
+from webhook.engine.quota_usage import Standing
+from webhook.facts.static_pods import StaticPods
+from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.store import LedgerError
 from webhook.ledger.verdicts import AlreadyStored, Crowded, InTreeExceeded, Verdict, Withheld
-from webhook.policy.store import PolicyStore
-from webhook.quota.quota import Limit, Measure
+from webhook.policy.policy_store import PolicyStore
+from webhook.quota.quotas import Limit, Measure
 
 KEY = f"namespace.{NAMESPACE}"
 FULL = (

@@ -8,7 +8,7 @@ import pytest
 from tests.reviews import FACTS, NAMESPACE, WORKLOADS, against, pod, request, workload
 from webhook.admission.phases import workloads
 from webhook.audit.documents import Document
-from webhook.audit.simulate import review
+from webhook.audit.review_objects import review
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet

@@ -7,12 +7,12 @@ import pytest
 
 from tests.reviews import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
-from webhook.admission.quotas import Patience
-from webhook.admission.replica import Replica, ReplicaSources
+from webhook.admission.quota_phase import Patience
 from webhook.admission.service import Service
-from webhook.cluster.source import StaticFacts
+from webhook.facts.facts_source import StaticFacts
 from webhook.model.image import NOT_LOOKED_UP, ImageSight
-from webhook.policy.store import PolicyStore
+from webhook.policy.policy_store import PolicyStore
+from webhook.replica.replica import Replica, ReplicaSources
 
 ROOT = Path(__file__).parents[2]
 

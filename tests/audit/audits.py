@@ -10,11 +10,11 @@ from webhook.audit.auditing import Audit, Background, Judges
 from webhook.audit.collect import AuditScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.listing import NamespaceScope
+from webhook.audit.object_sources import ObjectSource, of_files
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, AuditReport, Level
-from webhook.audit.sources import ObjectSource, of_files
-from webhook.cluster.snapshot import Snapshot
-from webhook.ledger.store import SeenPod
+from webhook.facts.snapshot import Snapshot
+from webhook.ledger.ledger_store import SeenPod
 from webhook.policy.policy_set import PolicySet
 
 CREATED = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)

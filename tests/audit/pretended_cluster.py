@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.audit.owned import made
-from tests.cluster.fake_api_server import FakeApiServer, fake_api_server
-from tests.cluster.served_kinds import Groups, aggregated
+from tests.facts.fake_api_server import FakeApiServer, fake_api_server
+from tests.facts.served_kinds import Groups, aggregated
 from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
-from webhook.cluster.api_server import ApiServer
+from webhook.kubernetes.api_server import ApiServer
 
 SERVED: Groups = {
     "": [("v1", {"Pod": "pods"})],

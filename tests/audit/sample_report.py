@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.audit.capacity import capacity_of
 from webhook.audit.report import Capacity
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/cuda.driver-version.full": "580.95.05"}
 

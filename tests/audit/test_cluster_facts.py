@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.fake_api_server import (
+from tests.facts.fake_api_server import (
     DEVICE_CLASSES,
     NODES,
     PRIORITY_CLASSES,
@@ -14,11 +14,11 @@ from tests.cluster.fake_api_server import (
     always,
     fake_api_server,
 )
-from tests.cluster.samples import device_class, node, pod, priority_class, runtime_class
-from tests.cluster.served_kinds import Groups, aggregated
+from tests.facts.samples import device_class, node, pod, priority_class, runtime_class
+from tests.facts.served_kinds import Groups, aggregated
 from webhook.audit.cluster_facts import read_facts
-from webhook.cluster.api_server import ApiServer
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
+from webhook.kubernetes.api_server import ApiServer
 from webhook.model.node import PriorityClass
 
 SERVED: Groups = {

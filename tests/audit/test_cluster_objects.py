@@ -14,9 +14,9 @@ import pytest
 
 from tests.audit.owned import made
 from tests.audit.pretended_cluster import DEPLOYMENTS, REPLICA_SETS, SERVED, Cluster, errors, many, names, pretended
-from tests.cluster.fake_api_server import PODS, Answer, Request, always, first
-from tests.cluster.served_kinds import aggregated
-from webhook.cluster import api_server
+from tests.facts.fake_api_server import PODS, Answer, Request, always, first
+from tests.facts.served_kinds import aggregated
+from webhook.kubernetes import api_server
 
 EXPIRED = "The provided continue parameter is too old"
 

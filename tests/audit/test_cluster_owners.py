@@ -17,7 +17,7 @@ from tests.audit.pretended_cluster import (
     pretended,
     widget,
 )
-from tests.cluster.fake_api_server import PODS, always
+from tests.facts.fake_api_server import PODS, always
 
 
 @pytest.fixture

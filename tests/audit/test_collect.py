@@ -13,7 +13,7 @@ from webhook.audit.collect import AuditScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, Counts, Level, Running, Sort, SourceLine
-from webhook.audit.reports import wording
+from webhook.audit.reports import report_wording
 from webhook.outcome import FindingKind
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.rule import Mode
@@ -300,4 +300,4 @@ def test_workloads_that_are_left_to_a_queue_are_counted() -> None:
     objects = [{**one, "metadata": {**one["metadata"], **queue}} for one in (queued, idle)]
     report = audited(*objects, running, using=policies({"schedulable": {}}))
     assert report.counts.queued == 1
-    assert wording.looked_at(report.counts) == "0 pods, 3 workloads (1 left to a queue)"
+    assert report_wording.looked_at(report.counts) == "0 pods, 3 workloads (1 left to a queue)"

@@ -11,15 +11,15 @@ from tests.reviews import FACTS, INJECTING, NAMESPACE, against, pod, policies, p
 from webhook import engine
 from webhook.audit.documents import Document
 from webhook.audit.listing import NamespaceScope
-from webhook.audit.quotas import LimitUsage
+from webhook.audit.quota_report import LimitUsage
 from webhook.audit.report import AuditReport, Level, Running
-from webhook.audit.simulate import review
+from webhook.audit.review_objects import review
 from webhook.ledger.book import uid_text
-from webhook.ledger.store import SeenPod
+from webhook.ledger.ledger_store import SeenPod
+from webhook.policy.bound_quotas import BoundQuota, Pots
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.pots import PotSettings
-from webhook.policy.quotas import BoundQuota, Pots
-from webhook.quota.quota import QuotaScope
+from webhook.quota.quotas import QuotaScope
 
 FOUR = PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4}}, name=NAMESPACE)})
 

@@ -26,8 +26,8 @@ from tests.reviews import (
 from tests.strategies import checked, pods
 from webhook.admission import phases
 from webhook.audit.documents import Document, DocumentError, read_text
-from webhook.audit.simulate import Item, ReviewList, review
-from webhook.ledger.store import SeenPod
+from webhook.audit.review_objects import Item, ReviewList, review
+from webhook.ledger.ledger_store import SeenPod
 from webhook.policy.policy_set import PolicySet
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})

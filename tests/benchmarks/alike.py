@@ -23,8 +23,8 @@ from webhook.admission import phases
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest, parse, render
-from webhook.cluster.inventory import load_inventory
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.inventory import load_inventory
+from webhook.facts.snapshot import Snapshot
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 

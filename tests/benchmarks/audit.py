@@ -25,7 +25,7 @@ from tests.benchmarks.planes import control_plane, named
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.e2e.control_plane import ControlPlane
 from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope
-from webhook.cluster.api_server import ApiServer
+from webhook.kubernetes.api_server import ApiServer
 
 ROUNDS, SETTLED_SECONDS = sized((3, 2), (1, 0))
 

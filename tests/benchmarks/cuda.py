@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.benchmarks.runs import demand, head, row, sized
-from tests.registry.replicas import Registries, config, everybody
-from webhook.cluster.snapshot import Snapshot
+from tests.images.replicas import Registries, config, everybody
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.landing import land
+from webhook.facts.snapshot import Snapshot
+from webhook.images.image_source import WithImages
+from webhook.images.lookups import Images
 from webhook.model.image import parse_reference
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.registry.lookups import Images
-from webhook.registry.sight import WithImages
 from webhook.rules.cuda_driver import RULE
 from webhook.rules.rule import Facts, RuleSettings
 

@@ -23,8 +23,8 @@ from tests.benchmarks.cluster import nodes, write_policies
 from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.served import Served, minimal, product, serve
 from tests.benchmarks.wrk import Load, Middle, Request, load, missing
-from webhook.cluster.inventory import load_inventory
 from webhook.engine import complete
+from webhook.facts.inventory import load_inventory
 from webhook.policy.loader import load as load_policies
 
 REVIEW = Path(__file__).with_name("review-create-pod.json")

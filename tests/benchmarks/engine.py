@@ -20,7 +20,7 @@ from tests.benchmarks.cluster import nodes, write_policies
 from tests.benchmarks.rule_pods import PRIORITY_CLASS, rule_pods
 from tests.benchmarks.runs import demand, head, row, sized
 from webhook import engine
-from webhook.cluster.inventory import load_inventory
+from webhook.facts.inventory import load_inventory
 from webhook.model.pod import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy

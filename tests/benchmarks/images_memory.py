@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from tests.benchmarks.runs import demand, head, row, sized
 from webhook.cuda.forward_compat import ALL_BRANDS
+from webhook.images.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, LookupResult
 from webhook.model.image import ImageConfig
-from webhook.registry.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, LookupResult
 
 Mix = Callable[[], Iterator[tuple[str, LookupResult]]]
 

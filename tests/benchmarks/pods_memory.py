@@ -23,13 +23,13 @@ from tests.benchmarks.answers import ask
 from tests.benchmarks.cluster import PRODUCTS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.benchmarks.served import product, serve
-from tests.cluster.fake_api_server import NODES, PODS, RUNTIME_CLASSES, FakeApiServer, Request, fake_api_server
-from tests.cluster.fake_objects import FakeObjects
 from tests.e2e.eventually import eventually
-from webhook.cluster.api_server import ApiServer
-from webhook.cluster.live import LiveFacts
-from webhook.cluster.pod_lists import PAGE
-from webhook.cluster.pods import LivePods
+from tests.facts.fake_api_server import NODES, PODS, RUNTIME_CLASSES, FakeApiServer, Request, fake_api_server
+from tests.facts.fake_objects import FakeObjects
+from webhook.facts.live import LiveFacts
+from webhook.facts.pod_lists import PAGE
+from webhook.facts.pod_source import LivePods
+from webhook.kubernetes.api_server import ApiServer
 
 PODS_COUNT, NODES_COUNT, NAMESPACES = sized((100_000, 5_000, 500), (2_000, 50, 20))
 EXPIRED = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}\n'

@@ -18,10 +18,10 @@ from tests.benchmarks.planes import PATCHES, control_plane, named
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.e2e.report_cluster import Raw, ReportCluster
 from webhook.audit.report import AuditFinding, AuditReport, Counts, Level, ObjectReference, Running, Sort
-from webhook.cluster.api_server import ApiServer
-from webhook.installation.report_objects import Kinds
-from webhook.installation.reports import publish
+from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
+from webhook.replica.published_reports import publish
+from webhook.replica.report_objects import Kinds
 from webhook.rules.rule import Mode
 
 NAMESPACES, PODS, WORKLOADS = sized((100, 10_000, 2_000), (4, 100, 20))

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cuda import hardware
-from webhook.cuda.finding import Cause, Verdict
+from webhook.cuda.cuda_finding import Cause, Verdict
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import offer_from

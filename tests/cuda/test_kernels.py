@@ -2,8 +2,8 @@
 
 import pytest
 
+from webhook.cuda.cuda_finding import Verdict
 from webhook.cuda.evidence import ImageContext, need_of
-from webhook.cuda.finding import Verdict
 from webhook.cuda.kernels import KernelBuild, Kernels
 from webhook.cuda.offer import offer_from
 from webhook.cuda.verdict import judge

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cuda.finding import Cause, Verdict
+from webhook.cuda.cuda_finding import Cause, Verdict
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from
 from webhook.cuda.runtime import driver_for_cuda

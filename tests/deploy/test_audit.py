@@ -7,9 +7,9 @@ import pytest
 from deploy.generate import CHART, HelmError, render
 from tests import quick_yaml
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from webhook.cli import main
-from webhook.installation.audit_status import STALE_KEY
+from webhook.commands.main import main
 from webhook.model.workloads import WORKLOADS
+from webhook.replica.audit_status import STALE_KEY
 
 AUDITED: dict[str, Any] = {"audit": {"enabled": True}}
 NAME = "gpu-policy-audit"

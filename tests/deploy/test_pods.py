@@ -7,7 +7,7 @@ import pytest
 
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import LOOKING_UP, TEAM, value_sets
-from webhook.cli import main
+from webhook.commands.main import main
 from webhook.policy.loader import load
 
 DIGEST = "sha256:" + "a" * 64

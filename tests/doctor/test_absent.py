@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.fake_api_server import always, fake_api_server
+from tests.facts.fake_api_server import always, fake_api_server
 from tests.test_cli import run
-from webhook.doctor import absent
+from webhook.doctor import absent_rules
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import DoctorFinding, Status
+from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.absent import loosened_for_nobody
 from webhook.policy.loader import load
@@ -48,7 +48,7 @@ class Holding(Cluster):
 
 
 def looked(directory: Path, namespaces: list[str], *excluded: str) -> list[DoctorFinding]:
-    return list(absent.look(Installation(Holding(namespaces, excluded), Place(policies=directory))))
+    return list(absent_rules.look(Installation(Holding(namespaces, excluded), Place(policies=directory))))
 
 
 def test_A47_a_namespace_that_is_left_out_and_not_there_is_told(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from webhook.doctor import at_apply
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import DoctorFinding, Status
+from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 OURS, MARK = "gpu-policy-policies", {"gpupolicy.dev/policies": "true"}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
-from webhook.cluster.api_server import ApiServer
 from webhook.doctor import cluster as module
 from webhook.doctor.cluster import Cluster, UnavailableError
+from webhook.kubernetes.api_server import ApiServer
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from tests.e2e.control_plane import BINARIES, ControlPlane
-from webhook.cli import main
+from webhook.commands.main import main
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.connect import _first_context, connect
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from webhook.doctor import gpu_nodes
+from webhook.doctor import tainted_nodes
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import DoctorFinding, Status
+from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 
@@ -61,7 +61,7 @@ def said(
         answers[f"/apis/resource.k8s.io/{version}/resourceslices"] = lists["slices"]
     installation = Installation(Answers({"/api/v1/nodes": nodes, **answers}), Place())
     installation.policies = load(directory)
-    return list(gpu_nodes.look(installation))
+    return list(tainted_nodes.look(installation))
 
 
 TOLERANT = "{tolerations: {mode: enforce}}"

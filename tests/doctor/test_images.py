@@ -9,14 +9,14 @@ import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import LOOKING_UP
-from tests.registry.replicas import config
-from webhook.doctor import images
+from tests.images.replicas import config
+from webhook.doctor import image_results
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import DoctorFinding, Status
+from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.workload import WebhookDeployment
-from webhook.registry.cache import NEVER, LookupResult
-from webhook.registry.packing import KEY, pack
+from webhook.images.cache import NEVER, LookupResult
+from webhook.images.packing import KEY, pack
 
 PATH = "/api/v1/namespaces/gpu-policy/configmaps/gpu-policy-images"
 RESULTS = {
@@ -40,7 +40,7 @@ class Holding(Cluster):
 def said(deployment: dict[str, Any], objects: dict[str, Any]) -> list[DoctorFinding]:
     installation = Installation(Holding(objects), Place())
     installation.deployment = WebhookDeployment(deployment)
-    return list(images.look(installation))
+    return list(image_results.look(installation))
 
 
 def packed(content: bytes) -> dict[str, Any]:

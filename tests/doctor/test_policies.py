@@ -9,8 +9,8 @@ import pytest
 
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.policies import changed_at, of_config_maps
-from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
+from webhook.policy.policy_errors import PolicyErrors
 
 SHIPPED = Path(__file__).resolve().parents[2] / "policies"
 

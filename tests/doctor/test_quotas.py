@@ -10,9 +10,9 @@ import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import UNCOUNTED
-from webhook.doctor import quotas
+from webhook.doctor import quota_ledgers
 from webhook.doctor.cluster import Cluster, UnavailableError
-from webhook.doctor.finding import DoctorFinding, Status
+from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.workload import WebhookDeployment
 from webhook.ledger import content
@@ -20,7 +20,7 @@ from webhook.ledger.book import Book
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
-from webhook.quota.quota import Demand
+from webhook.quota.quotas import Demand
 
 GROUP = "/apis/gpupolicy.dev/v1alpha1"
 LEDGERS = "/api/v1/namespaces/gpu-policy/configmaps"
@@ -79,7 +79,7 @@ def said(
     installation = Installation(Holding(found), Place())
     installation.deployment = WebhookDeployment(deployment or shipped().one("Deployment"))
     installation.policies = policies(files)
-    return list(quotas.look(installation))
+    return list(quota_ledgers.look(installation))
 
 
 def test_quotas_that_hold_are_well() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from webhook.doctor import platform
-from webhook.doctor.checks import CHECKS, examine
+from webhook.doctor.checklist import CHECKS, examine
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import DoctorFinding, Status
+from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 

@@ -6,7 +6,7 @@ from typing import Any
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from webhook.audit.reports.policy_results import Format
-from webhook.installation.report_objects import FORMATS, Kinds
+from webhook.replica.report_objects import FORMATS, Kinds
 
 DEFINITIONS = {
     Kinds.POLICY_REPORTS: Path(__file__).parent / "crds" / "policyreports.yaml",

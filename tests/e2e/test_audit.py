@@ -17,7 +17,7 @@ from tests.e2e.installation import COMMAND
 from tests.e2e.objects import deployment, gpu_pod, job
 from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope
 from webhook.audit.documents import Document, DocumentError
-from webhook.cluster.api_server import ApiServer
+from webhook.kubernetes.api_server import ApiServer
 
 JOB_SET = CustomKind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 PYTORCH_JOB = CustomKind("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs")

@@ -17,9 +17,9 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND, ROOT, Installation
 from tests.e2e.objects import deployment, gpu_pod, pod
 from tests.e2e.report_cluster import ReportCluster
-from webhook.installation.audit_status import KEY
-from webhook.installation.report_objects import Kinds
-from webhook.installation.settings import ConfigMapPlace
+from webhook.replica.audit_status import KEY
+from webhook.replica.report_objects import Kinds
+from webhook.replica.settings import ConfigMapPlace
 
 pytestmark = needs_helm
 

@@ -10,7 +10,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import NODES, TAINT, change, cuda_pod, present
 from tests.e2e.installation import Installation
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
 from webhook.model.pod import pod_from_raw
 
 Namespaces = Callable[[str], str]

@@ -10,10 +10,10 @@ from tests.doctor.breaks import (
     needs_address,
 )
 from tests.doctor.site import Site, said, wrong
-from webhook.cli import main
-from webhook.cluster.api_server import ApiServer
+from webhook.commands.main import main
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Status
+from webhook.doctor.doctor_finding import Status
+from webhook.kubernetes.api_server import ApiServer
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.eventually import eventually
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.connect import connect
-from webhook.doctor.finding import Status
+from webhook.doctor.doctor_finding import Status
 from webhook.policy.loader import load
 
 pytestmark = pytest.mark.e2e

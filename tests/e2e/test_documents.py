@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.e2e.installation import Installation
-from webhook.reference.examples import examples
 from webhook.rules import gpu_limits
+from webhook.rules_page.examples import examples
 
 
 def test_a_refusal_in_the_documents_is_what_kubectl_prints(

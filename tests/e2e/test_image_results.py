@@ -17,15 +17,15 @@ from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import NODES, TAINT, add_node, labels, remove_node
 from tests.e2e.kept_certificates import KeptSite
 from tests.e2e.objects import gpu_pod
-from tests.registry import docker_registry, images
-from tests.registry.replicas import Registries, config, everybody
-from webhook.cluster.api_server import ApiServer
-from webhook.installation.images import ConfigMapStore
-from webhook.installation.kubernetes import KubernetesCluster
-from webhook.installation.settings import ConfigMapPlace
-from webhook.registry import in_step
-from webhook.registry.lookups import Images
-from webhook.registry.packing import packed_in, unpack
+from tests.images import docker_registry, images
+from tests.images.replicas import Registries, config, everybody
+from webhook.images import sync_loop
+from webhook.images.lookups import Images
+from webhook.images.packing import packed_in, unpack
+from webhook.kubernetes.api_server import ApiServer
+from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.image_lookups import ConfigMapStore
+from webhook.replica.settings import ConfigMapPlace
 
 pytestmark = [pytest.mark.e2e, needs_helm]
 
@@ -81,8 +81,8 @@ def installed(plane: ControlPlane, directory: Path, *arguments: str) -> Iterator
 
 @pytest.fixture
 def site(control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(in_step, "READ_SECONDS", 0.3)
-    monkeypatch.setattr(in_step, "WRITE_SECONDS", 0.1)
+    monkeypatch.setattr(sync_loop, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(sync_loop, "WRITE_SECONDS", 0.1)
     with installed(control_plane, tmp_path) as site:
         yield site
 

@@ -7,16 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from tests.cluster.asking import is_gone, is_live
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod, pod
+from tests.facts.asking import is_gone, is_live
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
-from webhook.cluster.api_server import METADATA_LIST, ApiServer
-from webhook.cluster.pods import LivePods
-from webhook.installation.ledgers import ApiStore
+from webhook.facts.pod_source import LivePods
+from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
 from webhook.ledger.content import LABEL, PREFIX
-from webhook.ledger.store import LedgerChangedError, LedgerError, StoredLedger
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
+from webhook.replica.ledger_config_maps import ApiStore
 
 NODE = "lost-node"
 

@@ -15,8 +15,8 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import REFUSED_EARLY
 from tests.e2e.kept_certificates import CONFIGURATION, KINDS, KeptSite
 from tests.e2e.objects import gpu_pod
-from tests.installation.test_serving import LISTED
 from tests.monitoring.promql import OF_THE_API_SERVER
+from tests.replica.test_serving import LISTED
 
 NUMBERS = count(1)
 

@@ -15,12 +15,12 @@ from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
 from webhook.audit.reports.policy_results import objects
-from webhook.cluster.api_server import ApiServer
-from webhook.installation.quota_objects import INSTALLATION, MANAGED_BY
-from webhook.installation.report_objects import CONTENT, FORMATS, Kinds, path
-from webhook.installation.reports import LEVELS, PublishedReports, publish
-from webhook.installation.settings import ConfigMapPlace
+from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
+from webhook.replica.published_reports import LEVELS, PublishedReports, publish
+from webhook.replica.quota_objects import INSTALLATION, MANAGED_BY
+from webhook.replica.report_objects import CONTENT, FORMATS, Kinds, path
+from webhook.replica.settings import ConfigMapPlace
 from webhook.rules.rule import Mode
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-audit")

@@ -15,8 +15,8 @@ from tests.e2e.installation import ANNOTATION, Installation
 from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
 from tests.reviews import against
 from webhook.audit.documents import read_all
-from webhook.audit.simulate import review
-from webhook.cluster.snapshot import EMPTY
+from webhook.audit.review_objects import review
+from webhook.facts.snapshot import EMPTY
 from webhook.policy.loader import load
 
 REQUESTS_ONLY = {"requests": {"nvidia.com/gpu": 2}}

@@ -17,7 +17,7 @@ from webhook.model.edits import (
 )
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Facts, Mode, Rule, Violation
 

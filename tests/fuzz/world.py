@@ -16,15 +16,15 @@ from tests.ledger.small_cluster import LateView, Truth
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.quotas import Patience
+from webhook.admission.quota_phase import Patience
 from webhook.admission.review import AdmissionRequest
 from webhook.admission.service import Service
-from webhook.cluster.snapshot import Snapshot
-from webhook.cluster.source import StaticFacts
+from webhook.facts.facts_source import StaticFacts
+from webhook.facts.snapshot import Snapshot
+from webhook.ledger.context import Means
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means
-from webhook.ledger.memory import MemoryStore
-from webhook.policy.store import PolicyStore
+from webhook.ledger.memory_store import MemoryStore
+from webhook.policy.policy_store import PolicyStore
 from webhook.rules import RULES
 from webhook.rules.rule import Facts, Rule
 

@@ -23,7 +23,7 @@ from typing import Any
 from tests.growth.charged_code import PREFIX, compiled
 
 _COUNTED = ("webhook",)
-_APART = frozenset({"webhook.admission.deadline", "webhook.admission.memory"})
+_APART = frozenset({"webhook.admission.watchdog", "webhook.admission.memory_budget"})
 """The first works in a thread of its own, by the clock; the second goes through the bytes of large bodies a few times,
 as the parser of JSON does, and not through those of small ones."""
 

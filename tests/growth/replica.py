@@ -15,12 +15,12 @@ from tests.reviews import patch_of, patched_by, review
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.cluster.inventory import load_inventory
-from webhook.cluster.source import StaticFacts
+from webhook.facts.facts_source import StaticFacts
+from webhook.facts.inventory import load_inventory
+from webhook.ledger.context import Means
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means
-from webhook.ledger.memory import MemoryStore
-from webhook.policy.store import PolicyStore
+from webhook.ledger.memory_store import MemoryStore
+from webhook.policy.policy_store import PolicyStore
 
 POLICY = """\
 apiVersion: gpupolicy.dev/v1alpha1

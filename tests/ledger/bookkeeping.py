@@ -10,13 +10,13 @@ from uuid import UUID
 
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.book import Book
+from webhook.ledger.context import LedgerTiming, Means
 from webhook.ledger.ledger import Reservation
+from webhook.ledger.ledger_store import LedgerError, SeenPod, StoredLedger
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import LedgerTiming, Means
-from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import LedgerError, SeenPod, StoredLedger
+from webhook.ledger.memory_store import MemoryStore
 from webhook.ledger.verdicts import Claim, Verdict
-from webhook.quota.quota import Demand, Limit, Measure, Quota, QuotaScope
+from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
 
 IN_FLIGHT = 90.0
 SECONDS = 5.0

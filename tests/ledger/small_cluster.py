@@ -5,8 +5,8 @@ from contextlib import suppress
 from uuid import UUID
 
 from webhook.ledger.book import Book
-from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import LedgerChangedError, LedgerError, SeenPod, StoredLedger
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, SeenPod, StoredLedger
+from webhook.ledger.memory_store import MemoryStore
 from webhook.model.globs import matcher
 from webhook.model.pod import pod_from_raw
 
@@ -45,7 +45,7 @@ class Truth:
 
 
 class LateView:
-    """`webhook.ledger.store.Pods` of one replica, whose watch has come as far as `heard` in the events."""
+    """`webhook.ledger.ledger_store.Pods` of one replica, whose watch has come as far as `heard` in the events."""
 
     def __init__(self, truth: Truth, before_read: Callable[[], None] = lambda: None) -> None:
         self._truth = truth

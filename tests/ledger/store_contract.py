@@ -3,8 +3,8 @@
 import pytest
 
 from webhook.ledger.book import Book
-from webhook.ledger.store import LedgerChangedError, LedgerStore, StoredLedger
-from webhook.quota.quota import Demand
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerStore, StoredLedger
+from webhook.quota.quotas import Demand
 
 SECONDS = 10.0
 KEY, OTHER = "namespace.team-vision", "pot.research"

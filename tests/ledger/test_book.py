@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.ledger.book import Book, BookError, book_from_raw, uid_bytes, uid_text
-from webhook.quota.quota import Demand
+from webhook.quota.quotas import Demand
 
 NAMES = st.sampled_from(["team-a", "team-b", "team-c"])
 GPUS = st.dictionaries(st.sampled_from(["nvidia.com/gpu", "nvidia.com/mig-1g.5gb"]), st.integers(1, 9), min_size=1)

@@ -19,11 +19,11 @@ from tests.ledger.bookkeeping import (
     uid,
 )
 from tests.ledger.small_cluster import raw_pod, seen_pod
-from webhook.ledger.keeper import Keeper, Rhythm
-from webhook.ledger.store import LedgerError
+from webhook.ledger.ledger_store import LedgerError
+from webhook.ledger.reconciler import Keeper, Rhythm
 from webhook.ledger.verdicts import Exceeded, Granted, Unanswered
 from webhook.model.pod import pod_from_raw
-from webhook.quota.quota import Demand, Limit, Measure, Quota
+from webhook.quota.quotas import Demand, Limit, Measure, Quota
 
 IDLE = 300.0
 VISION, SHARED = of_namespace(4), pot(8, "vision", "spee*")

@@ -23,11 +23,11 @@ from tests.ledger.bookkeeping import (
     uid,
 )
 from tests.ledger.small_cluster import seen_pod
+from webhook.ledger.context import LedgerTiming
 from webhook.ledger.ledger import Correction
-from webhook.ledger.means import LedgerTiming
-from webhook.ledger.store import LedgerChangedError, LedgerError
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
-from webhook.quota.quota import Excess
+from webhook.quota.quotas import Excess
 
 VISION, SPEECH = of_namespace(4), of_namespace(4, "speech")
 KEY = VISION.key

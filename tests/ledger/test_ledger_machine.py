@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
-from webhook.ledger.keeper import Keeper, Rhythm
+from webhook.ledger.context import LedgerTiming, Means
+from webhook.ledger.ledger_store import SeenPod
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import LedgerTiming, Means
-from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import SeenPod
+from webhook.ledger.memory_store import MemoryStore
+from webhook.ledger.reconciler import Keeper, Rhythm
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
-from webhook.quota.demand import demand_of
-from webhook.quota.quota import Limit, Measure, Quota, QuotaScope
+from webhook.quota.gpu_demand import demand_of
+from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 
 REPLICAS = 3
 REQUEST_TIMEOUT = 60.0

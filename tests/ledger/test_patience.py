@@ -7,9 +7,9 @@ import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, Replica, demand, gpus, of_namespace, pot
 from tests.ledger.small_cluster import seen_pod
-from webhook.ledger.store import LedgerChangedError, LedgerError
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
-from webhook.quota.quota import Excess
+from webhook.quota.quotas import Excess
 
 VISION = of_namespace(4)
 

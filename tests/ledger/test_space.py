@@ -11,12 +11,12 @@ from tests.ledger.bookkeeping import IN_FLIGHT, Replica, pot, uid
 from tests.ledger.small_cluster import raw_pod
 from webhook.ledger.book import MOST_RESOURCES, Book
 from webhook.ledger.content import content
-from webhook.ledger.means import LedgerTiming
+from webhook.ledger.context import LedgerTiming
 from webhook.ledger.space import MOST_BYTES, taken_of
 from webhook.ledger.verdicts import Claim, Crowded, Granted
 from webhook.model.pod import pod_from_raw
-from webhook.quota.demand import MOST_UNITS, demand_of
-from webhook.quota.quota import Demand, Limit, Measure, Quota, QuotaScope
+from webhook.quota.gpu_demand import MOST_UNITS, demand_of
+from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
 
 CONFIG_MAP = 1024**2
 MODELS = Quota(QuotaScope.POT, "models", ("vision", "speech"), (Limit(Measure.MODEL, "H100", Fraction(8)),))

@@ -9,11 +9,11 @@ import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, at_once, demand, joined, of_namespace, pot, uid
 from tests.ledger.small_cluster import seen_pod
-from webhook.ledger.keeper import Keeper, Rhythm
-from webhook.ledger.means import LedgerTiming
-from webhook.ledger.store import LedgerError
+from webhook.ledger.context import LedgerTiming
+from webhook.ledger.ledger_store import LedgerError
+from webhook.ledger.reconciler import Keeper, Rhythm
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Withheld
-from webhook.quota.quota import Quota
+from webhook.quota.quotas import Quota
 
 POT = pot(16, "vision", "speech")
 TIMING = LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=())
@@ -38,7 +38,7 @@ def store(replica, number, gpus, namespace="vision"):
 
 
 class OneQuota:
-    """`webhook.ledger.keeper.Quotas` with one pot."""
+    """`webhook.ledger.reconciler.Quotas` with one pot."""
 
     exist = are_settled = True
     namespaces = ()

@@ -29,7 +29,7 @@ from webhook.model.node import PriorityClass
 from webhook.model.placed import placed
 from webhook.model.pod import pod_from_raw
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 
 GPU = Expression("nvidia.com/gpu.present", "In", ("true",))
 ZONE = Expression("zone~1", "Exists")

@@ -10,7 +10,7 @@ from tests.strategies import broken_pods, checked, checked_on_pods, json_values,
 from webhook.model.pod import Volume, changed, pod_from_raw
 from webhook.model.selectors import Expression
 from webhook.model.shape import ShapeError
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 
 
 def pod(**spec):

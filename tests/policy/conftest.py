@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet
 
 

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Declared, Share, Vendor
-from webhook.policy.errors import PolicyErrors
+from webhook.policy.policy_errors import PolicyErrors
+from webhook.policy.policy_store import PolicyStore
 from webhook.policy.pots import quotas_schema
 from webhook.policy.schema import policy_schema
 from webhook.policy.show import explain
-from webhook.policy.store import PolicyStore
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
 VGPU = '{name: "example.com/vgpu-*", vendor: nvidia, share: shared}'

@@ -13,8 +13,8 @@ from tests.policy.conftest import policy_text
 from webhook.model.shape import ShapeError
 from webhook.policy.config_maps import MOST_VALUES, Checked, TooLargeError, check_files, files_of
 from webhook.policy.directory import contents_of
-from webhook.policy.errors import MOST_FAULTS, PolicyError, PolicyErrors
 from webhook.policy.loader import build, load
+from webhook.policy.policy_errors import MOST_FAULTS, PolicyError, PolicyErrors
 
 SHIPPED = Path(__file__).resolve().parents[2] / "policies"
 DEFAULT = {"_default.yaml": policy_text("_default", "gpuLimits: {mode: enforce, maxPerPod: 4}")}

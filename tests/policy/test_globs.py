@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webhook.policy.globs import fault_in, overlap
+from webhook.policy.namespace_globs import fault_in, overlap
 
 NAMES = [
     name

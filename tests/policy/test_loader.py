@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.policy.directory import Contents
-from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import build, load
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule, RuleSettings
 

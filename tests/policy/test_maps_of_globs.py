@@ -7,12 +7,12 @@ import pytest
 import yaml
 from pydantic import AfterValidator, Field
 
-from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import explain
-from webhook.reference.rules import rules_reference
 from webhook.rules.rule import Rule, RuleSettings
+from webhook.rules_page.page_of_rules import rules_reference
 
 
 def _word(value: str) -> str:

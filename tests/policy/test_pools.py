@@ -9,8 +9,8 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from webhook.model.node import NodePool
-from webhook.model.tolerations import Taint
-from webhook.policy.pools import PoolSettings
+from webhook.model.taints import Taint
+from webhook.policy.node_pools import PoolSettings
 from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import effective_policy, explain
 

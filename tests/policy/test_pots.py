@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.policy.directory import Contents
-from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import build
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.pots import INHERITED, PotSettings
-from webhook.quota.quota import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
+from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
 from webhook.rules.rule import Mode
 
 RESEARCH = """

@@ -13,7 +13,7 @@ from webhook.model.globs import matcher
 from webhook.policy.directory import read_directory
 from webhook.policy.loader import build
 from webhook.policy.policy_set import REMEMBERED
-from webhook.quota.quota import QuotaScope
+from webhook.quota.quotas import QuotaScope
 from webhook.rules.rule import Mode
 
 OWN = "gpuQuota: {{mode: enforce, gpus: {}}}"

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from webhook.policy.errors import PolicyErrors
-from webhook.policy.store import HELD_SECONDS, MOST_HELD, PolicyStore
+from webhook.policy.policy_errors import PolicyErrors
+from webhook.policy.policy_store import HELD_SECONDS, MOST_HELD, PolicyStore
 
 LIMIT = "gpuLimits: {{mode: enforce, maxPerPod: {}}}"
 

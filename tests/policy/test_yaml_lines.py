@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.errors import PolicyErrors
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.yaml_lines import MAX_BYTES, MAX_CHARACTERS, YamlNode, count_values, read_yaml
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.quota.amounts import amounts, excesses, used
-from webhook.quota.catalogue import CATALOGUE
-from webhook.quota.quota import Counting, Demand, Excess, Limit, Measure, Quota, QuotaScope
+from webhook.quota.gpu_catalogue import CATALOGUE
+from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota, QuotaScope
 
 GPU = "nvidia.com/gpu"
 SLICE = "nvidia.com/mig-1g.10gb"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.rules.samples import container, expression, pod
 from webhook.model.pod import Pod, pod_from_raw
-from webhook.quota.catalogue import CATALOGUE
+from webhook.quota.gpu_catalogue import CATALOGUE
 
 PRODUCT = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"

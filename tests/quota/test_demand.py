@@ -6,9 +6,9 @@ import pytest
 
 from tests.rules.samples import container, pod
 from webhook.model.pod import pod_from_raw
-from webhook.quota.demand import demand_of
+from webhook.quota.gpu_demand import demand_of
 from webhook.quota.objections import Objection, is_unspecified, objections
-from webhook.quota.quota import Counting, Demand, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
+from webhook.quota.quotas import Counting, Demand, Limit, Measure, Quota, QuotaScope, UnspecifiedModel
 
 GPU = "nvidia.com/gpu"
 T4 = {"nvidia.com/gpu.product": "Tesla-T4"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import checked
 from webhook.model.accelerators import accelerator
 from webhook.quota.amounts import amounts
-from webhook.quota.quota import Counting, Demand, Limit, Measure, Quota, QuotaScope
+from webhook.quota.quotas import Counting, Demand, Limit, Measure, Quota, QuotaScope
 from webhook.quota.resources import entered_name
 
 NAMES = st.one_of(

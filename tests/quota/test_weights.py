@@ -8,7 +8,7 @@ from webhook.model.accelerators import accelerator
 from webhook.quota.mig_profiles import MIG_GPUS
 from webhook.quota.models import NAMES
 from webhook.quota.partitions import PARTITIONED_GPUS
-from webhook.quota.quota import Counting
+from webhook.quota.quotas import Counting
 from webhook.quota.weights import weight
 
 MIG = "nvidia.com/mig-"

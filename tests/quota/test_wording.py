@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.quota.catalogue import CATALOGUE
-from webhook.quota.quota import Counting, Excess, Limit, Measure, Quota, QuotaScope
-from webhook.quota.wording import crowded, exceeded, number, withheld
+from webhook.quota.gpu_catalogue import CATALOGUE
+from webhook.quota.quota_wording import crowded, exceeded, number, withheld
+from webhook.quota.quotas import Counting, Excess, Limit, Measure, Quota, QuotaScope
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
 H100 = Limit(Measure.MODEL, "H100", Fraction(4))

@@ -1,8 +1,8 @@
 """A small cluster with GPU nodes, and pods that want to run there, for the tests of `schedulable`."""
 
-from tests.cluster.samples import GPU_TAINT, node
+from tests.facts.samples import GPU_TAINT, node
 from tests.rules.samples import container, pod, violations
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
 from webhook.rules.schedulable import RULE
 
 PRODUCT, POOL = "nvidia.com/gpu.product", "example.com/pool"

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tests.cluster.samples import device_class
+from tests.facts.samples import device_class
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
-from webhook.cluster.pools import WithPools
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.pooled_facts import WithPools
+from webhook.facts.snapshot import Snapshot
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageSight
 from webhook.model.node import NodePool
 from webhook.model.pod import pod_from_raw

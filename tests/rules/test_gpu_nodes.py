@@ -3,12 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
-from tests.cluster.samples import GPU_TAINT, node, runtime_class
+from tests.facts.samples import GPU_TAINT, node, runtime_class
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
-from webhook.cluster.pools import WithPools
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.pooled_facts import WithPools
+from webhook.facts.snapshot import Snapshot
 from webhook.model.node import NodePool
-from webhook.model.tolerations import Taint
+from webhook.model.taints import Taint
 from webhook.rules.gpu_nodes import RULE
 
 GPUS = {"nvidia.com/gpu": "8"}

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.rules.samples import container, messages, pod, settings_of, term, terms
-from webhook.quota.quota import Limit, Measure, UnspecifiedModel
+from webhook.quota.quotas import Limit, Measure, UnspecifiedModel
 from webhook.quota.weights import MIG_RESOURCES
 from webhook.rules.gpu_quota import RULE, Settings, counting_of, limits_of
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.rules.samples import settings_of
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 from webhook.rules import RULES, node_affinity, runtime_class, tolerations
 from webhook.rules.rule import RuntimeClassName
 

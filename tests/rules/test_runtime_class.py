@@ -17,7 +17,7 @@ from tests.rules.samples import (
 )
 from webhook.model.node import NodeClass, RuntimeClass
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 from webhook.rules.runtime_class import RULE
 
 GPU_POD = pod(container(gpus=1))

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.samples import device_class, node
-from tests.cluster.test_candidates_properties import NODES, PODS, RUNTIME_CLASSES
+from tests.facts.samples import device_class, node
+from tests.facts.test_candidates_properties import NODES, PODS, RUNTIME_CLASSES
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term, terms, violations
 from tests.strategies import checked
-from webhook.cluster.pools import WithPools
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.pooled_facts import WithPools
+from webhook.facts.snapshot import Snapshot
 from webhook.model.node import NodePool
-from webhook.model.tolerations import Taint
+from webhook.model.taints import Taint
+from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.schedulable import RULE
-from webhook.scheduling.wants import EVERYTHING
 
 
 @pytest.mark.parametrize(

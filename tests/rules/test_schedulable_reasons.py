@@ -14,7 +14,7 @@ from tests.rules.gpu_cluster import (
     told,
 )
 from tests.rules.samples import container, pod, term, terms
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
 
 
 @pytest.mark.parametrize(

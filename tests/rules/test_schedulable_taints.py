@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
-from tests.cluster.samples import GPU_TAINT, runtime_class
+from tests.facts.samples import GPU_TAINT, runtime_class
 from tests.rules.gpu_cluster import A100, BIG, PLAIN, POOL, SMALL, TEAM, asking, gpu_node, told
 from tests.rules.samples import container, pod
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
 
 
 @pytest.mark.parametrize(

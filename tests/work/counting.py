@@ -17,7 +17,7 @@ from tests import quick_yaml
 from tests.audit.audits import audited
 from tests.corpus import facts_of
 from webhook import engine
-from webhook.cluster.snapshot import Snapshot
+from webhook.facts.snapshot import Snapshot
 from webhook.model.workloads import is_pod
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy

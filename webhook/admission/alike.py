@@ -21,13 +21,13 @@ import orjson
 
 from webhook.admission.phases import NODES, Decision
 from webhook.admission.review import AdmissionRequest, AdmissionResponse
-from webhook.engine.quotas import QuotaClaims
+from webhook.engine.quota_claims import QuotaClaims
+from webhook.images.image_source import WithImages
 from webhook.model.image import ImageSight
 from webhook.model.likeness import Likeness, likeness_of
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import Finding, Injection, Outcome
 from webhook.policy.policy_set import PolicySet
-from webhook.registry.sight import WithImages
 from webhook.rules.rule import Facts
 
 MOST_KEPT = 1024

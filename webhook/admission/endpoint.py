@@ -13,10 +13,9 @@ from http import HTTPStatus
 from typing import Any
 
 from webhook.admission import callers, logs, phases
-from webhook.admission.deadline import DecisionDeadline, TookTooLongError
-from webhook.admission.memory import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
+from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
 from webhook.admission.phases import Decision
-from webhook.admission.quotas import Patience
+from webhook.admission.quota_phase import Patience
 from webhook.admission.review import (
     AdmissionRequest,
     AdmissionResponse,
@@ -27,6 +26,7 @@ from webhook.admission.review import (
     uid_of,
 )
 from webhook.admission.service import Service
+from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError
 from webhook.rules.rule import Facts

@@ -7,7 +7,7 @@ from typing import Any
 
 from webhook import engine
 from webhook.admission.review import AdmissionRequest, AdmissionResponse
-from webhook.engine.quotas import NO_CLAIMS, QuotaClaims, claims_of
+from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError, shortened
 from webhook.model.workloads import controller_of, is_pod

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from webhook.admission.series import OTHER, NamespaceSeries, Series, Watched
-from webhook.ledger.keeper import Usage
-from webhook.quota.quota import Limit, Measure
+from webhook.ledger.reconciler import Usage
+from webhook.quota.quotas import Limit, Measure
 
 MOST_QUOTAS = 200
 """Quotas with series of their own; names of pots and namespaces come from the platform, but there may be many."""

@@ -2,18 +2,18 @@
 
 import time
 
-from webhook.admission import config_maps, phases
+from webhook.admission import phases, policies_at_apply
 from webhook.admission.alike import Alike
-from webhook.admission.deadline import DECISION_SECONDS, DecisionDeadline
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.quotas import HasLedgers, Patience, reserve
+from webhook.admission.quota_phase import HasLedgers, Patience, reserve
 from webhook.admission.review import AdmissionRequest
-from webhook.cluster.source import FactsSource
+from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
+from webhook.facts.facts_source import FactsSource
+from webhook.images.image_source import Memory, Recalled, Sights, WithImages
 from webhook.model.image import ImageSight
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.store import PolicyStore
-from webhook.registry.sight import Memory, Recalled, Sights, WithImages
+from webhook.policy.policy_store import PolicyStore
 from webhook.rules.rule import Facts
 
 
@@ -92,7 +92,7 @@ class Service:
 
     def config_maps(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
-        return config_maps.check(review, self.policies)
+        return policies_at_apply.check(review, self.policies)
 
     def _sets(self) -> tuple[PolicySet, ...]:
         """The policy set in force, and the recent ones that other replicas may still use."""

@@ -5,22 +5,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webhook.audit.capacity import capacity_of
-from webhook.audit.claims import InputClaims
 from webhook.audit.collect import AuditScope, Collected, Collector
 from webhook.audit.compare import changed_injections, refused_anew
 from webhook.audit.documents import Document, DocumentError
+from webhook.audit.input_claims import InputClaims
 from webhook.audit.owners import Owners
-from webhook.audit.quotas import counted, told
+from webhook.audit.quota_report import counted, told
 from webhook.audit.report import AuditReport, Comparison
-from webhook.audit.simulate import ReviewContext
-from webhook.cluster.snapshot import EMPTY, Snapshot
-from webhook.cluster.static_pods import StaticPods
+from webhook.audit.review_objects import ReviewContext
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.facts.static_pods import StaticPods
+from webhook.images.image_source import Sights, WithImages
+from webhook.ledger.context import Means
+from webhook.ledger.ledger_store import Pods, SeenPod
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.means import Means
-from webhook.ledger.memory import MemoryStore
-from webhook.ledger.store import Pods, SeenPod
+from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_set import PolicySet
-from webhook.registry.sight import Sights, WithImages
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from webhook.audit.node_kinds import newest_cuda
 from webhook.audit.report import Capacity
-from webhook.cluster.objects import Node
 from webhook.cuda.offer import offer_of
+from webhook.facts.objects import Node
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.listing import Listing, NamespaceScope
-from webhook.cluster.api_server import ApiServer
-from webhook.cluster.discovery import ApiResource, Discovery, DiscoveryError
-from webhook.cluster.reading import Reader
-from webhook.cluster.snapshot import EMPTY, Snapshot
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.discovery import ApiResource, Discovery, DiscoveryError
+from webhook.kubernetes.reader import Reader
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 

@@ -12,11 +12,11 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.listing import SECONDS, Listing, NamespaceScope
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference
-from webhook.cluster.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
-from webhook.cluster.discovery import PODS, ApiResource, Discovery, DiscoveryError
-from webhook.cluster.paths import CORE, path_of
-from webhook.cluster.reading import Reader
-from webhook.cluster.seen import COUNTING
+from webhook.facts.gpu_pods import COUNTING
+from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, DiscoveryError
+from webhook.kubernetes.reader import Reader
 from webhook.model.workloads import WORKLOADS, controller_of
 
 __all__ = ["ClusterObjects", "NamespaceScope", "Progress"]

@@ -10,12 +10,12 @@ from webhook.audit.gathering import DraftFinding, Gathered, Gathering
 from webhook.audit.listing import NamespaceScope
 from webhook.audit.overuse import overused
 from webhook.audit.owners import Owners
-from webhook.audit.quotas import InUse, in_use
+from webhook.audit.quota_report import InUse, in_use
 from webhook.audit.report import Counts
-from webhook.audit.simulate import Item, ReviewContext, look
+from webhook.audit.review_objects import Item, ReviewContext, look
 from webhook.audit.telling import found_in
-from webhook.cluster.seen import stored_from_raw
-from webhook.ledger.store import SeenPod
+from webhook.facts.gpu_pods import stored_from_raw
+from webhook.ledger.ledger_store import SeenPod
 from webhook.model.workloads import is_pod
 
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.audit.documents import DocumentError
-from webhook.cluster.api_server import JSON, RefusedError, UnreachableError
-from webhook.cluster.discovery import ApiResource
-from webhook.cluster.pages import Listed, PagedList
-from webhook.cluster.reading import Reader
+from webhook.kubernetes.api_server import JSON, RefusedError, UnreachableError
+from webhook.kubernetes.discovery import ApiResource
+from webhook.kubernetes.paged_list import Listed, PagedList
+from webhook.kubernetes.reader import Reader
 from webhook.model.globs import matcher
 
 PAGE = 250

@@ -5,7 +5,7 @@ from contextlib import suppress
 from itertools import islice
 
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.simulate import ReviewContext, look
+from webhook.audit.review_objects import ReviewContext, look
 from webhook.model.image import ImageSight
 
 Ask = Callable[[Iterable[str]], Mapping[str, ImageSight]]
@@ -19,8 +19,8 @@ _TOO_MANY = ImageSight(problem=f"an audit looks up {MOST_IMAGES} images at most,
 
 
 class LookedUp:
-    """Implements webhook.registry.sight.Sights: knows of each image what its registry said in the last look-up, and
-    remembers which others it was asked for.
+    """Implements webhook.images.image_source.Sights: knows of each image what its registry said in the last look-up,
+    and remembers which others it was asked for.
     """
 
     def __init__(self, ask: Ask) -> None:

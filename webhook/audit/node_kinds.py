@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.cluster.objects import Node
-from webhook.cluster.pools import WithPools
-from webhook.cluster.snapshot import EMPTY
 from webhook.cuda.drivers import reported_by
 from webhook.cuda.offer import Offer, offer_of
+from webhook.facts.objects import Node
+from webhook.facts.pooled_facts import WithPools
+from webhook.facts.snapshot import EMPTY
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import pod_from_raw

@@ -5,17 +5,17 @@ from fractions import Fraction
 from heapq import nsmallest
 
 from webhook.audit.gathering import MOST_NAMES
-from webhook.audit.quotas import InUse
+from webhook.audit.quota_report import InUse
 from webhook.audit.report import AuditFinding, Level, ObjectReference, Running
-from webhook.ledger.store import SeenPod
+from webhook.ledger.ledger_store import SeenPod
 from webhook.outcome import FindingKind
+from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.quotas import BoundQuota
 from webhook.policy.schema import API_VERSION
 from webhook.quota.amounts import amounts
-from webhook.quota.demand import demand_of
-from webhook.quota.quota import Limit, Quota, QuotaScope
-from webhook.quota.wording import amount_of, number
+from webhook.quota.gpu_demand import demand_of
+from webhook.quota.quota_wording import amount_of, number
+from webhook.quota.quotas import Limit, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
 

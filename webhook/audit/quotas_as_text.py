@@ -7,9 +7,9 @@ from math import floor
 from rich.console import Console
 from rich.text import Text
 
-from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.outcome import printable
-from webhook.quota.quota import QuotaScope
+from webhook.quota.quotas import QuotaScope
 
 _COLUMNS = 80
 _WIDEST_BAR = 24

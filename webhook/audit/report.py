@@ -10,7 +10,7 @@ from enum import StrEnum
 from hashlib import sha256
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import Reported
+from webhook.audit.quota_report import Reported
 from webhook.outcome import Finding, FindingKind, printable
 from webhook.rules.rule import Mode
 

@@ -10,7 +10,7 @@ from itertools import islice
 from webhook.audit.gathering import DraftFinding
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, Level, ObjectReference, Running, Sort, SourceLine
-from webhook.audit.simulate import Item, injected
+from webhook.audit.review_objects import Item, injected
 from webhook.engine import Foreseen
 from webhook.model.workloads import Template, controller_of
 from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from webhook.cuda import released
 from webhook.cuda.bases import Base
+from webhook.cuda.image_reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.readers import worded
-from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.release_readers import released as released_as
 from webhook.cuda.releases import Built
 from webhook.model.versions import Version

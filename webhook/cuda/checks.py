@@ -7,7 +7,7 @@ on the order in which faults are found.
 from collections.abc import Iterator
 
 from webhook.cuda import hardware
-from webhook.cuda.finding import Cause, CudaFinding, Verdict
+from webhook.cuda.cuda_finding import Cause, CudaFinding, Verdict
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.runtime import driver_for_cuda

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from webhook.cuda import environment, families
 from webhook.cuda.environment import Pairs
+from webhook.cuda.image_reading import Reading
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
-from webhook.cuda.reading import Reading
 from webhook.model.fixed import fixed
 from webhook.model.globs import closest
 from webhook.model.image import NOT_LOOKED_UP, ImageReference, ImageReferenceError, ImageSight, parse_reference

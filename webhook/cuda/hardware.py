@@ -1,7 +1,7 @@
 """Whether a GPU and a CPU can run an image, whatever the driver, and whether the driver can drive the GPU."""
 
+from webhook.cuda.cuda_finding import Cause, CudaFinding, Verdict, driver_of, gpu_of
 from webhook.cuda.drivers import branches_reporting
-from webhook.cuda.finding import Cause, CudaFinding, Verdict, driver_of, gpu_of
 from webhook.cuda.gpus import first_cuda, generation_of, least_compute
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Need

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from webhook.cuda import frameworks, model_servers
 from webhook.cuda.bases import Base
+from webhook.cuda.image_reading import Name, Reading, by_words, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.reading import Name, Reading, by_words, without_cuda
 from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_release, released
 from webhook.cuda.releases import Built, built_with, version_of
 from webhook.model.versions import Version

@@ -6,8 +6,8 @@ A row speaks of the family's own kernels. Whoever builds on an image adds others
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from webhook.cuda.image_reading import Name
 from webhook.cuda.kernels import KernelBuild
-from webhook.cuda.reading import Name
 
 
 @dataclass(frozen=True, slots=True)

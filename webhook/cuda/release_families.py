@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from webhook.cuda import dynamo, frameworks, model_servers
 from webhook.cuda import model_server_readers as read
 from webhook.cuda.bases import Base
-from webhook.cuda.reading import Reader
+from webhook.cuda.image_reading import Reader
 from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_gpu_tags, released
 
 _FOR_GPUS = re.compile(r"[0-9.]+-gpu", re.ASCII)

@@ -7,8 +7,8 @@ follows the release in a tag may be a build of its own.
 import re
 
 from webhook.cuda.bases import Base
+from webhook.cuda.image_reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.releases import Built, built_with
 
 RELEASE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?", re.ASCII)

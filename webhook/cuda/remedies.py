@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from webhook.cuda.checks import find
-from webhook.cuda.finding import Cause, Verdict
+from webhook.cuda.cuda_finding import Cause, Verdict
 from webhook.cuda.gpus import generation_of, least_compute
 from webhook.cuda.hardware import framework
 from webhook.cuda.need import BuiltFor, Compat, Need

@@ -1,7 +1,7 @@
 """Whether a driver runs a CUDA version: with all its features, by minor-version compatibility, or with cuda-compat."""
 
+from webhook.cuda.cuda_finding import Cause, CudaFinding, Verdict, driver_of
 from webhook.cuda.drivers import NEWEST_BRANCH
-from webhook.cuda.finding import Cause, CudaFinding, Verdict, driver_of
 from webhook.cuda.forward_compat import base_branches, is_base
 from webhook.cuda.hardware import branches_of
 from webhook.cuda.need import Compat, Need

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from webhook.cuda.checks import find
-from webhook.cuda.finding import Cause, Verdict
+from webhook.cuda.cuda_finding import Cause, Verdict
 from webhook.cuda.gate import Gate, legacy_gate
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webhook.doctor.finding import DoctorFinding, problem
+from webhook.doctor.doctor_finding import DoctorFinding, problem
 
 
 @dataclass(frozen=True, slots=True)

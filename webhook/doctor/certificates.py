@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from certs.authority import CertificateError, covers, not_after, not_before
 from certs.trust import trusted_until
-from webhook.cluster.api_server import RefusedError
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
 from webhook.doctor.served import METRICS, pages
+from webhook.kubernetes.api_server import RefusedError
 
 SOON = timedelta(days=30)
 """How long before an end people should know of it."""

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from webhook.cluster.api_server import ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.cluster.registration import PHASES, Document, RegistrationError, differences, webhooks_of
 from webhook.doctor import at_apply, crds
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
+from webhook.kubernetes.webhook_configurations import PHASES, Document, RegistrationError, differences, webhooks_of
 
 PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
 """What kubectl calls the two kinds."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from webhook.cluster.api_server import ApiServer, ClusterConfigError, RefusedError, UnreachableError
 from webhook.doctor.cluster import ANSWER_SECONDS, Cluster, UnavailableError
+from webhook.kubernetes.api_server import ApiServer, ClusterConfigError, RefusedError, UnreachableError
 
 
 def connect(kubeconfig: str | None, context: str | None = None) -> Cluster:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.finding import DoctorFinding, ok, warning
+from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.selecting import selects
 from webhook.doctor.sent import why_sent

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from webhook.cluster.paths import CORE, path_of
-from webhook.cluster.registration import (
+from webhook.doctor.cluster import Cluster, Object, UnavailableError
+from webhook.doctor.policies import of_config_maps
+from webhook.doctor.workload import WebhookDeployment
+from webhook.facts.snapshot import Snapshot
+from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.webhook_configurations import (
     PHASES,
     Registration,
     RegistrationError,
     api_path,
     read_registration,
 )
-from webhook.cluster.snapshot import Snapshot
-from webhook.doctor.cluster import Cluster, Object, UnavailableError
-from webhook.doctor.policies import of_config_maps
-from webhook.doctor.workload import WebhookDeployment
-from webhook.policy.errors import PolicyErrors
 from webhook.policy.loader import load
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet
 
 REGISTRATION_KEY = "webhooks.yaml"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.doctor.finding import DoctorFinding, ok, problem
+from webhook.doctor.doctor_finding import DoctorFinding, ok, problem
 from webhook.doctor.installation import Installation
 
 LABEL = "kubernetes.io/metadata.name"

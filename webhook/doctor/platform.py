@@ -6,12 +6,12 @@ A misspelled one helps nobody.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import accelerator
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Taint, Toleration
-from webhook.policy.errors import PolicyErrors
+from webhook.model.taints import Taint, Toleration
+from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules.rule import PriorityClassName, Reference, RuntimeClassName
 
 

@@ -4,12 +4,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from webhook.cluster.api_server import RefusedError
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.policies import changed_at
-from webhook.policy.errors import PolicyErrors
+from webhook.kubernetes.api_server import RefusedError
+from webhook.policy.policy_errors import PolicyErrors
 
 DELIVERED_SECONDS = 180.0
 """After so long every kubelet has delivered a changed ConfigMap, and every replica taken it up."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.finding import DoctorFinding, ok, skipped, warning
+from webhook.doctor.doctor_finding import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
 
 OLDEST = (1, 28)

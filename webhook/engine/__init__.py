@@ -5,11 +5,11 @@ validators about the final pod and notices injections that got lost on the way. 
 `check_workload` and `foresee_pods` ask it about the pods that workloads make.
 """
 
-from webhook.engine.completing import ANNOTATION, complete
-from webhook.engine.foreseeing import foresee
-from webhook.engine.judging import judge
-from webhook.engine.stamps import STAMP
+from webhook.engine.mutating import ANNOTATION, complete
+from webhook.engine.policy_annotation import STAMP
+from webhook.engine.simulating import foresee
 from webhook.engine.templates import Foreseen
+from webhook.engine.validating import judge
 from webhook.engine.workloads import check_workload, foresee_pods
 
 __all__ = ["ANNOTATION", "STAMP", "Foreseen", "check_workload", "complete", "foresee", "foresee_pods", "judge"]

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.engine.quotas import KEY, finding_of, uncounted_of_pots
+from webhook.engine.quota_claims import KEY, finding_of, uncounted_of_pots
 from webhook.model.pod import Pod
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, FindingKind
-from webhook.policy.quotas import BoundQuota
-from webhook.quota import wording
+from webhook.policy.bound_quotas import BoundQuota
+from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.demand import demand_of
+from webhook.quota.gpu_demand import demand_of
 from webhook.quota.objections import is_unspecified, objections
-from webhook.quota.quota import Excess, Limit, QuotaScope
+from webhook.quota.quotas import Excess, Limit, QuotaScope
 from webhook.rules.rule import Mode
 
 
@@ -76,11 +76,11 @@ def _total(bound: BoundQuota, limit: Limit, groups: Sequence[Group], namespace: 
     pods = sum(group.template.pods or 0 for group, _ in shares)
     if is_only:
         excess = Excess(limit, one, Fraction(0))
-        told = wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
+        told = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
     else:
         excess = Excess(limit, asks, Fraction(0))
         names = [group.template.group for group, _ in shares]
-        told = wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
+        told = quota_wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
     mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
     finding = Finding(KEY, mode, FindingKind.VIOLATION, "spec", *told, origin=bound.origin, line=bound.line)
     return QuotaTotal((bound.quota.key, limit), finding, first, is_only)

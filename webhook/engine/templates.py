@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from webhook.engine.asking import addressed_to, facts_under, told
-from webhook.engine.foreseeing import foresee
 from webhook.engine.quotas_of_workloads import Group, pot_findings
+from webhook.engine.running_rules import addressed_to, facts_under, told
+from webhook.engine.simulating import foresee
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, FindingKind, Injection
+from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
-from webhook.policy.quotas import BoundQuota
-from webhook.policy.workloads import WorkloadsMode
+from webhook.policy.workloads_mode import WorkloadsMode
 from webhook.rules.rule import Facts, Mode, Stage
 
 _LONGEST_NAME = 40

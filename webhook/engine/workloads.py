@@ -11,9 +11,9 @@ from webhook.model.shape import ShapeError
 from webhook.model.workloads import Template, number_of_templates, templates_of
 from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
-from webhook.policy.quotas import BoundQuota
-from webhook.policy.workloads import WorkloadsMode
+from webhook.policy.workloads_mode import WorkloadsMode
 from webhook.rules.rule import Facts, Mode
 
 KEY = "workloads"

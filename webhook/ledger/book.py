@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from webhook.quota.quota import Demand
+from webhook.quota.quotas import Demand
 
 UID_BYTES = 16
 MOST_RESOURCES = 16

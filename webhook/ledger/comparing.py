@@ -5,9 +5,9 @@ be said of equal demands is found out once.
 from collections.abc import Mapping, Sequence
 
 from webhook.ledger.book import MOST_RESOURCES, Book
-from webhook.ledger.store import SeenPod
-from webhook.quota.demand import demand_of
-from webhook.quota.quota import Counting, Demand
+from webhook.ledger.ledger_store import SeenPod
+from webhook.quota.gpu_demand import demand_of
+from webhook.quota.quotas import Counting, Demand
 
 
 def demands_of(pods: Sequence[SeenPod], counting: Counting) -> dict[bytes, Demand]:

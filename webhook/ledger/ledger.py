@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from threading import Lock
 
 from webhook.ledger.book import Book
+from webhook.ledger.cached_ledger import LATE, OwnCopy
 from webhook.ledger.comparing import entered_demand
-from webhook.ledger.means import Means
-from webhook.ledger.own_copy import LATE, OwnCopy
+from webhook.ledger.context import Means
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
 from webhook.ledger.plan import Correction, Plan, Reservation, corrected
 from webhook.ledger.queue import SharedWrites
 from webhook.ledger.settling import Settling
-from webhook.ledger.store import LedgerChangedError, LedgerError, StoredLedger
 from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
 from webhook.ledger.vanished import Vanished
 from webhook.ledger.verdicts import Claim, Granted, Unanswered, Verdict
 from webhook.ledger.window import is_shared, withheld
 from webhook.quota.amounts import excesses, used
-from webhook.quota.quota import Demand, Quota
+from webhook.quota.quotas import Demand, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
+from webhook.ledger.context import Means
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.means import Means
+from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.places import Places
 from webhook.ledger.plan import Reservation
-from webhook.ledger.store import LedgerError
 from webhook.ledger.verdicts import AlreadyStored, Claim, Granted, Unanswered, Verdict
 
 _MOST_EMPTY = 1000

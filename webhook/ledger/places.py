@@ -3,9 +3,9 @@
 import logging
 from threading import Lock
 
-from webhook.ledger.means import Means
-from webhook.ledger.own_copy import LATE
-from webhook.ledger.store import LedgerError
+from webhook.ledger.cached_ledger import LATE
+from webhook.ledger.context import Means
+from webhook.ledger.ledger_store import LedgerError
 
 _log = logging.getLogger("gpu_policy.quota")
 

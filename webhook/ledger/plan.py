@@ -10,7 +10,7 @@ from webhook.ledger.unconfirmed import OpenEntries
 from webhook.ledger.verdicts import Claim, Crowded, Exceeded, Granted, Verdict, Withheld
 from webhook.ledger.window import is_shared, withheld
 from webhook.quota.amounts import excesses, used
-from webhook.quota.quota import Demand, Limit, Quota
+from webhook.quota.quotas import Demand, Limit, Quota
 
 
 @dataclass(slots=True)

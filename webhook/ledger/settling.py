@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 
-from webhook.ledger.means import Means
+from webhook.ledger.context import Means
+from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.plan import Reservation
-from webhook.ledger.store import LedgerError
 from webhook.ledger.unconfirmed import Unconfirmed
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, InTreeExceeded, Verdict, Withheld
 from webhook.ledger.window import is_shared
 from webhook.quota.amounts import used
-from webhook.quota.quota import Demand
-from webhook.quota.wording import amount_of
+from webhook.quota.quota_wording import amount_of
+from webhook.quota.quotas import Demand
 
 _log = logging.getLogger("gpu_policy.quota")
 

@@ -8,7 +8,7 @@ import orjson
 from webhook.ledger.book import kind_to_raw
 from webhook.ledger.verdicts import Crowded
 from webhook.ledger.window import is_shared
-from webhook.quota.quota import Demand, Quota
+from webhook.quota.quotas import Demand, Quota
 
 MOST_BYTES = 1200 * 1024
 """Of a book as text. What is long is packed: uids, of which most of it is, by a quarter."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from webhook.ledger.book import Book
-from webhook.ledger.store import Pods
-from webhook.quota.quota import Demand
+from webhook.ledger.ledger_store import Pods
+from webhook.quota.quotas import Demand
 
 _MOST_DOUBLINGS = 5
 _LONGEST_MEMORY = 64

@@ -5,9 +5,9 @@ import random
 from collections.abc import Set
 
 from webhook.ledger.book import Book
-from webhook.ledger.means import Means
-from webhook.ledger.own_copy import OwnCopy
-from webhook.ledger.store import LedgerError
+from webhook.ledger.cached_ledger import OwnCopy
+from webhook.ledger.context import Means
+from webhook.ledger.ledger_store import LedgerError
 
 _log = logging.getLogger("gpu_policy.quota")
 

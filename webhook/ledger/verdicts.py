@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from webhook.quota.quota import Demand, Excess, Limit, Quota
+from webhook.quota.quotas import Demand, Excess, Limit, Quota
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from webhook.ledger.unconfirmed import OpenEntries
 from webhook.ledger.verdicts import Claim, Withheld
 from webhook.model.globs import is_glob
 from webhook.quota.amounts import amounts, used
-from webhook.quota.quota import Limit, Quota, QuotaScope
+from webhook.quota.quotas import Limit, Quota, QuotaScope
 
 SHARE = Fraction(1, 2)
 """Of what is free for a namespace, what its entries without a stored pod may take together."""

@@ -12,7 +12,7 @@ from webhook.model.draft import Draft
 from webhook.model.fixed import fixed
 from webhook.model.node import PriorityClass
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 
 REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")

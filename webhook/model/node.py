@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.model.selectors import Expression
-from webhook.model.tolerations import Taint, Toleration
+from webhook.model.taints import Taint, Toleration
 
 GPU_LABELS: tuple[str, ...] = (
     "cloud.google.com/gke-accelerator",

@@ -14,7 +14,7 @@ from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_f
 from webhook.model.fixed import fixed
 from webhook.model.selectors import Term
 from webhook.model.shape import CountError, ShapeError, each, entries, mapping, text, too_many
-from webhook.model.tolerations import Toleration, toleration_from_raw
+from webhook.model.taints import Toleration, toleration_from_raw
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"

@@ -13,11 +13,11 @@ from typing import Any
 
 from webhook.model.shape import CountError, ShapeError, entries, shortened, text
 from webhook.policy.directory import Contents, contents_of
-from webhook.policy.errors import PolicyError, PolicyErrors
 from webhook.policy.loader import build
+from webhook.policy.policy_errors import PolicyError, PolicyErrors
 from webhook.policy.policy_set import PolicySet
+from webhook.policy.policy_store import losses
 from webhook.policy.schema import DEFAULT_FILE
-from webhook.policy.store import losses
 from webhook.policy.yaml_lines import count_values
 
 MOST_VALUES = 50_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from webhook.policy.errors import Faults, PolicyError, PolicyErrors
+from webhook.policy.policy_errors import Faults, PolicyError, PolicyErrors
 from webhook.policy.schema import RESERVED_FILES
 from webhook.policy.yaml_lines import MAX_BYTES
 

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from webhook.policy.errors import Faults, KeyPath, PolicyErrors, key_text
+from webhook.policy.error_wording import details_of, locate, message_for
+from webhook.policy.policy_errors import Faults, KeyPath, PolicyErrors, key_text
 from webhook.policy.schema import Schema
-from webhook.policy.wording import details_of, locate, message_for
 from webhook.policy.yaml_lines import YamlNode, read_yaml
 
 Head = TypeVar("Head", bound=BaseModel)

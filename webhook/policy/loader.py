@@ -11,17 +11,17 @@ from pydantic_core import ErrorDetails
 
 from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
-from webhook.policy.claims import NamespaceIndex
+from webhook.policy.bound_quotas import NO_POTS
 from webhook.policy.directory import Contents, read_directory
-from webhook.policy.errors import Faults
+from webhook.policy.error_wording import MODES, details_of, locate, message_for
 from webhook.policy.merge import merge_rule
+from webhook.policy.namespace_index import NamespaceIndex
+from webhook.policy.policy_errors import Faults
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.policy.policy_source import RULES_PATH, PolicySource, read_source
 from webhook.policy.pots_source import read_pots
-from webhook.policy.quotas import NO_POTS
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, rule_schema
-from webhook.policy.source import RULES_PATH, PolicySource, read_source
-from webhook.policy.wording import MODES, details_of, locate, message_for
-from webhook.policy.workloads import WorkloadsMode
+from webhook.policy.workloads_mode import WorkloadsMode
 from webhook.policy.yaml_lines import YamlNode
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule, RuleSettings

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.model.shape import spelled
-from webhook.policy.globs import MAX_NAME, fault_in
-from webhook.policy.part import CamelModel
+from webhook.policy.camel_model import CamelModel
+from webhook.policy.namespace_globs import MAX_NAME, fault_in
 from webhook.policy.schema import QUOTAS_KIND, Schema, for_editors, settings_schema
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode

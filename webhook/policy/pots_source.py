@@ -7,16 +7,16 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
+from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots
 from webhook.policy.document import check_names_differ, mapping_at, read_document, read_head
-from webhook.policy.errors import Faults, KeyPath
+from webhook.policy.error_wording import details_of, locate, message_for
 from webhook.policy.merge import merge
+from webhook.policy.policy_errors import Faults, KeyPath
+from webhook.policy.policy_source import RULES_PATH
 from webhook.policy.pots import INHERITED, PotSettings, QuotasFile, quotas_schema
-from webhook.policy.quotas import NO_POTS, BoundQuota, Pots
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, part_at
-from webhook.policy.source import RULES_PATH
-from webhook.policy.wording import details_of, locate, message_for
 from webhook.policy.yaml_lines import YamlNode
-from webhook.quota.quota import QuotaScope
+from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode
 

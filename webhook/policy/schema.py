@@ -15,10 +15,10 @@ from pydantic_core import to_jsonable_python
 
 from webhook.model.quantity import format_bytes
 from webhook.model.shape import spelled
-from webhook.policy.accelerators import AcceleratorSettings
-from webhook.policy.part import CamelModel
-from webhook.policy.pools import PoolSettings
-from webhook.policy.workloads import WorkloadsMode
+from webhook.policy.accelerator_settings import AcceleratorSettings
+from webhook.policy.camel_model import CamelModel
+from webhook.policy.node_pools import PoolSettings
+from webhook.policy.workloads_mode import WorkloadsMode
 from webhook.rules import RULES
 from webhook.rules.rule import Rule, RuleSettings
 

@@ -6,12 +6,12 @@ from typing import Any
 import yaml
 
 from webhook.model.accelerators import Declared
+from webhook.policy.bound_quotas import BoundQuota
+from webhook.policy.node_pools import as_declared
 from webhook.policy.policy_set import BoundRule, PolicySet
-from webhook.policy.pools import as_declared
-from webhook.policy.quotas import BoundQuota
 from webhook.policy.schema import API_VERSION, DEFAULT_FILE, as_written, part_at, rule_schema
-from webhook.quota.quota import QuotaScope
-from webhook.quota.wording import number
+from webhook.quota.quota_wording import number
+from webhook.quota.quotas import QuotaScope
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule
 

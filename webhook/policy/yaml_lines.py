@@ -14,7 +14,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 
-from webhook.policy.errors import Faults, KeyPath, PolicyError, PolicyErrors
+from webhook.policy.policy_errors import Faults, KeyPath, PolicyError, PolicyErrors
 
 MAX_BYTES = 1024 * 1024
 """Largest policy file in bytes, which is also the largest ConfigMap."""

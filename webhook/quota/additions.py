@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from webhook.model.accelerators import Vendor
 from webhook.model.globs import matcher
-from webhook.quota.labels import IN_WORDS, VALUES_OF
+from webhook.quota.label_reading import models_at
 from webhook.quota.models import MODELS, NAMES, VENDORS
-from webhook.quota.reading import models_at
+from webhook.quota.product_labels import IN_WORDS, VALUES_OF
 
 _DOMAINS = {"nvidia.com": Vendor.NVIDIA, "amd.com": Vendor.AMD, "intel.com": Vendor.INTEL}
 

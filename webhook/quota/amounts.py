@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.quota.quota import Demand, Excess, Limit, Measure, Quota
+from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota
 from webhook.quota.weights import weight
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from webhook.model.wording import not_enabled
 from webhook.quota.amounts import amounts, fits_alone
-from webhook.quota.quota import Demand, Excess, Measure, Quota, QuotaScope, UnspecifiedModel
-from webhook.quota.wording import alone_too_much, asks_for, unspecified
+from webhook.quota.quota_wording import alone_too_much, asks_for, unspecified
+from webhook.quota.quotas import Demand, Excess, Measure, Quota, QuotaScope, UnspecifiedModel
 
 
 @dataclass(frozen=True, slots=True)

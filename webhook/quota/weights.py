@@ -13,7 +13,7 @@ from functools import lru_cache
 from webhook.model.accelerators import SHARED_SUFFIX
 from webhook.quota.mig_profiles import MIG_GPUS, CutGpu
 from webhook.quota.partitions import PARTITIONED_GPUS
-from webhook.quota.quota import Counting
+from webhook.quota.quotas import Counting
 
 WHOLE = Fraction(1)
 

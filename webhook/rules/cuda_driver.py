@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from webhook.cuda import wording
+from webhook.cuda import cuda_wording
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
@@ -29,8 +29,8 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring
 from webhook.model.versions import VersionError
 from webhook.rules.manifests import train
+from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings, Stage, Violation
-from webhook.scheduling.wants import EVERYTHING
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of the annotation by which a pod says what the image of one container needs: a CUDA version, or none."""
@@ -179,18 +179,18 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
         if unfit:
             is_none = len(unfit) == len(landings)
             found = (
-                f"{wording.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes that "
-                f"the pod could land on can run it: {wording.reasons(unfit, at)}"
+                f"{cuda_wording.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes "
+                f"that the pod could land on can run it: {cuda_wording.reasons(unfit, at)}"
             )
             allowed = "the pod's node must be able to run all its images"
-            if processors := wording.other_processor(container.image, need, unfit, at):
+            if processors := cuda_wording.other_processor(container.image, need, unfit, at):
                 found, allowed = processors[0], f"{'nodes' if is_none else 'some nodes'} are {processors[1]}"
             yield Violation(
                 f"{container.path}.image",
                 found,
                 allowed,
                 remedy_for(container.image, need, offers),
-                brief="" if processors else wording.in_brief(container.image, need, unfit, at),
+                brief="" if processors else cuda_wording.in_brief(container.image, need, unfit, at),
             )
 
 
@@ -201,11 +201,11 @@ def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
     own = [landing for landing in unfit if at in landing.fate.unfit]
     why = " and no label separates them" if is_steered and survey.ground.steering.left else ""
     found = (
-        f"{wording.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
-        f"{wording.reasons(own, at)}"
+        f"{cuda_wording.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
+        f"{cuda_wording.reasons(own, at)}"
     )
-    brief = wording.in_brief(container.image, need, own, at)
-    if processors := wording.other_processor(container.image, need, own, at):
+    brief = cuda_wording.in_brief(container.image, need, own, at)
+    if processors := cuda_wording.other_processor(container.image, need, own, at):
         found = brief = f"{processors[0]}; some nodes that the pod could land on are {processors[1]}{why}"
     mend = "Select nodes that run it by nodeSelector, or tell the platform team"
     return Advice(f"{container.path}.image", found, mend, brief)
@@ -218,11 +218,11 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
     for at, (container, need) in enumerate(survey.uses):
         if not container.image and need.cuda is None:
             continue  # as templates may be whose image somebody fills in
-        found = wording.doubt(container.image, need, at, survey.ground.landings)
+        found = cuda_wording.doubt(container.image, need, at, survey.ground.landings)
         if not found:
             continue
         where = f"{container.path}.image"
-        brief = wording.doubt_in_brief(need)
+        brief = cuda_wording.doubt_in_brief(need)
         clearing = _clearing(container, need, survey.ground.landings)
         if unknown is Unknown.WARN or need.is_pending:
             yield Advice(where, found, clearing, brief)

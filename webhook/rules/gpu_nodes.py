@@ -17,11 +17,11 @@ from webhook.model.container import Container
 from webhook.model.demand import demand_of, is_extended
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
-from webhook.model.tolerations import Taint, Toleration, distinct
+from webhook.model.taints import Taint, Toleration, distinct
 from webhook.model.wording import cut, few
 from webhook.rules.names import LabelValue, TaintKey
+from webhook.rules.pending.wants import Amount, only
 from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
-from webhook.scheduling.wants import Amount, only
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 """Prefixes of resource names of those who make GPUs. What else they offer, such as network cards, is on GPU nodes."""

@@ -22,7 +22,7 @@ from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Expression
 from webhook.model.shape import spelled
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 
 
 class Mode(StrEnum):

@@ -24,8 +24,8 @@ from itertools import islice
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
 from webhook.rules.manifests import train
+from webhook.rules.pending.why_pending import why_pending
 from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
-from webhook.scheduling.why_pending import why_pending
 
 _MOST_REASONS = 8
 

@@ -19,7 +19,7 @@ from pydantic.alias_generators import to_camel
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
-from webhook.model.tolerations import Toleration
+from webhook.model.taints import Toleration
 from webhook.rules.claimed import Alternatives, all_are_of, claimed_gpus
 from webhook.rules.manifests import train
 from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, asks_for_any

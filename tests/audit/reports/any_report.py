@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.audit.sample_report import HOSTILE
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from random import Random
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import (
     AuditFinding,
     AuditReport,

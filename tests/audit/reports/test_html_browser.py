@@ -14,7 +14,7 @@ from tests.browser import ENTER, TAB, Browser, browser, missing
 from tests.e2e.eventually import eventually
 from webhook.audit.report import AuditFinding, Level
 from webhook.audit.reports.html.page import MOST_WITHOUT_SCRIPT, render
-from webhook.audit.reports.wording import home
+from webhook.audit.reports.report_wording import home
 from webhook.outcome import printable
 
 MANY = large(1_500, is_compared=False)

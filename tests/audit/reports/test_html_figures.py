@@ -15,7 +15,7 @@ from tests.audit.reports.large_report import large
 from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
-from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level, ObjectReference, Sort
 from webhook.audit.reports.html import figures
 from webhook.audit.reports.html.bars import bar, quota_bar, quota_style

@@ -19,8 +19,8 @@ from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
 from webhook.audit.reports import as_open_reports, as_policy_reports
 from webhook.audit.reports.policy_results import LABELS, SOURCE, Naming, ResultLimits, objects
-from webhook.installation.report_objects import Kinds
 from webhook.outcome import FindingKind
+from webhook.replica.report_objects import Kinds
 from webhook.rules.rule import Mode
 
 FORMATS = [pytest.param(as_policy_reports, id="PolicyReport"), pytest.param(as_open_reports, id="OpenReports")]

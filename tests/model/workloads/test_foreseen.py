@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.samples import GPU_TAINT, node
+from tests.facts.samples import GPU_TAINT, node
 from tests.model.workloads.samples import CASES, OBJECTS, title
 from tests.reviews import FACTS, NAMESPACE, policy
-from webhook.cluster.snapshot import Snapshot
 from webhook.engine.workloads import foresee_pods
+from webhook.facts.snapshot import Snapshot
 
 STRICT = policy(
     {

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from tests.reviews import NAMESPACE, policy
-from webhook.cluster.snapshot import Snapshot
-from webhook.engine.judging import judge
+from webhook.engine.validating import judge
 from webhook.engine.workloads import check_workload, foresee_pods
+from webhook.facts.snapshot import Snapshot
 from webhook.model.workloads import templates_of
 
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}

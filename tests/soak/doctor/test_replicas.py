@@ -15,9 +15,9 @@ from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.daemon import Daemon
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND
-from webhook.cluster.api_server import ApiServer
 from webhook.doctor.cluster import Cluster
-from webhook.doctor.finding import Status
+from webhook.doctor.doctor_finding import Status
+from webhook.kubernetes.api_server import ApiServer
 
 pytestmark = pytest.mark.e2e
 

@@ -16,7 +16,7 @@ from webhook.audit.report import (
     SourceLine,
 )
 from webhook.audit.reports.plain_json import dumps
-from webhook.audit.reports.wording import instant
+from webhook.audit.reports.report_wording import instant
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "AuditReport"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from webhook.audit.junit_xml import JUnitCase, JUnitSuite, Problem
 from webhook.audit.junit_xml import render as xml
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference, SourceLine
-from webhook.audit.reports import wording
+from webhook.audit.reports import report_wording
 from webhook.outcome import printable
 
 _NAME = "gpu-policy audit"
@@ -22,17 +22,17 @@ _SHOWN = (Level.REFUSE, Level.WARN)
 def render(report: AuditReport) -> str:
     """A suite for each namespace with findings after one for the input, so that no report is without a case."""
     suites = [JUnitSuite("input", tuple(_input(report)), report.created)]
-    for namespace, findings in wording.by_namespace(report.findings).items():
+    for namespace, findings in report_wording.by_namespace(report.findings).items():
         suites.append(JUnitSuite(namespace, tuple(_cases(findings)), report.created))
     return xml(_NAME, suites)
 
 
 def _input(report: AuditReport) -> Iterator[JUnitCase]:
     if not report.errors:
-        yield JUnitCase("input", "everything could be read", output=f"{wording.looked_at(report.counts)}.")
+        yield JUnitCase("input", "everything could be read", output=f"{report_wording.looked_at(report.counts)}.")
     seen: Counter[tuple[str, str]] = Counter()
     for error in report.errors:
-        source = wording.place(SourceLine(error.source)) or "cluster"
+        source = report_wording.place(SourceLine(error.source)) or "cluster"
         name = f"document {error.number}: {error.message}" if error.number else error.message
         seen[source, name] += 1
         if seen[source, name] > 1:
@@ -42,7 +42,7 @@ def _input(report: AuditReport) -> Iterator[JUnitCase]:
 
 
 def _file(report: AuditReport, source: str) -> str:
-    return "" if report.is_of_cluster or source == wording.STDIN else source
+    return "" if report.is_of_cluster or source == report_wording.STDIN else source
 
 
 def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
@@ -50,7 +50,7 @@ def _cases(findings: Iterable[AuditFinding]) -> Iterator[JUnitCase]:
     for finding in findings:
         grouped.setdefault((finding.rule, *finding.source.identity, *finding.owner.identity), []).append(finding)
     for (rule, source, nth, *_), group in grouped.items():
-        file = "" if source == wording.STDIN else source
+        file = "" if source == report_wording.STDIN else source
         gravest = min((finding.level for finding in group), key=lambda level: level.rank)
         said = [finding for finding in group if finding.level is gravest]
         yield JUnitCase(
@@ -72,7 +72,7 @@ def _class_of(owner: ObjectReference) -> str:
 
 def _failure(rule: str, findings: Sequence[AuditFinding]) -> Problem:
     more = f" (and {len(findings) - 1:,} more)" if len(findings) > 1 else ""
-    return Problem(rule, f"{wording.found(findings[0])}{more}", _text(findings))
+    return Problem(rule, f"{report_wording.found(findings[0])}{more}", _text(findings))
 
 
 def _text(findings: Iterable[AuditFinding]) -> str:
@@ -80,9 +80,9 @@ def _text(findings: Iterable[AuditFinding]) -> str:
 
 
 def _lines(finding: AuditFinding) -> Iterator[str]:
-    yield f"{finding.level}: {wording.found(finding)}"
+    yield f"{finding.level}: {report_wording.found(finding)}"
     if finding.remedy:
-        yield wording.remedy(finding)
-    yield f"policy {finding.policy}: {wording.policy_place(finding)}"
+        yield report_wording.remedy(finding)
+    yield f"policy {finding.policy}: {report_wording.policy_place(finding)}"
     if finding.running is not None:
-        yield wording.pods(finding.running)
+        yield report_wording.pods(finding.running)

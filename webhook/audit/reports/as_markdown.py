@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, Sort, SourceLine
-from webhook.audit.reports import wording
+from webhook.audit.reports import report_wording
 from webhook.audit.reports.markdown_page import Page, code
 
 _FINDING = ("Object", "Rule", "Finding", "Remedy", "Policy")
@@ -13,8 +13,9 @@ _MOST_REFUSALS = 20
 def render(report: AuditReport) -> str:
     """At most 65,536 characters, which is what GitHub takes; what is left out is told in the last sentence."""
     page = Page()
-    page.paragraph(f"**GPU policy audit** of {wording.total(report)}.")
-    page.paragraph(f"Policies: {code(report.directory)} ({code(report.hash[:12])}), {wording.moment(report.created)}.")
+    page.paragraph(f"**GPU policy audit** of {report_wording.total(report)}.")
+    when = report_wording.moment(report.created)
+    page.paragraph(f"Policies: {code(report.directory)} ({code(report.hash[:12])}), {when}.")
     if report.comparison is not None:
         _comparison(page, report.comparison)
     _refusals(page, report)
@@ -23,7 +24,7 @@ def render(report: AuditReport) -> str:
     _findings(page, "Would be refused", report.at(Level.REFUSE))
     _findings(page, "Would be warned about", report.at(Level.WARN))
     _findings(page, "Would only be recorded", report.at(Level.AUDIT))
-    completed = wording.by_rule(report.at(Level.COMPLETE))
+    completed = report_wording.by_rule(report.at(Level.COMPLETE))
     page.table(("Rule", "Objects"), ((code(rule), f"{n:,}") for rule, n in completed), summary="Would be injected")
     _cluster(page, report)
     return str(page)
@@ -31,7 +32,7 @@ def render(report: AuditReport) -> str:
 
 def _comparison(page: Page, comparison: Comparison) -> None:
     changed = comparison.changed_injections
-    page.paragraph(f"**Against** {code(comparison.directory)}: {wording.changes(comparison)}.")
+    page.paragraph(f"**Against** {code(comparison.directory)}: {report_wording.changes(comparison)}.")
     _findings(page, "Newly refused", comparison.newly_refused)
     _findings(page, "No longer refused", comparison.no_longer_refused)
     page.table(("Object", "Before", "After"), map(_changed, changed), summary=f"Changed injections: {len(changed):,}")
@@ -47,7 +48,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _refusals(page: Page, report: AuditReport) -> None:
-    rows = wording.by_namespace_and_rule(report.at(Level.REFUSE))
+    rows = report_wording.by_namespace_and_rule(report.at(Level.REFUSE))
     cells = [(code(namespace), code(rule), f"{count:,}") for namespace, rule, count in rows[:_MOST_REFUSALS]]
     if len(rows) > _MOST_REFUSALS:
         rest = sum(count for _, _, count in rows[_MOST_REFUSALS:])
@@ -57,7 +58,7 @@ def _refusals(page: Page, report: AuditReport) -> None:
 
 def _findings(page: Page, title: str, findings: Iterable[AuditFinding]) -> None:
     rows = [tuple(_cells(finding)) for finding in findings]
-    page.table(_FINDING, rows, summary=f"{title}: {wording.counted(len(rows), 'finding')}")
+    page.table(_FINDING, rows, summary=f"{title}: {report_wording.counted(len(rows), 'finding')}")
 
 
 def _cells(finding: AuditFinding) -> Iterator[str]:
@@ -65,16 +66,16 @@ def _cells(finding: AuditFinding) -> Iterator[str]:
     if finding.object != finding.owner:
         name += f"<br>found in {code(finding.object.title)}"
     if finding.running is not None:
-        name += f"<br>{code(wording.pods(finding.running))}"
+        name += f"<br>{code(report_wording.pods(finding.running))}"
     yield name
     yield code(finding.rule)
     yield f"{code(finding.field)}<br>{code(finding.message)}"
     yield code(finding.remedy)
-    yield code(wording.policy_place(finding))
+    yield code(report_wording.policy_place(finding))
 
 
 def _name(title: str, sort: Sort | None, source: SourceLine) -> str:
-    parts = (title, wording.about(sort), wording.place(source))
+    parts = (title, report_wording.about(sort), report_wording.place(source))
     return "<br>".join(code(part) for part in parts if part)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level
-from webhook.audit.reports import wording
+from webhook.audit.reports import report_wording
 from webhook.audit.reports.plain_json import dumps
 from webhook.audit.reports.sarif_places import ROOT, in_file, logical, of_object
 from webhook.audit.reports.sarif_rules import descriptors
@@ -42,7 +42,7 @@ def render(report: AuditReport) -> str:
         "invocations": [
             {
                 "executionSuccessful": not report.errors,
-                "endTimeUtc": wording.instant(report.created),
+                "endTimeUtc": report_wording.instant(report.created),
                 "toolExecutionNotifications": list(_notifications(report, len(ordered) - len(kept))),
             }
         ],
@@ -66,7 +66,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         "physicalLocation": of_object(finding.source, finding.owner),
         "logicalLocations": [logical(reference) for reference in references],
     }
-    text = f"{finding.owner.title}: {wording.found(finding)} {wording.remedy(finding)}".rstrip()
+    text = f"{finding.owner.title}: {report_wording.found(finding)} {report_wording.remedy(finding)}".rstrip()
     return {
         "ruleId": finding.rule,
         "ruleIndex": number,
@@ -103,7 +103,7 @@ def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any
     for error in report.errors[:MOST_ERRORS]:
         yield _unreadable(error, report)
     if report.comparison is not None:
-        text = f"Against {report.comparison.directory}: {wording.changes(report.comparison)}."
+        text = f"Against {report.comparison.directory}: {report_wording.changes(report.comparison)}."
         yield _notice("comparison", "note", text)
     if left_out:
         text = f"{left_out:,} of {len(report.findings):,} results are left out, the least grave"
@@ -115,7 +115,7 @@ def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any
 
 def _unreadable(error: DocumentError, report: AuditReport) -> dict[str, Any]:
     notice = _notice("unreadable", "error", f"{error}.")
-    if report.is_of_cluster or error.source in ("", wording.STDIN):
+    if report.is_of_cluster or error.source in ("", report_wording.STDIN):
         return notice
     return {**notice, "locations": [{"physicalLocation": in_file(error.source, error.line)}]}
 
@@ -127,5 +127,5 @@ def _notice(key: str, level: str, text: str) -> dict[str, Any]:
 
 def _message(text: str) -> str:
     """A plain text message: no placeholder and no link can be in it (3.11.5 and 3.11.6 of the specification)."""
-    text = wording.shortened(text, LONGEST_MESSAGE)
+    text = report_wording.shortened(text, LONGEST_MESSAGE)
     return text.replace("{", "{{").replace("}", "}}").replace("](", "] (")

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from webhook.audit import quotas_as_text
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level
-from webhook.audit.reports import wording
+from webhook.audit.reports import report_wording
 from webhook.audit.reports.text_tables import table
 from webhook.outcome import printable
 
@@ -24,16 +24,16 @@ def render(report: AuditReport, console: Console) -> None:
     printer.head(report)
     if report.comparison is not None:
         printer.comparison(report.comparison)
-    rows = wording.by_namespace_and_rule(report.at(Level.REFUSE))
+    rows = report_wording.by_namespace_and_rule(report.at(Level.REFUSE))
     printer.table("Refusals", ("Namespace", "Rule", "Objects"), rows)
     for level, title in _TITLES.items():
         printer.findings(title, tuple(report.at(level)), _STYLES[level])
-    printer.table("Would be injected", ("Rule", "Objects"), wording.by_rule(report.at(Level.COMPLETE)))
+    printer.table("Would be injected", ("Rule", "Objects"), report_wording.by_rule(report.at(Level.COMPLETE)))
     capacity = [(c.model or "unknown", c.resource, c.nodes, c.gpus, c.driver, c.cuda) for c in report.capacity]
     printer.table("GPU capacity", ("Model", "Resource", "Nodes", "GPUs", "Driver", "Newest CUDA"), capacity)
     printer.quotas(report)
     printer.errors(report)
-    printer.line(f"{wording.total(report)}.", "bold")
+    printer.line(f"{report_wording.total(report)}.", "bold")
 
 
 class _Printer:
@@ -60,7 +60,7 @@ class _Printer:
         """What was looked at, with which policies, and what came of it."""
         what = "a cluster" if report.is_of_cluster else "manifests"
         self.line(f"Audit of {what} with policies from {report.directory} ({report.hash[:12]})", "bold")
-        self.line(f"at {wording.moment(report.created)}", "dim")
+        self.line(f"at {report_wording.moment(report.created)}", "dim")
         counts = report.counts
         numbers = {
             "pods": counts.pods,
@@ -84,8 +84,8 @@ class _Printer:
         """A section with findings by namespace; none without findings."""
         if not findings:
             return
-        self.title(f"{title}: {wording.counted(len(findings), 'finding')}")
-        for namespace, group in wording.by_namespace(findings[:MOST]).items():
+        self.title(f"{title}: {report_wording.counted(len(findings), 'finding')}")
+        for namespace, group in report_wording.by_namespace(findings[:MOST]).items():
             self.line(namespace, "bold", depth=1)
             for finding in group:
                 self._finding(finding, style)
@@ -93,14 +93,14 @@ class _Printer:
 
     def _finding(self, finding: AuditFinding, style: str) -> None:
         self.line("  ".join(_head(finding)), style, depth=2)
-        self.line(wording.found(finding), depth=3)
+        self.line(report_wording.found(finding), depth=3)
         if finding.remedy:
-            self.line(wording.remedy(finding), depth=3)
+            self.line(report_wording.remedy(finding), depth=3)
         self.line("; ".join(_tail(finding)), "dim", depth=3)
 
     def comparison(self, comparison: Comparison) -> None:
         """What the policies change, before all that they say."""
-        self.title(f"Against {comparison.directory} ({comparison.hash[:12]}): {wording.changes(comparison)}")
+        self.title(f"Against {comparison.directory} ({comparison.hash[:12]}): {report_wording.changes(comparison)}")
         self.findings("Newly refused", comparison.newly_refused, "red")
         self.findings("No longer refused", comparison.no_longer_refused, "green")
         changed = comparison.changed_injections
@@ -111,7 +111,7 @@ class _Printer:
             self.rest(len(changed) - MOST)
 
     def _changed(self, changed: ChangedInjection) -> None:
-        parts = (changed.object.title, wording.about(changed.sort), wording.place(changed.source))
+        parts = (changed.object.title, report_wording.about(changed.sort), report_wording.place(changed.source))
         self.line("  ".join(part for part in parts if part), depth=1)
         for text in sorted(set(changed.before) - set(changed.after)):
             self.line(f"- {text}", "red", depth=2)
@@ -138,15 +138,15 @@ class _Printer:
 def _head(finding: AuditFinding) -> Iterator[str]:
     yield f"{finding.owner.kind} {finding.owner.name}"
     yield finding.rule
-    place = wording.place(finding.source)
+    place = report_wording.place(finding.source)
     if place:
         yield place
 
 
 def _tail(finding: AuditFinding) -> Iterator[str]:
-    where = wording.policy_place(finding)
+    where = report_wording.policy_place(finding)
     yield f"policy {finding.policy}, {where}" if where else f"policy {finding.policy}"
     if finding.object != finding.owner:
         yield f"found in {finding.object.title}"
     if finding.running is not None:
-        yield wording.pods(finding.running)
+        yield report_wording.pods(finding.running)

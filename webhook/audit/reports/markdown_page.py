@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webhook.audit.reports.wording import shortened
+from webhook.audit.reports.report_wording import shortened
 
 MOST = 65_536
 """Characters that GitHub allows in a comment; counted here in bytes of UTF-8, of which there are never fewer."""

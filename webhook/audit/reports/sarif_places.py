@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from webhook.audit.report import ObjectReference, SourceLine
-from webhook.audit.reports.wording import STDIN, shortened
+from webhook.audit.reports.report_wording import STDIN, shortened
 
 ROOT = "%SRCROOT%"
 """What paths are relative to: the directory in which the command runs, which is the root of a repository in CI."""

@@ -18,7 +18,7 @@ from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.several_nodes import IN_A_GROUP
 from webhook.model.workloads.merging import is_worth, merged
 from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, product
-from webhook.model.workloads.shared_memory import with_shared_memory
+from webhook.model.workloads.shm_volumes import with_shared_memory
 from webhook.model.workloads.template import Template
 
 _NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"

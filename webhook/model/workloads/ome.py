@@ -14,7 +14,7 @@ from webhook.model.several_nodes import IN_A_GROUP
 from webhook.model.workloads.merging import merged
 from webhook.model.workloads.parts import counted, from_spec, listed, mapped, named, part, product, with_the_rest
 from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.shared_memory import with_shared_memory
+from webhook.model.workloads.shm_volumes import with_shared_memory
 from webhook.model.workloads.template import Template
 
 _MAIN = "ome-container"

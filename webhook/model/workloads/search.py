@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
-from webhook.model.workloads.labels import labelled
 from webhook.model.workloads.parts import mapped, named, part, short
 from webhook.model.workloads.placeholders import settled_template
+from webhook.model.workloads.pod_labels import labelled
 from webhook.model.workloads.template import Template
 
 MOST_PARTS = 1_000_000

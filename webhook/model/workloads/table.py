@@ -20,7 +20,7 @@ from webhook.model.workloads import (
     slurm,
     spark,
 )
-from webhook.model.workloads.labels import labelled
+from webhook.model.workloads.pod_labels import labelled
 from webhook.model.workloads.queues import waiting
 from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import Template

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from webhook.audit.quotas import LimitUsage
+from webhook.audit.quota_report import LimitUsage
 
 _NARROWEST = Fraction(6, 1000)
 """Of a segment that stands for something: however little it is, it can be seen."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from webhook.audit.report import ChangedInjection, Comparison
 from webhook.audit.reports.html.rows import Row, pods, rows
-from webhook.audit.reports.wording import home, place
+from webhook.audit.reports.report_wording import home, place
 
 MOST_SHOWN = 200
 """Entries of a list that the page spells out; the other formats have all of them."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-from webhook.audit.quotas import LimitUsage, Reported
+from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import AuditFinding, Capacity, Level, ObjectReference
 from webhook.audit.reports.html.bars import Bar, bar, quota_bar, quota_style
-from webhook.audit.reports.wording import home
+from webhook.audit.reports.report_wording import home
 from webhook.outcome import printable
 
 MOST_WORKLOADS = 10

@@ -17,7 +17,7 @@ from webhook.audit.report import AuditReport, Level, SourceLine
 from webhook.audit.reports.html import figures, totals
 from webhook.audit.reports.html.changes import MOST_SHOWN, changes
 from webhook.audit.reports.html.rows import as_data, rows
-from webhook.audit.reports.wording import counted, looked_at, place
+from webhook.audit.reports.report_wording import counted, looked_at, place
 from webhook.outcome import printable
 
 MOST_WITHOUT_SCRIPT = 300

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from webhook.audit.report import AuditFinding, Comparison, Sort
-from webhook.audit.reports.wording import counted, home, listed, place, policy_place
+from webhook.audit.reports.report_wording import counted, home, listed, place, policy_place
 from webhook.outcome import printable
 
 _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}

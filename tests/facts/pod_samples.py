@@ -1,0 +1,59 @@
+"""Pods as the API server gives them."""
+
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from tests.e2e.objects import gpu_pod
+from webhook.facts.pod_cache import HeardPods
+from webhook.facts.pod_source import LivePods
+
+AT, AT_SECONDS = "2026-03-01T12:00:00Z", 1772366400.0
+"""A moment, as it stands in objects and in seconds since 1970."""
+
+
+class Clock:
+    """Wall clock and monotonic clock in one, set by hand."""
+
+    def __init__(self, now: float = AT_SECONDS) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+def stored(
+    name: str, namespace: str = "team-a", *, gpus: int = 1, phase: str = "Running", **spec: Any
+) -> dict[str, Any]:
+    """A pod that is stored; its uid follows from its name."""
+    found = gpu_pod(name, gpus, **spec)
+    found["metadata"] |= {"namespace": namespace, "uid": uid_text(name), "resourceVersion": "7"}
+    return {**found, "status": {"phase": phase}}
+
+
+def cpu_pod(name: str, namespace: str = "team-a") -> dict[str, Any]:
+    """A stored pod without GPUs."""
+    found = stored(name, namespace)
+    found["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
+    return found
+
+
+def deleted(found: dict[str, Any], at: str, grace: int) -> dict[str, Any]:
+    """The pod once its deletion was asked for."""
+    metadata = {**found["metadata"], "deletionTimestamp": at, "deletionGracePeriodSeconds": grace}
+    return {**found, "metadata": metadata}
+
+
+def uid_text(name: str) -> str:
+    """The uid of the pod of this name."""
+    return str(uuid5(NAMESPACE_URL, name))
+
+
+def uid(name: str) -> bytes:
+    """The same in bytes."""
+    return UUID(uid_text(name)).bytes
+
+
+def live(pods: HeardPods | LivePods, namespace: str | None = None) -> set[str]:
+    """The names of the pods that count."""
+    return {pod.name for pod in pods.seen(namespace)}

@@ -1,0 +1,100 @@
+"""Nodes, classes and pods as tests write them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webhook.facts.snapshot import Snapshot
+from webhook.model.pod import Pod, pod_from_raw
+
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+
+
+def node(  # every part of a node that placement depends on, each by name
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+    capacity: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
+    handlers: Sequence[str] = (),
+    uid: str = "uid-1",
+) -> dict[str, Any]:
+    """A node object as the API server gives it."""
+    status: dict[str, Any] = {"runtimeHandlers": [{"name": handler} for handler in handlers]}
+    status |= {"capacity": dict(capacity or {})} | ({} if allocatable is None else {"allocatable": dict(allocatable)})
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": uid, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": {"taints": [dict(taint) for taint in taints]},
+        "status": status,
+    }
+
+
+def runtime_class(name: str, *, scheduling: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A RuntimeClass object as the API server gives it."""
+    found: dict[str, Any] = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}}
+    return found | {"handler": f"{name}-handler"} | ({"scheduling": scheduling} if scheduling else {})
+
+
+def priority_class(name: str, value: int = 0, *, is_default: bool = False) -> dict[str, Any]:
+    """A PriorityClass object as the API server gives it."""
+    found: dict[str, Any] = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    return found | {"value": value} | ({"globalDefault": True} if is_default else {})
+
+
+def claim(
+    name: str, kind: str, *classes: str, namespace: str = "team", config: Any = None, **metadata: Any
+) -> dict[str, Any]:
+    """A claim, or a template, with one request for each device class, as it stands in a list."""
+    requests = [{"name": f"r{index}", "exactly": {"deviceClassName": one}} for index, one in enumerate(classes)]
+    spec: dict[str, Any] = {"devices": {"requests": requests, "config": config}}
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": "1", **metadata}
+    return {"metadata": metadata, "spec": {"spec": spec} if kind == "ResourceClaimTemplate" else spec}
+
+
+def device_class(name: str, resource: str = "") -> dict[str, Any]:
+    """A DeviceClass object as the API server gives it, perhaps with the extended resource that it gives."""
+    spec = {"selectors": [{"cel": {"expression": "true"}}]} | ({"extendedResourceName": resource} if resource else {})
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+
+
+def pod(
+    *,
+    gpus: Mapping[str, int] | None = None,
+    terms: Sequence[Mapping[str, Any]] | None = None,
+    asks: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Pod:
+    """A pod with these GPU limits, terms of required node affinity, other requests and other parts of its spec."""
+    if terms is not None:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+        spec["affinity"] = {"nodeAffinity": required}
+    resources = {"limits": {**(gpus or {})}, "requests": {**(asks or {})}}
+    return pod_from_raw({"spec": {"containers": [{"name": "main", "resources": resources}], **spec}})
+
+
+def expressions(*parts: tuple[str, str, Sequence[str]]) -> dict[str, Any]:
+    """A term of match expressions: key, operator, values."""
+    return {"matchExpressions": [{"key": key, "operator": op, "values": list(values)} for key, op, values in parts]}
+
+
+def fields(*parts: tuple[str, str, Sequence[str]]) -> dict[str, Any]:
+    """A term of match fields: key, operator, values."""
+    return {"matchFields": expressions(*parts)["matchExpressions"]}
+
+
+def names(snapshot: Snapshot, asking: Pod) -> set[str]:
+    """The names of the candidates: those nodes without which there would be one candidate fewer."""
+    total = counted(snapshot, asking)
+    return {name for name in snapshot.nodes if counted(snapshot.without_node(name), asking) < total}
+
+
+def counted(snapshot: Snapshot, asking: Pod) -> int:
+    """How many nodes the pod could be scheduled to."""
+    return sum(nodes.count for nodes in snapshot.candidates(asking))
+
+
+def housed(snapshot: Snapshot, asking: Pod) -> int:
+    """How many nodes have room for the pod."""
+    return sum(nodes.count for nodes in snapshot.homes(asking))

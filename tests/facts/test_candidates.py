@@ -1,0 +1,232 @@
+"""Where a pod could be scheduled to is decided exactly as the scheduler decides it."""
+
+import pytest
+
+from tests.facts.samples import GPU_TAINT, counted, expressions, fields, names, node, pod, runtime_class
+from webhook.facts.node_index import NodeTable
+from webhook.facts.node_sets import NO_COLUMN
+from webhook.facts.snapshot import Snapshot
+from webhook.model.node import NodeClass
+from webhook.model.taints import Taint
+from webhook.rules.rule import Facts
+
+THREE = Snapshot.of(
+    [
+        node("small", labels={"gpu-memory": "16384", "zone": "a"}),
+        node("large", labels={"gpu-memory": "81920", "zone": "b"}),
+        node("plain", labels={"zone": "a", "gpu-memory-unknown": ""}),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        pytest.param(expressions(("zone", "In", ["a", "c"])), {"small", "plain"}, id="In"),
+        pytest.param(expressions(("zone", "In", ["c"])), set(), id="In with a value that no node has"),
+        pytest.param(expressions(("rack", "In", ["1"])), set(), id="In on a label that no node has"),
+        pytest.param(expressions(("zone", "NotIn", ["a"])), {"large"}, id="NotIn"),
+        pytest.param(
+            expressions(("gpu-memory", "NotIn", ["16384"])), {"large", "plain"}, id="NotIn matches without the label"
+        ),
+        pytest.param(
+            expressions(("rack", "NotIn", ["1"])), {"small", "large", "plain"}, id="NotIn on a label that no node has"
+        ),
+        pytest.param(expressions(("gpu-memory", "Exists", [])), {"small", "large"}, id="Exists"),
+        pytest.param(expressions(("gpu-memory-unknown", "Exists", [])), {"plain"}, id="Exists with an empty value"),
+        pytest.param(expressions(("gpu-memory", "DoesNotExist", [])), {"plain"}, id="DoesNotExist"),
+        pytest.param(
+            expressions(("rack", "DoesNotExist", [])),
+            {"small", "large", "plain"},
+            id="DoesNotExist on a label that no node has",
+        ),
+        pytest.param(expressions(("gpu-memory", "Gt", ["16384"])), {"large"}, id="Gt is strict"),
+        pytest.param(expressions(("gpu-memory", "Gt", ["16383"])), {"small", "large"}, id="Gt"),
+        pytest.param(expressions(("gpu-memory", "Gt", ["81920"])), set(), id="Gt the largest"),
+        pytest.param(expressions(("gpu-memory", "Lt", ["81920"])), {"small"}, id="Lt is strict"),
+        pytest.param(expressions(("gpu-memory", "Lt", ["81921"])), {"small", "large"}, id="Lt"),
+        pytest.param(expressions(("gpu-memory", "Lt", ["1"])), set(), id="Lt the smallest"),
+        pytest.param(expressions(("zone", "Gt", ["1"])), set(), id="Gt on values that are no integers"),
+        pytest.param(expressions(("gpu-memory", "Gt", ["many"])), set(), id="Gt something that is no integer"),
+        pytest.param(expressions(("gpu-memory", "Gt", ["1", "2"])), set(), id="Gt two values"),
+        pytest.param(expressions(("rack", "Gt", ["1"])), set(), id="Gt on a label that no node has"),
+        pytest.param(expressions(("zone", "Near", ["a"])), set(), id="an unknown operator matches nothing"),
+        pytest.param(
+            expressions(("zone", "In", ["a"]), ("gpu-memory", "Exists", [])), {"small"}, id="expressions are ANDed"
+        ),
+        pytest.param(fields(("metadata.name", "In", ["large"])), {"large"}, id="field In"),
+        pytest.param(fields(("metadata.name", "NotIn", ["large"])), {"small", "plain"}, id="field NotIn"),
+        pytest.param(fields(("metadata.uid", "In", ["uid-1"])), set(), id="no other field can be selected by"),
+        pytest.param(
+            expressions(("zone", "In", ["b"])) | fields(("metadata.name", "In", ["small"])),
+            set(),
+            id="fields and expressions of a term are ANDed",
+        ),
+        pytest.param(
+            expressions(("kubernetes.io/hostname", "In", ["small", "gone"])), {"small"}, id="host name In picks nodes"
+        ),
+        pytest.param(expressions(("kubernetes.io/hostname", "NotIn", ["small"])), {"large", "plain"}, id="and NotIn"),
+        pytest.param({}, set(), id="an empty term matches nothing"),
+    ],
+)
+def test_a_term_of_required_affinity_selects_as_the_scheduler_does(term, expected):
+    assert expected == names(THREE, pod(terms=[term]))
+
+
+def test_terms_are_alternatives():
+    by_zone, by_name = expressions(("zone", "In", ["b"])), fields(("metadata.name", "In", ["small"]))
+    assert {"small", "large"} == names(THREE, pod(terms=[by_zone, by_name, {}]))
+
+
+def test_a_required_affinity_without_terms_matches_nothing():
+    assert set() == names(THREE, pod(terms=[]))
+
+
+def test_node_selector_and_required_affinity_must_both_match():
+    asking = pod(nodeSelector={"zone": "a"}, terms=[expressions(("gpu-memory", "Exists", []))])
+    assert {"small"} == names(THREE, asking)
+
+
+def test_a_pod_that_asks_for_nothing_may_go_anywhere():
+    assert counted(THREE, pod()) == 3
+
+
+def test_where_no_nodes_are_known_there_are_no_candidates():
+    assert Snapshot.of().candidates(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}])) == ()
+
+
+TAINTED = Snapshot.of(
+    [
+        node("gpu", taints=[GPU_TAINT]),
+        node("evicting", taints=[GPU_TAINT, {"key": "team", "value": "a", "effect": "NoExecute"}]),
+        node("discouraged", taints=[{"key": "busy", "value": "", "effect": "PreferNoSchedule"}]),
+        node(
+            "cordoned",
+            taints=[
+                {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+                {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"},
+                {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"},
+            ],
+        ),
+        node(
+            "autoscaled",
+            taints=[
+                {"key": "startup-taint.cluster-autoscaler.kubernetes.io/driver", "effect": "NoSchedule"},
+                {"key": "ToBeDeletedByClusterAutoscaler", "value": "1700000000", "effect": "NoSchedule"},
+                {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+                {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"},
+                {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},
+                {"key": "ebs.csi.aws.com/agent-not-ready", "effect": "NoExecute"},
+                {"key": "aws-node-termination-handler/spot-itn", "value": "x-1", "effect": "NoSchedule"},
+                {"key": "cloud.google.com/impending-node-termination", "effect": "NoSchedule"},
+                {"key": "remediator.kubernetes.azure.com/unschedulable", "effect": "NoSchedule"},
+                {"key": "cni.istio.io/not-ready", "effect": "NoSchedule"},
+            ],
+        ),
+    ]
+)
+OPEN = {"discouraged", "cordoned", "autoscaled"}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        pytest.param([], OPEN, id="preferred and transient taints keep nobody away"),
+        pytest.param([{"operator": "Exists"}], OPEN | {"gpu", "evicting"}, id="Exists without key tolerates all"),
+        pytest.param(
+            [{"key": "nvidia.com/gpu", "operator": "Exists"}], OPEN | {"gpu"}, id="every taint must be tolerated"
+        ),
+        pytest.param([{"key": "nvidia.com/gpu", "value": "present"}], OPEN | {"gpu"}, id="Equal is the default"),
+        pytest.param([{"key": "nvidia.com/gpu", "value": "absent"}], OPEN, id="another value"),
+        pytest.param(
+            [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoExecute"}], OPEN, id="another effect"
+        ),
+        pytest.param([{"value": "present"}], OPEN, id="Equal without key tolerates nothing"),
+        pytest.param(
+            [
+                {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+                {"key": "team", "value": "a", "effect": "NoExecute", "tolerationSeconds": 60},
+            ],
+            OPEN | {"gpu", "evicting"},
+            id="one toleration for each taint",
+        ),
+    ],
+)
+def test_taints_keep_away_pods_that_do_not_tolerate_them(tolerations, expected):
+    assert expected == names(TAINTED, pod(tolerations=tolerations))
+
+
+def test_a_pod_that_names_its_node_bypasses_taints_but_not_its_own_selection():
+    assert {"evicting"} == names(TAINTED, pod(nodeName="evicting"))
+    assert set() == names(TAINTED, pod(nodeName="unheard-of"))
+    assert set() == names(TAINTED, pod(nodeName="evicting", nodeSelector={"kubernetes.io/hostname": "gpu"}))
+
+
+def test_a_node_needs_every_gpu_resource_that_the_pod_asks_for():
+    snapshot = Snapshot.of(
+        [
+            node("whole", capacity={"cpu": "8", "nvidia.com/gpu": "8"}),
+            node("sliced", capacity={"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "0"}),
+            node("cpu", capacity={"cpu": "8", "nvidia.com/gpumem": "9"}),
+            {"metadata": {"name": "allocatable"}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}},
+        ]
+    )
+    assert {"whole", "sliced", "allocatable"} == names(snapshot, pod(gpus={"nvidia.com/gpu": 9}))
+    assert {"sliced"} == names(snapshot, pod(gpus={"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 1}))
+    assert set() == names(snapshot, pod(gpus={"amd.com/gpu": 1}))
+    assert counted(snapshot, pod(gpus={"nvidia.com/gpu": 0})) == 4
+
+
+def test_the_runtime_class_that_a_pod_names_selects_and_tolerates_for_it():
+    scheduling = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+    snapshot = Snapshot.of(
+        [node("here", labels={"zone": "a"}, taints=[GPU_TAINT]), node("there", labels={"zone": "b"})],
+        [runtime_class("nvidia", scheduling=scheduling), runtime_class("runc")],
+    )
+    assert {"here"} == names(snapshot, pod(runtimeClassName="nvidia"))
+    assert {"there"} == names(snapshot, pod(runtimeClassName="runc"))
+    assert {"there"} == names(snapshot, pod(runtimeClassName="unheard-of"))
+    assert {"there"} == names(snapshot, pod())
+
+
+def test_nodes_that_rules_cannot_tell_apart_are_one_class():
+    labels = {"nvidia.com/gpu.product": "Tesla-T4", "rack": "1"}
+    facts: Facts = Snapshot.of(
+        [
+            node("a", labels=labels, taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"}, handlers=["", "nvidia"]),
+            node(
+                "b",
+                labels=labels | {"rack": "2"},
+                taints=[GPU_TAINT],
+                capacity={"nvidia.com/gpu": "2"},
+                handlers=["nvidia", ""],
+            ),
+            node("c", labels=labels, taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"}),
+        ]
+    )
+    shared = ({"nvidia.com/gpu.product": "Tesla-T4"}, (Taint("nvidia.com/gpu", "present", "NoSchedule"),))
+    assert [
+        NodeClass(*shared, frozenset({"nvidia.com/gpu"}), frozenset({"", "nvidia"}), count=2),
+        NodeClass(*shared, frozenset({"nvidia.com/gpu"}), None, count=1),
+    ] == list(facts.candidates(pod(gpus={"nvidia.com/gpu": 1}, tolerations=[{"operator": "Exists"}])))
+
+
+def test_runtime_classes_are_known_by_name():
+    facts: Facts = Snapshot.of((), [runtime_class("nvidia")])
+    found = facts.runtime_class("nvidia")
+    assert found is not None
+    assert found.handler == "nvidia-handler"
+    assert facts.runtime_class("kata") is None
+
+
+def test_answers_stay_right_when_more_questions_come_than_are_remembered():
+    snapshot = Snapshot.of([node(f"n{number}") for number in range(200)])
+    for _ in range(2):
+        assert all(counted(snapshot, pod(nodeName=f"n{number}")) == 1 for number in range(200))
+
+
+def test_questions_about_labels_that_no_node_has_leave_nothing_behind():
+    """Anybody can write a pod, so what is kept for answers must not grow with what pods ask for."""
+    table = NodeTable(THREE.nodes)
+    assert all(table.column(f"made-up-{number}") is NO_COLUMN for number in range(100))
+    assert table.column("zone") is table.column("zone")

@@ -1,0 +1,133 @@
+"""What is remembered of claims is what pods need of them, within bounds that whoever writes them cannot pass."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from tests.facts.samples import claim
+from webhook.facts.claim_index import LONGEST_CLASSES, MOST_DEVICES, MOST_IN_NAMESPACE, ClaimTable
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim
+
+GPU = ((Devices("gpu.nvidia.com"),),)
+UNREADABLE = ((),)
+
+
+def template(name: str, *classes: str, **parts: Any) -> dict[str, Any]:
+    return claim(name, TEMPLATE, *classes, **parts)
+
+
+def of_templates(*raws: Any) -> ClaimTable:
+    return ClaimTable.of(TEMPLATE, raws)
+
+
+@pytest.mark.parametrize("kind", [CLAIM, TEMPLATE])
+def test_a_claim_is_known_by_its_kind_namespace_and_name(kind: str) -> None:
+    facts = EMPTY.with_claims(kind, [claim("t", kind, "gpu.nvidia.com")])
+    assert facts.claim(PodResourceClaim("c", kind, "t"), "team") == GPU
+    other = {CLAIM: TEMPLATE, TEMPLATE: CLAIM}[kind]
+    for named, namespace in (
+        (PodResourceClaim("c", other, "t"), "team"),
+        (PodResourceClaim("c", kind, "u"), "team"),
+        (PodResourceClaim("c", kind, "t"), "elsewhere"),
+        (PodResourceClaim("c"), "team"),
+    ):
+        assert facts.claim(named, namespace) is None
+
+
+def test_changes_are_followed_and_what_changes_nothing_gives_the_same_snapshot() -> None:
+    facts = EMPTY.with_claim(TEMPLATE, template("a", "gpu.nvidia.com")).with_claim(TEMPLATE, template("b", "nic"))
+    assert facts.with_claim(TEMPLATE, template("a", "gpu.nvidia.com", labels={"x": "y"})) is facts
+    assert facts.without_claim(TEMPLATE, "team", "c") is facts
+    assert facts.without_claim(CLAIM, "team", "a") is facts
+    changed = facts.without_claim(TEMPLATE, "team", "a")
+    assert changed.claim(PodResourceClaim("c", TEMPLATE, "a"), "team") is None
+    assert changed.claim(PodResourceClaim("c", TEMPLATE, "b"), "team") is not None
+    assert facts.claim(PodResourceClaim("c", TEMPLATE, "a"), "team") == GPU
+    assert len(of_templates(template("a", "x")).without("team", "a")) == 0
+
+
+def test_a_claim_that_was_made_for_a_pod_is_not_remembered() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1", "controller": True}
+    assert len(ClaimTable.of(CLAIM, [claim("p-gpu-x", CLAIM, "gpu.nvidia.com", ownerReferences=[owner])])) == 0
+    job = {**owner, "kind": "Job"}
+    assert len(ClaimTable.of(CLAIM, [claim("shared", CLAIM, "gpu.nvidia.com", ownerReferences=[job])])) == 1
+
+
+def test_claims_that_ask_for_the_same_share_what_is_remembered_of_it() -> None:
+    table = of_templates(*(template(f"t{number}", "gpu.nvidia.com") for number in range(100)))
+    assert len({id(table.get("team", f"t{number}")) for number in range(100)}) == 1
+
+
+def test_a_namespace_fills_its_own_place_only() -> None:
+    many = [template(f"t{number}", "gpu.nvidia.com") for number in range(MOST_IN_NAMESPACE + 10)]
+    table = of_templates(*many, template("t", "gpu.nvidia.com", namespace="other"))
+    assert len(table) == MOST_IN_NAMESPACE + 1
+    assert table.get("other", "t") == GPU
+    late = f"t{MOST_IN_NAMESPACE}"
+    assert table.get("team", late) is None
+    assert table.with_claim(TEMPLATE, many[MOST_IN_NAMESPACE]) is table
+    room = table.without("team", "t0").with_claim(TEMPLATE, many[MOST_IN_NAMESPACE])
+    assert room.get("team", late) == GPU
+    assert room.with_claim(TEMPLATE, template(late, "nic")).get("team", late) == ((Devices("nic"),),)
+
+
+@pytest.mark.parametrize(
+    ("classes", "found"),
+    [
+        pytest.param(["gpu.nvidia.com"] * MOST_DEVICES, GPU * MOST_DEVICES, id="as many requests as Kubernetes takes"),
+        pytest.param([f"{number:02d}" + "x" * 251 for number in range(32)], UNREADABLE, id="long names"),
+        pytest.param(["x" * (LONGEST_CLASSES + 1)], UNREADABLE, id="one name longer than any"),
+        pytest.param([], UNREADABLE, id="no request"),
+    ],
+)
+def test_of_a_claim_that_asks_for_too_much_nothing_is_certain(classes: list[str], found: Any) -> None:
+    assert of_templates(template("t", *classes)).get("team", "t") == found
+
+
+def test_alternatives_count_against_the_bound_as_well() -> None:
+    raw = template("t")
+    alternatives = [{"name": f"a{number}", "deviceClassName": "gpu.nvidia.com"} for number in range(8)]
+    raw["spec"]["spec"]["devices"]["requests"] = [{"name": f"r{n}", "firstAvailable": alternatives} for n in range(5)]
+    assert of_templates(raw).get("team", "t") == UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [None, {}, {"metadata": []}, {"metadata": {"name": 7}}, {"metadata": {"name": ""}}, {"spec": "x"}, [], "t"],
+    ids=["null", "empty", "a list", "a number", "no name", "no metadata", "a list of nothing", "a text"],
+)
+def test_what_makes_no_sense_is_left_out(raw: Any) -> None:
+    assert len(of_templates(raw)) == 0
+    assert EMPTY.with_claim(TEMPLATE, raw) is EMPTY
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [None, [], {"spec": []}, {"spec": {"devices": {"requests": {}}}}, {"spec": {"devices": {"requests": [None, 7]}}}],
+)
+def test_a_claim_without_a_request_that_can_be_read_is_known_and_says_nothing(spec: Any) -> None:
+    found = of_templates({"metadata": {"name": "t", "namespace": "team"}, "spec": spec}).get("team", "t")
+    assert found
+    assert not any(found)
+
+
+def test_names_of_any_characters_are_names() -> None:
+    name = "\u00fc\n' ${x} \x00" + "y" * 300
+    assert of_templates(template(name, "gpu.nvidia.com")).get("team", name) == GPU
+
+
+def test_claims_stay_where_other_facts_change() -> None:
+    facts = Snapshot.of(templates=[template("t", "gpu.nvidia.com")]).with_nodes([]).with_device_classes([])
+    assert facts.claim(PodResourceClaim("c", TEMPLATE, "t"), "team") == GPU
+    assert facts.with_nodes_of(EMPTY).claim(PodResourceClaim("c", TEMPLATE, "t"), "team") == GPU
+
+
+def test_the_largest_claim_that_is_remembered_takes_a_few_kilobytes() -> None:
+    classes = [f"{number:02d}" + "x" * 14 for number in range(MOST_DEVICES)]
+    found = of_templates(template("t", *classes)).get("team", "t")
+    assert found is not None
+    devices = [one for request in found for one in request]
+    size = sys.getsizeof(found) + sum(map(sys.getsizeof, found)) + sum(map(sys.getsizeof, devices))
+    assert size + sum(sys.getsizeof(one.device_class) for one in devices) < 10_000

@@ -1,0 +1,91 @@
+"""What a DeviceClass gives no node lists: pods that ask for it may have a home that nobody knows."""
+
+from typing import Any
+
+import pytest
+
+from tests.facts.samples import GPU_TAINT, device_class, node, pod
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.model.node import NodeClass
+
+GPU = "nvidia.com/gpu"
+PLAIN = Snapshot.of(
+    [node("cpu", capacity={"cpu": "8"}), node("t4", taints=[GPU_TAINT], capacity={"cpu": "8", GPU: "1"})]
+)
+BY_CLASS = PLAIN.with_device_classes([device_class("gpu.nvidia.com", GPU), device_class("mig.nvidia.com")])
+UNKNOWN = PLAIN.with_device_classes(None)
+SOMEWHERE = NodeClass({}, (), frozenset({GPU}), count=0, by_claim=True)
+
+
+@pytest.mark.parametrize("facts", [BY_CLASS, UNKNOWN], ids=["by a DeviceClass", "DeviceClasses are not known"])
+def test_a_pod_that_asks_for_such_a_resource_has_a_candidate_of_which_nothing_is_known(facts: Snapshot) -> None:
+    asking = pod(gpus={GPU: 8})
+    assert list(PLAIN.homes(asking)) == list(PLAIN.candidates(asking)) == []
+    assert list(facts.homes(asking)) == list(facts.candidates(asking)) == [SOMEWHERE]
+
+
+def test_nodes_that_list_the_resource_are_candidates_beside_it() -> None:
+    asking = pod(gpus={GPU: 1}, tolerations=[{"operator": "Exists"}])
+    assert [*PLAIN.homes(asking), SOMEWHERE] == list(BY_CLASS.homes(asking))
+    assert len(PLAIN.homes(asking)) == 1
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        pytest.param(pod(), id="no GPU"),
+        pytest.param(pod(asks={"cpu": "100"}), id="much cpu"),
+        pytest.param(pod(gpus={GPU: 8}, nodeName="cpu"), id="bound to a node, past the scheduler that claims devices"),
+    ],
+)
+@pytest.mark.parametrize("facts", [BY_CLASS, UNKNOWN], ids=["by a DeviceClass", "DeviceClasses are not known"])
+def test_of_other_pods_the_same_is_known_as_without(facts: Snapshot, asking: Any) -> None:
+    assert list(facts.homes(asking)) == list(PLAIN.homes(asking))
+    assert list(facts.candidates(asking)) == list(PLAIN.candidates(asking))
+
+
+def test_a_resource_that_no_class_gives_has_no_such_candidate_unless_classes_are_not_known() -> None:
+    asking = pod(gpus={"amd.com/gpu": 1})
+    assert list(BY_CLASS.homes(asking)) == []
+    assert len(UNKNOWN.homes(asking)) == 1
+
+
+def test_a_device_that_is_no_gpu_may_come_from_a_class_too() -> None:
+    asking = pod(asks={"rdma/hca": "1"})
+    assert list(PLAIN.homes(asking)) == []
+    assert len(PLAIN.with_device_classes([device_class("nic", "rdma/hca")]).homes(asking)) == 1
+
+
+def test_changes_of_classes_are_followed() -> None:
+    asking = pod(gpus={GPU: 8})
+    facts = PLAIN.with_device_class(device_class("a", GPU)).with_device_class(device_class("b", GPU))
+    assert facts.homes(asking)
+    facts = facts.without_device_class("a")
+    assert facts.homes(asking)
+    assert not facts.with_device_class(device_class("b")).homes(asking)
+    assert not facts.with_device_class(device_class("b", "amd.com/gpu")).homes(asking)
+    assert not facts.without_device_class("b").homes(asking)
+    assert facts.with_device_class(device_class("b", GPU)) is facts
+    assert not UNKNOWN.with_device_classes([]).homes(asking)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        {},
+        {"metadata": {"name": 7}, "spec": {"extendedResourceName": GPU}},
+        {"metadata": {"name": "a"}, "spec": []},
+        {"metadata": {"name": "a"}, "spec": {"extendedResourceName": [GPU]}},
+    ],
+    ids=["nothing", "empty", "no name", "no spec", "no text"],
+)
+def test_what_makes_no_sense_gives_nothing(raw: Any) -> None:
+    assert EMPTY.with_device_classes([raw]) is EMPTY
+    assert EMPTY.with_device_class(raw) is EMPTY
+
+
+def test_nodes_and_other_classes_change_without_it() -> None:
+    changed = BY_CLASS.with_node(node("another")).with_runtime_classes([]).with_priority_classes([])
+    assert changed.without_node("another").homes(pod(gpus={GPU: 8}))
+    assert BY_CLASS.with_nodes_of(EMPTY).homes(pod(gpus={GPU: 8}))

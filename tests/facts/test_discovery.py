@@ -1,0 +1,158 @@
+"""What an API server serves: found with few calls, and as far as it can be found."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server, first
+from tests.facts.served_kinds import Groups, aggregated, one_by_one
+from webhook.kubernetes import api_server
+from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.discovery import Discovery, DiscoveryError
+
+SERVED: Groups = {
+    "": [("v1", {"ReplicationController": "replicationcontrollers"})],
+    "apps": [("v1", {"Deployment": "deployments"})],
+    "batch": [("v1", {"Job": "jobs"}), ("v1beta1", {"Job": "jobs", "CronJob": "cronjobs"})],
+    "example.com": [("v2", {"Widget": "widgets", "ClusterWidget": "clusterwidgets"}), ("v1", {"Widget": "widgets"})],
+    "lost.example.com": [("v1", None)],
+    "half.example.com": [("v2", None), ("v1", {"Gadget": "gadgets"})],
+}
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with fake_api_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["aggregated", "one by one"])
+def discovery(server: FakeApiServer, request: pytest.FixtureRequest, tmp_path: Path) -> Discovery:
+    if request.param == "aggregated":
+        server.instead["/api"] = server.instead["/apis"] = aggregated(SERVED)
+    else:
+        server.instead.update(one_by_one(SERVED))
+    return Discovery(ApiServer(server.kubeconfig(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "path"),
+    [
+        pytest.param("apps", "Deployment", "/apis/apps/v1/deployments", id="a group"),
+        pytest.param("", "ReplicationController", "/api/v1/replicationcontrollers", id="the group without a name"),
+        pytest.param("batch", "CronJob", "/apis/batch/v1beta1/cronjobs", id="only in a version that is not preferred"),
+        pytest.param("batch", "Job", "/apis/batch/v1/jobs", id="in both, the preferred one"),
+        pytest.param("example.com", "Widget", "/apis/example.com/v2/widgets", id="preferred by its own order"),
+        pytest.param(
+            "half.example.com", "Gadget", "/apis/half.example.com/v1/gadgets", id="beside a version that is down"
+        ),
+    ],
+)
+def test_a_kind_is_found_in_the_version_that_is_preferred_among_those_that_have_it(discovery, group, kind, path):
+    resource = discovery.find(group, kind)
+    assert resource.path() == path
+    assert resource.path("team-a") == path.replace(f"/{resource.name}", f"/namespaces/team-a/{resource.name}")
+    assert resource.kind == kind
+    assert resource.is_namespaced
+
+
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        pytest.param("kubeflow.org", "PyTorchJob", id="no such group"),
+        pytest.param("apps", "Widget", id="no such kind in the group"),
+        pytest.param("", "Deployment", id="a kind of another group"),
+    ],
+)
+def test_a_kind_that_is_not_served_is_none(discovery, group, kind):
+    assert discovery.find(group, kind) is None
+
+
+def test_kinds_that_are_in_no_namespace_are_told_from_others(discovery):
+    assert not discovery.find("example.com", "ClusterWidget").is_namespaced
+
+
+def test_a_group_whose_api_server_is_down_is_an_error_of_its_own(discovery):
+    with pytest.raises(DiscoveryError, match=r"what the API group lost\.example\.com serves as v1 is not known: "):
+        discovery.find("lost.example.com", "Anything")
+    assert discovery.find("apps", "Deployment") is not None
+
+
+def test_what_may_be_in_a_version_that_is_down_is_not_called_absent(discovery):
+    with pytest.raises(DiscoveryError, match=r"half\.example\.com serves as v2"):
+        discovery.find("half.example.com", "Widget")
+
+
+def test_two_calls_are_enough_where_the_api_server_tells_of_all_groups_at_once(server, tmp_path):
+    server.instead["/api"] = server.instead["/apis"] = aggregated(SERVED)
+    ask_for_everything(Discovery(ApiServer(server.kubeconfig(tmp_path))))
+    assert [path for path, _ in server.seen] == ["/api", "/apis"]
+
+
+def test_else_each_version_of_a_group_is_asked_for_once_and_only_when_needed(server, tmp_path):
+    server.instead.update(one_by_one(SERVED))
+    ask_for_everything(Discovery(ApiServer(server.kubeconfig(tmp_path))))
+    asked = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/apps/v1",
+        "/apis/batch/v1",
+        "/apis/batch/v1beta1",
+        "/apis/lost.example.com/v1",
+    ]
+    assert sorted(path for path, _ in server.seen) == asked
+
+
+def ask_for_everything(discovery: Discovery) -> None:
+    for _ in range(3):
+        for group, kind in (("", "Pod"), ("apps", "Deployment"), ("batch", "CronJob"), ("absent.example.com", "Any")):
+            discovery.find(group, kind)
+        with pytest.raises(DiscoveryError):
+            discovery.find("lost.example.com", "Anything")
+
+
+def test_an_answer_for_all_groups_that_is_too_long_is_asked_for_in_parts(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(api_server, "MOST_BYTES", 4096)
+    parts = one_by_one(SERVED)
+    server.instead.update(parts)
+    server.instead["/apis"] = first(always(200, b"[" * 8192), then=parts["/apis"])
+    discovery = Discovery(ApiServer(server.kubeconfig(tmp_path)))
+    assert discovery.find("apps", "Deployment").path() == "/apis/apps/v1/deployments"
+    assert [path for path, _ in server.seen] == ["/apis", "/apis", "/apis/apps/v1"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text"),
+    [
+        pytest.param(403, {"message": "no"}, "answered 403: no; the ClusterRole system:discovery allows it", id="403"),
+        pytest.param(500, {"message": "no"}, "answered 500: no", id="500"),
+        pytest.param(200, b"<html>", "GET /apis: ", id="something else than JSON"),
+    ],
+)
+def test_an_api_server_that_does_not_say_is_asked_once(server, tmp_path, status, body, text):
+    server.instead["/apis"] = always(status, body)
+    discovery = Discovery(ApiServer(server.kubeconfig(tmp_path)))
+    for group in ("apps", "batch"):
+        with pytest.raises(DiscoveryError) as caught:
+            discovery.find(group, "Any")
+        assert text in str(caught.value)
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"kind": "APIGroupDiscoveryList", "items": [None, {"versions": {}}, {"metadata": 1}]}, id="items"),
+        pytest.param({"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"resources": [{}]}]}]}, id="resources"),
+        pytest.param({"kind": "APIGroupList", "groups": [{"name": 7, "versions": [3]}, 1]}, id="groups"),
+        pytest.param({"kind": "APIVersions", "versions": [None, {}]}, id="versions"),
+    ],
+)
+def test_answers_of_another_shape_serve_nothing(server, tmp_path, answer):
+    server.instead["/apis"] = server.instead["/api"] = always(200, answer)
+    discovery = Discovery(ApiServer(server.kubeconfig(tmp_path)))
+    assert discovery.find("apps", "Deployment") is None
+    assert discovery.find("", "ReplicationController") is None

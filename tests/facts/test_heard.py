@@ -1,0 +1,170 @@
+"""Who counts and who went, by what lists and events tell; whatever they tell, in whatever order."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from tests.facts.asking import is_gone, is_live
+from tests.facts.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, live, stored, uid, uid_text
+from webhook.facts.pod_cache import HeardPods
+from webhook.facts.pod_table import Gone
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def heard(clock: Clock) -> HeardPods:
+    """Three pods: two with GPUs, and one without."""
+    heard = HeardPods(clock, clock)
+    heard.replace([stored("a"), stored("b", "team-b"), cpu_pod("web")])
+    return heard
+
+
+def test_gpu_pods_of_a_list_are_live_and_the_others_are_not(heard):
+    assert {"a", "b"} == live(heard)
+    assert {"b"} == live(heard, "team-b")
+    assert set() == live(heard, "team-z")
+    assert is_live(heard, uid("a"))
+    assert not is_live(heard, uid("web"))
+    assert not is_gone(heard, uid("web"))
+    assert not is_gone(heard, uid("never-heard-of"))
+
+
+@pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
+def test_a_pod_that_is_told_of_is_live(heard, event):
+    assert not heard.change(event, stored("c"))
+    assert {"a", "b", "c"} == live(heard)
+
+
+@pytest.mark.parametrize(
+    ("event", "raw"),
+    [
+        pytest.param("DELETED", stored("a"), id="deleted"),
+        pytest.param("DELETED", {"metadata": {"uid": uid_text("a")}}, id="deleted, and nothing else said"),
+        pytest.param("DELETED", stored("a", nodeSelector=7), id="deleted, with an odd part"),
+        pytest.param("MODIFIED", stored("a", phase="Succeeded"), id="succeeded"),
+        pytest.param("MODIFIED", stored("a", phase="Failed"), id="failed"),
+        pytest.param("MODIFIED", deleted(stored("a"), "2026-03-01T11:00:00Z", 30), id="deletion overdue"),
+    ],
+)
+def test_a_pod_that_ends_is_gone_and_that_is_told_once(heard, event, raw):
+    assert heard.change(event, raw)
+    assert is_gone(heard, uid("a"))
+    assert not is_live(heard, uid("a"))
+    assert {"b"} == live(heard)
+    assert not heard.change(event, raw)
+    assert not heard.change("DELETED", stored("a"))
+    assert is_gone(heard, uid("a"))
+
+
+def test_pods_without_gpus_leave_no_trace(heard):
+    assert not heard.change("DELETED", cpu_pod("web"))
+    assert not heard.change("ADDED", cpu_pod("web-2"))
+    assert not is_gone(heard, uid("web"))
+    assert {"a", "b"} == live(heard)
+
+
+def test_a_pod_that_runs_again_counts_again(heard):
+    heard.change("MODIFIED", stored("a", phase="Failed"))
+    heard.change("MODIFIED", stored("a", phase="Running"))
+    assert is_live(heard, uid("a"))
+    assert not is_gone(heard, uid("a"))
+
+
+def test_who_is_missing_from_a_later_list_went(heard):
+    assert heard.replace([stored("b", "team-b"), stored("c")])
+    assert {"b", "c"} == live(heard)
+    assert is_gone(heard, uid("a"))
+    assert not heard.replace([stored("b", "team-b"), stored("c")])
+
+
+def test_who_has_ended_by_the_first_list_is_gone(clock):
+    heard = HeardPods(clock, clock)
+    overdue = deleted(stored("c"), "2026-03-01T11:00:00Z", 30)
+    assert not heard.replace([stored("a"), stored("b", phase="Failed"), overdue])
+    assert {"a"} == live(heard)
+    assert is_gone(heard, uid("b"))
+    assert is_gone(heard, uid("c"))
+
+
+def test_a_list_that_breaks_off_changes_nothing(heard):
+    def half_a_list() -> Any:
+        yield stored("c")
+        raise OSError("broken off")
+
+    with pytest.raises(OSError, match="broken off"):
+        heard.replace(half_a_list())
+    assert {"a", "b"} == live(heard)
+
+
+def test_a_pod_stops_counting_when_its_deletion_is_overdue_without_any_news(heard, clock):
+    assert not heard.change("MODIFIED", deleted(stored("a"), AT, 30))
+    clock.now = AT_SECONDS + 30
+    assert is_live(heard, uid("a"))
+    assert not is_gone(heard, uid("a"))
+    clock.now = AT_SECONDS + 31
+    assert not is_live(heard, uid("a"))
+    assert is_gone(heard, uid("a"))
+    assert {"b"} == live(heard)
+    assert set() == live(heard, "team-a")
+
+
+def test_a_deletion_that_was_taken_back_to_be_made_anew_counts_by_its_new_deadline(heard, clock):
+    heard.change("MODIFIED", deleted(stored("a"), AT, 30))
+    heard.change("MODIFIED", deleted(stored("a"), AT, 0))
+    clock.now = AT_SECONDS + 1
+    assert not is_live(heard, uid("a"))
+    heard.change("MODIFIED", stored("a"))
+    assert is_live(heard, uid("a"))
+
+
+UNREADABLE = [
+    pytest.param({"metadata": {"name": "odd", "uid": "pod-7"}}, id="a uid that is none"),
+    pytest.param({"metadata": None}, id="no metadata"),
+    pytest.param(stored("odd", nodeSelector=["a"]), id="an odd part"),
+    pytest.param({**stored("odd"), "metadata": []}, id="metadata is a list"),
+]
+
+
+@pytest.mark.parametrize("raw", UNREADABLE)
+def test_pods_that_cannot_be_read_are_passed_over_and_said_once(heard, caplog, raw):
+    with caplog.at_level(logging.WARNING):
+        for event in ("ADDED", "MODIFIED", "DELETED"):
+            assert not heard.change(event, raw)
+        heard.replace([raw, stored("a"), stored("b", "team-b"), None, "text"])
+    assert {"a", "b"} == live(heard)
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
+    assert "a pod is passed over" in caplog.text
+
+
+def test_a_pod_that_can_no_longer_be_read_counts_as_before(heard):
+    unreadable = stored("a", nodeSelector=["a"])
+    assert not heard.change("MODIFIED", unreadable)
+    assert is_live(heard, uid("a"))
+    assert not heard.replace([unreadable, stored("b", "team-b")])
+    assert {"a", "b"} == live(heard)
+    assert heard.change("DELETED", unreadable)
+
+
+def test_those_who_went_are_remembered_for_ten_minutes_at_least(clock):
+    gone = Gone(seconds=600, most=3)
+    gone.add(b"1", 0.0)
+    gone.add(b"2", 599.0)
+    gone.add(b"3", 600.0)
+    assert all(one in gone for one in (b"1", b"2", b"3"))
+    gone.add(b"4", 1201.0)
+    assert b"1" not in gone
+    assert b"3" in gone
+
+
+def test_of_very_many_who_went_the_last_are_remembered():
+    gone = Gone(seconds=600, most=100)
+    for number in range(1000):
+        gone.add(str(number).encode(), 0.0)
+    remembered = [number for number in range(1000) if str(number).encode() in gone]
+    assert remembered == list(range(1000 - len(remembered), 1000))
+    assert 100 <= len(remembered) <= 200

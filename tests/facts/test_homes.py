@@ -1,0 +1,145 @@
+"""Of the nodes that a pod could be scheduled to, those have room that have enough of all it asks for."""
+
+import pytest
+
+from tests.facts.samples import GPU_TAINT, counted, housed, node, pod, priority_class, runtime_class
+from webhook.facts.node_index import NodeTable
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.model.node import PriorityClass
+from webhook.rules.rule import Facts
+
+GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
+H100 = {"cpu": "192", "memory": "2000Gi", "ephemeral-storage": "3000Gi", GPU: "8", "rdma/hca": "8"}
+T4 = {"cpu": "48", "memory": "384Gi", "ephemeral-storage": "200Gi", GPU: "1"}
+CPU = {"cpu": "128", "memory": "512Gi", "hugepages-1Gi": "64Gi", "ephemeral-storage": "400Gi"}
+CLUSTER = Snapshot.of(
+    [
+        node("h100", labels={"zone": "a"}, taints=[GPU_TAINT], capacity=H100),
+        node("t4", labels={"zone": "b"}, taints=[GPU_TAINT], capacity=T4),
+        node("cpu", labels={"zone": "b"}, capacity=CPU),
+    ]
+)
+ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("asking", "candidates", "homes"),
+    [
+        pytest.param(pod(), 1, 1, id="nothing at all"),
+        pytest.param(pod(**ANYWHERE), 3, 3, id="nothing but a place"),
+        pytest.param(pod(gpus={GPU: 8}, **ANYWHERE), 2, 1, id="exactly as many GPUs as a node has"),
+        pytest.param(pod(gpus={GPU: 9}, **ANYWHERE), 2, 0, id="one more"),
+        pytest.param(pod(asks={"cpu": "129"}, **ANYWHERE), 3, 1, id="cpu"),
+        pytest.param(pod(asks={"cpu": "127999.9m"}, **ANYWHERE), 3, 2, id="cpu, in parts of a thousandth"),
+        pytest.param(pod(asks={"memory": "600Gi"}), 1, 0, id="room only where it could not be scheduled to"),
+        pytest.param(pod(asks={"cpu": "100", "memory": "400Gi"}, **ANYWHERE), 3, 2, id="two resources on one node"),
+        pytest.param(
+            pod(asks={"cpu": "100"}, gpus={GPU: 1}, nodeSelector={"zone": "b"}, **ANYWHERE), 1, 0, id="on none"
+        ),
+        pytest.param(pod(asks={"ephemeral-storage": "1000Gi"}, **ANYWHERE), 3, 1, id="ephemeral storage"),
+        pytest.param(pod(asks={"hugepages-1Gi": "64Gi"}, **ANYWHERE), 3, 1, id="huge pages"),
+        pytest.param(pod(asks={"hugepages-2Mi": "2Mi"}, **ANYWHERE), 3, 0, id="huge pages of a size that no node has"),
+        pytest.param(pod(asks={"rdma/hca": "1"}, **ANYWHERE), 3, 1, id="another device"),
+        pytest.param(pod(asks={"example.com/fpga": "1"}, **ANYWHERE), 3, 0, id="a device that no node has"),
+        pytest.param(pod(gpus={"amd.com/gpu": 1}, **ANYWHERE), 0, 0, id="a GPU that no node has"),
+        pytest.param(pod(asks={"pods": "1000", "made-up": "5"}, **ANYWHERE), 3, 3, id="what nobody compares"),
+        pytest.param(pod(asks={"example.kubernetes.io/a": "5"}, **ANYWHERE), 3, 3, id="Kubernetes' own names"),
+        pytest.param(pod(gpus={GPU: 1, "nvidia.com/gpumem": 4000}, **ANYWHERE), 2, 2, id="a share of a GPU (HAMi)"),
+        pytest.param(pod(asks={"cpu": "1000"}, nodeName="h100"), 1, 0, id="bound to a node by name"),
+        pytest.param(pod(asks={"cpu": "100"}, overhead={"cpu": "30"}, **ANYWHERE), 3, 1, id="with overhead"),
+    ],
+)
+def test_a_candidate_is_a_home_if_it_has_enough_of_everything(asking, candidates, homes):
+    assert (candidates, homes) == (counted(CLUSTER, asking), housed(CLUSTER, asking))
+
+
+def test_what_the_runtime_class_adds_counts_for_homes_too():
+    scheduling = {"nodeSelector": {"zone": "b"}, "tolerations": [{"key": GPU, "operator": "Exists"}]}
+    facts = CLUSTER.with_runtime_class(runtime_class("nvidia", scheduling=scheduling))
+    assert housed(facts, pod(gpus={GPU: 1}, runtimeClassName="nvidia")) == 1
+    assert housed(facts, pod(gpus={GPU: 2}, runtimeClassName="nvidia")) == 0
+
+
+def test_an_amount_that_nobody_knows_is_enough():
+    unlabelled = Snapshot.of([node("new"), node("away", capacity={"cpu": "8", GPU: "0"})])
+    assert housed(unlabelled, pod(asks={"cpu": "64", "memory": "1Ti"})) == 1
+    assert housed(unlabelled, pod(asks={"rdma/hca": "1"})) == 1
+    assert housed(unlabelled, pod(gpus={GPU: 64})) == 1
+
+
+def test_where_everything_fits_candidates_and_homes_are_one_answer():
+    asking = pod(asks={"cpu": "1", "memory": "1Gi"}, gpus={GPU: 1}, **ANYWHERE)
+    assert CLUSTER.homes(asking) is CLUSTER.candidates(asking)
+
+
+def test_answers_stay_right_when_more_questions_come_than_are_remembered():
+    capacities = [{"cpu": str(number + 1), "memory": f"{number + 1}Gi"} for number in range(200)]
+    snapshot = Snapshot.of([node(f"n{number}", capacity=capacity) for number, capacity in enumerate(capacities)])
+    for _ in range(2):
+        assert all(housed(snapshot, pod(asks={"memory": f"{200 - number}Gi"})) == number + 1 for number in range(200))
+
+
+def test_questions_about_resources_that_no_node_has_leave_nothing_behind():
+    """Anybody can write a pod, so what is kept for answers must not grow with what pods ask for."""
+    table = NodeTable(CLUSTER.nodes)
+    kept = {id(table.amounts(f"made-up.example.com/{number}")) for number in range(100)}
+    assert kept == {id(table.amounts("hugepages-64Ki"))}
+    assert table.amounts("nvidia.com/mig-9g.80gb") is table.amounts("amd.com/gpu")
+    assert table.amounts("cpu") is table.amounts("cpu")
+
+
+@pytest.mark.parametrize(
+    ("resource", "of_all", "in_zone_b"),
+    [
+        pytest.param("cpu", 192_000, 128_000, id="millicores"),
+        pytest.param("memory", 2000 * 2**30, 512 * 2**30, id="bytes"),
+        pytest.param(GPU, 8, 1, id="GPUs"),
+        pytest.param("rdma/hca", 8, 0, id="other devices"),
+        pytest.param("hugepages-1Gi", 64 * 2**30, 64 * 2**30, id="huge pages"),
+        pytest.param("example.com/fpga", 0, 0, id="a device that no node has"),
+        pytest.param("amd.com/gpu", 0, 0, id="a GPU that no node has"),
+        pytest.param("pods", None, None, id="what is not known"),
+    ],
+)
+def test_the_most_of_a_resource_is_told_in_its_unit(resource, of_all, in_zone_b):
+    assert CLUSTER.most(resource) == of_all
+    assert CLUSTER.most(resource, pod(nodeSelector={"zone": "b"}, **ANYWHERE)) == in_zone_b
+    assert CLUSTER.most(resource, pod(nodeSelector={"zone": "c"})) == 0
+
+
+def test_the_most_is_not_known_where_one_of_the_nodes_does_not_tell():
+    facts = CLUSTER.with_node(node("new", labels={"zone": "b"}))
+    assert facts.most("cpu") is None
+    assert facts.most("cpu", pod(nodeSelector={"zone": "a"}, **ANYWHERE)) == 192_000
+    assert facts.most(GPU) == 8
+
+
+def test_gpu_resources_are_those_of_all_nodes_also_of_those_whose_device_plugin_is_away():
+    facts: Facts = CLUSTER.with_node(node("mig", capacity={SLICE: "7"})).with_node(
+        node("away", capacity={"amd.com/gpu": "0"})
+    )
+    assert facts.gpu_resources() == {GPU, SLICE, "amd.com/gpu"}
+    assert CLUSTER.without_node("h100").without_node("t4").gpu_resources() == frozenset()
+
+
+def test_the_values_of_a_label_are_sorted_and_each_told_once():
+    assert CLUSTER.label_values("zone") == ["a", "b"]
+    assert CLUSTER.label_values("kubernetes.io/hostname") == ["cpu", "h100", "t4"]
+    assert list(CLUSTER.label_values("rack")) == []
+
+
+def test_nodes_are_known_as_soon_as_there_is_one():
+    assert (EMPTY.knows_nodes(), CLUSTER.knows_nodes()) == (False, True)
+
+
+def test_of_an_empty_cluster_nothing_is_known():
+    assert list(EMPTY.homes(pod(asks={"cpu": "1"}))) == []
+    assert (EMPTY.most("cpu"), EMPTY.gpu_resources(), EMPTY.priority_classes()) == (0, frozenset(), {})
+
+
+def test_priority_classes_are_known_by_name():
+    facts: Facts = Snapshot.of((), (), [priority_class("low", 10), priority_class("usual", 50, is_default=True)])
+    assert facts.priority_classes() == {
+        "low": PriorityClass("low", 10),
+        "usual": PriorityClass("usual", 50, is_default=True),
+    }

@@ -1,0 +1,214 @@
+"""Facts follow a real API server: what changes there is known here within seconds, whatever happens in between."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.control_plane import NODE_TOKEN, ControlPlane
+from tests.e2e.eventually import eventually
+from tests.facts.samples import node, priority_class, runtime_class
+from webhook.facts.facts_source import FactsSource
+from webhook.facts.live import CLAIMS, LiveFacts
+from webhook.kubernetes.api_server import ClusterConfigError
+from webhook.kubernetes.watch import WatchTiming
+from webhook.model.node import PriorityClass
+
+pytestmark = pytest.mark.e2e
+
+NODES = "/api/v1/nodes"
+QUICK = WatchTiming(last_retry=1.0)
+
+
+@pytest.fixture
+def nodes(control_plane: ControlPlane) -> Iterator[list[str]]:
+    """Two nodes, gone again after the test with all others whose names a test adds to the list."""
+    names = ["live-a", "live-b"]
+    for name in names:
+        create_node(control_plane, name)
+    yield names
+    for name in names:
+        control_plane.raw("DELETE", f"{NODES}/{name}")
+
+
+def create_node(control_plane: ControlPlane, name: str) -> None:
+    raw = node(name, labels={"zone": "a"})
+    del raw["metadata"]["uid"], raw["status"]
+    status, answer = control_plane.raw("POST", NODES, raw)
+    assert status == 201, answer
+    capacity = {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}}
+    status, answer = control_plane.raw("PATCH", f"{NODES}/{name}/status", capacity)
+    assert status == 200, answer
+
+
+def relabel(control_plane: ControlPlane, name: str, zone: str) -> None:
+    status, answer = control_plane.raw("PATCH", f"{NODES}/{name}", {"metadata": {"labels": {"zone": zone}}})
+    assert status == 200, answer
+
+
+@contextmanager
+def following(kubeconfig: Path | None, timing: WatchTiming = QUICK) -> Iterator[LiveFacts]:
+    facts = LiveFacts(kubeconfig, timing=timing)
+    facts.start()
+    try:
+        yield facts
+    finally:
+        facts.close()
+
+
+def zones(facts: FactsSource) -> dict[str, str | None] | None:
+    """The zone of each node of these tests, None where facts are not loaded."""
+    if facts.facts is None:
+        return None
+    return {name: found.label("zone") for name, found in facts.facts.nodes.items() if name.startswith("live-")}
+
+
+def followed(facts: FactsSource) -> bool:
+    """Whether all is followed that every API server has; DeviceClasses and claims are newer."""
+    detail = facts.status(time.monotonic()).detail
+    wanted = "nodes: followed; runtimeclasses: followed; priorityclasses: followed; "
+    dra = [f"{name}: {{0}}" for name in ("deviceclasses", "resourceclaims", "resourceclaimtemplates")]
+    states = ("followed", "unknown to the API server, so there are none")
+    return detail in [wanted + "; ".join(dra).format(state) for state in states]
+
+
+def test_nodes_are_known_after_start_and_their_changes_within_seconds(control_plane, nodes):
+    with following(control_plane.kubeconfig) as facts:
+        eventually(lambda: zones(facts) == {"live-a": "a", "live-b": "a"})
+        eventually(lambda: facts.status(time.monotonic()).ready)
+        assert facts.facts is not None
+        assert {"nvidia.com/gpu"} == set(facts.facts.nodes["live-a"].kind.gpu_resources)
+        nodes.append("live-c")
+        create_node(control_plane, "live-c")
+        relabel(control_plane, "live-a", "b")
+        control_plane.raw("DELETE", f"{NODES}/live-b")
+        eventually(lambda: zones(facts) == {"live-a": "b", "live-c": "a"})
+
+
+def test_runtime_classes_come_and_go(control_plane):
+    name = "live-runtime"
+    with following(control_plane.kubeconfig) as facts:
+        eventually(lambda: facts.facts)
+        assert facts.facts is not None
+        assert facts.facts.runtime_class(name) is None
+        path = "/apis/node.k8s.io/v1/runtimeclasses"
+        status, answer = control_plane.raw("POST", path, runtime_class(name))
+        assert status == 201, answer
+        found = eventually(lambda: facts.facts and facts.facts.runtime_class(name))
+        assert found.handler == f"{name}-handler"
+        control_plane.raw("DELETE", f"{path}/{name}")
+        eventually(lambda: facts.facts and facts.facts.runtime_class(name) is None)
+
+
+def test_priority_classes_come_and_go_beside_those_that_kubernetes_makes(control_plane):
+    path, raw = "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class("live-low", 10)
+    with following(control_plane.kubeconfig) as facts:
+        found = eventually(lambda: facts.facts)
+        assert found.priority_classes()["system-node-critical"] == PriorityClass("system-node-critical", 2_000_001_000)
+        assert "live-low" not in found.priority_classes()
+        status, answer = control_plane.raw("POST", path, raw)
+        assert status == 201, answer
+        found = eventually(lambda: facts.facts and facts.facts.priority_classes().get("live-low"))
+        assert found == PriorityClass("live-low", 10)
+        control_plane.raw("DELETE", f"{path}/live-low")
+        eventually(lambda: facts.facts and "live-low" not in facts.facts.priority_classes())
+
+
+def test_a_watch_that_the_server_ends_in_time_is_resumed_and_misses_nothing(control_plane, nodes):
+    with following(control_plane.kubeconfig, WatchTiming(watch=(1, 1), settled=0.5)) as facts:
+        eventually(lambda: zones(facts))
+        for zone in "bcdefg":
+            relabel(control_plane, "live-a", zone)
+            time.sleep(0.4)  # so that some changes fall between two watches
+        eventually(lambda: zones(facts) == {"live-a": "g", "live-b": "a"})
+        assert facts.status(time.monotonic()).ready
+
+
+def test_an_api_server_that_goes_away_leaves_the_facts_and_is_followed_again_when_it_is_back(control_plane, nodes):
+    with following(control_plane.kubeconfig) as facts:
+        eventually(lambda: zones(facts) == {"live-a": "a", "live-b": "a"})
+        control_plane.stop_apiserver()
+        try:
+            eventually(lambda: not facts.status(time.monotonic()).server_reachable)
+            much_later = facts.status(time.monotonic() + 3600)
+            assert (much_later.ready, much_later.stale) == (True, False)
+            assert zones(facts) == {"live-a": "a", "live-b": "a"}
+        finally:
+            control_plane.start_apiserver()
+        relabel(control_plane, "live-a", "b")
+        control_plane.raw("DELETE", f"{NODES}/live-b")
+        eventually(lambda: zones(facts) == {"live-a": "b"})
+        eventually(lambda: followed(facts))
+        assert facts.status(time.monotonic()).server_reachable
+
+
+def test_what_must_not_be_listed_is_told_until_the_right_is_granted(control_plane, nodes):
+    role = {
+        "rules": [
+            {
+                "apiGroups": ["", "node.k8s.io", "scheduling.k8s.io", "resource.k8s.io"],
+                "resources": ["nodes", "runtimeclasses", "priorityclasses", "deviceclasses", *CLAIMS.values()],
+                "verbs": ["list", "watch"],
+            }
+        ]
+    }
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:node:n1"}
+    binding = {
+        "metadata": {"name": "live-facts"},
+        "subjects": [subject],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "live-facts"},
+    }
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    with following(control_plane.kubeconfig_for(NODE_TOKEN)) as facts:
+        eventually(lambda: facts.status(time.monotonic()).detail.count("answered 403") == 6)
+        status = facts.status(time.monotonic())
+        assert (status.loaded, status.ready, status.server_reachable) == (False, False, True)
+        assert 'cannot list resource "nodes"' in status.detail
+        try:
+            control_plane.raw("POST", f"{rbac}/clusterroles", {"metadata": {"name": "live-facts"}, **role})
+            control_plane.raw("POST", f"{rbac}/clusterrolebindings", binding)
+            eventually(lambda: zones(facts) == {"live-a": "a", "live-b": "a"})
+        finally:
+            control_plane.raw("DELETE", f"{rbac}/clusterrolebindings/live-facts")
+            control_plane.raw("DELETE", f"{rbac}/clusterroles/live-facts")
+
+
+def test_in_a_cluster_the_service_account_is_used_and_its_faults_are_told(control_plane, nodes, tmp_path, monkeypatch):
+    host, port = control_plane.url.removeprefix("https://").split(":")
+    token = tmp_path / "token"
+    token.write_text(control_plane.token)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_CERT_FILENAME", str(control_plane.ca_file))
+    with following(None) as facts:
+        eventually(lambda: zones(facts) == {"live-a": "a", "live-b": "a"})
+    token.write_text("")
+    with pytest.raises(
+        ClusterConfigError, match=r"not in a cluster: Token file exists but empty; name a kubeconfig file"
+    ):
+        LiveFacts()
+
+
+def test_a_server_with_an_unknown_certificate_is_not_believed(control_plane, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = ControlPlane(tmp_path / "other")
+    config = control_plane.kubeconfig.read_text().replace(str(control_plane.ca_file), str(other.ca_file))
+    file = tmp_path / "kubeconfig"
+    file.write_text(config)
+    with following(file) as facts:
+        eventually(lambda: "certificate verify failed" in facts.status(time.monotonic()).detail)
+        assert facts.facts is None
+        file.write_text(control_plane.kubeconfig.read_text())
+        eventually(lambda: facts.facts)
+
+
+def test_closing_during_a_watch_over_tls_takes_less_than_two_seconds(control_plane, nodes):
+    with following(control_plane.kubeconfig) as facts:
+        eventually(lambda: followed(facts))
+        began = time.monotonic()
+        facts.close()
+        assert time.monotonic() - began < 2
+        assert zones(facts) == {"live-a": "a", "live-b": "a"}

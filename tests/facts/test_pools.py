@@ -1,0 +1,191 @@
+"""Node pools that scale from zero count as candidates, by the rules that hold for nodes."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.facts.samples import GPU_TAINT, expressions, fields, node, pod, priority_class, runtime_class
+from tests.facts.test_candidates_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
+from tests.rules.samples import Cluster
+from webhook.facts.pooled_facts import WithPools
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.model.image import ImageSight
+from webhook.model.node import NodeClass, NodePool, RuntimeClass
+from webhook.model.pod import Pod
+from webhook.model.taints import Taint
+from webhook.rules.rule import Facts
+
+GPU = frozenset({"nvidia.com/gpu"})
+H100 = NodePool(
+    "h100",
+    (("nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"), ("pool", "h100"), ("zone", "a")),
+    (Taint("nvidia.com/gpu", "present", "NoSchedule"),),
+    GPU,
+    8,
+)
+T4 = NodePool("t4", (("nvidia.com/gpu.product", "Tesla-T4"), ("pool", "t4"), ("zone", "b")), (), GPU)
+BOTH = {"NVIDIA-H100-80GB-HBM3", "Tesla-T4"}
+
+
+def products(facts: Facts, asking: Pod) -> set[str]:
+    return {candidate.labels["nvidia.com/gpu.product"] for candidate in facts.candidates(asking)}
+
+
+def asking(**parts: object) -> Pod:
+    """A pod with a GPU that tolerates GPU nodes."""
+    return pod(gpus={"nvidia.com/gpu": 1}, **{"tolerations": [{"operator": "Exists"}], **parts})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param(asking(), BOTH, id="all that it asks for"),
+        pytest.param(asking(tolerations=[]), {"Tesla-T4"}, id="a taint that it does not tolerate"),
+        pytest.param(asking(nodeSelector={"zone": "a"}), {"NVIDIA-H100-80GB-HBM3"}, id="nodeSelector"),
+        pytest.param(asking(nodeSelector={"rack": "1"}), set(), id="a label that no pool declares"),
+        pytest.param(asking(terms=[expressions(("pool", "NotIn", ["h100"]))]), {"Tesla-T4"}, id="required affinity"),
+        pytest.param(pod(gpus={"amd.com/gpu": 1}), set(), id="a GPU resource that no pool has"),
+        pytest.param(asking(nodeName="h100"), set(), id="bound to a node by name"),
+        pytest.param(asking(terms=[fields(("metadata.name", "In", ["h100", "n1"]))]), set(), id="to some by field"),
+        pytest.param(asking(terms=[fields(("metadata.name", "NotIn", ["n1"]))]), BOTH, id="kept off a node by name"),
+        pytest.param(asking(nodeSelector={"kubernetes.io/hostname": "h100"}), set(), id="bound by host name"),
+    ],
+)
+def test_a_pool_is_a_candidate_where_a_node_of_it_would_be(wanted: Pod, expected: set[str]) -> None:
+    assert expected == products(WithPools(EMPTY, (H100, T4)), wanted)
+
+
+def test_candidates_are_those_of_the_nodes_and_then_the_pools_which_count_as_no_node() -> None:
+    nodes = Snapshot.of([node(f"n{n}", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"}) for n in range(3)])
+    of_nodes, *of_pools = WithPools(nodes, (H100, T4)).candidates(asking())
+    shown = {"nvidia.com/gpu.product": "Tesla-T4"}
+    assert of_nodes == NodeClass(shown, (), GPU, None, count=3)
+    assert of_pools == [
+        NodeClass({"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}, H100.taints, GPU, None, count=0),
+        NodeClass(shown, (), GPU, None, count=0),
+    ]
+
+
+def test_without_pools_the_candidates_are_those_of_the_nodes() -> None:
+    nodes = Snapshot.of([node("n", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"})])
+    assert WithPools(nodes, ()).candidates(asking()) is nodes.candidates(asking())
+
+
+def test_the_runtime_class_of_the_pod_selects_and_tolerates_among_pools_too() -> None:
+    scheduling = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
+    facts = WithPools(Snapshot.of((), [runtime_class("nvidia", scheduling=scheduling)]), (H100, T4))
+    assert products(facts, asking(tolerations=[], runtimeClassName="nvidia")) == {"NVIDIA-H100-80GB-HBM3"}
+    assert products(facts, asking(tolerations=[], runtimeClassName="unheard-of")) == {"Tesla-T4"}
+
+
+def test_runtime_classes_and_images_are_those_of_the_facts() -> None:
+    known, gone = RuntimeClass("nvidia", "handler"), ImageSight(problem="app:1 is gone")
+    facts: Facts = WithPools(Cluster({"nvidia": known}, images={"app:1": gone}), (H100,))
+    assert facts.runtime_class("nvidia") == known
+    assert facts.runtime_class("kata") is None
+    assert facts.image("app:1") == gone
+
+
+def rooms(facts: Facts, asking: Pod) -> set[str]:
+    return {home.labels["nvidia.com/gpu.product"] for home in facts.homes(asking)}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        pytest.param(asking(), BOTH, id="one GPU"),
+        pytest.param(
+            pod(gpus={"nvidia.com/gpu": 8}, tolerations=[{"operator": "Exists"}]), BOTH, id="as many as it says"
+        ),
+        pytest.param(
+            pod(gpus={"nvidia.com/gpu": 9}, tolerations=[{"operator": "Exists"}]),
+            {"Tesla-T4"},
+            id="more than one pool says, and who knows what the other has",
+        ),
+        pytest.param(
+            pod(gpus={"nvidia.com/gpu": 1}, asks={"cpu": "500", "memory": "9Ti", "rdma/hca": "8"}),
+            {"Tesla-T4"},
+            id="what no pool says, where it could be scheduled to",
+        ),
+        pytest.param(asking(nodeName="h100"), set(), id="bound to a node by name"),
+    ],
+)
+def test_a_pool_has_room_unless_it_says_otherwise(wanted: Pod, expected: set[str]) -> None:
+    assert expected == rooms(WithPools(EMPTY, (H100, T4)), wanted)
+
+
+def test_homes_are_those_of_the_nodes_and_then_the_pools() -> None:
+    nodes = Snapshot.of([node("n", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"})])
+    assert [home.count for home in WithPools(nodes, (T4,)).homes(pod(gpus={"nvidia.com/gpu": 1}))] == [1, 0]
+    assert [home.count for home in WithPools(nodes, (T4,)).homes(pod(gpus={"nvidia.com/gpu": 2}))] == [0]
+    assert WithPools(nodes, ()).homes(pod()) is nodes.homes(pod())
+
+
+AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
+
+
+@pytest.mark.parametrize(
+    ("pools", "resource", "expected"),
+    [
+        pytest.param((), "nvidia.com/gpu", 2, id="no pools"),
+        pytest.param((H100,), "nvidia.com/gpu", 8, id="a pool that has more"),
+        pytest.param((AMD,), "nvidia.com/gpu", 2, id="a pool that has none"),
+        pytest.param((AMD,), "amd.com/gpu", 4, id="what only a pool has"),
+        pytest.param((T4, H100), "nvidia.com/gpu", None, id="a pool that does not say"),
+        pytest.param((H100,), "cpu", None, id="what no pool says"),
+    ],
+)
+def test_the_most_counts_pools_too(pools: tuple[NodePool, ...], resource: str, expected: int | None) -> None:
+    nodes = Snapshot.of([node("n", capacity={"cpu": "8", "nvidia.com/gpu": "2"})])
+    assert WithPools(nodes, pools).most(resource) == expected
+
+
+def test_the_most_of_the_pools_that_a_pod_could_be_scheduled_to() -> None:
+    facts = WithPools(EMPTY, (H100, T4))
+    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "a"})) == 8
+    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "b"})) is None
+    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "c"})) == 0
+
+
+def test_what_is_known_of_the_cluster_is_known_of_pools_too() -> None:
+    nodes = Snapshot.of([node("n", labels={"zone": "c"}, capacity={"amd.com/gpu": "2"})], (), [priority_class("low")])
+    facts: Facts = WithPools(nodes, (H100, T4))
+    assert facts.gpu_resources() == {"amd.com/gpu", "nvidia.com/gpu"}
+    assert list(facts.label_values("zone")) == ["a", "b", "c"]
+    assert list(facts.label_values("rack")) == []
+    assert set(facts.priority_classes()) == {"low"}
+    assert WithPools(nodes, (T4,)).knows_nodes()
+    assert not WithPools(EMPTY, (T4,)).knows_nodes(), "pools are not all nodes there are"
+
+
+POOLS = st.lists(
+    st.builds(
+        NodePool,
+        st.sampled_from(["n0", "n1", "n2", "n3"]),
+        st.dictionaries(KEYS, VALUES, max_size=3).map(lambda labels: tuple(sorted(labels.items()))),
+        TAINTS.map(lambda raws: tuple(Taint(raw["key"], raw["value"], raw["effect"]) for raw in raws)),
+        st.frozensets(GPUS, min_size=1, max_size=1),
+        st.none() | st.integers(1, 2),
+    ),
+    max_size=4,
+    unique_by=lambda pool: pool.name,
+).map(tuple)
+
+
+@given(pools=POOLS, runtime_classes=st.lists(RUNTIME_CLASSES, max_size=1), wanted=PODS)
+def test_a_pool_fits_exactly_when_a_node_without_a_known_name_would(pools, runtime_classes, wanted) -> None:
+    nodes = [
+        {
+            "metadata": {"name": f"nobody-knows-{pool.name}", "labels": dict(pool.labels)},
+            "spec": {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]},
+            "status": {"capacity": dict.fromkeys(pool.gpu_resources, "64" if pool.gpus is None else str(pool.gpus))},
+        }
+        for pool in pools
+    ]
+    as_nodes = Snapshot.of(nodes, runtime_classes)
+    facts = WithPools(Snapshot.of((), runtime_classes), pools)
+    for _ in range(2):  # the second answer is a remembered one
+        assert [replace(one, count=0) for one in as_nodes.candidates(wanted)] == list(facts.candidates(wanted))
+        assert [replace(one, count=0) for one in as_nodes.homes(wanted)] == list(facts.homes(wanted))

@@ -1,0 +1,403 @@
+"""Configurations that mean the same are equal, whatever the API server filled in; each field that differs is named."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy.manifests import shipped
+from tests.e2e.control_plane import ControlPlane
+from webhook.kubernetes.webhook_configurations import (
+    Registration,
+    RegistrationError,
+    api_path,
+    differences,
+    load_registration,
+    read_registration,
+    webhooks_of,
+)
+
+MINIMAL = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: gpu-policy}
+webhooks:
+  - name: mutate.gpupolicy.dev
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    clientConfig: {service: {namespace: gpu-policy, name: gpu-policy}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: gpu-policy}
+webhooks:
+  - name: validate.gpupolicy.dev
+    admissionReviewVersions: [v1]
+    sideEffects: None
+    clientConfig: {url: "https://192.0.2.1:8443/validate"}
+    namespaceSelector: {matchLabels: {}, matchExpressions: []}
+    rules: [{apiGroups: [""], apiVersions: ["*"], operations: [CREATE], resources: [pods]}]
+"""
+"""As little as the API server takes."""
+
+ENTRY = """
+    admissionReviewVersions: [v1]
+    clientConfig: {service: {namespace: gpu-policy, name: gpu-policy, path: /review, port: 443}}
+    failurePolicy: Fail
+    matchPolicy: Equivalent
+    namespaceSelector:
+      matchExpressions:
+        - {key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, gpu-policy]}
+    objectSelector: {}
+    rules:
+      - {apiGroups: [""], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [pods], scope: Namespaced}
+      - {apiGroups: [apps], apiVersions: ["*"], operations: [CREATE], resources: [deployments, daemonsets]}
+    sideEffects: None
+    timeoutSeconds: 5
+    matchConditions:
+      - {name: changed, expression: "request.operation != 'UPDATE' || object.spec != oldObject.spec"}
+      - name: gpus
+        expression: |-
+          has(object.spec.containers) && object.spec.containers.exists(c,
+            has(c.resources) && has(c.resources.limits) && 'nvidia.com/gpu' in c.resources.limits)
+"""
+FULL = f"""\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {{name: gpu-policy, labels: {{app.kubernetes.io/name: gpu-policy}}}}
+webhooks:
+  - name: mutate.gpupolicy.dev
+    reinvocationPolicy: IfNeeded{ENTRY}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {{name: gpu-policy}}
+webhooks:
+  - name: validate.gpupolicy.dev{ENTRY}
+"""
+"""With every field that an installation sets."""
+
+Webhook = dict[str, Any]
+Change = Callable[[Webhook], object]
+
+
+def installed(text: str, phase: str, plane: ControlPlane) -> dict[str, Any]:
+    """A configuration as the server can take it: without matchConditions where it knows none."""
+    document = copy.deepcopy(dict(read_registration(text, "sample").configurations[phase]))
+    if plane.version < (1, 28):
+        document["webhooks"][0].pop("matchConditions", None)
+    return document
+
+
+def as_stored(plane: ControlPlane, document: dict[str, Any], bundle: str = "Q0E=") -> dict[str, Any]:
+    """What the API server makes of a configuration with a caBundle, without keeping it."""
+    document = copy.deepcopy(document)
+    for webhook in document["webhooks"]:
+        webhook["clientConfig"]["caBundle"] = bundle
+    status, answer = plane.raw("POST", f"{api_path(document).rpartition('/')[0]}?dryRun=All", document)
+    assert status == 201, answer
+    return dict(answer)
+
+
+PHASES = [pytest.param(phase, id=phase) for phase in ("mutating", "validating")]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("text", [pytest.param(MINIMAL, id="minimal"), pytest.param(FULL, id="full")])
+def test_what_the_api_server_fills_in_is_no_difference(control_plane: ControlPlane, text: str, phase: str) -> None:
+    expected = installed(text, phase, control_plane)
+    stored = as_stored(control_plane, expected)
+    assert differences(expected, stored) == []
+    assert differences(stored, stored) == []
+
+
+@pytest.mark.parametrize("document", shipped().configurations, ids=lambda document: document["kind"])
+def test_what_is_shipped_is_no_difference_entry_by_entry(control_plane: ControlPlane, document: Webhook) -> None:
+    if control_plane.version < (1, 28):
+        for entry in document["webhooks"]:
+            entry.pop("matchConditions", None)
+    stored = as_stored(control_plane, document)
+    assert differences(document, stored) == []
+    gone = copy.deepcopy(document | {"webhooks": document["webhooks"][:-1]})
+    name = document["webhooks"][-1]["name"]
+    assert differences(document, gone) == [f"webhooks[{name}] is missing"]
+    assert differences(gone, document) == [f"webhooks[{name}] is there; it is not expected"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_field_that_is_not_set_counts_as_what_the_api_server_takes(control_plane: ControlPlane, phase: str) -> None:
+    """The table of defaults is that of the server, field by field."""
+    expected = installed(MINIMAL, phase, control_plane)
+    (completed,) = webhooks_of(expected).values()
+    (stored,) = webhooks_of(as_stored(control_plane, expected)).values()
+    del stored["clientConfig"]["caBundle"]
+    assert completed == stored
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_order_labels_and_what_has_no_meaning_are_no_difference(control_plane: ControlPlane, phase: str) -> None:
+    expected = installed(FULL, phase, control_plane)
+    edited = copy.deepcopy(expected)
+    edited["metadata"] |= {"labels": {"a": "b"}, "annotations": {"c": "d"}}
+    (webhook,) = edited["webhooks"]
+    webhook["rules"].reverse()
+    for rule in webhook["rules"]:
+        rule["operations"].reverse()
+        rule["resources"].reverse()
+    webhook["namespaceSelector"]["matchExpressions"][0]["values"].reverse()
+    webhook.get("matchConditions", []).reverse()
+    assert differences(expected, as_stored(control_plane, edited)) == []
+
+
+def put(*path: Any, value: Any) -> Change:
+    def change(webhook: Any) -> None:
+        for key in path[:-1]:
+            webhook = webhook[key]
+        webhook[path[-1]] = value
+
+    return change
+
+
+CHANGES = [
+    pytest.param(
+        put("failurePolicy", value="Ignore"), ["failurePolicy is Ignore; Fail is expected"], id="failurePolicy"
+    ),
+    pytest.param(put("matchPolicy", value="Exact"), ["matchPolicy is Exact; Equivalent is expected"], id="matchPolicy"),
+    pytest.param(put("timeoutSeconds", value=30), ["timeoutSeconds is 30; 5 is expected"], id="timeoutSeconds"),
+    pytest.param(
+        put("sideEffects", value="NoneOnDryRun"), ["sideEffects is NoneOnDryRun; None is expected"], id="sideEffects"
+    ),
+    pytest.param(
+        put("admissionReviewVersions", value=["v1", "v1beta1"]),
+        ["admissionReviewVersions is [v1, v1beta1]; [v1] is expected"],
+        id="admissionReviewVersions",
+    ),
+    pytest.param(
+        put("objectSelector", "matchLabels", value={"gpu": "yes"}),
+        ["objectSelector.matchLabels[gpu] is yes; nothing is expected"],
+        id="objectSelector",
+    ),
+    pytest.param(
+        put("namespaceSelector", value={}),
+        [
+            "namespaceSelector.matchExpressions lacks {key: kubernetes.io/metadata.name, operator: NotIn, "
+            "values: [gpu-policy, kube-system]}"
+        ],
+        id="namespaceSelector",
+    ),
+    pytest.param(
+        lambda webhook: webhook["namespaceSelector"]["matchExpressions"].append({"key": "a", "operator": "Exists"}),
+        ["namespaceSelector.matchExpressions has {key: a, operator: Exists}; it is not expected"],
+        id="one more namespace selected",
+    ),
+    pytest.param(
+        put("rules", 1, "operations", value=["DELETE"]),
+        [
+            "rules has {apiGroups: [apps], apiVersions: [*], operations: [DELETE], "
+            "resources: [daemonsets, deployments], scope: *}; it is not expected",
+            "rules lacks {apiGroups: [apps], apiVersions: [*], operations: [CREATE], "
+            "resources: [daemonsets, deployments], scope: *}",
+        ],
+        id="operations of a rule",
+    ),
+    pytest.param(
+        lambda webhook: webhook["rules"].pop(1),
+        [
+            "rules lacks {apiGroups: [apps], apiVersions: [*], operations: [CREATE], "
+            "resources: [daemonsets, deployments], scope: *}"
+        ],
+        id="a rule less",
+    ),
+    pytest.param(
+        put("clientConfig", value={"url": "https://192.0.2.1/"}),
+        [
+            "clientConfig.service is not set; {name: gpu-policy, namespace: gpu-policy, path: /review, port: 443} is "
+            "expected",
+            "clientConfig.url is https://192.0.2.1/; nothing is expected",
+        ],
+        id="url",
+    ),
+    pytest.param(
+        put("clientConfig", "service", "port", value=8443),
+        ["clientConfig.service.port is 8443; 443 is expected"],
+        id="port",
+    ),
+    pytest.param(
+        lambda webhook: webhook["clientConfig"]["service"].pop("path"),
+        ["clientConfig.service.path is not set; /review is expected"],
+        id="path",
+    ),
+]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("change", "sentences"), CHANGES)
+def test_each_changed_field_is_named_with_what_was_found_and_what_is_expected(
+    control_plane: ControlPlane, phase: str, change: Change, sentences: list[str]
+) -> None:
+    expected = installed(FULL, phase, control_plane)
+    edited = copy.deepcopy(expected)
+    change(edited["webhooks"][0])
+    name = expected["webhooks"][0]["name"]
+    found = differences(expected, as_stored(control_plane, edited))
+    assert [f"webhooks[{name}].{sentence}" for sentence in sentences] == found
+
+
+def test_reinvocation_is_compared_where_it_exists(control_plane: ControlPlane) -> None:
+    expected = installed(FULL, "mutating", control_plane)
+    edited = copy.deepcopy(expected)
+    del edited["webhooks"][0]["reinvocationPolicy"]
+    assert differences(expected, as_stored(control_plane, edited)) == [
+        "webhooks[mutate.gpupolicy.dev].reinvocationPolicy is Never; IfNeeded is expected"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        pytest.param(
+            put("matchConditions", 0, "expression", value="true"),
+            "matchConditions[changed] is true; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
+            "expected",
+            id="short",
+        ),
+        pytest.param(
+            lambda webhook: put("matchConditions", 1, "expression", value=_expression(webhook) + " || true")(webhook),
+            "matchConditions[gpus] is … c.resources.limits) || true; … c.resources.limits) is expected",
+            id="long, shown from where it parts",
+        ),
+        pytest.param(
+            lambda webhook: webhook["matchConditions"].pop(0),
+            "matchConditions[changed] is not set; request.operation != 'UPDATE' || object.spec != oldObject.spec is "
+            "expected",
+            id="gone",
+        ),
+        pytest.param(
+            lambda webhook: webhook["matchConditions"].append({"name": "never", "expression": "false"}),
+            "matchConditions[never] is false; nothing is expected",
+            id="one more",
+        ),
+    ],
+)
+def test_a_changed_condition_is_named(change: Change, sentence: str) -> None:
+    expected = read_registration(FULL, "sample").mutating
+    edited: Any = copy.deepcopy(expected)
+    change(edited["webhooks"][0])
+    assert [f"webhooks[mutate.gpupolicy.dev].{sentence}"] == differences(expected, edited)
+
+
+def _expression(webhook: Webhook) -> str:
+    return str(webhook["matchConditions"][1]["expression"])
+
+
+def test_webhooks_that_are_missing_or_too_many_are_named() -> None:
+    expected = read_registration(FULL, "sample").validating
+    edited: Any = copy.deepcopy(expected)
+    edited["webhooks"][0]["name"] = "other.example.com"
+    assert differences(expected, edited) == [
+        "webhooks[other.example.com] is there; it is not expected",
+        "webhooks[validate.gpupolicy.dev] is missing",
+    ]
+    assert differences(expected, {"metadata": {"name": "gpu-policy"}}) == [
+        "webhooks[validate.gpupolicy.dev] is missing"
+    ]
+
+
+def test_a_bundle_is_compared_only_where_one_was_installed(control_plane: ControlPlane) -> None:
+    """Who keeps the caBundle right says what it has to be."""
+    without = installed(MINIMAL, "mutating", control_plane)
+    stored = as_stored(control_plane, without)
+    assert differences(without, as_stored(control_plane, without, "T1RIRVI=")) == []
+    assert differences(stored, as_stored(control_plane, without, "T1RIRVI=")) == [
+        "webhooks[mutate.gpupolicy.dev].clientConfig.caBundle is T1RIRVI=; Q0E= is expected"
+    ]
+
+
+def test_a_field_that_kubernetes_gains_later_is_compared_where_it_was_installed() -> None:
+    expected = read_registration(FULL, "sample").mutating
+    newer: Any = copy.deepcopy(expected)
+    newer["webhooks"][0]["gainedLater"] = "Default"
+    assert differences(expected, newer) == []
+    assert differences(newer, expected) == [
+        "webhooks[mutate.gpupolicy.dev].gainedLater is not set; Default is expected"
+    ]
+
+
+def test_the_path_of_a_configuration_leads_to_it(control_plane: ControlPlane) -> None:
+    for phase in ("mutating", "validating"):
+        status, answer = control_plane.raw("GET", api_path(installed(MINIMAL, phase, control_plane)))
+        assert (status, answer["details"]["kind"]) == (404, f"{phase}webhookconfigurations")
+
+
+MUTATING, VALIDATING = MINIMAL.split("---\n")
+KINDS = "MutatingWebhookConfiguration and one ValidatingWebhookConfiguration"
+EXPECTED = f"expected one {KINDS} of admissionregistration.k8s.io/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("", "found no document", id="empty"),
+        pytest.param(MUTATING, "found only one MutatingWebhookConfiguration", id="one of them"),
+        pytest.param(f"{MINIMAL}---\n{MUTATING}", "found two of kind MutatingWebhookConfiguration", id="one too many"),
+        pytest.param(f"{MINIMAL}---\n[]", "found a document that is not a map", id="a list"),
+        pytest.param("{apiVersion: v1, kind: Secret}", "found apiVersion v1 and kind Secret", id="something else"),
+        pytest.param(
+            MINIMAL.replace(".io/v1", ".io/v1beta1"),
+            "found apiVersion admissionregistration.k8s.io/v1beta1 and kind MutatingWebhookConfiguration",
+            id="another version",
+        ),
+        pytest.param(
+            MINIMAL.replace("{name: gpu-policy}\nw", "{}\nw"),
+            "found a MutatingWebhookConfiguration without a name",
+            id="no name",
+        ),
+        pytest.param(
+            MUTATING.partition("webhooks")[0],
+            "found a MutatingWebhookConfiguration without webhooks",
+            id="no webhooks",
+        ),
+        pytest.param(
+            MUTATING.replace("- name: mutate.gpupolicy.dev", "- label: none"),
+            "found a MutatingWebhookConfiguration with webhooks that the API server would reject",
+            id="a webhook without a name",
+        ),
+        pytest.param(
+            VALIDATING.replace("rules: [", "rules: [pods, "),
+            "found a ValidatingWebhookConfiguration with webhooks that the API server would reject",
+            id="a rule that is none",
+        ),
+    ],
+)
+def test_a_file_that_is_no_registration_is_refused_with_what_was_found(tmp_path: Path, text: str, found: str) -> None:
+    file = tmp_path / "webhooks.yaml"
+    file.write_text(text)
+    with pytest.raises(RegistrationError) as refused:
+        load_registration(file)
+    assert f"{file}: {found}; {EXPECTED}" == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        pytest.param(None, "cannot be read (No such file or directory)", id="missing"),
+        pytest.param(b"\xff", "cannot be read ('utf-8' codec can't decode", id="no text"),
+        pytest.param(b"{a: ", "not valid YAML (while parsing a flow", id="no YAML"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None, fault: str) -> None:
+    file = tmp_path / "webhooks.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(RegistrationError) as refused:
+        load_registration(file)
+    assert str(refused.value).startswith(f"{file}: {fault}")
+
+
+def test_both_configurations_are_found_by_their_short_names() -> None:
+    registration = read_registration(f"---\n{VALIDATING}---\n{MUTATING}", "sample")
+    assert registration.configurations == {"mutating": registration.mutating, "validating": registration.validating}
+    assert isinstance(registration, Registration)
+    assert registration.mutating["kind"] == "MutatingWebhookConfiguration"

@@ -1,0 +1,32 @@
+"""Look-ups as most tests want them: registries in memory, and a clock that is set."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.images.asking import Counts
+from tests.images.replicas import Clock, Registries, everybody
+from webhook.images.lookups import Images
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def client() -> Registries:
+    return Registries()
+
+
+@pytest.fixture
+def counts() -> Counts:
+    return Counts()
+
+
+@pytest.fixture
+def images(client: Registries, clock: Clock, counts: Counts) -> Iterator[Images]:
+    images = Images(client, everybody, clock=clock)
+    images.start(counts)
+    yield images
+    images.close()

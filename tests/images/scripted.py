@@ -1,0 +1,224 @@
+"""A server that answers as it is told, be it nonsense; on the loopback, with or without TLS."""
+
+import json
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from ipaddress import ip_network
+from threading import Event, Lock, Thread
+from typing import Any
+
+from tests.images.images import Document
+from webhook.images.allowlist import AllowList
+from webhook.images.client import RegistryClient
+from webhook.images.credentials import Credentials
+from webhook.images.hosts import HostPattern
+from webhook.images.lookup_limits import LookupLimits
+from webhook.images.registries import Registry
+from webhook.model.image import ImageReference
+
+LOOPBACK = "127.0.0.1"
+HASTY = LookupLimits(seconds=3.0, request_seconds=0.6)
+"""For servers that never answer."""
+PATIENT = LookupLimits(seconds=20.0, request_seconds=10.0)
+"""For all others, on a busy machine too."""
+NAME = "registry.example"
+REPOSITORY = "team/image"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A request; names of headers are in lower case, those that came twice are joined."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def authorization(self) -> str | None:
+        return self.headers.get("authorization")
+
+
+class Speaker:
+    """One connection, after its request has arrived."""
+
+    def __init__(self, connection: socket.socket, closing: Event) -> None:
+        self._connection = connection
+        self._closing = closing
+
+    def send(self, content: bytes) -> None:
+        """These bytes."""
+        self._connection.sendall(content)
+
+    def answer(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
+        """A whole answer."""
+        lines = {"Content-Length": str(len(body)), **(headers or {})}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self.send(f"HTTP/1.1 {status} Some Reason\r\n{head}\r\n".encode() + body)
+
+    def drip(self, content: bytes, *, seconds: float = 0.05, times: int = 200) -> None:
+        """The same bytes again and again, with pauses, until nobody listens."""
+        for _ in range(times):
+            if self._closing.wait(seconds):
+                return
+            self.send(content)
+
+    def flood(self, content: bytes, *, times: int) -> None:
+        """The same bytes as fast as they are taken."""
+        for _ in range(times):
+            self.send(content)
+
+    def say_nothing(self) -> None:
+        """Until nobody listens, or for ten seconds."""
+        self._connection.settimeout(10)
+        with suppress(OSError):
+            self._connection.recv(1)
+
+
+Script = Callable[[Heard, Speaker], None]
+
+
+class ScriptedServer:
+    """`scripts` holds what answers for a path, `otherwise` answers for the rest. `heard` holds every request."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.scripts: dict[str, Script] = {}
+        self.otherwise: Script = whole(404)
+        self.heard: list[Heard] = []
+        self.connections = 0
+        self._lock = Lock()
+        self._tls = tls
+        self._closing = Event()
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.port: int = self._listener.getsockname()[1]
+        Thread(target=self._accept, daemon=True).start()
+
+    def holds(self, tag: str, *documents: Document) -> None:
+        """Serve documents by their digests, and the first of them by a tag too."""
+        for each in documents:
+            kind = "manifests" if "manifest" in each.media_type or "index" in each.media_type else "blobs"
+            self.scripts[f"/v2/{REPOSITORY}/{kind}/{each.digest}"] = serving(each)
+        self.scripts[f"/v2/{REPOSITORY}/manifests/{tag}"] = serving(documents[0])
+
+    def paths(self) -> list[str]:
+        """Everything that was asked for."""
+        return [heard.path for heard in self.heard]
+
+    def close(self) -> None:
+        """End everything."""
+        self._closing.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while not self._closing.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with suppress(OSError, ValueError), connection:  # some only connect
+            connection.settimeout(10)
+            secured = self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
+            with secured, secured.makefile("rb") as arriving:
+                heard = _hear(arriving)
+                with self._lock:
+                    self.heard.append(heard)
+                path = heard.path.partition("?")[0]
+                self.scripts.get(path, self.otherwise)(heard, Speaker(secured, self._closing))
+
+
+def _hear(arriving: Any) -> Heard:
+    method, path, _ = arriving.readline().decode("latin-1").split(" ")
+    headers: dict[str, str] = {}
+    while line := arriving.readline().decode("latin-1").strip():
+        name, _, value = line.partition(": ")
+        name = name.lower()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    body = arriving.read(int(headers.get("content-length", "0")))
+    return Heard(method, path, headers, body)
+
+
+@contextmanager
+def scripted(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
+    """A server that is gone afterwards."""
+    server = ScriptedServer(tls)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def whole(status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Script:
+    """Always the same answer."""
+    return lambda _heard, speaker: speaker.answer(status, body, headers)
+
+
+def serving(document: Document) -> Script:
+    """A document, as a registry serves it."""
+
+    def serve(heard: Heard, speaker: Speaker) -> None:
+        body = b"" if heard.method == "HEAD" else document.body
+        headers = {
+            "Content-Type": document.media_type,
+            "Content-Length": str(len(document.body)),
+            "Docker-Content-Digest": document.digest,
+        }
+        speaker.answer(200, body, headers)
+
+    return serve
+
+
+def redirect(location: str, status: int = 307) -> Script:
+    """A redirect."""
+    return whole(status, b"", {"Location": location})
+
+
+def token(value: object, **changes: object) -> Script:
+    """What a token server says."""
+    return whole(200, json.dumps({"token": value, **changes}).encode(), {"Content-Type": "application/json"})
+
+
+def guarded(inner: Script, authorization: str, challenge: str) -> Script:
+    """`inner` for those who show the right authorization, a challenge for others."""
+
+    def guard(heard: Heard, speaker: Speaker) -> None:
+        if heard.authorization == authorization:
+            inner(heard, speaker)
+        else:
+            speaker.answer(401, b"{}", {"WWW-Authenticate": challenge})
+
+    return guard
+
+
+def reference(port: int, tag: str = "1", digest: str = "", name: str = NAME) -> ImageReference:
+    """An image of the server at this port."""
+    return ImageReference(f"{name}:{port}", REPOSITORY, tag, digest)
+
+
+def listed(port: int, **changes: Any) -> Registry:
+    """A registry without TLS on the loopback."""
+    settings = {"plain_http": True, "private_addresses": (ip_network("127.0.0.1/32"),), **changes}
+    return Registry(HostPattern(NAME, port), **settings)
+
+
+def at_loopback(name: str) -> list[str]:
+    """Resolves every name to the loopback."""
+    return [LOOPBACK]
+
+
+def client(
+    *registries: Registry,
+    credentials: Credentials | None = None,
+    limits: LookupLimits = PATIENT,
+    resolver: Any = at_loopback,
+) -> RegistryClient:
+    """A client of these registries."""
+    return RegistryClient(AllowList(registries), credentials, limits, resolver)

@@ -1,0 +1,299 @@
+"""The list of registries says who may be asked; whatever is wrong with it is told with file, line and key."""
+
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from tests.images import private_authority
+from webhook.images.allowlist import AllowList, AllowListError
+from webhook.images.hosts import Host, HostPattern, split_pattern
+from webhook.images.presets import PRESETS
+from webhook.model.image import parse_reference
+
+HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\n"
+
+
+def write(directory: Path, text: str) -> Path:
+    file = directory / "registries.yaml"
+    file.write_text(text)
+    return file
+
+
+def load(directory: Path, spec: str) -> AllowList:
+    return AllowList.load(write(directory, HEAD + spec))
+
+
+def faults(directory: Path, text: str) -> list[str]:
+    """What is wrong with a file, without the directory."""
+    with pytest.raises(AllowListError) as caught:
+        AllowList.load(write(directory, text))
+    return str(caught.value).replace(f"{directory}/", "").splitlines()
+
+
+def admits(allowed: AllowList, image: str) -> bool:
+    return allowed.admits(parse_reference(image))
+
+
+def test_a_registry_with_everything_is_read(tmp_path):
+    (tmp_path / "corp.pem").write_text(private_authority.PEM)
+    allowed = load(
+        tmp_path,
+        """\
+spec:
+  presets: [nvcr.io]
+  registries:
+    - host: registry.corp.example:5000
+      tokenHosts: [auth.corp.example, "auth.corp.example:8443"]
+      blobHosts: ["*.s3.corp.example"]
+      plainHTTP: true
+      privateAddresses: [10.1.0.0/16, "fd00:1::/48"]
+      caFile: corp.pem
+""",
+    )
+    site = allowed.site("registry.corp.example:5000")
+    assert site is not None
+    registry = site.registry
+    assert Host("registry.corp.example", 5000) == site.host
+    assert (HostPattern("auth.corp.example"), HostPattern("auth.corp.example", 8443)) == registry.token_hosts
+    assert (HostPattern("*.s3.corp.example"),) == registry.blob_hosts
+    assert registry.plain_http
+    assert (ip_network("10.1.0.0/16"), ip_network("fd00:1::/48")) == registry.private_addresses
+    assert registry.authorities == private_authority.PEM
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        pytest.param("nvidia/cuda:12.4.1-base", True, id="Docker Hub, unsaid"),
+        pytest.param("docker.io/library/python", True, id="Docker Hub"),
+        pytest.param("us-docker.pkg.dev/project/images/app", True, id="a host of a domain"),
+        pytest.param("Registry.Corp.example:5000/app", True, id="a host in capitals"),
+        pytest.param("registry.corp.example/app", False, id="a host at another port"),
+        pytest.param("registry.corp.example:443/app", False, id="a host at another port, said"),
+        pytest.param("quay.io/app/app", False, id="a preset that is not named"),
+        pytest.param("pkg.dev/project/app", False, id="the domain itself"),
+        pytest.param("evil-docker.io/app", False, id="a name with the same end"),
+        pytest.param("docker.io.evil.test/app", False, id="a name with the same beginning"),
+        pytest.param("10.0.0.1:5000/app", False, id="an address"),
+        pytest.param("127.1:5000/app", False, id="an address in an odd spelling"),
+        pytest.param("plain.example/app", True, id="a host without TLS"),
+        pytest.param("plain.example:80/app", True, id="a host without TLS, with its port"),
+        pytest.param("plain.example:443/app", False, id="a host without TLS at the port of those with"),
+    ],
+)
+def test_images_of_listed_registries_are_admitted_and_no_others(tmp_path, image, expected):
+    spec = """\
+spec:
+  presets: [docker.io, pkg.dev]
+  registries:
+    - {host: "registry.corp.example:5000"}
+    - {host: plain.example, plainHTTP: true}
+"""
+    assert admits(load(tmp_path, spec), image) is expected
+
+
+def test_the_exact_name_wins_over_the_longest_domain(tmp_path):
+    spec = """\
+spec:
+  registries:
+    - {host: "*.example.com", blobHosts: [one.test]}
+    - {host: "*.eu.example.com", blobHosts: [two.test]}
+    - {host: a.eu.example.com, blobHosts: [three.test]}
+"""
+    allowed = load(tmp_path, spec)
+    for name, blobs in (
+        ("b.example.com", "one.test"),
+        ("b.eu.example.com", "two.test"),
+        ("a.eu.example.com", "three.test"),
+    ):
+        site = allowed.site(name)
+        assert site is not None
+        assert (HostPattern(blobs),) == site.registry.blob_hosts
+        assert Host(name) == site.host
+
+
+def test_docker_hub_is_asked_where_it_answers():
+    site = AllowList(PRESETS["docker.io"]).site("docker.io")
+    assert site is not None
+    assert str(site.url("/v2/").host) == "registry-1.docker.io"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
+    for registry in PRESETS[name]:
+        patterns = (registry.host, *registry.token_hosts, *registry.blob_hosts)
+        assert all((pattern.name, None) == split_pattern(pattern.name) for pattern in patterns)
+        assert all(pattern.port == 443 for pattern in patterns)
+        assert not registry.plain_http
+        assert not registry.private_addresses
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            "spec:\n  presets: [dockerio]\n",
+            'registries.yaml:4: spec.presets[0]: "dockerio" is not a preset; presets are docker.io, nvcr.io, ghcr.io, '
+            "quay.io, registry.k8s.io, gcr.io, pkg.dev, mcr.microsoft.com, public.ecr.aws, registry.gitlab.com; "
+            "did you mean docker.io?",
+            id="an unknown preset",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - host: a.example\n      tokenHost: [b]\n",
+            "registries.yaml:6: spec.registries[0].tokenHost: unknown key; known keys are blobHosts, caFile, host, "
+            "plainHTTP, privateAddresses, tokenHosts; did you mean tokenHosts?",
+            id="an unknown key",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - blobHosts: [b.example]\n",
+            "registries.yaml:5: spec.registries[0]: host is missing; write the registry's name as it stands in the "
+            "names of images",
+            id="no host",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: 5000}\n",
+            "registries.yaml:5: spec.registries[0].host: 5000 is a number; write a string; put it in quotes",
+            id="a number",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: 'https://a.example/v2'}\n",
+            'registries.yaml:5: spec.registries[0].host: "https://a.example/v2" is not a host; write a DNS '
+            "name or an IP address, with :port if it needs one",
+            id="a URL",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example, blobHosts: ['*.com']}\n",
+            'registries.yaml:5: spec.registries[0].blobHosts[0]: "*.com" matches too many hosts; write *. and a domain '
+            "of at least two labels",
+            id="a domain that is too large",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example, plainHTTP: 'yes'}\n",
+            "registries.yaml:5: spec.registries[0].plainHTTP: yes is a string; write true or false",
+            id="a text for a boolean",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example, privateAddresses: [10.1.2.3/16]}\n",
+            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "10.1.2.3/16" is not a network that '
+            "can be allowed; write the first address and a prefix length above 0, such as 10.1.0.0/16 or fd00:1::/48",
+            id="an address with a mask",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example, privateAddresses: [0.0.0.0/0]}\n",
+            'registries.yaml:5: spec.registries[0].privateAddresses[0]: "0.0.0.0/0" is not a network that '
+            "can be allowed; write the first address and a prefix length above 0, such as 10.1.0.0/16 or fd00:1::/48",
+            id="every address",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example, caFile: none.pem}\n",
+            "registries.yaml:5: spec.registries[0].caFile: none.pem cannot be read (No such file or directory); name a "
+            "file with certificates in PEM",
+            id="no such file",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example, caFile: registries.yaml}\n",
+            "registries.yaml:5: spec.registries[0].caFile: registries.yaml holds no certificate; name a file with "
+            "certificates in PEM",
+            id="no certificate",
+        ),
+        pytest.param(
+            "spec:\n  registries:\n    - {host: a.example}\n    - {host: a.example}\n",
+            "registries.yaml:6: spec.registries[1]: a.example is also listed by spec.registries[0]; keep one of the "
+            "two",
+            id="twice",
+        ),
+        pytest.param(
+            "spec:\n  presets: [docker.io]\n  registries:\n    - {host: docker.io}\n",
+            "registries.yaml:6: spec.registries[0]: docker.io is also listed by a preset; keep one of the two",
+            id="a preset once more",
+        ),
+        pytest.param(
+            "spec: {}\n",
+            "registries.yaml:3: spec: lists no registry; name presets (docker.io, nvcr.io, ghcr.io, quay.io, "
+            "registry.k8s.io, gcr.io, pkg.dev, mcr.microsoft.com, public.ecr.aws, registry.gitlab.com) or registries",
+            id="nothing",
+        ),
+        pytest.param(
+            "spec:\n  presets: docker.io\n",
+            "registries.yaml:4: spec.presets: docker.io is a string; write a list",
+            id="a text for a list",
+        ),
+        pytest.param(
+            "spec:\n  registries: [a.example]\n",
+            "registries.yaml:4: spec.registries[0]: a.example is a string; write a map",
+            id="a text for a map",
+        ),
+        pytest.param(
+            "spec:\n  presets:\n",
+            "registries.yaml:4: spec.presets: found nothing; write a list",
+            id="an empty key",
+        ),
+        pytest.param(
+            "spec:\n  presets: [nvcr.io]\n  presets: [quay.io]\n",
+            "registries.yaml:5: spec.presets: the map has this key twice; keep one of the two",
+            id="a key twice",
+        ),
+        pytest.param(
+            "",
+            "registries.yaml:1: spec is missing; a list of registries starts with apiVersion, kind and spec",
+            id="no spec",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place_and_the_remedy(tmp_path, spec, expected):
+    assert [expected] == faults(tmp_path, HEAD + spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", "registries.yaml: the file is empty", id="empty"),
+        pytest.param("a: [\n", "registries.yaml:2: not valid YAML: did not find expected node content", id="not YAML"),
+        pytest.param(
+            "a\n---\nb\n", "registries.yaml:2: not valid YAML: but found another document", id="two documents"
+        ),
+        pytest.param("- a\n", "registries.yaml:1: found a list; write a map", id="a list"),
+        pytest.param(
+            HEAD.replace("v1alpha1", "v2") + "spec: {presets: [nvcr.io]}\n",
+            'registries.yaml:1: apiVersion: "gpupolicy.dev/v2" is not allowed; write gpupolicy.dev/v1alpha1',
+            id="another version",
+        ),
+        pytest.param(
+            HEAD.replace("Registries", "GPUPolicy") + "spec: {presets: [nvcr.io]}\n",
+            'registries.yaml:2: kind: "GPUPolicy" is not allowed; write Registries',
+            id="another kind",
+        ),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, text, expected):
+    assert [expected] == faults(tmp_path, text)
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path):
+    found = faults(tmp_path, HEAD + "spec:\n  preset: []\n  registries:\n    - hosts: a\n      plainHTTP: 1\n")
+    assert [" ".join(line.split()[:2]) for line in found] == [
+        "registries.yaml:4: spec.preset:",
+        "registries.yaml:6: spec.registries[0].hosts:",
+        "registries.yaml:7: spec.registries[0].plainHTTP:",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"\xff\xfe\x00", "cannot be read as YAML in UTF-8", id="no text"),
+        pytest.param(b"#" * (1024 * 1024 + 1), "the file is larger than 1048576 bytes", id="too large"),
+        pytest.param(b"[" * 500_000, "the values are nested deeper than 50 levels", id="deeper than anybody reads"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path, content, said):
+    file = tmp_path / "registries.yaml"
+    file.write_bytes(content)
+    with pytest.raises(AllowListError, match=said):
+        AllowList.load(file)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(AllowListError, match=r"none\.yaml: the file cannot be read \(No such file or directory\)"):
+        AllowList.load(tmp_path / "none.yaml")

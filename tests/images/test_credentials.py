@@ -1,0 +1,132 @@
+"""Credentials are read as docker writes them, by host, and anew when they change."""
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.images.credentials import Credentials, CredentialsError, Login
+
+
+def write(directory: Path, content: Any) -> Path:
+    file = directory / "config.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def known(directory: Path, **auths: Any) -> Credentials:
+    return Credentials.load(write(directory, {"auths": auths}))
+
+
+def auth(text: str) -> dict[str, str]:
+    return {"auth": base64.b64encode(text.encode()).decode()}
+
+
+@pytest.mark.parametrize(
+    ("key", "registry"),
+    [
+        pytest.param("registry.corp:5000", "registry.corp:5000", id="a host with a port"),
+        pytest.param("https://registry.corp", "registry.corp", id="a URL"),
+        pytest.param("https://registry.corp/v2/", "registry.corp:443", id="a URL with the path of the protocol"),
+        pytest.param("https://index.docker.io/v1/", "docker.io", id="Docker Hub as docker writes it"),
+        pytest.param("registry-1.docker.io", "docker.io", id="Docker Hub as it answers"),
+        pytest.param("NVCR.io", "nvcr.io", id="capitals"),
+    ],
+)
+def test_a_login_is_found_under_the_names_that_docker_knows(tmp_path, key, registry):
+    credentials = known(tmp_path, **{key: auth("$oauthtoken:a:b")})
+    assert Login("$oauthtoken", "a:b") == credentials.of(registry)
+    assert credentials.warnings == ()
+
+
+@pytest.mark.parametrize("registry", ["other.corp", "registry.corp:5001", "sub.registry.corp", "127.1", ""])
+def test_a_login_is_for_its_host_alone(tmp_path, registry):
+    assert known(tmp_path, **{"registry.corp": auth("a:b")}).of(registry) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        pytest.param({"username": "a", "password": "b"}, Login("a", "b"), id="user and password"),
+        pytest.param({**auth("c:d"), "identitytoken": "t"}, Login(identity_token="t"), id="an identity token"),
+        pytest.param({**auth("c:d"), "email": "x@y.example"}, Login("c", "d"), id="an address that nobody needs"),
+        pytest.param({}, None, id="an empty entry"),
+        pytest.param({"auth": ""}, None, id="an empty auth"),
+    ],
+)
+def test_an_entry_is_read(tmp_path, entry, expected):
+    credentials = known(tmp_path, **{"registry.corp": entry})
+    assert credentials.of("registry.corp") == expected
+    assert credentials.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "said"),
+    [
+        pytest.param(
+            "a.b/team", auth("a:b"), "credentials for a path within a registry are not supported", id="a path"
+        ),
+        pytest.param("*.corp", auth("a:b"), "is not a host", id="a glob"),
+        pytest.param(
+            "a.b", {"auth": "%%%"}, "auth is not valid base64; write the base64 of user:password", id="no base64"
+        ),
+        pytest.param("a.b", auth("nobody"), "auth is not the base64 of user:password", id="no colon"),
+        pytest.param("a.b", {"auth": 5}, "username, password, auth and identitytoken must be strings", id="a number"),
+        pytest.param("a.b", "secret", "the entry is not a map", id="a text"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_told_and_the_others_are_used(tmp_path, key, entry, said):
+    credentials = known(tmp_path, **{key: entry, "good.corp": auth("a:b")})
+    (warning,) = credentials.warnings
+    assert f"config.json: auths[{key}] is ignored: " in warning
+    assert said in warning
+    assert credentials.of("good.corp") == Login("a", "b")
+
+
+def test_programs_that_hold_credentials_are_not_run_and_that_is_told(tmp_path):
+    file = write(tmp_path, {"auths": {}, "credsStore": "desktop", "credHelpers": {"gcr.io": "gcloud"}})
+    assert [warning.partition(": ")[2] for warning in Credentials.load(file).warnings] == [
+        "credsStore is ignored, because credential helpers are not run; write the credentials themselves under auths",
+        "credHelpers is ignored, because credential helpers are not run; write the credentials themselves under auths",
+    ]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"auths": []}', "user:hush"])
+def test_a_file_that_holds_no_credentials_is_refused_without_showing_it(tmp_path, content):
+    with pytest.raises(
+        CredentialsError, match=r"config\.json: not a docker configuration; expected the JSON"
+    ) as caught:
+        Credentials.load(write(tmp_path, content))
+    assert "hush" not in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(CredentialsError, match="cannot be read"):
+        Credentials.load(tmp_path / "none.json")
+
+
+def test_a_changed_file_is_read_anew_and_a_broken_one_is_told_and_changes_nothing(tmp_path):
+    credentials = known(tmp_path, **{"registry.corp": auth("a:1")})
+    newer = tmp_path / "newer"
+    newer.write_text(json.dumps({"auths": {"registry.corp": auth("a:2")}}))
+    os.replace(newer, tmp_path / "config.json")
+    assert credentials.of("registry.corp") == Login("a", "2")
+    newer.write_text("{ broken")
+    os.replace(newer, tmp_path / "config.json")
+    assert credentials.of("registry.corp") == Login("a", "2")
+    assert "not a docker configuration" in credentials.warnings[-1]
+    newer.write_text(json.dumps({"auths": {"registry.corp": auth("a:3")}}))
+    os.replace(newer, tmp_path / "config.json")
+    assert credentials.of("registry.corp") == Login("a", "3")
+    assert credentials.warnings == ()
+
+
+def test_without_a_file_there_are_no_logins():
+    assert Credentials().of("docker.io") is None
+
+
+def test_secrets_stay_out_of_what_is_printed():
+    assert repr(Login("a", "hush", "hush")) == "Login(user='a')"

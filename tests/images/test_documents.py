@@ -1,0 +1,244 @@
+"""What registries send is read without trust, and reduced to what matters."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.images import images
+from webhook.images.configs import LONGEST_VALUE, read_config
+from webhook.images.lookup_errors import LookUpError
+from webhook.images.registry_documents import INDEXES, MANIFESTS, Index, Manifest, read_manifest
+
+AMD64, ARM64 = (images.manifest(images.config(architecture=name)) for name in ("amd64", "arm64"))
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def chosen(*entries: dict[str, object], media_type: str = images.OCI_INDEX) -> Index:
+    found = read_manifest(images.index(*entries, media_type=media_type).body, media_type)
+    assert isinstance(found, Index)
+    return found
+
+
+@pytest.mark.parametrize("media_type", [images.OCI_MANIFEST, images.DOCKER_MANIFEST])
+def test_a_manifest_leads_to_its_configuration(media_type):
+    config = images.config()
+    body = images.manifest(config, media_type).body
+    assert Manifest(config.digest) == read_manifest(body, media_type)
+    assert Manifest(config.digest) == read_manifest(body, f"{media_type.upper()}; charset=utf-8")
+
+
+@pytest.mark.parametrize("media_type", [images.OCI_INDEX, images.DOCKER_INDEX])
+@pytest.mark.parametrize("order", [1, -1], ids=["amd64 first", "amd64 last"])
+def test_of_an_index_amd64_is_read_and_all_architectures_are_told(media_type, order):
+    entries = [images.entry(AMD64), images.entry(ARM64, "arm64")][::order]
+    found = chosen(*entries, media_type=media_type)
+    assert (AMD64.digest, {"amd64", "arm64"}) == (found.chosen, set(found.architectures))
+
+
+def test_without_amd64_the_first_image_is_read():
+    found = chosen(images.entry(ARM64, "arm64"), images.entry(AMD64, "ppc64le"))
+    assert Index(ARM64.digest, ("arm64", "ppc64le")) == found
+
+
+def test_attestations_and_windows_are_passed_over():
+    attestation = images.entry(ARM64, "unknown", "unknown")
+    assert Index(AMD64.digest, ("amd64",)) == chosen(
+        attestation, images.entry(ARM64, "amd64", "windows"), images.entry(AMD64), attestation
+    )
+
+
+def test_variants_of_an_architecture_are_one():
+    found = chosen(images.entry(ARM64, "arm"), images.entry(AMD64, "arm"))
+    assert Index(ARM64.digest, ("arm",)) == found
+
+
+def test_an_entry_that_does_not_say_what_it_is_for_is_read_where_no_other_does():
+    assert Index(ARM64.digest, ()) == chosen(ARM64.descriptor)
+    assert Index(AMD64.digest, ("amd64",)) == chosen(ARM64.descriptor, images.entry(AMD64))
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        pytest.param(images.index(), "the image index has no entry for Linux", id="nothing"),
+        pytest.param(
+            images.index(images.entry(AMD64, "amd64", "windows")),
+            "the image index has no entry for Linux",
+            id="Windows only",
+        ),
+        pytest.param(
+            images.index(*[images.entry(AMD64)] * 1001),
+            "the image index must have a list of at most 1000 manifests",
+            id="too many",
+        ),
+        pytest.param(images.index(manifests={}), "must have a list of at most 1000 manifests", id="a map"),
+        pytest.param(images.index(manifests=[5]), "an entry of the image index is not a JSON object", id="a number"),
+        pytest.param(images.index(manifests=["a"]), "an entry of the image index is not a JSON object", id="a text"),
+        pytest.param(
+            images.index({**images.entry(AMD64), "platform": []}), "is not a JSON object", id="an odd platform"
+        ),
+        pytest.param(
+            images.index({**images.entry(AMD64), "digest": "sha256:1"}), "has no sha256 digest", id="a short digest"
+        ),
+        pytest.param(images.index({**images.entry(AMD64), "digest": None}), "has no sha256 digest", id="no digest"),
+        pytest.param(
+            images.index({**images.entry(AMD64), "digest": "sha256:../../" + "0" * 58}),
+            "has no sha256 digest",
+            id="a path",
+        ),
+        pytest.param(images.index(images.entry(images.index())), "such as another image index", id="another index"),
+        pytest.param(
+            images.index({**images.entry(AMD64), "mediaType": []}),
+            "refers to something that is not an image manifest",
+            id="no type",
+        ),
+        pytest.param(
+            images.index(images.entry(AMD64, "../../etc")),
+            "the image index has no entry for Linux",
+            id="no architecture",
+        ),
+        pytest.param(
+            images.index(*[images.entry(AMD64, f"cpu{number}") for number in range(33)]),
+            "more than 32",
+            id="33 of them",
+        ),
+    ],
+)
+def test_an_odd_index_is_refused(index, said):
+    with pytest.raises(LookUpError, match=said):
+        read_manifest(index.body, index.media_type)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({"config": None}, "config is not a JSON object", id="no configuration"),
+        pytest.param({"config": []}, "config is not a JSON object", id="a list"),
+        pytest.param({"config": {}}, "an artifact that is not a container image", id="an empty one"),
+        pytest.param(
+            {"config": {"mediaType": "application/vnd.cncf.helm.config.v1+json"}}, "not a container", id="a chart"
+        ),
+        pytest.param({"config": {"mediaType": images.OCI_CONFIG}}, "has no sha256 digest", id="no digest"),
+        pytest.param(
+            {"mediaType": images.OCI_INDEX}, "the manifest's content contradicts its media type", id="another type"
+        ),
+        pytest.param({"mediaType": 7}, "the manifest's content contradicts its media type", id="a type that is none"),
+    ],
+)
+def test_an_odd_manifest_is_refused(changes, said):
+    with pytest.raises(LookUpError, match=said):
+        read_manifest(images.manifest(images.config(), **changes).body, images.OCI_MANIFEST)
+
+
+@given(anything, st.sampled_from((*MANIFESTS, *INDEXES)))
+def test_any_json_is_a_manifest_or_an_error(found, media_type):
+    for content in (found, {"config": found, "schemaVersion": 2}, {"manifests": found}, {"manifests": [found]}):
+        try:
+            read_manifest(json.dumps(content).encode(), media_type)
+        except LookUpError:
+            continue
+
+
+@given(anything)
+def test_any_json_is_a_configuration_or_an_error(found):
+    for content in (found, {"config": found}, {"config": {"Env": found}}, {"architecture": found, "os": found}):
+        try:
+            read_config(json.dumps(content).encode())
+        except LookUpError:
+            continue
+
+
+@given(st.binary(max_size=60), st.text(max_size=20))
+def test_any_bytes_are_a_document_or_an_error(body, content_type):
+    for read in (read_config, lambda body: read_manifest(body, content_type)):
+        try:
+            read(body)
+        except LookUpError:
+            continue
+
+
+def test_of_a_configuration_only_what_says_something_about_cuda_and_the_driver_is_kept():
+    env = {
+        "PATH": "/usr/bin",
+        "CUDA_VERSION": "12.4.1",
+        "NVIDIA_REQUIRE_CUDA": "cuda>=12.4 brand=tesla,driver>=470,driver<471",
+        "NVIDIA_REQUIRE_JETPACK": "csv-mounts=all",
+        "NVIDIA_DISABLE_REQUIRE": "",
+        "NVIDIA_VISIBLE_DEVICES": "all",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility,graphics",
+        "NVARCH": "x86_64",
+        "API_KEY": "a secret that somebody left in an image",
+    }
+    kept = {name: value for name, value in env.items() if name not in ("PATH", "NVIDIA_VISIBLE_DEVICES", "API_KEY")}
+    found = read_config(images.config(env, "arm64").body)
+    assert (kept, "arm64") == (dict(found.env), found.architecture)
+
+
+def test_of_a_variable_that_is_set_twice_the_last_counts():
+    body = images.config(config={"Env": ["CUDA_VERSION=11.8", "CUDA_VERSION=12.4=x", "NVARCH"]}).body
+    assert read_config(body).env == {"CUDA_VERSION": "12.4=x"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"config": None}, id="no config"),
+        pytest.param({"config": {}}, id="no Env"),
+        pytest.param({"config": {"Env": None}}, id="an Env that is null"),
+        pytest.param({"config": {"Env": []}, "architecture": None}, id="no architecture"),
+    ],
+)
+def test_a_configuration_may_say_nothing(changes):
+    assert read_config(images.config(**changes).body).env == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({"config": []}, None, id="an empty list for a map"),
+        pytest.param({"config": "x"}, "config in the image configuration is not a JSON object", id="a text for a map"),
+        pytest.param(
+            {"config": {"Env": {"CUDA_VERSION": "12"}}},
+            "config.Env in the image configuration is not a list of strings",
+            id="a map",
+        ),
+        pytest.param(
+            {"config": {"Env": ["CUDA_VERSION=12", 5]}},
+            "config.Env in the image configuration is not a list of strings",
+            id="a number",
+        ),
+        pytest.param(
+            {"config": {"Env": [["CUDA_VERSION=12"]]}},
+            "config.Env in the image configuration is not a list of strings",
+            id="a list",
+        ),
+        pytest.param({"os": "windows"}, "the image is not for Linux", id="Windows"),
+        pytest.param({"os": ["linux"]}, "the image is not for Linux", id="a list of systems"),
+        pytest.param(
+            {"config": {"Env": ["CUDA_VERSION=" + "1" * (LONGEST_VALUE + 1)]}},
+            "value is longer than 4096 characters",
+            id="long",
+        ),
+        pytest.param(
+            {"config": {"Env": ["NVIDIA_REQUIRE_" + "A" * 200 + "="]}}, "name is longer than 128", id="a long name"
+        ),
+        pytest.param(
+            {"config": {"Env": [f"NVIDIA_REQUIRE_{number}=" + "x" * 4000 for number in range(5)]}},
+            "more than 16384 characters in its variables about CUDA and NVIDIA",
+            id="many requirements",
+        ),
+    ],
+)
+def test_an_odd_configuration_is_refused(changes, said):
+    body = images.config(**changes).body
+    if said is None:
+        assert read_config(body).env == {}
+        return
+    with pytest.raises(LookUpError, match=said):
+        read_config(body)

@@ -1,0 +1,118 @@
+"""Hosts have one spelling."""
+
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.images.hosts import Host, HostError, HostPattern, Url, parse_url, split_host, split_pattern
+from webhook.images.lookup_errors import LookUpError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("nvcr.io", ("nvcr.io", None), id="a name"),
+        pytest.param("Registry.Corp:5000", ("registry.corp", 5000), id="a name in capitals with a port"),
+        pytest.param("localhost", ("localhost", None), id="one label"),
+        pytest.param("10.0.0.1:5000", ("10.0.0.1", 5000), id="an address with a port"),
+        pytest.param("[fd00::1]:5000", ("[fd00::1]", 5000), id="an address of IPv6 with a port"),
+        pytest.param("xn--bcher-kva.example", ("xn--bcher-kva.example", None), id="a name in Punycode"),
+        pytest.param("a_b.example", ("a_b.example", None), id="an underscore"),
+    ],
+)
+def test_hosts_are_read(text, expected):
+    name, port = expected
+    assert (name.strip("[]"), port) == split_host(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ":", ":5000", "a:", "a:b", "a:0", "a:65536", "a:-1", "a:5000:5000", "a b", "a/b", "a@b", "a#b", "a?b"),
+        *("a..b", ".a", "a.", "-a", "a-", "bücher.example", "a\n", "a\t.b", "a%2eb", "a" * 64, "a." * 127 + "ab"),
+        *("1", "127.1", "0x7f.0.0.1", "0177.0.0.1", "127.0.0.01", "256.1.1.1", "1.2.3.4.5", "a.1", "a.0x1"),
+        *(
+            "::1",
+            "[::1",
+            "::1]",
+            "[::1]a",
+            "[0:0:0:0:0:0:0:1]",
+            "[::FFFF:1.2.3.4]",
+            "[fe80::1%eth0]",
+            "[1.2.3.4]",
+            "[]",
+        ),
+    ],
+)
+def test_texts_that_are_no_host_or_spelled_oddly_are_refused(text):
+    with pytest.raises(HostError):
+        split_host(text)
+
+
+@given(st.text(max_size=40))
+def test_a_host_that_was_read_has_no_other_spelling(text):
+    try:
+        name, port = split_host(text)
+    except HostError:
+        return
+    spelled = Host(name, port or 443).spelled(443)
+    assert (name, None if port == 443 else port) == split_host(spelled)
+    assert urlsplit(f"https://{spelled}/").hostname == name
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "expected"),
+    [
+        pytest.param("a.example", "a.example", True, id="the same"),
+        pytest.param("a.example", "b.a.example", False, id="a host below"),
+        pytest.param("*.example", "a.example", True, id="a host of the domain"),
+        pytest.param("*.example", "b.a.example", True, id="a host further down"),
+        pytest.param("*.example", "example", False, id="the domain itself"),
+        pytest.param("*.example", "aexample", False, id="another domain with the same end"),
+    ],
+)
+def test_a_pattern_is_a_name_or_a_domain(pattern, host, expected):
+    assert HostPattern(pattern).matches(Host(host)) is expected
+    assert not HostPattern(pattern).matches(Host(host, 8443))
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "*.", "*.com", "*.1.2.3.4", "*.[::1]", "a.*.example", "*a.example", "**.a.example"]
+)
+def test_patterns_that_stand_for_too_much_are_refused(text):
+    with pytest.raises(HostError):
+        split_pattern(text)
+
+
+BASE = Url("https", Host("registry.example", 5000), "/v2/a/blobs/b?c")
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        pytest.param("/d", Url("https", Host("registry.example", 5000), "/d"), id="a path"),
+        pytest.param("d?e=%20#f", Url("https", Host("registry.example", 5000), "/v2/a/blobs/d?e=%20"), id="relative"),
+        pytest.param("//b.example", Url("https", Host("b.example"), "/"), id="a host"),
+        pytest.param(
+            "HTTPS://B.example:443?x", Url("https", Host("b.example"), "/?x"), id="capitals, the default port"
+        ),
+        pytest.param("http://b.example", Url("http", Host("b.example", 80), "/"), id="without TLS"),
+    ],
+)
+def test_urls_are_read_as_from_where_they_were_found(location, expected):
+    assert expected == parse_url(location, BASE)
+
+
+@given(st.text(max_size=60))
+def test_whatever_stands_in_a_location_is_a_url_or_an_error(text):
+    for location in (text, f"https://{text}", f"https://a.example{text}"):
+        try:
+            url = parse_url(location, BASE)
+        except LookUpError:
+            continue
+        assert split_host(url.host.spelled(443))
+        assert url.target.startswith("/")
+        assert url.target.isascii()
+        assert url.target.isprintable()

@@ -1,0 +1,361 @@
+"""Logging in as registries demand it, and showing credentials and tokens to nobody else."""
+
+import base64
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.images import images, private_authority
+from tests.images.scripted import (
+    REPOSITORY,
+    Heard,
+    Script,
+    ScriptedServer,
+    client,
+    guarded,
+    listed,
+    reference,
+    scripted,
+    serving,
+    token,
+    whole,
+)
+from webhook.images.credentials import Credentials
+from webhook.images.hosts import Host, HostPattern
+from webhook.images.login import Pass, Passes
+from webhook.images.lookup_errors import LookUpError
+from webhook.images.registries import Registry, Site
+
+CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
+MANIFEST = images.manifest(CONFIG)
+TAG = f"/v2/{REPOSITORY}/manifests/1"
+BLOB = f"/v2/{REPOSITORY}/blobs/{CONFIG.digest}"
+BASIC = "Basic " + base64.b64encode(b"robot:secret").decode()
+SCOPE = f"repository:{REPOSITORY}:pull"
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted() as server:
+        yield server
+
+
+@pytest.fixture
+def tokens() -> Iterator[ScriptedServer]:
+    """A token server at a host of its own, with TLS."""
+    with scripted(private_authority.server_context("tokens.example", "elsewhere.example")) as tokens:
+        tokens.scripts["/token"] = token("tok")
+        yield tokens
+
+
+def bearer(realm: str, *more: str) -> str:
+    return "Bearer " + ",".join((f'realm="{realm}"', *more))
+
+
+def demand(server: ScriptedServer, authorization: str, challenge: str) -> None:
+    """Let the server demand a login for the image."""
+    server.scripts[TAG] = guarded(serving(MANIFEST), authorization, challenge)
+    server.scripts[BLOB] = guarded(serving(CONFIG), authorization, challenge)
+
+
+def with_tokens(server: ScriptedServer, tokens: ScriptedServer) -> Registry:
+    pattern = HostPattern("tokens.example", tokens.port)
+    return listed(server.port, token_hosts=(pattern,), authorities=private_authority.PEM)
+
+
+def credentials(directory: Path, server: ScriptedServer, **entry: str) -> Credentials:
+    """The file that docker would write, with a login for the server."""
+    file = directory / "config.json"
+    file.write_text(json.dumps({"auths": {f"registry.example:{server.port}": entry}}))
+    return Credentials.load(file)
+
+
+def query(heard: Heard) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(heard.path).query)
+
+
+def refused(registry: Registry, server: ScriptedServer, known: Credentials | None = None) -> LookUpError:
+    with pytest.raises(LookUpError) as caught:
+        client(registry, credentials=known).look_up(reference(server.port))
+    return caught.value
+
+
+def test_a_token_is_fetched_for_pulling_this_image_and_used_until_it_ends(server, tokens):
+    realm = f"https://tokens.example:{tokens.port}/token"
+    demand(server, "Bearer tok", bearer(realm, 'service="a registry"', 'scope="repository:team/image:pull,push"'))
+    asking = client(with_tokens(server, tokens))
+    assert asking.look_up(reference(server.port)).env == {"CUDA_VERSION": "12.4.1"}
+    asking.look_up(reference(server.port))
+    asking.digest_of(reference(server.port))
+    assert [query(heard) for heard in tokens.heard] == [{"service": ["a registry"], "scope": [SCOPE]}]
+    assert tokens.heard[0].authorization is None
+
+
+def test_an_access_token_is_a_token_too(server, tokens):
+    tokens.scripts["/token"] = whole(200, b'{"access_token": "tok", "expires_in": 5}')
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
+    assert client(with_tokens(server, tokens)).look_up(reference(server.port)).digest == MANIFEST.digest
+
+
+def test_a_token_is_not_used_for_another_repository(server, tokens):
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
+    other = "/v2/other/manifests/1"
+    server.scripts[other] = guarded(
+        serving(MANIFEST), "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token")
+    )
+    asking = client(with_tokens(server, tokens))
+    asking.digest_of(reference(server.port))
+    asking.digest_of(type(reference(1))(f"registry.example:{server.port}", "other", "1"))
+    scopes = [query(heard)["scope"] for heard in tokens.heard]
+    assert scopes == [[SCOPE], ["repository:other:pull"]]
+    assert [heard.authorization for heard in server.heard if heard.path == other] == [None, "Bearer tok"]
+
+
+def test_a_token_that_is_not_accepted_any_more_is_replaced_once(server, tokens):
+    challenge = bearer(f"https://tokens.example:{tokens.port}/token")
+    demand(server, "Bearer tok", challenge)
+    asking = client(with_tokens(server, tokens))
+    asking.look_up(reference(server.port))
+    demand(server, "Bearer new", challenge)
+    with pytest.raises(LookUpError, match="denies access to"):
+        asking.look_up(reference(server.port))
+    tokens.scripts["/token"] = token("new")
+    assert asking.look_up(reference(server.port)).digest == MANIFEST.digest
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        pytest.param("aws", id="a scope that is no repository"),
+        pytest.param("registry:catalog:*", id="a scope of another kind"),
+    ],
+)
+def test_a_scope_that_is_no_repository_is_asked_for_as_it_is(server, tokens, scope):
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", f'scope="{scope}"'))
+    client(with_tokens(server, tokens)).look_up(reference(server.port))
+    assert query(tokens.heard[0])["scope"] == [scope]
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        pytest.param("aws repository:other/secret:pull,push", id="behind a scope of another kind"),
+        pytest.param("repository(plugin):other:pull", id="of a class"),
+        pytest.param("repository:other:pull repository:team/image:pull", id="before our own"),
+    ],
+)
+def test_a_token_for_another_repository_is_not_asked_for_whatever_is_demanded(server, tokens, scope):
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", f'scope="{scope}"'))
+    client(with_tokens(server, tokens)).look_up(reference(server.port))
+    assert query(tokens.heard[0])["scope"] == [SCOPE]
+
+
+def test_a_realm_that_names_a_scope_itself_is_asked_for_one_scope(server, tokens):
+    realm = f"https://tokens.example:{tokens.port}/token?account=x&scope=repository:team/image:pull,push"
+    demand(server, "Bearer tok", bearer(realm))
+    client(with_tokens(server, tokens)).look_up(reference(server.port))
+    assert query(tokens.heard[0]) == {"account": ["x"], "scope": [SCOPE]}
+
+
+def test_the_registry_itself_may_give_tokens(server):
+    server.scripts["/auth"] = token("tok")
+    demand(server, "Bearer tok", bearer(f"http://registry.example:{server.port}/auth"))
+    assert client(listed(server.port)).look_up(reference(server.port)).digest == MANIFEST.digest
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        pytest.param({"username": "robot", "password": "secret"}, BASIC, id="user and password"),
+        pytest.param({"auth": BASIC.removeprefix("Basic ")}, BASIC, id="auth"),
+    ],
+)
+def test_credentials_are_shown_to_the_token_server_and_the_token_to_the_registry(
+    server, tokens, tmp_path, entry, expected
+):
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
+    known = credentials(tmp_path, server, **entry)
+    client(with_tokens(server, tokens), credentials=known).look_up(reference(server.port))
+    assert [heard.authorization for heard in tokens.heard] == [expected]
+    assert {heard.authorization for heard in server.heard} == {None, "Bearer tok"}
+
+
+def test_an_identity_token_is_exchanged(server, tokens, tmp_path):
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token", 'service="svc"'))
+    known = credentials(tmp_path, server, identitytoken="id&token")
+    client(with_tokens(server, tokens), credentials=known).look_up(reference(server.port))
+    (heard,) = tokens.heard
+    assert (heard.method, heard.path, heard.authorization) == ("POST", "/token", None)
+    assert parse_qs(heard.body.decode()) == {
+        "grant_type": ["refresh_token"],
+        "client_id": ["gpu-policy-webhook"],
+        "refresh_token": ["id&token"],
+        "service": ["svc"],
+        "scope": [SCOPE],
+    }
+
+
+def test_user_and_password_are_shown_to_a_registry_that_demands_them(server, tmp_path):
+    demand(server, BASIC, 'Basic realm="corp"')
+    known = credentials(tmp_path, server, username="robot", password="secret")
+    assert client(listed(server.port), credentials=known).look_up(reference(server.port)).digest == MANIFEST.digest
+    assert server.heard[0].authorization is None
+
+
+@pytest.mark.parametrize(
+    ("challenge", "said"),
+    [
+        pytest.param(
+            'Basic realm="corp"', "the registry demands a user name and a password, but none are configured", id="basic"
+        ),
+        pytest.param(
+            "Negotiate",
+            "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication schemes",
+            id="Kerberos",
+        ),
+        pytest.param(
+            "",
+            "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication schemes",
+            id="nothing",
+        ),
+        pytest.param(
+            "Bearer",
+            "the registry demands a token but does not name a token server (realm in WWW-Authenticate)",
+            id="no realm",
+        ),
+        pytest.param(
+            'Bearer realm="/token"', "the registry refers to a URL that is not valid", id="a realm without a host"
+        ),
+        pytest.param('Bearer realm="x' + "y" * 60_000 + '"', "offers neither Bearer nor Basic", id="a very long one"),
+    ],
+)
+def test_a_demand_that_cannot_be_met_is_told(server, challenge, said):
+    demand(server, "never", challenge)
+    error = refused(listed(server.port), server)
+    assert said in str(error)
+    assert error.is_lasting
+
+
+@pytest.mark.parametrize(
+    "realm",
+    [
+        pytest.param("https://elsewhere.example:{tokens}/token", id="a host that is not listed"),
+        pytest.param("https://blobs.example:{tokens}/token", id="a host that is listed for blobs"),
+        pytest.param("http://169.254.169.254/latest/api/token", id="metadata of clouds"),
+        pytest.param("https://tokens.example/token", id="a listed host at another port"),
+    ],
+)
+def test_a_token_is_asked_for_at_listed_hosts_only(server, tokens, tmp_path, realm):
+    demand(server, "never", bearer(realm.format(tokens=tokens.port)))
+    registry = listed(
+        server.port,
+        token_hosts=(HostPattern("tokens.example", tokens.port),),
+        blob_hosts=(HostPattern("blobs.example", tokens.port),),
+    )
+    error = refused(registry, server, credentials(tmp_path, server, username="robot", password="secret"))
+    assert "the registry sends clients for tokens to" in str(error)
+    assert str(error).endswith("which its tokenHosts do not list; list the host there if it belongs to the registry")
+    assert tokens.connections == 0
+
+
+def test_a_token_is_not_asked_for_without_tls(server, tokens, tmp_path):
+    demand(server, "never", bearer(f"http://tokens.example:{tokens.port}/token"))
+    error = refused(with_tokens(server, tokens), server, credentials(tmp_path, server, username="r", password="s"))
+    assert str(error).endswith(
+        f"the registry sends clients for tokens to tokens.example:{tokens.port} without TLS; that host must be used "
+        "over https"
+    )
+    assert tokens.connections == 0
+
+
+def test_a_token_server_that_redirects_is_not_followed(server, tokens, tmp_path):
+    tokens.scripts["/token"] = whole(307, b"", {"Location": f"https://elsewhere.example:{tokens.port}/steal"})
+    demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
+    error = refused(with_tokens(server, tokens), server, credentials(tmp_path, server, username="r", password="s"))
+    assert f"tokens.example:{tokens.port} answers with status 307 instead of a token for {REPOSITORY}" in str(error)
+    assert len(tokens.heard) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "said", "is_lasting"),
+    [
+        pytest.param(
+            whole(401),
+            "gives no token to anonymous clients (401); configure credentials for the registry",
+            True,
+            id="no access",
+        ),
+        pytest.param(whole(404), "does not have a token for team/image (404)", True, id="no such page"),
+        pytest.param(
+            whole(429, b"", {"Retry-After": "7"}),
+            "rejects requests for now, because there were too many (429)",
+            False,
+            id="too often",
+        ),
+        pytest.param(whole(503), "cannot answer the request at the moment (503)", False, id="in trouble"),
+        pytest.param(whole(200, b"<html>"), "the answer of the token server is not JSON", True, id="a web page"),
+        pytest.param(whole(200, b"{}"), "answers without a usable token", True, id="no token"),
+        pytest.param(token(5), "answers without a usable token", True, id="a number"),
+        pytest.param(token("a\r\nX-Injected: b"), "answers without a usable token", True, id="more lines of head"),
+        pytest.param(token("t" * 20_000), "answers without a usable token", True, id="longer than any server reads"),
+        pytest.param(
+            whole(200, b" " * 100_000), "sends a larger answer than the limits allow", True, id="a long answer"
+        ),
+    ],
+)
+def test_a_token_server_that_gives_none_is_told(server, tokens, script: Script, said, is_lasting):
+    tokens.scripts["/token"] = script
+    demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
+    error = refused(with_tokens(server, tokens), server)
+    assert said in str(error)
+    assert is_lasting is error.is_lasting
+
+
+@pytest.mark.parametrize("expires_in", [-1, 0, 10**30, 1e308, True, "soon", None, []])
+def test_whatever_is_said_about_its_end_a_token_is_used(server, tokens, expires_in):
+    tokens.scripts["/token"] = token("tok", expires_in=expires_in)
+    demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
+    assert client(with_tokens(server, tokens)).look_up(reference(server.port)).digest == MANIFEST.digest
+    assert len(tokens.heard) == 1
+
+
+def test_a_registry_that_accepts_no_login_is_asked_twice_and_no_more(server, tokens):
+    demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
+    error = refused(with_tokens(server, tokens), server)
+    assert str(error) == (
+        f"registry.example:{server.port} denies access to registry.example:{server.port}/team/image:1 "
+        "(401); check that it exists and that the configured credentials may pull it"
+    )
+    assert (len(server.heard), len(tokens.heard)) == (2, 1)
+
+
+def test_credentials_of_another_registry_are_shown_to_nobody(server, tmp_path):
+    demand(server, BASIC, 'Basic realm="corp"')
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"auths": {"registry.example": {"username": "robot", "password": "secret"}}}))
+    refused(listed(server.port), server, Credentials.load(file))
+    assert {heard.authorization for heard in server.heard} == {None}
+
+
+def test_no_error_shows_a_secret(server, tokens, tmp_path):
+    tokens.scripts["/token"] = whole(401)
+    demand(server, "never", bearer(f"https://tokens.example:{tokens.port}/token"))
+    known = credentials(tmp_path, server, username="robot", password="hush-hush")
+    error = refused(with_tokens(server, tokens), server, known)
+    assert str(error).endswith("rejects the configured credentials (401); correct them")
+    assert "hush-hush" not in repr(known.of(f"registry.example:{server.port}"))
+
+
+def test_a_pass_is_shown_until_it_ends_and_the_oldest_are_forgotten():
+    passes, site = Passes(), Site(listed(5000), Host("registry.example", 5000))
+    passes.keep(site, "ended", Pass("Bearer a", 0.0))
+    assert passes.get(site, "ended") is None
+    for number in range(300):
+        passes.keep(site, f"image-{number}", Pass(f"Bearer {number}", math.inf))
+    kept = [number for number in range(300) if passes.get(site, f"image-{number}")]
+    assert kept == list(range(44, 300))
+    assert "Bearer" not in repr(Pass("Bearer secret", 0.0))

@@ -1,0 +1,220 @@
+"""Looking images up in the background: who asks is answered at once, and registries are asked as seldom as can be."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.e2e.eventually import eventually
+from tests.images.asking import APP, PENDING, PINNED, Counts, seen
+from tests.images.replicas import Clock, Registries, config, looking_up
+from webhook.images.backoff import EXPIRY_SECONDS, LASTING_SECONDS
+from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookups import Images
+from webhook.model.image import NOT_LOOKED_UP, ImageSight
+
+# What is answered
+
+
+def test_the_first_sight_is_pending_and_a_later_one_knows_the_image(images: Images, client: Registries) -> None:
+    assert images.sight(APP) == PENDING
+    assert seen(images).config == config(APP)
+    assert client.asked == [APP]
+    assert (images.known, images.pending) == (1, 0)
+
+
+def test_A48_what_is_recalled_is_never_looked_up(images: Images, client: Registries, clock: Clock) -> None:
+    assert [images.recall(f"docker.io/team/app:{number}") for number in range(64)] == [PENDING] * 64
+    assert (images.pending, client.asked) == (0, [])
+    assert seen(images).config == config(APP)
+    clock.advance(10 * max(EXPIRY_SECONDS, LASTING_SECONDS))
+    assert images.recall(APP).config == config(APP)
+    assert "is not an image reference" in images.recall("a b").problem
+    assert (images.pending, client.asked) == (0, [APP])
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(
+            ["python", "python:latest", "docker.io/library/python", "index.docker.io/library/python"], id="Hub"
+        ),
+        pytest.param(["registry.corp:5000/app", "Registry.Corp:5000/app:latest"], id="a host in capitals"),
+    ],
+)
+def test_all_spellings_of_a_reference_are_one(texts: list[str], images: Images, client: Registries) -> None:
+    assert all(seen(images, text).config is not None for text in texts)
+    assert len(client.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("docker.io/Team/app", id="capitals"),
+        pytest.param("a b", id="a space"),
+        pytest.param("a@sha256:short", id="half a digest"),
+        pytest.param("x" * 100_000, id="too long"),
+        pytest.param("\ud800", id="half a character"),
+        pytest.param("/" * 1000, id="slashes"),
+    ],
+)
+def test_what_is_no_reference_is_a_problem_and_nobody_is_asked(text: str, images: Images, client: Registries) -> None:
+    sight = images.sight(text)
+    assert (sight.config, sight.is_pending) == (None, False)
+    assert "is not an image reference" in sight.problem
+    assert len(sight.problem) < 500
+    assert images.pending == 0
+
+
+def test_a_registry_that_is_not_on_the_list_is_never_asked(client: Registries, clock: Clock) -> None:
+    images = Images(client, lambda reference: reference.registry == "nvcr.io", clock=clock)
+    images.start()
+    assert images.sight("docker.io/team/app:1") == NOT_LOOKED_UP
+    assert seen(images, "nvcr.io/nvidia/pytorch:24.01-py3").config is not None
+    images.close()
+    assert client.asked == ["nvcr.io/nvidia/pytorch:24.01-py3"]
+
+
+def test_asking_never_waits_for_a_registry_that_does_not_answer(client: Registries, clock: Clock) -> None:
+    """Without an answer to wait for, this would never end."""
+    silence = threading.Event()
+    client.answers = {f"docker.io/team/app:{number}": lambda: silence.wait() and config() for number in range(5)}
+    with looking_up(client, clock=clock) as images:
+        for number in range(5):
+            assert images.sight(f"docker.io/team/app:{number}") == PENDING
+        eventually(lambda: len(client.asked) == 2)
+        assert images.sight(APP) == PENDING
+        images.close()
+        silence.set()
+
+
+def test_many_threads_that_ask_for_one_image_have_it_looked_up_once(images: Images, client: Registries) -> None:
+    gate = threading.Event()
+    client.answers[APP] = lambda: gate.wait(20) and config(APP)
+    with ThreadPoolExecutor(16) as pool:
+        sights = list(pool.map(lambda _: images.sight(APP), range(2000)))
+    gate.set()
+    assert set(map(repr, sights)) == {repr(PENDING)}
+    assert seen(images).config == config(APP)
+    assert client.asked == [APP]
+
+
+# When a registry is asked again
+
+
+def test_an_answer_holds_for_about_an_hour_and_is_then_confirmed_by_one_cheap_request(
+    images: Images, client: Registries, clock: Clock, counts: Counts
+) -> None:
+    seen(images)
+    clock.advance(EXPIRY_SECONDS * 0.79)
+    assert seen(images).config == config(APP)
+    assert client.looked_at == []
+    clock.advance(EXPIRY_SECONDS * 0.22)
+    assert images.sight(APP).config == config(APP)
+    assert images.wait(20)
+    assert (client.asked, client.looked_at) == ([APP], [APP])
+    seen(images)
+    assert client.looked_at == [APP]
+    assert counts == ["found", "unchanged"]
+
+
+def test_a_tag_that_was_moved_is_looked_up_anew_and_the_old_answer_stays_meanwhile(
+    images: Images, client: Registries, clock: Clock
+) -> None:
+    seen(images)
+    client.answers[APP] = config("moved")
+    clock.advance(EXPIRY_SECONDS)
+    assert images.sight(APP).config == config(APP)
+    assert images.wait(20)
+    assert images.sight(APP).config == config("moved")
+    assert client.asked == [APP, APP]
+
+
+def test_an_image_that_is_known_by_its_digest_is_not_read_twice(
+    images: Images, client: Registries, clock: Clock
+) -> None:
+    seen(images)
+    client.answers["docker.io/team/app:2"] = config("other")
+    seen(images, "docker.io/team/app:2")
+    client.answers[APP] = config("other")
+    clock.advance(EXPIRY_SECONDS)
+    seen(images)
+    assert images.sight(APP).config == config("other")
+    assert client.asked == [APP, "docker.io/team/app:2"]
+
+
+def test_what_a_digest_stands_for_is_never_asked_again(images: Images, client: Registries, clock: Clock) -> None:
+    seen(images, PINNED)
+    clock.advance(1e9)
+    assert seen(images, PINNED).config is not None
+    assert (client.asked, client.looked_at) == ([PINNED], [])
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        pytest.param(LookUpError("gone"), (LASTING_SECONDS * 0.89, LASTING_SECONDS * 1.11), id="lasting: ten minutes"),
+        pytest.param(LookUpError("slow", is_lasting=False), (26.0, 34.0), id="transient: half a minute"),
+        pytest.param(LookUpError("busy", is_lasting=False, retry_after=100.0), (99.0, 101.0), id="as it asked to"),
+        pytest.param(ValueError("never thought of"), (26.0, 34.0), id="a bug: half a minute"),
+    ],
+)
+def test_a_failure_is_a_problem_that_stays_until_asking_again_helps(
+    error: Exception, again: tuple[float, float], images: Images, client: Registries, clock: Clock
+) -> None:
+    early, late = again
+    client.answers[APP] = error
+    sight = seen(images)
+    assert (sight.config, sight.is_pending) == (None, False)
+    assert sight.problem
+    clock.advance(early)
+    assert seen(images) == sight
+    assert client.asked == [APP]
+    client.answers[APP] = config("mended")
+    clock.advance(late - early)
+    assert images.sight(APP) == sight
+    assert images.wait(20)
+    assert images.sight(APP).config == config("mended")
+
+
+def test_a_registry_that_goes_on_failing_is_asked_less_and_less_often(
+    images: Images, client: Registries, clock: Clock
+) -> None:
+    client.answers[APP] = LookUpError("docker.io: does not answer", is_lasting=False)
+    seen(images)
+    asked = []
+    for _ in range(200):
+        clock.advance(30)
+        before = len(client.asked)
+        seen(images)
+        asked.append(len(client.asked) > before)
+    pauses = [len(run) for run in "".join("x" if one else "." for one in asked).split("x")]
+    assert pauses[0] <= 1
+    assert pauses[1] <= pauses[2] <= pauses[3]
+    assert 17 <= max(pauses) <= 23
+
+
+def test_a_failure_does_not_take_away_what_was_known(
+    images: Images, client: Registries, clock: Clock, counts: Counts
+) -> None:
+    seen(images)
+    client.answers[APP] = LookUpError("docker.io: does not answer", is_lasting=False)
+    clock.advance(EXPIRY_SECONDS)
+    assert seen(images).config == config(APP)
+    assert seen(images).config == config(APP)
+    assert client.looked_at == [APP]
+    assert counts == ["found", "failed"]
+
+
+def test_a_registry_that_asks_to_be_left_alone_is_not_asked_for_other_images_either(
+    images: Images, client: Registries, clock: Clock
+) -> None:
+    client.answers[APP] = LookUpError("docker.io: asked too often (429)", is_lasting=False, retry_after=100.0)
+    seen(images)
+    assert seen(images, "docker.io/team/other:1") == ImageSight(is_pending=True)
+    assert seen(images, "nvcr.io/nvidia/cuda:12").config is not None
+    assert client.asked == [APP, "nvcr.io/nvidia/cuda:12"]
+    clock.advance(101)
+    seen(images, "docker.io/team/other:1")
+    assert images.sight("docker.io/team/other:1").config is not None

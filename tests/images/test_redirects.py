@@ -1,0 +1,224 @@
+"""Redirects lead to listed hosts only, over TLS, and nobody but the registry sees who is logged in."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.images import images, private_authority
+from tests.images.scripted import (
+    LOOPBACK,
+    REPOSITORY,
+    Heard,
+    ScriptedServer,
+    client,
+    guarded,
+    listed,
+    redirect,
+    reference,
+    scripted,
+    serving,
+    token,
+)
+from webhook.images.hosts import HostPattern
+from webhook.images.lookup_errors import LookUpError
+from webhook.images.registries import Registry
+
+CONFIG = images.config({"CUDA_VERSION": "12.4.1"})
+MANIFEST = images.manifest(CONFIG)
+BLOB = f"/v2/{REPOSITORY}/blobs/{CONFIG.digest}"
+TAG = f"/v2/{REPOSITORY}/manifests/1"
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted() as server:
+        server.holds("1", MANIFEST, CONFIG)
+        yield server
+
+
+@pytest.fixture
+def blobs() -> Iterator[ScriptedServer]:
+    with scripted(private_authority.server_context("blobs.example", "tokens.example", "registry.example")) as blobs:
+        blobs.scripts["/blob"] = serving(CONFIG)
+        yield blobs
+
+
+def allowing(server: ScriptedServer, blobs: ScriptedServer) -> Registry:
+    """The registry with blobs and tokens elsewhere, under certificates of an authority of its own."""
+    return listed(
+        server.port,
+        token_hosts=(HostPattern("tokens.example", blobs.port),),
+        blob_hosts=(HostPattern("*.example", blobs.port),),
+        authorities=private_authority.PEM,
+    )
+
+
+def refused(registry: Registry, port: int) -> LookUpError:
+    with pytest.raises(LookUpError) as caught:
+        client(registry).look_up(reference(port))
+    return caught.value
+
+
+def test_a_blob_is_fetched_from_a_listed_host(server, blobs):
+    server.scripts[BLOB] = redirect(f"https://blobs.example:{blobs.port}/blob?signature=secret")
+    found = client(allowing(server, blobs)).look_up(reference(server.port))
+    assert found.env == {"CUDA_VERSION": "12.4.1"}
+    assert blobs.paths() == ["/blob?signature=secret"]
+    assert blobs.heard[0].headers["host"] == f"blobs.example:{blobs.port}"
+
+
+def test_a_manifest_is_fetched_from_a_listed_host(server, blobs):
+    blobs.scripts["/manifest"] = serving(MANIFEST)
+    server.scripts[TAG] = redirect(f"https://blobs.example:{blobs.port}/manifest")
+    assert client(allowing(server, blobs)).look_up(reference(server.port)).digest == MANIFEST.digest
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_within_the_registry_is_followed_whatever_its_kind(server, status):
+    server.scripts["/elsewhere"] = serving(CONFIG)
+    server.scripts[BLOB] = redirect("/elsewhere", status)
+    assert client(listed(server.port)).look_up(reference(server.port)).env == {"CUDA_VERSION": "12.4.1"}
+
+
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        pytest.param("http://169.254.169.254/latest/meta-data/", "169.254.169.254:80", id="metadata of clouds"),
+        pytest.param("https://169.254.169.254/", "169.254.169.254", id="metadata of clouds over TLS"),
+        pytest.param("https://kubernetes.default.svc/api", "kubernetes.default.svc", id="the API server"),
+        pytest.param("https://localhost:{port}/", "localhost:{port}", id="the loopback by name"),
+        pytest.param("http://127.0.0.1:{port}/blob", "127.0.0.1:{port}", id="the registry by its address"),
+        pytest.param("https://[::1]/", "[::1]", id="the loopback of IPv6"),
+        pytest.param("https://[::ffff:7f00:1]/", "[::ffff:7f00:1]", id="the loopback, IPv4-mapped"),
+        pytest.param("https://evil.test/", "evil.test", id="any other host"),
+        pytest.param("https://blobs.example/", "blobs.example", id="a listed host at another port"),
+        pytest.param("https://blobs.example.evil.test:{blobs}/", "blobs.example.evil.test:{blobs}", id="a longer name"),
+        pytest.param("https://evilexample:{blobs}/", "evilexample:{blobs}", id="a name with the same end"),
+        pytest.param("//evil.test/", "evil.test:80", id="another host with the same scheme"),
+        pytest.param("https:evil.test", "", id="a scheme without a host"),
+    ],
+)
+def test_a_redirect_to_a_host_that_is_not_listed_is_not_followed(server, blobs, location, said):
+    ports = {"port": server.port, "blobs": blobs.port}
+    server.scripts[BLOB] = redirect(location.format(**ports))
+    error = refused(allowing(server, blobs), server.port)
+    if said:
+        expected = (
+            f"the registry redirects to {said.format(**ports)}, which its blobHosts do not list; list the host there "
+            "if it belongs to the registry"
+        )
+        assert f"registry.example:{server.port}: {expected}" == str(error)
+    assert error.is_lasting
+    assert (len(server.heard), blobs.connections) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("ftp://blobs.example:{blobs}/", id="another protocol"),
+        pytest.param("file:///etc/passwd", id="a file"),
+        pytest.param("https://", id="no host"),
+        pytest.param("https://[::1", id="half a bracket"),
+        pytest.param("https://blobs.example:{blobs}@evil.test/", id="a listed host as the user"),
+        pytest.param("https://evil.test@blobs.example:{blobs}/", id="a user at a listed host"),
+        pytest.param("https://evil.test\\@blobs.example:{blobs}/", id="a backslash"),
+        pytest.param("https://blobs.example:{blobs}:443/", id="two ports"),
+        pytest.param("https://blobs.example:0/", id="port 0"),
+        pytest.param("https://blobs.example:99999/", id="a port that is too large"),
+        pytest.param("https://blobs.example:\uff11/", id="a port in other digits"),
+        pytest.param("https://2130706433/", id="an address as one number"),
+        pytest.param("https://0x7f000001/", id="an address in hexadecimal digits"),
+        pytest.param("https://0177.0.0.1/", id="an address in octal digits"),
+        pytest.param("https://127.1/", id="a short address"),
+        pytest.param("https://127.0.0.1.:{blobs}/", id="a dot at the end"),
+        pytest.param("https://blobs%2eexample:{blobs}/", id="an escaped dot"),
+        pytest.param("https://blobs.example:{blobs}/a b", id="a space in the path"),
+        pytest.param("https://blobs.example:{blobs}/\xe4", id="a letter outside ASCII in the path"),
+        pytest.param("https://bl\xf6bs.example:{blobs}/", id="a letter outside ASCII in the host"),
+        pytest.param("https://" + "a." * 5000 + "example:{blobs}/", id="a host that is too long"),
+        pytest.param("https://.example:{blobs}/", id="a wildcard's domain alone"),
+    ],
+)
+def test_a_redirect_in_an_odd_spelling_is_not_followed(server, blobs, location):
+    server.scripts[BLOB] = redirect(location.format(blobs=blobs.port))
+    error = refused(allowing(server, blobs), server.port)
+    assert str(error).startswith(f"registry.example:{server.port}: the registry ")
+    assert blobs.connections == 0
+
+
+def test_no_redirect_leads_away_from_tls(server, blobs):
+    server.scripts[BLOB] = redirect(f"http://blobs.example:{blobs.port}/blob")
+    error = refused(allowing(server, blobs), server.port)
+    assert str(error).endswith(
+        f"the registry redirects to blobs.example:{blobs.port} without TLS; that host must be used over https"
+    )
+    assert blobs.connections == 0
+
+
+def test_a_registry_with_tls_does_not_lead_to_itself_without(blobs):
+    blobs.holds("1", MANIFEST)
+    blobs.scripts[BLOB] = redirect(f"http://registry.example:{blobs.port}/blob")
+    error = refused(listed(blobs.port, plain_http=False, authorities=private_authority.PEM), blobs.port)
+    assert f"the registry redirects to registry.example:{blobs.port}, which its blobHosts do not list" in str(error)
+
+
+def test_a_listed_host_at_an_address_that_is_not_listed_is_not_asked(server, blobs):
+    """A name under the control of somebody else can lead anywhere, to machines of this network too."""
+    server.scripts[BLOB] = redirect(f"https://blobs.example:{blobs.port}/blob")
+    addresses = {"blobs.example": ["127.0.0.2"], "registry.example": [LOOPBACK]}
+    with pytest.raises(
+        LookUpError, match=r"blobs\.example:\d+ resolves to an address that is not allowed \(loopback\)"
+    ):
+        client(allowing(server, blobs), resolver=addresses.__getitem__).look_up(reference(server.port))
+    assert blobs.connections == 0
+
+
+@pytest.mark.parametrize("location", [BLOB, "/there"])
+def test_redirects_in_a_circle_end(server, location):
+    server.scripts[BLOB] = redirect(location)
+    server.scripts["/there"] = redirect(BLOB)
+    error = refused(listed(server.port), server.port)
+    assert str(error) == f"registry.example:{server.port}: the registry redirects more than 3 times"
+    assert len(server.heard) == 1 + 4
+
+
+def test_a_token_is_not_shown_to_hosts_that_a_redirect_leads_to(server, blobs):
+    realm = f"https://tokens.example:{blobs.port}/token"
+    challenge = f'Bearer realm="{realm}",service="here"'
+    blobs.scripts["/token"] = token("secret-token")
+    server.scripts[TAG] = guarded(serving(MANIFEST), "Bearer secret-token", challenge)
+    server.scripts[BLOB] = guarded(redirect("/moved"), "Bearer secret-token", challenge)
+    server.scripts["/moved"] = redirect(f"https://blobs.example:{blobs.port}/blob")
+    found = client(allowing(server, blobs)).look_up(reference(server.port))
+    assert found.env == {"CUDA_VERSION": "12.4.1"}
+    assert shown(server.heard, "/moved") == ["Bearer secret-token"]
+    assert shown(blobs.heard, "/blob") == [None]
+
+
+def test_a_redirected_request_that_demands_a_login_gets_none(server, blobs):
+    blobs.scripts["/blob"] = guarded(serving(CONFIG), "Bearer x", 'Basic realm="give me your password"')
+    server.scripts[BLOB] = redirect(f"https://blobs.example:{blobs.port}/blob")
+    error = refused(allowing(server, blobs), server.port)
+    assert f"blobs.example:{blobs.port} denies access to" in str(error)
+    assert shown(blobs.heard, "/blob") == [None]
+
+
+def shown(heard: list[Heard], path: str) -> list[str | None]:
+    """What was said in Authorization at a path."""
+    return [each.authorization for each in heard if each.path == path]
+
+
+def test_an_error_shows_no_path_and_no_query_of_a_redirect(server, blobs):
+    server.scripts[BLOB] = redirect("https://evil.test/path?signature=secret")
+    assert "secret" not in str(refused(allowing(server, blobs), server.port))
+    server.scripts[BLOB] = redirect(f"https://blobs.example:{blobs.port}/gone?signature=secret")
+    assert "secret" not in str(refused(allowing(server, blobs), server.port))
+
+
+def test_json_of_a_redirect_is_never_read(server):
+    server.scripts[TAG] = lambda _heard, speaker: speaker.answer(
+        307, json.dumps({"schemaVersion": 2}).encode(), {"Location": TAG}
+    )
+    assert str(refused(listed(server.port), server.port)).endswith("the registry redirects more than 3 times")

@@ -1,0 +1,71 @@
+"""Looking images up now, as commands do."""
+
+import logging
+
+import pytest
+
+from tests.images.replicas import Clock, MemoryStore, Registries, config, everybody, looking_up
+from webhook.images.lookup_errors import LookUpError
+from webhook.images.packing import unpack
+from webhook.images.resolving import resolve
+from webhook.model.image import NOT_LOOKED_UP, ImageReference
+
+
+def test_every_reference_is_answered_as_it_was_given() -> None:
+    client = Registries({"docker.io/library/gone:1": LookUpError("gone")})
+    sights = resolve(["python", "gone:1", "a b", "python"], client, everybody)
+    assert list(sights) == ["python", "gone:1", "a b"]
+    assert sights["python"].config == config("docker.io/library/python:latest")
+    assert sights["gone:1"].problem == "gone"
+    assert "is not an image reference" in sights["a b"].problem
+    assert not any(sight.is_pending for sight in sights.values())
+
+
+def test_more_references_than_a_replica_would_queue_are_all_looked_up() -> None:
+    texts = [f"docker.io/team/app:{number}" for number in range(2_500)]
+    sights = resolve(texts, Registries(), everybody)
+    assert all(sight.config is not None for sight in sights.values())
+
+
+def test_a_registry_that_is_not_on_the_list_is_not_asked() -> None:
+    def admits(reference: ImageReference) -> bool:
+        return reference.registry == "nvcr.io"
+
+    client = Registries()
+    assert resolve(["python"], client, admits) == {"python": NOT_LOOKED_UP}
+    assert client.asked == []
+
+
+def test_nothing_to_look_up_is_nothing_to_wait_for() -> None:
+    assert resolve([], Registries(), everybody) == {}
+
+
+def test_what_is_found_is_shared_with_the_replicas() -> None:
+    clock = Clock()
+    store = MemoryStore()
+    resolve(["docker.io/team/app:1"], Registries(), everybody, store)
+    client = Registries()
+    with looking_up(client, store, clock) as images:
+        images.sight("docker.io/team/app:1")
+        assert images.wait(20)
+        assert images.sight("docker.io/team/app:1").config == config("docker.io/team/app:1")
+    assert client.asked == []
+
+
+def test_the_registry_is_asked_although_the_replicas_know_an_answer_and_theirs_stay() -> None:
+    store = MemoryStore()
+    resolve(["docker.io/team/app:1", "docker.io/team/app:2"], Registries(), everybody, store)
+    store.clock.advance(3600)  # type: ignore[attr-defined]  # a Clock
+    moved = Registries({"docker.io/team/app:1": config("moved")})
+    assert resolve(["docker.io/team/app:1"], moved, everybody, store)["docker.io/team/app:1"].config == config("moved")
+    shared = unpack(store.content).results
+    assert shared["docker.io/team/app:1"].config == config("moved")
+    assert "docker.io/team/app:2" in shared
+
+
+def test_what_cannot_be_shared_is_answered_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    store.fault = "there is no ConfigMap gpu-policy/gpu-policy-images"
+    with caplog.at_level(logging.WARNING):
+        assert resolve(["python"], Registries(), everybody, store)["python"].config is not None
+    assert "not shared with the replicas: there is no ConfigMap" in caplog.text

@@ -1,0 +1,152 @@
+"""References that wait: each once, in turn by registry and by who asks, bounded."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.images.lookup_queue import AT_ONCE_OF_ONE, Waiting
+from webhook.model.image import ImageReference
+
+
+def reference(registry: str, name: str = "a") -> ImageReference:
+    return ImageReference(registry, name, "1")
+
+
+def test_registries_take_turns() -> None:
+    waiting = Waiting()
+    for registry, name in [("x", "a"), ("x", "b"), ("x", "c"), ("y", "a"), ("z", "a")]:
+        waiting.add(reference(registry, name))
+    taken = [waiting.take() for _ in range(4)]
+    assert [one.registry for one in taken if one is not None] == ["x", "y", "z", "x"]
+
+
+def test_a_third_of_one_registry_has_to_wait_until_one_is_done() -> None:
+    waiting = Waiting()
+    for name in "abc":
+        waiting.add(reference("x", name))
+    first = waiting.take()
+    waiting.take()
+    with ThreadPoolExecutor(1) as pool:
+        third = pool.submit(waiting.take)
+        assert not third.done()
+        assert first is not None
+        waiting.done(first)
+        assert third.result(20) == reference("x", "c")
+
+
+def test_a_registry_with_nothing_under_way_comes_before_those_that_keep_workers_busy() -> None:
+    """Two registries that never answer have all four workers; whichever is free next is for somebody else."""
+    waiting = Waiting()
+    for number in range(20):
+        waiting.add(reference(f"slow-{number % 2}", str(number)))
+    hanging = [waiting.take() for _ in range(4)]
+    for name in "abc":
+        waiting.add(reference("quick", name))
+    assert hanging[0] is not None
+    waiting.done(hanging[0])
+    for name in "abc":
+        taken = waiting.take()
+        assert taken == reference("quick", name)
+        waiting.done(taken)
+
+
+def test_who_asks_for_one_image_does_not_wait_for_all_of_those_who_ask_for_many() -> None:
+    waiting = Waiting()
+    for number in range(500):
+        waiting.add(reference("x", f"flood-{number}"), asker="mallory")
+    waiting.add(reference("x", "app"), asker="team")
+    first, second = waiting.take(), waiting.take()
+    assert (first, second) == (reference("x", "flood-0"), reference("x", "app"))
+
+
+@pytest.mark.parametrize(
+    ("registries", "asker"),
+    [
+        pytest.param(["x"], "mallory", id="one registry"),
+        pytest.param(["x", "y", "z"], "mallory", id="several registries"),
+        pytest.param(["x", "y"], "", id="nobody knows for whom"),
+    ],
+)
+def test_a_full_queue_makes_room_at_the_expense_of_who_has_most_in_it(registries: list[str], asker: str) -> None:
+    waiting = Waiting(most=60)
+    for number in range(200):
+        waiting.add(reference(registries[number % len(registries)], f"flood-{number}"), asker=asker)
+    assert len(waiting) == 60
+    for number in range(5):
+        waiting.add(reference("quiet", f"app-{number}"), asker="team")
+    assert len(waiting) == 60
+    taken = []
+    for _ in range(20):
+        one = waiting.take()
+        assert one is not None
+        taken.append(one.repository)
+        waiting.done(one)
+    assert [name for name in taken if name.startswith("app")] == [f"app-{number}" for number in range(5)]
+
+
+def test_hosts_that_count_as_one_registry_are_one() -> None:
+    waiting = Waiting(listed_as=lambda reference: reference.registry.partition(".")[2])
+    for number in range(3):
+        waiting.add(reference(f"{number}.pkg.dev"))
+    waiting.add(reference("quay.io"))
+    assert [getattr(waiting.take(), "registry", "") for _ in range(3)] == ["0.pkg.dev", "quay.io", "1.pkg.dev"]
+
+
+def test_one_that_waits_or_has_begun_is_not_added_again() -> None:
+    waiting = Waiting()
+    waiting.add(reference("x"))
+    waiting.add(reference("x"))
+    taken = waiting.take()
+    waiting.add(reference("x"))
+    assert len(waiting) == 1
+    assert taken is not None
+    waiting.done(taken)
+    waiting.add(reference("x"))
+    assert waiting.take() == reference("x")
+
+
+@pytest.mark.parametrize("sleepers", [1, 4])
+def test_closing_lets_everybody_go(sleepers: int) -> None:
+    waiting = Waiting()
+    with ThreadPoolExecutor(sleepers) as pool:
+        takers = [pool.submit(waiting.take) for _ in range(sleepers)]
+        waiting.close()
+        assert [taker.result(20) for taker in takers] == [None] * sleepers
+    assert waiting.take() is None
+
+
+@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcdef"), st.booleans()), max_size=80))
+def test_bounds_hold_and_everything_that_was_accepted_is_handed_out_once(steps: list[tuple[str, str, bool]]) -> None:
+    waiting = Waiting(most=6)
+    accepted: list[ImageReference] = []
+    begun: list[ImageReference] = []
+    handed: list[ImageReference] = []
+    for registry, name, adds in steps:
+        one = reference(registry, name)
+        if adds and len(waiting) < 6:  # a full one may give up others
+            before = len(waiting)
+            waiting.add(one)
+            accepted += [one] * (len(waiting) - before)
+        elif begun:
+            waiting.done(begun.pop(0))
+        assert len(waiting) <= 6
+        counts = {key: sum(other.registry == key for other in begun) for key in "xyz"}
+        left = [other for other in accepted if other not in handed or accepted.count(other) > handed.count(other)]
+        if any(counts[other.registry] < AT_ONCE_OF_ONE for other in left):
+            taken = waiting.take()
+            assert taken is not None
+            begun.append(taken)
+            handed.append(taken)
+            assert sum(other.registry == taken.registry for other in begun) <= AT_ONCE_OF_ONE
+    while begun or len(handed) < len(accepted):
+        if begun:
+            waiting.done(begun.pop(0))
+        else:
+            taken = waiting.take()
+            assert taken is not None
+            begun.append(taken)
+            handed.append(taken)
+    assert sorted(map(str, handed)) == sorted(map(str, accepted))
+    assert len(waiting) == 0

@@ -1,0 +1,311 @@
+"""Every kind of expectation passes where it is met, and fails where it is not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.policy_tests.files import SEES_ALL, case, deployment, pod, result, results, suite, write
+
+TOLERATION = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+JOB = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "llama"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            "Master": {"replicas": 1, "template": {"spec": pod(2)["spec"]}},
+            "Worker": {"replicas": 2, "template": {"spec": pod(9)["spec"]}},
+        }
+    },
+}
+
+
+def injected(**spec: Any) -> dict[str, Any]:
+    return {"injected": {"spec": spec}}
+
+
+def of_main(**container: Any) -> list[dict[str, Any]]:
+    return [{"name": "main", **container}]
+
+
+MET_AND_NOT = [
+    pytest.param(pod(9), {"allowed": False}, {"allowed": True}, id="refused, by whatever rule"),
+    pytest.param(pod(1), {"allowed": True}, {"allowed": False}, id="allowed"),
+    pytest.param(pod(1), {"refused": []}, {"allowed": False}, id="refused by nothing is allowed"),
+    pytest.param(
+        pod(7),
+        {"refused": [{"rule": "gpuLimits"}]},
+        {"refused": [{"rule": "visibleDevices"}]},
+        id="the rule that refuses",
+    ),
+    pytest.param(
+        pod(7),
+        {"refused": [{"rule": "gpuLimits", "field": "spec.containers[main].resources"}]},
+        {"refused": [{"rule": "gpuLimits", "field": "spec.containers[other].resources"}]},
+        id="the field",
+    ),
+    pytest.param(
+        pod(7),
+        {"refused": [{"rule": "gpuLimits", "message": "the policy  allows\n at most 6"}]},
+        {"refused": [{"rule": "gpuLimits", "message": "the policy allows at most 7"}]},
+        id="the message, white space aside",
+    ),
+    pytest.param(
+        pod(9),
+        {
+            "refused": [
+                {"rule": "gpuLimits", "message": "at most 6 per container"},
+                {"rule": "gpuLimits", "message": "at most 8 per pod"},
+            ]
+        },
+        {"refused": [{"rule": "gpuLimits", "message": "at most 6 per container"}]},
+        id="all refusals and no other",
+    ),
+    pytest.param(
+        pod(0, env=[SEES_ALL]),
+        {"warned": [{"rule": "visibleDevices", "message": "NVIDIA_VISIBLE_DEVICES"}]},
+        {"warned": []},
+        id="warnings, all of them",
+    ),
+    pytest.param(pod(1), {"warned": []}, {"warned": [{"rule": "visibleDevices"}]}, id="no warning"),
+    pytest.param(
+        pod(1), injected(tolerations=[TOLERATION]), injected(tolerations=[{**TOLERATION, "value": "a"}]), id="an entry"
+    ),
+    pytest.param(
+        pod(2),
+        injected(containers=of_main(env=[{"name": "NCCL_DEBUG", "value": "WARN"}])),
+        injected(containers=of_main(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])),
+        id="a value in an entry with a name",
+    ),
+    pytest.param(
+        pod(2),
+        injected(containers=of_main(env=[{"name": "NCCL_DEBUG"}])),
+        injected(containers=of_main(env=[{"name": "NCCL_DEBUGS"}])),
+        id="an entry with a name",
+    ),
+    pytest.param(
+        pod(1), injected(containers=of_main(env=None)), injected(tolerations=None), id="nothing where null is written"
+    ),
+    pytest.param(
+        pod(1),
+        injected(tolerations=[TOLERATION]),
+        injected(containers=of_main(image="registry.example/train:1")),
+        id="what is injected does not stand in the resource",
+    ),
+    pytest.param(
+        pod(1),
+        injected(tolerations=[TOLERATION]),
+        injected(containers=[{"name": "main"}]),
+        id="the name of an entry alone is no injection",
+    ),
+    pytest.param(
+        pod(2, env=[{"name": "NCCL_DEBUG", "value": "INFO"}]),
+        {"result": {"spec": {"containers": of_main(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])}}},
+        {"result": {"spec": {"containers": of_main(env=[{"name": "NCCL_DEBUG", "value": "WARN"}])}}},
+        id="the result, whoever wrote it",
+    ),
+    pytest.param(
+        {**pod(1), "spec": {**pod(1)["spec"], "nodeSelector": {}}},
+        {"result": {"spec": {"nodeSelector": {}}}},
+        {"result": {"spec": {"tolerations": []}}},
+        id="nothing in a list or map in which nothing is written",
+    ),
+    pytest.param(pod(0), {"unchanged": True}, {"unchanged": False}, id="unchanged"),
+    pytest.param(pod(1), {"unchanged": False}, {"unchanged": True}, id="changed"),
+    pytest.param(deployment(1), injected(tolerations=[TOLERATION]), {"unchanged": True}, id="pods of a workload"),
+    pytest.param(
+        deployment(7),
+        {"refused": [{"rule": "gpuLimits", "field": "spec.template.spec.containers[main].resources"}]},
+        {"allowed": True},
+        id="a workload whose pods would be refused",
+    ),
+    pytest.param(
+        deployment(4, replicas=3), {"warned": [{"rule": "gpuQuota"}]}, {"warned": []}, id="a workload and its quota"
+    ),
+    pytest.param(deployment(7), {"applied": "warned"}, {"applied": "refused"}, id="a workload at apply"),
+    pytest.param(deployment(1), {"applied": "accepted"}, {"applied": "warned"}, id="a workload without a fault"),
+    pytest.param(pod(7), {"allowed": False, "applied": "refused"}, {"applied": "warned"}, id="a pod at apply"),
+    pytest.param(
+        JOB,
+        {"groups": {"Master": {"allowed": True}, "Worker": {"allowed": False}}},
+        {"groups": {"Master": {"allowed": True}, "Worker": {"allowed": True}}},
+        id="groups of a workload",
+    ),
+    pytest.param(
+        JOB,
+        {"refused": [{"rule": "gpuLimits"}], "groups": {"Master": {"unchanged": False}}},
+        {"allowed": True, "groups": {"Master": {"unchanged": False}}},
+        id="a workload and a group of it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("resource", "met", "missed"), MET_AND_NOT)
+def test_an_expectation_passes_where_it_is_met_and_fails_where_it_is_not(
+    tmp_path: Path, resource: Any, met: Any, missed: Any
+) -> None:
+    good, bad = result(tmp_path, [resource], met), result(tmp_path, [resource], missed)
+    assert (good.errors, good.differences) == ((), ())
+    assert bad.errors == ()
+    assert bad.differences
+
+
+@pytest.mark.parametrize(
+    ("resources", "expect", "refused"),
+    [
+        pytest.param([JOB], {"groups": {"Master": {"allowed": True}}}, "PyTorchJob default/llama", id="another group"),
+        pytest.param(
+            [pod(1), pod(9, "b")], {"resources": {"Pod/train": {"allowed": True}}}, "Pod default/b", id="another pod"
+        ),
+    ],
+)
+def test_what_is_not_named_has_to_be_allowed(tmp_path: Path, resources: Any, expect: Any, refused: str) -> None:
+    differences = result(tmp_path, resources, expect).differences
+    assert {(one.about, one.expected) for one in differences} == {(refused, "refused by nothing")}
+    assert all("gpuLimits: " in one.found for one in differences)
+
+
+@pytest.mark.parametrize("expect", [{"warned": []}, injected(tolerations=[TOLERATION]), {"unchanged": True}])
+def test_what_is_not_said_to_be_refused_has_to_be_allowed(tmp_path: Path, expect: Any) -> None:
+    differences = result(tmp_path, [pod(9)], expect).differences
+    assert {(one.place, one.expected) for one in differences} == {("allowed", "refused by nothing")}
+    assert all("gpuLimits: " in one.found for one in differences)
+
+
+def test_a_difference_names_resource_place_and_both_sides(tmp_path: Path) -> None:
+    expect = injected(containers=of_main(env=[{"name": "NCCL_DEBUG", "value": "INFO"}]))
+    (found,) = map(str, result(tmp_path, [pod(2)], expect).differences)
+    assert found == (
+        'Pod default/train: injected spec.containers[main].env[NCCL_DEBUG].value: expected "INFO"; found "WARN"'
+    )
+
+
+def test_a_refusal_with_another_field_stands_beside_the_one_that_was_expected(tmp_path: Path) -> None:
+    (found,) = result(tmp_path, [pod(7)], {"refused": [{"rule": "gpuLimits", "field": "spec"}]}).differences
+    assert (found.place, found.expected) == ("refused", "gpuLimits at spec")
+    assert found.found.startswith("gpuLimits: spec.containers[main].resources: ")
+
+
+def test_a_refusal_that_is_only_a_warning_is_told_as_one(tmp_path: Path) -> None:
+    expect = {"refused": [{"rule": "visibleDevices"}]}
+    (found,) = result(tmp_path, [pod(0, env=[SEES_ALL])], expect).differences
+    assert found.found.startswith("warned: visibleDevices: spec.containers[main].env")
+
+
+def test_a_value_that_the_resource_has_itself_is_told_as_such(tmp_path: Path) -> None:
+    expect = injected(tolerations=[TOLERATION])
+    given = pod(1)
+    given["spec"]["tolerations"] = [{**TOLERATION, "operator": "Exists"}]
+    (found,) = result(tmp_path, [given], expect).differences
+    assert found.place == "injected spec.tolerations"
+    assert found.found.endswith("in the resource itself")
+
+
+def test_resources_are_counted_in_order_and_named_by_kind_and_name(tmp_path: Path) -> None:
+    resources = [pod(6, "a"), pod(6, "b"), pod(4, "c")]
+    expect = {"allowed": True, "resources": {"Pod/b": {"refused": [{"rule": "gpuQuota"}]}}}
+    assert result(tmp_path, resources, expect).passed
+    assert not result(tmp_path, resources, {"allowed": True}).passed
+
+
+def test_resources_of_the_same_name_are_told_apart_by_namespace(tmp_path: Path) -> None:
+    resources = [pod(9), {**pod(1), "metadata": {"name": "train", "namespace": "other"}}]
+    assert result(tmp_path, resources, {"allowed": True, "resources": {"Pod/default/train": {"allowed": False}}}).passed
+    both = result(tmp_path, resources, {"resources": {"Pod/train": {"allowed": False}}})
+    assert [one.about for one in both.differences] == ["Pod other/train"]
+
+
+def test_every_case_begins_with_the_pods_of_the_inventory_and_no_others(tmp_path: Path) -> None:
+    running = {**pod(4, "running"), "status": {"phase": "Running"}}
+    running["spec"]["nodeName"] = "node-0"
+    fits, over = case([pod(6)], {"allowed": True}), case([pod(6), pod(1, "b")], {"allowed": True})
+    content = suite(
+        {**fits, "name": "first"}, {**fits, "name": "second"}, {**over, "name": "third"}, inventory=[running]
+    )
+    verdicts = [one.passed for one in results(write(tmp_path / "sample.yaml", content)).cases]
+    assert verdicts == [True, True, False]
+
+
+def test_the_namespace_of_a_case_chooses_the_policy_unless_the_resource_names_one(tmp_path: Path) -> None:
+    policies = {
+        "_default.yaml": {"spec": {"rules": {"gpuLimits": {"mode": "enforce", "maxPerPod": 1}}}},
+        "team.yaml": {"spec": {"rules": {"gpuLimits": {"maxPerPod": 2}}}},
+    }
+    own = {**pod(2), "metadata": {"name": "train", "namespace": "default"}}
+    cases = [
+        case([pod(2)], {"allowed": True}, "of the case", namespace="team"),
+        case([own], {"allowed": False}, "its own", namespace="team"),
+        case([pod(2)], {"allowed": False}, "neither"),
+    ]
+    done = results(write(tmp_path / "sample.yaml", suite(*cases, policies=policies)))
+    assert [one.passed for one in done.cases] == [True, True, True]
+
+
+@pytest.mark.parametrize(("mode", "applied"), [("warn", "warned"), ("enforce", "refused"), ("disabled", "accepted")])
+def test_what_apply_says_of_a_workload_follows_the_mode_for_workloads(tmp_path: Path, mode: str, applied: str) -> None:
+    rules = {"gpuLimits": {"mode": "enforce", "maxPerPod": 1}}
+    policies = {"_default.yaml": {"spec": {"workloads": {"mode": mode}, "rules": rules}}}
+    content = suite(case([deployment(2)], {"allowed": False, "applied": applied}), policies=policies)
+    (done,) = results(write(tmp_path / "sample.yaml", content)).cases
+    assert (done.errors, done.differences) == ((), ())
+
+
+def test_an_inventory_gives_the_nodes_and_runtime_classes(tmp_path: Path) -> None:
+    policies = {"_default.yaml": {"spec": {"rules": {"runtimeClass": {"mode": "enforce", "name": "nvidia"}}}}}
+    nvidia = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "n"}
+    expect = injected(runtimeClassName="nvidia")
+    write(tmp_path / "inventory.yml", {"apiVersion": "v1", "kind": "List", "items": [nvidia]})
+    for inventory, passed in (([nvidia], True), ("inventory.yml", True), ([], False)):
+        content = suite(case([pod(1)], expect), policies=policies, inventory=inventory)
+        (done,) = results(write(tmp_path / "sample.yaml", content)).cases
+        assert done.passed is passed
+
+
+def test_resources_in_files_and_folders_stand_beside_the_test_and_other_objects_are_passed_over(tmp_path: Path) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "serve"}, "spec": {}}
+    write(
+        tmp_path / "manifests" / "pod.json",
+        '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}',
+    )
+    write(tmp_path / "manifests" / "list.yaml", {"apiVersion": "v1", "kind": "List", "items": [service, deployment(9)]})
+    expect = {"resources": {"Pod/a": {"allowed": True}, "Deployment/serve": {"allowed": False}}}
+    assert result(tmp_path, ["manifests"], expect).passed
+    assert result(tmp_path / "below", ["../manifests/pod.json"], {"unchanged": True}).passed
+
+
+def test_without_policies_a_test_takes_the_nearest_directory_above_it_with_a_default(tmp_path: Path) -> None:
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy", "metadata": {"name": "_default"}}
+    for folder, most in ((tmp_path, 1), (tmp_path / "near", 2)):
+        rules = {"gpuLimits": {"mode": "enforce", "maxPerPod": most}}
+        write(folder / "_default.yaml", {**head, "spec": {"rules": rules}})
+    content = suite(case([pod(2)], {"allowed": True}))
+    del content["spec"]["policies"]
+    near = write(tmp_path / "near" / "tests" / "deep" / "sample.yaml", content)
+    far = write(tmp_path / "far" / "sample.yaml", content)
+    assert [results(file).cases[0].passed for file in (near, far)] == [True, False]
+
+
+def test_policies_can_be_texts_and_directories_too(tmp_path: Path) -> None:
+    text = (
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
+        "spec: {rules: {gpuLimits: {mode: enforce, maxPerPod: 1}}}\n"
+    )
+    write(tmp_path / "policies" / "_default.yaml", text)
+    for policies in ({"_default.yaml": text}, "policies", "../" + tmp_path.name + "/policies"):
+        content = suite(case([pod(2)], {"refused": [{"rule": "gpuLimits"}]}), policies=policies)
+        assert results(write(tmp_path / "sample.yaml", content)).exit_status == 0
+
+
+@pytest.mark.parametrize(("resource", "allowed"), [("nvidia.com/gpu", True), ("amd.com/gpu", False)])
+def test_an_inventory_in_the_test_may_hold_device_classes(tmp_path: Path, resource: str, allowed: bool) -> None:
+    """Of GPUs that one gives `schedulable` says nothing."""
+    policies = {"_default.yaml": {"spec": {"rules": {"schedulable": {"mode": "enforce"}}}}}
+    inventory = [
+        {"kind": "Node", "metadata": {"name": "cpu"}, "status": {"capacity": {"cpu": "8"}}},
+        {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"extendedResourceName": resource}},
+    ]
+    expect = {"allowed": True} if allowed else {"refused": [{"rule": "schedulable"}]}
+    write(tmp_path / "a.yaml", suite(case([pod(1)], expect), policies=policies, inventory=inventory))
+    (found,) = results(tmp_path).cases
+    assert found.passed

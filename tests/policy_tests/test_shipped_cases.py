@@ -1,0 +1,149 @@
+"""The tests of the shipped policies pass, and notice when one of these policies says something else."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.policy_tests.files import results
+from webhook.policy.loader import load
+from webhook.policy_tests.format import CaseExpectation, policy_test_schema
+from webhook.rules import RULES
+
+ROOT = Path(__file__).parent.parent.parent
+POLICIES = ROOT / "policies"
+FILES = sorted((POLICIES / "tests").glob("*.yaml"))
+SHIPPED = results(POLICIES / "tests")
+
+
+@pytest.mark.parametrize("case", SHIPPED.cases, ids=lambda case: case.case.name)
+def test_the_shipped_policies_do_what_their_tests_say(case) -> None:
+    assert (case.errors, [str(one) for one in case.differences]) == ((), [])
+
+
+def test_every_file_of_them_can_be_run() -> None:
+    assert [(file.file, file.errors) for file in SHIPPED.files if file.errors] == []
+    assert {Path(file.file) for file in SHIPPED.files} == {file for file in FILES if file.name != "cluster.yaml"}
+
+
+def test_they_are_no_policies_themselves() -> None:
+    assert {file for policy in load(POLICIES).policies for file in policy.files} <= {
+        file.name for file in POLICIES.glob("*.yaml")
+    }
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.name != "cluster.yaml"], ids=lambda file: file.name)
+def test_every_file_tells_editors_its_schema(file: Path) -> None:
+    first, *_ = file.read_text().splitlines()
+    assert first == "# yaml-language-server: $schema=../../docs/policy-test-schema.json"
+    assert (file.parent / first.partition("=")[2]).is_file()
+
+
+def test_the_schema_for_editors_offers_every_rule() -> None:
+    case = policy_test_schema()["properties"]["spec"]["properties"]["cases"]["items"]
+    refused = case["properties"]["expect"]["properties"]["refused"]["items"]
+    assert refused["properties"]["rule"]["enum"] == [rule.key for rule in RULES]
+
+
+OTHERWISE = [
+    pytest.param("_default", "tolerations", {"mode": "disabled"}, id="tolerations"),
+    pytest.param("_default", "nodeAffinity", {"mode": "audit"}, id="nodeAffinity"),
+    pytest.param("_default", "replicaSpread", {"mode": "audit"}, id="replicaSpread is silent"),
+    pytest.param("_default", "replicaSpread", {"mode": "enforce", "inject": "preferred"}, id="replicaSpread injects"),
+    pytest.param("_default", "gpuNodesForGpuPods", {"mode": "enforce"}, id="gpuNodesForGpuPods refuses"),
+    pytest.param("_default", "gpuNodesForGpuPods", {"taints": [{"key": "sku"}]}, id="gpuNodesForGpuPods of others"),
+    pytest.param("_default", "priorityClass", {"mode": "enforce", "name": "training"}, id="priorityClass"),
+    pytest.param("_default", "timeLimit", {"mode": "enforce"}, id="timeLimit"),
+    pytest.param("_default", "runtimeClass", {"name": "other"}, id="runtimeClass"),
+    pytest.param("_default", "sharedMemory", {"minGpus": 3}, id="sharedMemory from more GPUs on"),
+    pytest.param("_default", "sharedMemory", {"minGpus": 2}, id="sharedMemory from two GPUs on"),
+    pytest.param("_default", "sharedMemory", {"memoryFraction": 0.25}, id="sharedMemory of another size"),
+    pytest.param("_default", "ncclEnv", {"env": {"NCCL_DEBUG": "INFO"}}, id="ncclEnv"),
+    pytest.param("_default", "ncclEnv", {"minGpus": 1}, id="ncclEnv from fewer GPUs on"),
+    pytest.param("_default", "driverCapabilities", {"mode": "enforce"}, id="driverCapabilities"),
+    pytest.param("_default", "gpuLimits", {"requestsOnly": "repair"}, id="gpuLimits repairs"),
+    pytest.param("_default", "gpuLimits", {"maxPerPod": 9}, id="gpuLimits allows more"),
+    pytest.param("_default", "gpuLimits", {"maxPerPod": 7}, id="gpuLimits allows less"),
+    pytest.param("_default", "sharedGpus", {"mode": "warn"}, id="sharedGpus warns"),
+    pytest.param("_default", "memoryAndCpu", {"mode": "enforce"}, id="memoryAndCpu refuses"),
+    pytest.param("_default", "memoryAndCpu", {"memoryLimit": False}, id="memoryAndCpu without memory"),
+    pytest.param("_default", "memoryAndCpu", {"cpuRequest": False}, id="memoryAndCpu without CPU"),
+    pytest.param("_default", "memoryAndCpu", {"memoryRequestEqualsLimit": True}, id="memoryAndCpu wants all of it"),
+    pytest.param("_default", "visibleDevices", {"mode": "enforce"}, id="visibleDevices refuses"),
+    pytest.param("_default", "visibleDevices", {"mode": "audit"}, id="visibleDevices is silent"),
+    pytest.param("_default", "visibleDevices", {"wholeNodes": "deny"}, id="visibleDevices in whole nodes"),
+    pytest.param("_default", "imagePinning", {"mode": "enforce"}, id="imagePinning refuses"),
+    pytest.param("_default", "imagePinning", {"require": "digest"}, id="imagePinning wants a digest"),
+    pytest.param("_default", "imagePinning", {"registries": ["registry.example.com"]}, id="imagePinning of registries"),
+    pytest.param("_default", "schedulable", {"mode": "enforce"}, id="schedulable refuses"),
+    pytest.param("_default", "schedulable", {"mode": "audit"}, id="schedulable is silent"),
+    pytest.param("_default", "cudaDriver", {"steer": False}, id="cudaDriver does not steer"),
+    pytest.param("_default", "cudaDriver", {"mode": "warn"}, id="cudaDriver warns"),
+    pytest.param("_default", "cudaDriver", {"unknown": "deny"}, id="cudaDriver refuses what is not known"),
+    pytest.param("_default", "gpuQuota", {"gpus": 8}, id="gpuQuota has a number"),
+    pytest.param("gpu-operator", "visibleDevices", {"mode": "warn"}, id="visibleDevices watches operators"),
+    pytest.param("gpu-operator", "gpuLimits", {"mode": "enforce"}, id="gpuLimits refuses operators"),
+    pytest.param("gpu-operator", "cudaDriver", {"mode": "enforce"}, id="cudaDriver refuses operators"),
+    pytest.param("gpu-operator", "schedulable", {"mode": "enforce"}, id="schedulable refuses operators"),
+    pytest.param("gpu-operator", "memoryAndCpu", {"mode": "warn"}, id="memoryAndCpu watches operators"),
+    pytest.param("gpu-operator", "gpuNodesForGpuPods", {"mode": "warn"}, id="GPU nodes are not the operators'"),
+    pytest.param("gpu-operator", "priorityClass", {"mode": "enforce", "allowed": ["a"]}, id="a class for operators"),
+    pytest.param("team-notebooks", "gpuLimits", {"requestsOnly": "deny"}, id="notebooks are not repaired"),
+    pytest.param("team-notebooks", "gpuLimits", {"maxPerPod": 2}, id="notebooks may have two GPUs"),
+    pytest.param("team-vision", "tolerations", {"add": []}, id="the team tolerates nothing"),
+    pytest.param("team-vision", "nodeAffinity", {"required": []}, id="the team has no pool"),
+    pytest.param("team-vision", "sharedMemory", {"size": "8Gi"}, id="the team's /dev/shm is smaller"),
+    pytest.param("team-vision", "ncclEnv", {"env": {"NCCL_SOCKET_IFNAME": "ib0"}}, id="the team's network is another"),
+    pytest.param("team-vision", "gpuLimits", {"maxPerContainer": 8}, id="the team's containers may have more"),
+    pytest.param("team-vision", "visibleDevices", {"mode": "warn"}, id="the team may see every GPU"),
+]
+
+
+def changed(directory: Path, file: str, change: Callable[[Any], Any]) -> Path:
+    """A copy of the policies in which what one file says of `spec` is changed."""
+    policies = shutil.copytree(POLICIES, directory / "policies", symlinks=True)
+    content = yaml.safe_load((policies / file).read_text())
+    change(content["spec"])
+    (policies / file).write_text(yaml.safe_dump(content))
+    return policies
+
+
+@pytest.mark.parametrize(("name", "rule", "settings"), OTHERWISE)
+def test_they_fail_where_a_policy_says_something_else(tmp_path: Path, name: str, rule: str, settings: object) -> None:
+    policies = changed(tmp_path, f"{name}.yaml", lambda spec: spec["rules"][rule].update(settings))
+    assert results(policies / "tests").exit_status == 1
+
+
+@pytest.mark.parametrize("mode", ["enforce", "disabled"])
+def test_they_fail_where_workloads_are_treated_otherwise(tmp_path: Path, mode: str) -> None:
+    policies = changed(tmp_path, "_default.yaml", lambda spec: spec.update(workloads={"mode": mode}))
+    assert results(policies / "tests").exit_status == 1
+
+
+def test_every_rule_of_the_default_is_among_what_they_would_notice() -> None:
+    noticed = {param.values[1] for param in OTHERWISE if param.values[0] == "_default"}
+    assert noticed == set(yaml.safe_load((POLICIES / "_default.yaml").read_text())["spec"]["rules"])
+
+
+def test_a_pot_of_quota_that_is_shipped_would_be_noticed(tmp_path: Path) -> None:
+    pot = {"name": "all", "namespaces": ["*"], "gpus": 8}
+    policies = changed(tmp_path, "_quotas.yaml", lambda spec: spec.update(pots=[pot]))
+    assert results(policies / "tests").exit_status == 1
+
+
+PAGE = (ROOT / "docs" / "policy-tests.md").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_page_is_a_test_that_passes(tmp_path: Path) -> None:
+    policies = shutil.copytree(POLICIES, tmp_path / "policies", symlinks=True)
+    example = PAGE.partition("```yaml\n")[2].partition("```")[0]
+    (policies / "tests" / "example.yaml").write_text(example)
+    assert results(policies / "tests" / "example.yaml").exit_status == 0
+
+
+@pytest.mark.parametrize("key", list(CaseExpectation.model_fields))
+def test_the_page_explains_everything_that_can_be_expected(key: str) -> None:
+    assert f"`{key}" in PAGE or f"  {key}:\n" in PAGE

@@ -1,0 +1,127 @@
+"""A replica that looks images up: where it shares them, and what it does with files that went bad."""
+
+import base64
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.eventually import eventually
+from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
+from tests.replica.test_serving import LISTED
+from webhook.admission.metrics import Metrics
+from webhook.images.packing import KEY
+from webhook.images.shared_results import StoredResults, StoreError
+from webhook.kubernetes.api_server import ApiServer
+from webhook.model.image import NOT_LOOKED_UP
+from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.image_lookups import ConfigMapStore, ImageLookUps, look_ups_of
+from webhook.replica.settings import ConfigMapPlace, ImageSettings
+
+PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-images")
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with fake_api_server() as server:
+        yield server
+
+
+@pytest.fixture
+def store(server: FakeApiServer, tmp_path: Path) -> ConfigMapStore:
+    return ConfigMapStore(KubernetesCluster(ApiServer(server.kubeconfig(tmp_path))), PLACE)
+
+
+@pytest.fixture
+def settings(server: FakeApiServer, tmp_path: Path) -> ImageSettings:
+    file = tmp_path / "registries.yaml"
+    file.write_text(yaml.safe_dump(LISTED))
+    return ImageSettings(file, None, PLACE, server.kubeconfig(tmp_path))
+
+
+def value_of(metrics: Metrics, name: str) -> float | None:
+    return metrics.registry.get_sample_value(name)
+
+
+@pytest.mark.parametrize(
+    ("found", "content"),
+    [
+        pytest.param({}, b"", id="nothing"),
+        pytest.param({"data": {KEY: "text"}}, b"", id="a text of that name"),
+        pytest.param({"binaryData": {"other": "AAAA"}}, b"", id="another key"),
+        pytest.param({"binaryData": None}, b"", id="null"),
+        pytest.param({"binaryData": [1]}, b"", id="a list"),
+        pytest.param({"binaryData": {KEY: 7}}, b"", id="a number"),
+        pytest.param({"binaryData": {KEY: "no base64!"}}, b"no base64!", id="no base64"),
+        pytest.param({"binaryData": {KEY: base64.b64encode(b"hello").decode()}}, b"hello", id="content"),
+    ],
+)
+def test_what_stands_in_the_config_map_is_read_whatever_it_is(
+    found: dict[str, Any], content: bytes, server: FakeApiServer, store: ConfigMapStore
+) -> None:
+    server.instead[PLACE.path] = always(200, {"metadata": {"resourceVersion": "7"}, **found})
+    assert store.read() == StoredResults("7", content)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        pytest.param(404, "there is no ConfigMap gpu-policy/gpu-policy-images; apply the release again", id="missing"),
+        pytest.param(403, "install the RBAC objects of the chart again", id="forbidden"),
+        pytest.param(500, "500: oops", id="in trouble"),
+    ],
+)
+def test_a_config_map_that_cannot_be_read_is_a_fault_that_says_what_to_do(
+    status: int, said: str, server: FakeApiServer, store: ConfigMapStore
+) -> None:
+    server.instead[PLACE.path] = always(status, {"message": "oops"})
+    with pytest.raises(StoreError, match=said):
+        store.read()
+
+
+def test_look_ups_begin_with_their_metrics_and_go_on_without_the_config_map(
+    server: FakeApiServer, settings: ImageSettings
+) -> None:
+    server.instead[PLACE.path] = always(404, {"message": "not found"})
+    look_ups, metrics = ImageLookUps(settings), Metrics()
+    assert value_of(metrics, "gpu_policy_images_known") is None
+    look_ups.start(metrics)
+    try:
+        assert look_ups.sight("quay.io/team/app:1") == NOT_LOOKED_UP
+        eventually(lambda: any(path == PLACE.path for path, _ in server.seen))
+        assert value_of(metrics, "gpu_policy_image_results_shared") == 0
+        assert (value_of(metrics, "gpu_policy_images_known"), value_of(metrics, "gpu_policy_images_pending")) == (0, 0)
+    finally:
+        look_ups.close()
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        pytest.param(lambda file: file.write_text("{}"), id="no list"),
+        pytest.param(lambda file: file.unlink(), id="no file"),
+    ],
+)
+def test_a_list_that_became_unreadable_ends_no_replica(
+    break_it: Any, settings: ImageSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a worker that is replaced finds it; the process was started on a good one."""
+    break_it(settings.registries_file)
+    with caplog.at_level(logging.ERROR):
+        assert look_ups_of(settings) is None
+    assert "until this replica restarts, it looks no image up" in caplog.text
+
+
+def test_logins_that_cannot_be_used_are_named_in_the_log(
+    settings: ImageSettings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logins = tmp_path / "config.json"
+    logins.write_text('{"auths": {}, "credHelpers": {"docker.io": "pass"}}')
+    with caplog.at_level(logging.WARNING):
+        ImageLookUps(replace(settings, credentials_file=logins)).close()
+    assert [record.name for record in caplog.records] == ["gpu_policy.images"]
+    assert "credHelpers" in caplog.text

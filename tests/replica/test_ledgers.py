@@ -1,0 +1,197 @@
+"""Ledgers in an API server that may do anything: every fault is told, and none looks like an absent ledger."""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.facts.fake_api_server import FakeApiServer, Request, always, fake_api_server
+from tests.facts.fake_objects import FakeObjects
+from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
+from webhook.kubernetes.api_server import ApiServer
+from webhook.ledger.content import DATA, LABEL, PACKED, PREFIX
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
+from webhook.replica.ledger_config_maps import ApiStore
+
+PATH = "/api/v1/namespaces/gpu-policy/configmaps"
+ONE = f"{PATH}/{PREFIX}{KEY}"
+VERSIONED = {"resourceVersion": "7"}
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with fake_api_server() as server:
+        server.under[PATH] = FakeObjects(PATH)
+        yield server
+
+
+@pytest.fixture
+def store(server: FakeApiServer, tmp_path: Path) -> ApiStore:
+    return ApiStore(ApiServer(server.kubeconfig(tmp_path)), "gpu-policy")
+
+
+class TestApiStore(StoreContract):
+    """All promises of a store."""
+
+
+def test_a_book_is_a_config_map_that_people_can_read(store, server):
+    store.create(KEY, book(1), SECONDS)
+    method, path, body = server.sent[0]
+    assert (method, path) == ("POST", PATH)
+    assert (body["apiVersion"], body["kind"]) == ("v1", "ConfigMap")
+    assert body["metadata"] == {"name": f"{PREFIX}{KEY}", "namespace": "gpu-policy", "labels": {LABEL: "true"}}
+    assert json.loads(body["data"][DATA])["pods"] == 1
+
+
+def test_a_book_of_very_many_pods_stays_below_a_mebibyte(store, server):
+    store.create(KEY, book(*range(30_000)), SECONDS)
+    _, _, body = server.sent[0]
+    assert len(json.dumps(body)) < 2**20
+    assert len(store.read(KEY, SECONDS).book.entries) == 30_000
+
+
+def test_only_ledgers_are_asked_for(store, server):
+    store.read_all(SECONDS)
+    assert [query["labelSelector"] for _, query in server.seen] == [LABEL]
+
+
+NOT_FOUND = {"kind": "Status", "message": "not found"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(
+            always(404, b"404 page not found\n"), "404: 404 page not found", id="an API that is not there yet"
+        ),
+        pytest.param(always(404, NOT_FOUND), "404: not found", id="something that is not found"),
+        pytest.param(always(404, {**NOT_FOUND, "details": {"name": "other"}}), "404", id="another that is not found"),
+        pytest.param(always(404, {**NOT_FOUND, "details": 7}), "404", id="odd details"),
+        pytest.param(always(500, {"message": "etcdserver: request timed out"}), "500: etcdserver", id="a fault"),
+        pytest.param(always(503, b""), "503: nothing", id="a fault without words"),
+        pytest.param(always(200, b"<html>"), "unexpected", id="no JSON"),
+        pytest.param(always(200, []), "the answer is no JSON object", id="a list"),
+        pytest.param(always(200, {}), "the answer is no ledger", id="an empty object"),
+        pytest.param(always(200, {"data": {DATA: "[]"}, "metadata": VERSIONED}), "expected a map", id="no book"),
+        pytest.param(always(200, {"data": {DATA: '{"pods": 0}'}}), "the answer is no ledger", id="no metadata"),
+        pytest.param(
+            always(200, {"data": {DATA: "{}"}, "metadata": {"resourceVersion": ""}}),
+            "the answer is no ledger",
+            id="no version",
+        ),
+    ],
+)
+def test_no_fault_looks_like_a_ledger_that_is_not_there(store, server, answer, told):
+    server.instead[ONE] = answer
+    with pytest.raises(LedgerError, match=told):
+        store.read(KEY, SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("status", "about", "fault"),
+    [
+        pytest.param(409, f"{PREFIX}{KEY}", LedgerChangedError, id="changed"),
+        pytest.param(404, f"{PREFIX}{KEY}", LedgerChangedError, id="gone"),
+        pytest.param(404, "gpu-policy", LedgerError, id="the namespace is gone"),
+        pytest.param(403, "", LedgerError, id="forbidden"),
+        pytest.param(413, "", LedgerError, id="too large"),
+        pytest.param(429, "", LedgerError, id="too many requests"),
+        pytest.param(500, "", LedgerError, id="a fault"),
+        pytest.param(504, "", LedgerError, id="a timeout"),
+    ],
+)
+def test_writes_that_fail_are_told_from_ledgers_that_changed(store, server, status, about, fault):
+    held = store.create(KEY, book(1), SECONDS)
+    server.instead[ONE] = always(status, {"kind": "Status", "message": "no", "details": {"name": about}})
+    with pytest.raises(fault):
+        store.replace(KEY, book(2), held, SECONDS)
+    with pytest.raises(fault):
+        store.remove(KEY, held, SECONDS)
+
+
+def test_an_answer_that_breaks_off_is_an_error(store, server):
+    held = store.create(KEY, book(1), SECONDS)
+
+    def half_an_answer(request: Request, path: str, query: dict[str, str]) -> None:
+        request.begin_stream()
+        request.go_on(b'{"metadata": {"resour')
+        server.break_off()
+
+    server.instead[ONE] = half_an_answer
+    with pytest.raises(LedgerError):
+        store.replace(KEY, book(2), held, SECONDS)
+    server.vanish()
+    for ask in (lambda: store.read(KEY, SECONDS), lambda: store.read_all(SECONDS)):
+        with pytest.raises(LedgerError, match="refused"):
+            ask()
+
+
+def packed(text: bytes) -> dict[str, Any]:
+    return {"metadata": VERSIONED, "binaryData": {PACKED: base64.b64encode(text).decode()}}
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        pytest.param(packed(b"no gzip"), "not gzip", id="no gzip"),
+        pytest.param(packed(gzip.compress(b"{}")[:-4]), "cut off", id="cut off"),
+        pytest.param(packed(gzip.compress(b"\0" * 2**25)), "cut off, or larger", id="a bomb"),
+        pytest.param({"metadata": VERSIONED, "binaryData": {PACKED: "?"}}, "", id="no base64"),
+        pytest.param({"metadata": VERSIONED, "data": {DATA: 7}}, "found neither", id="a number"),
+        pytest.param({"metadata": VERSIONED, "data": {DATA: "{"}}, "", id="half a book"),
+    ],
+)
+def test_a_broken_book_is_told_with_what_to_do(store, server, found, told):
+    server.instead[ONE] = always(200, found)
+    with pytest.raises(LedgerError, match=f"{told}.*kubectl delete configmap -n gpu-policy {PREFIX}{KEY}"):
+        store.read(KEY, SECONDS)
+
+
+def test_broken_books_do_not_hide_the_others(store, server, caplog):
+    store.create(KEY, book(1), SECONDS)
+    objects = server.under[PATH]
+    assert isinstance(objects, FakeObjects)
+    objects.objects[f"{PREFIX}{OTHER}"] = {"metadata": {"name": f"{PREFIX}{OTHER}", **VERSIONED}}
+    objects.objects["odd"] = {"metadata": 7}
+    objects.objects["odder"] = {"metadata": {"name": f"{PREFIX}{OTHER}"}}
+    assert {KEY} == set(store.read_all(SECONDS))
+    assert f"kubectl delete configmap -n gpu-policy {PREFIX}{OTHER}" in caplog.text
+
+
+def test_a_book_that_has_not_changed_is_not_decoded_again(store):
+    written = store.create(KEY, book(1, 2), SECONDS)
+    assert store.read(KEY, SECONDS) is written
+    assert store.read_all(SECONDS)[KEY] is written
+
+
+def test_what_others_have_labelled_like_a_ledger_is_none(store, server):
+    store.create(KEY, book(1), SECONDS)
+    body = server.sent[0][2]
+    named = {**body, "metadata": {**body["metadata"], "name": KEY}}
+    ApiServer(store._server._kubeconfig).send("POST", PATH, named, SECONDS)
+    assert list(store.read_all(SECONDS)) == [KEY]
+    assert store.read_all(SECONDS)[KEY].metadata["name"] == f"{PREFIX}{KEY}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        pytest.param(always(403, {"message": "no"}), "the API server answered 403", id="no right"),
+        pytest.param(always(404, NOT_FOUND), "the API server answered 404", id="no namespace"),
+        pytest.param(always(200, []), "does not answer", id="no object"),
+        pytest.param(always(200, {}), "something else", id="no ledger"),
+        pytest.param(always(200, {"data": {DATA: "[]"}, "metadata": VERSIONED}), "it is broken", id="a broken one"),
+    ],
+)
+def test_A48_the_author_of_a_pod_hears_neither_paths_nor_commands_of_the_platform(store, server, answer, told):
+    server.instead[ONE] = answer
+    with pytest.raises(LedgerError) as fault:
+        store.read(KEY, SECONDS)
+    assert told in fault.value.told
+    assert PATH in str(fault.value)
+    for secret in (PATH, "/api", "kubectl", "configmap", "RBAC", "--quota-ledgers", PREFIX):
+        assert secret not in fault.value.told

@@ -1,0 +1,104 @@
+"""What stands in the documents about an example."""
+
+from dataclasses import replace
+
+import pytest
+
+from webhook.policy.policy_errors import PolicyErrors
+from webhook.rules import RULES
+from webhook.rules.rule import Example, Mode
+from webhook.rules_page.example_trial import try_out
+from webhook.rules_page.examples import examples
+
+GPU_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+    - {name: trainer, image: "train:1", resources: {limits: {nvidia.com/gpu: 1}}}
+"""
+
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec:
+      containers:
+        - {name: server, image: "serve:1", resources: {limits: {nvidia.com/gpu: 1}}}
+"""
+
+
+def rule_of(key):
+    return next(rule for rule in RULES if rule.key == key)
+
+
+@pytest.mark.parametrize(
+    ("key", "example", "expected"),
+    [
+        pytest.param("gpuLimits", Example("kind: Pod"), "an incomplete Kubernetes object", id="no object"),
+        pytest.param("gpuLimits", Example(GPU_POD, {"maxPods": 1}), "unknown key", id="no such setting"),
+        pytest.param("gpuLimits", Example("{apiVersion: v1, kind: Secret}"), "makes no pods", id="no pods"),
+        pytest.param("gpuQuota", Example(GPU_POD, {"gpus": 1}, beside="[]"), "Kubernetes would refuse", id="no pod"),
+    ],
+)
+def test_an_example_with_a_mistake_is_an_error(key, example, expected) -> None:
+    with pytest.raises((ValueError, PolicyErrors), match=expected):
+        try_out(rule_of(key), example)
+
+
+def shown(key, *tried):
+    return "".join(examples(replace(rule_of(key), examples=tried)))
+
+
+def test_what_is_applied_is_shown_once_with_both_policies() -> None:
+    text = shown("gpuLimits", Example(GPU_POD, {"maxPerPod": 0}), Example(GPU_POD, {"maxPerPod": 0}, Mode.WARN))
+    assert text.count("kind: Pod") == 1
+    refused, warned = text.split("Under ")[1:]
+    assert refused.startswith("`gpuLimits: {mode: enforce, maxPerPod: 0}` it is refused:\n\n```text\nError from server")
+    assert warned == (
+        "`gpuLimits: {mode: warn, maxPerPod: 0}` it is admitted with a warning:\n\n```text\n"
+        "Warning: gpuLimits: spec: requests 1 GPU; GPUs are not enabled in namespace default. Ask the platform team to "
+        "enable\nthem.\n```\n"
+    )
+
+
+def test_something_else_that_is_applied_is_another_example() -> None:
+    text = shown("gpuLimits", Example(GPU_POD, {"maxPerPod": 0}), Example(DEPLOYMENT, {"maxPerPod": 0}))
+    assert "\nAn example:\n\n```yaml\napiVersion: v1\n" in text
+    assert "\nAnother example:\n\n```yaml\napiVersion: apps/v1\n" in text
+
+
+def test_an_example_that_nothing_becomes_of_says_so() -> None:
+    assert shown("gpuLimits", Example(GPU_POD)).endswith(
+        "\nUnder `gpuLimits: {mode: enforce}` it is admitted as it is.\n"
+    )
+
+
+def test_a_workload_hears_a_warning_and_its_pods_are_completed() -> None:
+    assert shown("gpuLimits", Example(DEPLOYMENT, {"maxPerPod": 0})).endswith(
+        "it is admitted with a warning:\n\n```text\n"
+        "Warning: gpuLimits: pod template (1 pod, 1 GPU): spec.template.spec: requests 1 GPU; GPUs are not enabled in "
+        "namespace\ndefault. Ask the platform team to enable them.\n```\n"
+    )
+    assert shown("runtimeClass", Example(DEPLOYMENT)).endswith(
+        "each of its pods gets:\n\n```yaml\nspec: {runtimeClassName: nvidia}\n```\n"
+    )
+
+
+def test_a_pod_that_is_completed_with_advice_shows_both() -> None:
+    pod = GPU_POD.replace("nvidia.com/gpu: 1", "nvidia.com/gpu: 2")
+    text = shown("sharedMemory", Example(pod))
+    assert "emptyDir: {medium: Memory, sizeLimit: 8Gi}\n```\n\nIt is admitted with a warning:\n" in text
+
+
+def test_pods_that_run_already_are_shown_before_what_is_applied() -> None:
+    text = shown("gpuQuota", Example(GPU_POD, {"gpus": 1}, beside=GPU_POD.replace("train", "first")))
+    assert text.index("# Runs already:") < text.index("{name: first}") < text.index("# Is applied:")
+    assert "largest: first 1" in text

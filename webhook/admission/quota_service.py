@@ -1,0 +1,144 @@
+"""The quotas of one replica: its ledgers, who keeps them true, and what is shown of them."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from webhook.admission.metrics import Metrics
+from webhook.admission.quota_metrics import QuotaMetrics
+from webhook.engine.quota_usage import Standing, standings_of
+from webhook.ledger.context import LedgerTiming, Means
+from webhook.ledger.ledger_store import LedgerStore, Pods
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.reconciler import LEAST_IDLE, LONGEST_ROUND, Keeper, Rhythm, Usage
+from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
+from webhook.quota.quotas import Quota, QuotaScope
+
+_ROUNDS = 1 / 9
+"""Share of the time that an admission may last, after which ledgers are reconciled at the latest."""
+_IDLE = 2
+"""A ledger is of no use to anybody when it has not changed for so many times as long as an admission may last."""
+
+
+class FollowedPods(Pods, Protocol):
+    """Pods that are followed from `start` to `close`; whoever `listen`s is told when one is gone."""
+
+    def listen(self, gone: Callable[[], None]) -> None:
+        """Have somebody told, once for each pod that counted and does not any more."""
+        ...
+
+    def has_any_in(self, namespace: str) -> bool:
+        """Whether a pod was heard of that is in a namespace, which is there then."""
+        ...
+
+    def start(self) -> None:
+        """Begin to follow."""
+        ...
+
+    def close(self) -> None:
+        """Stop, within 2 seconds."""
+        ...
+
+
+class Publisher(Protocol):
+    """Shows what is in use to the people of each namespace."""
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        ...
+
+    def show(self, standings: Iterable[Standing]) -> None:
+        """Take how quotas stand now: all of them, each time. Returns at once."""
+        ...
+
+    def close(self) -> None:
+        """End, within 2 seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaParts:
+    """What the quotas of a replica are made of. Without `publisher` nobody is shown anything but metrics."""
+
+    store: LedgerStore
+    pods: FollowedPods
+    publisher: Publisher | None = None
+    timing: LedgerTiming | None = None
+    is_bounded: bool = False
+    """Whether pods that are admitted are stored somewhere, so that what is held without that is bounded."""
+    tells_usage: bool = True
+    """Whether refusals say how much is in use, and by which pods of the namespace that asks."""
+
+
+class QuotaDesk:
+    """The quotas of one replica. No pods are followed before there is a quota in the policies."""
+
+    def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
+        self._parts = parts
+        self._policies = policies
+        observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
+        timing = parts.timing or LedgerTiming()
+        means = Means(
+            parts.store,
+            parts.pods,
+            timing,
+            observer,
+            is_bounded=parts.is_bounded,
+            tells_usage=parts.tells_usage,
+        )
+        self.ledgers = Ledgers(means)
+        rhythm = Rhythm(
+            round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
+        )
+        self._keeper = Keeper(
+            self.ledgers, _InForce(policies), rhythm=rhythm, begin=parts.pods.start, listener=self._show
+        )
+        parts.pods.listen(self._keeper.wake)
+        self.has_pods_in = parts.pods.has_any_in
+        """Whether a pod was heard of that is in a namespace."""
+
+    def start(self) -> None:
+        """Begin, in threads of its own."""
+        if self._parts.publisher is not None:
+            self._parts.publisher.start()
+        self._keeper.start()
+
+    def close(self) -> None:
+        """End what was begun."""
+        self._keeper.close()
+        self._parts.pods.close()
+        if self._parts.publisher is not None:
+            self._parts.publisher.close()
+
+    def _show(self, usage: Mapping[str, Usage]) -> None:
+        if self._parts.publisher is not None:
+            self._parts.publisher.show(standings_of(usage, self._policies.current))
+
+
+class _InForce:
+    """`webhook.ledger.reconciler.Quotas` of the policies in force."""
+
+    def __init__(self, policies: PolicyStore) -> None:
+        self._policies = policies
+
+    @property
+    def exist(self) -> bool:
+        return self._policies.current.has_quotas
+
+    @property
+    def are_settled(self) -> bool:
+        """A replica that has just been started may be the first one that goes by its policies."""
+        return time.monotonic() - self._policies.status.loaded_at_monotonic > HELD_SECONDS
+
+    @property
+    def pots(self) -> Iterable[Quota]:
+        return [bound.quota for bound in self._policies.current.pots]
+
+    @property
+    def namespaces(self) -> Iterable[str]:
+        return self._policies.current.names
+
+    def of(self, namespace: str) -> Quota | None:
+        bound = self._policies.current.quotas_for(namespace)
+        return next((one.quota for one in bound if one.quota.scope is QuotaScope.NAMESPACE), None)

@@ -1,0 +1,160 @@
+"""What pods ask for by resource claims, where the claims, or the templates of claims, are in the input of an audit.
+
+The webhook counts nothing that is asked for by a claim. An audit of files says what that is, beside what a quota has to
+say of the claims, or as a finding that is only recorded.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.audit.documents import Document, DocumentError, own_namespace
+from webhook.engine import Foreseen
+from webhook.facts.snapshot import Snapshot
+from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
+from webhook.model.wording import cut
+from webhook.model.workloads.parts import mapped
+from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.policy.policy_set import Policy
+from webhook.quota.claimed_gpus import BY_CLAIM, CLAIMS
+from webhook.rules import tolerations
+from webhook.rules.rule import Facts, Mode
+
+KEY = "resourceClaims"
+"""What findings about claims are called by where no quota has anything to say of them; no rule has this name."""
+
+_SHOWN = 3
+"""Claims of a pod, requests of a claim and alternatives of a request that are spelled out."""
+_TOLERATE = "Add the tolerations of GPU nodes to the pod; the policy adds none for these devices"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A pod that may have claims. `gets_tolerations` where the webhook adds some that its spec does not show."""
+
+    spec: Mapping[str, Any]
+    namespace: str
+    policy: Policy
+    gets_tolerations: bool = False
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether it has tolerations of any kind."""
+        return self.gets_tolerations or bool(self.spec.get("tolerations"))
+
+
+def knowing_claims(facts: Snapshot, documents: Iterable[Document | DocumentError], namespace: str) -> Snapshot:
+    """The facts with the claims and templates of claims among these documents, as if these had been applied before the
+    pods. Those that name no namespace are taken to be in `namespace`.
+    """
+    found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
+    return facts.with_more_claims((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
+
+
+class InputClaims:
+    """Says what pods ask for by the claims and templates of claims that are known."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def told_of_pod(self, outcome: Outcome, namespace: str) -> Outcome:
+        """What became of a pod, with what it asks for by claims."""
+        asking = _Asking(mapped(outcome.object, "spec"), namespace, outcome.policy)
+        return replace(outcome, findings=self._told(outcome.findings, asking, CLAIMS))
+
+    def told_of_template(self, foreseen: Foreseen, namespace: str, policy: Policy) -> Foreseen:
+        """What would become of the pods of a template, with what they ask for by claims."""
+        template = foreseen.template
+        if template.is_unknown(CLAIMS):
+            return foreseen
+        adds = any(one.rule == tolerations.RULE.key for one in foreseen.injections)
+        asking = _Asking(mapped(template.pod, "spec"), namespace, policy, gets_tolerations=adds)
+        return replace(foreseen, findings=self._told(foreseen.findings, asking, template.place(CLAIMS)))
+
+    def _told(self, findings: Sequence[Finding], asking: _Asking, place: str) -> tuple[Finding, ...]:
+        """The findings about a pod with what it asks for by claims, which stand at `place`.
+
+        Nothing is added where all of that is known to be other devices than GPUs.
+        """
+        named = list(claims_of(asking.spec.get("resourceClaims")))
+        if not named:
+            return tuple(findings)
+        found = f"requests {_listed(self._phrases(named, asking.namespace), len(named), 'claim')}"
+        if any(one.message.startswith(BY_CLAIM) for one in findings):
+            return tuple(replace(one, message=_instead(one.message, found)) for one in findings)
+        devices, known = list(self._devices(named, asking.namespace)), asking.policy.accelerators
+        if not any(one is None or one.may_be_gpus(known) for one in devices):
+            return tuple(findings)
+        are_gpus = any(one is not None and one.are_gpus(known) for one in devices)
+        remedy = _TOLERATE if are_gpus and not asking.tolerates else ""
+        return (
+            *findings,
+            Finding(KEY, Mode.AUDIT, FindingKind.ADVICE, place, f"{found}; quotas do not count that", remedy),
+        )
+
+    def _devices(self, named: Iterable[PodResourceClaim], namespace: str) -> Iterator[Devices | None]:
+        """All that the claims may be satisfied with; None for what is not known."""
+        for one in named:
+            requests = self._facts.claim(one, namespace)
+            for request in requests if requests is not None else ((),):
+                yield from request or (None,)
+
+    def _phrases(self, named: Sequence[PodResourceClaim], namespace: str) -> Iterator[str]:
+        for one in named[:_SHOWN]:
+            if not one.kind:
+                yield f"devices by claim {cut(one.name)}, for which the pod names no claim and no template"
+                continue
+            by = f"by {'claim' if one.kind == CLAIM else 'claim template'} {cut(one.target)}"
+            requests = self._facts.claim(one, namespace)
+            if requests is None:
+                yield f"devices {by}, which is not in the input"
+            else:
+                yield f"{_requests(requests)} {by}"
+
+
+def _instead(message: str, found: str) -> str:
+    """The message with what the pod asks for instead of words that leave it open."""
+    return found + message.removeprefix(BY_CLAIM) if message.startswith(BY_CLAIM) else message
+
+
+def _requests(requests: Sequence[DeviceRequest]) -> str:
+    """What a claim is for: devices of one class together, where the claim says how many."""
+    exact: dict[str, int] = {}
+    others: list[str] = []
+    for request in requests:
+        first = request[0] if len(request) == 1 else None
+        if first is not None and first.number is not None and not first.is_administrative:
+            exact[first.device_class] = exact.get(first.device_class, 0) + first.number
+        else:
+            others.append(_alternatives(request))
+    phrases = [*(_phrase(Devices(name, count)) for name, count in exact.items()), *others]
+    return _listed(phrases, len(phrases), "request")
+
+
+def _alternatives(request: DeviceRequest) -> str:
+    if not request:
+        return "devices in a number that cannot be read"
+    if len(request) == 1:
+        return _phrase(request[0])
+    return f"one of {len(request)} alternatives ({_listed(map(_phrase, request), len(request), 'alternative', 'or')})"
+
+
+def _phrase(devices: Devices) -> str:
+    name = cut(devices.device_class)
+    if devices.number is None:
+        text = f"all matching devices of {name}"
+    else:
+        text = f"{devices.number} {'device' if devices.number == 1 else 'devices'} of {name}"
+    return f"administrative access to {text}" if devices.is_administrative else text
+
+
+def _listed(phrases: Iterable[str], count: int, what: str, word: str = "and") -> str:
+    """The first phrases in a row, and how many more there are.
+
+    >>> _listed(["1 device of a", "2 devices of b"], 2, "request"), _listed(["a", "b", "c", "d"], 4, "request")
+    ('1 device of a and 2 devices of b', 'a, b, c and 1 more request')
+    """
+    shown = [phrase for phrase, _ in zip(phrases, range(_SHOWN), strict=False)]
+    more = count - _SHOWN
+    last = f"{more} more {what}{'' if more == 1 else 's'}" if more > 0 else shown.pop()
+    return f"{', '.join(shown)} {word} {last}" if shown else last

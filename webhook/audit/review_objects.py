@@ -1,0 +1,196 @@
+"""What the webhook would answer for an object: both phases, one after the other, as the API server runs them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from webhook import engine
+from webhook.audit.documents import Document, DocumentError, own_namespace
+from webhook.audit.input_claims import InputClaims
+from webhook.engine import Foreseen, quota_claims
+from webhook.ledger.book import uid_bytes
+from webhook.ledger.ledgers import Ledgers
+from webhook.model.workloads import controller_of, is_pod, workload_of
+from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
+from webhook.policy.policy_set import Policy, PolicySet
+from webhook.rules.rule import Facts
+
+_LEDGER_SECONDS = 30.0
+"""How long the pods that a quota counts may take to be listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One reviewed object. `policy` is None for one that makes no pods, and for one that the webhook passes over.
+
+    `outcome` is what becomes of a pod; `pods` is what would become of those that another object makes.
+    """
+
+    document: Document
+    namespace: str
+    name: str
+    policy: Policy | None
+    findings: tuple[Finding, ...] = ()
+    outcome: Outcome | None = None
+    pods: tuple[Foreseen, ...] = ()
+
+    @property
+    def patch(self) -> tuple[Mapping[str, Any], ...]:
+        """What completes the object; empty for all but pods."""
+        return self.outcome.patch if self.outcome is not None else ()
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """The object after `patch`."""
+        return self.outcome.object if self.outcome is not None else self.document.object
+
+    @property
+    def title(self) -> str:
+        """What people call the object: kind, namespace and name."""
+        place = f"{self.namespace}/" if self.namespace else ""
+        return printable(f"{self.document.kind} {place}{self.name}")
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether nothing refuses the object, or the pods it would make."""
+        return not any(finding.refuses for finding in self.findings)
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether something is injected into the object, or into pods that it makes, unless they are refused."""
+        if self.outcome is not None:
+            return self.is_allowed and bool(self.outcome.injections)
+        return any(map(injected, self.pods))
+
+    @property
+    def violations(self) -> tuple[Finding, ...]:
+        """What the object violates, in every mode."""
+        return tuple(f for f in self.findings if f.kind in (FindingKind.VIOLATION, FindingKind.MISSING))
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What a user would be told by kubectl."""
+        return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))
+
+
+def injected(pods: Foreseen) -> tuple[Injection, ...]:
+    """What is injected into the pods of a template; nothing where they are refused."""
+    return () if pods.is_refused else pods.injections
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewList:
+    """Everything that was reviewed and everything that could not be read."""
+
+    items: tuple[Item, ...]
+    errors: tuple[DocumentError, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """0 all allowed, 1 something refused, 2 unusable input, which beats 1."""
+        if self.errors:
+            return 2
+        return 0 if all(item.is_allowed for item in self.items) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContext:
+    """What objects are reviewed against. The pods among them are entered in `ledgers` one after the other, so that
+    the last ones are refused where all together pass a quota. `claims` are those that their pods may name; without them
+    nothing is said of what pods ask for by claim.
+    """
+
+    policies: PolicySet
+    facts: Facts
+    ledgers: Ledgers
+    claims: InputClaims | None = None
+
+
+def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: ReviewContext) -> ReviewList:
+    """Review every document; objects without a namespace of their own are taken to be in `namespace`.
+
+    Workloads that the webhook passes over are allowed: those that a controller has made, and those that are going.
+    """
+    items: list[Item] = []
+    errors: list[DocumentError] = []
+    for document in documents:
+        if isinstance(document, DocumentError):
+            errors.append(document)
+        elif not is_pod(document.api_version, document.kind) and _is_passed_over(document.object):
+            items.append(Item(document, _namespace(document, namespace), _name(document), None))
+        else:
+            try:
+                items.append(look(document, namespace, surroundings))
+            except ValueError as error:
+                errors.append(document.error(str(error)))
+    return ReviewList(tuple(items), tuple(errors))
+
+
+def look(document: Document, namespace: str, surroundings: ReviewContext, *, is_running: bool = False) -> Item:
+    """Review one document. A pod that `is_running` is in its quotas already.
+
+    Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
+    """
+    where, name = _namespace(document, namespace), _name(document)
+    policy = surroundings.policies.for_namespace(where)
+    if is_pod(document.api_version, document.kind):
+        outcome = engine.foresee(document.object, policy, surroundings.facts, namespace=where)
+        if not is_running:
+            outcome = _reserved(outcome, document, where, surroundings)
+        if surroundings.claims is not None:
+            outcome = surroundings.claims.told_of_pod(outcome, where)
+        return Item(document, where, name, policy, outcome.findings, outcome)
+    bound = surroundings.policies.quotas_for(where)
+    pods = engine.foresee_pods(document.object, where, policy, surroundings.facts, bound)
+    if not pods:
+        return Item(document, own_namespace(document), name, None)
+    if surroundings.claims is not None:
+        pods = tuple(surroundings.claims.told_of_template(one, where, policy) for one in pods)
+    findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
+    return Item(document, where, name, policy, findings, None, pods)
+
+
+def _reserved(outcome: Outcome, document: Document, namespace: str, surroundings: ReviewContext) -> Outcome:
+    ledgers = surroundings.ledgers
+    return quota_claims.reserved(
+        outcome,
+        namespace,
+        surroundings.policies.quotas_for(namespace),
+        lambda claims: ledgers.reserve(_uid(_metadata(document)), claims, time.monotonic() + _LEDGER_SECONDS),
+        ledgers.means.pods.seen,
+    )
+
+
+def _is_passed_over(raw: Mapping[str, Any]) -> bool:
+    """Whether a controller has made the object, whose owner is judged, or it is about to go."""
+    metadata = raw.get("metadata")
+    is_ending = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+    return is_ending or controller_of(raw) is not None
+
+
+def _metadata(document: Document) -> Mapping[str, Any]:
+    metadata = document.object.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _name(document: Document) -> str:
+    metadata = _metadata(document)
+    return str(metadata.get("name") or metadata.get("generateName") or "")
+
+
+def _namespace(document: Document, namespace: str) -> str:
+    """The namespace of the object, which is the given one where it names none; empty for kinds that have none."""
+    known = workload_of(document.api_version, document.kind)
+    if known is not None and not known.is_namespaced:
+        return ""
+    return own_namespace(document) or namespace
+
+
+def _uid(metadata: Mapping[str, Any]) -> bytes:
+    """Under which a pod is counted: one that is taken from a cluster is counted there, and not a second time."""
+    try:
+        return uid_bytes(str(metadata.get("uid")))
+    except ValueError:
+        return uuid4().bytes

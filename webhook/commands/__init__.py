@@ -1,0 +1,1 @@
+"""The command line: one module for each command of `gpu-policy`, and what they share."""

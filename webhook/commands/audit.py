@@ -1,0 +1,292 @@
+"""The command `gpu-policy audit`: what policies would do to everything that is in files, or in a cluster.
+
+Imports stand inside the functions, so that the command pays only for what it uses.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, manifests_of, registries_of
+from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
+
+if TYPE_CHECKING:
+    from webhook.audit.auditing import Background
+    from webhook.audit.cluster_objects import NamespaceScope, Progress
+    from webhook.audit.looking_up import Ask
+    from webhook.audit.object_sources import ObjectSource
+    from webhook.audit.report import AuditReport
+    from webhook.kubernetes.api_server import ApiServer
+    from webhook.model.accelerators import Accelerators
+    from webhook.policy.policy_set import PolicySet
+    from webhook.replica.settings import ConfigMapPlace
+
+_FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "policyreport", "openreports")
+_EXCLUDED = ("kube-system",)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]")
+@click.option("--cluster", is_flag=True, help="Audit the pods and workloads of a live cluster instead of files.")
+@POLICIES
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Directory of the policies in force, to say what --policies would change.",
+)
+@INVENTORY
+@click.option(
+    "--kubeconfig",
+    metavar="PATH",
+    help="With --cluster, kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config, or the cluster that the "
+    "process runs in. For files, kubeconfig of the cluster that they are meant for.",
+)
+@click.option("--context", help="Context in the kubeconfig.")
+@click.option(
+    "--namespace",
+    "-n",
+    "namespaces",
+    multiple=True,
+    help="For files, the namespace of objects that name none [default: default]. With --cluster, audit this namespace "
+    "only; repeatable.",
+)
+@click.option(
+    "--exclude-namespace",
+    "excluded",
+    multiple=True,
+    metavar="NAME|GLOB",
+    help="With --cluster, leave this namespace out; repeatable [default: kube-system].",
+)
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    help="Write the report to this file instead of standard output, as a whole or not at all.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["refuse", "warn", "never"]),
+    default="refuse",
+    show_default=True,
+    help="Lowest level of findings that makes the exit status 1.",
+)
+@STRICT
+@registry_options
+@click.option(
+    "--publish",
+    type=click.Choice(["auto", "policyreports", "openreports"]),
+    help="With --cluster, also write policy reports into it: of this kind, or of the kind that the cluster has (auto).",
+)
+@click.option(
+    "--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, also write the totals into this ConfigMap."
+)
+def audit(
+    paths: tuple[str, ...],
+    cluster: bool,
+    policies: Path,
+    against: Path | None,
+    inventory: Path | None,
+    kubeconfig: str | None,
+    context: str | None,
+    namespaces: tuple[str, ...],
+    excluded: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    fail_on: str,
+    strict: bool,
+    resolve: bool,
+    registries: Path | None,
+    registry_credentials: Path | None,
+    publish: str | None,
+    publish_status: str | None,
+) -> None:
+    """Say what policies would inject, refuse and warn about in files or in a live cluster.
+
+    Audits pods and everything that makes pods. A fault is reported once, for the object that has to be changed: for the
+    Deployment, and not for each of its hundred pods.
+
+    Exit status: 0 no finding of the level --fail-on or above, 1 there is one, 2 some input cannot be used, also if
+    there are findings.
+    """
+    from webhook.audit.report import FailOn
+    from webhook.audit.writing import fault_of
+
+    request = _Request(paths, cluster, inventory, kubeconfig, context, namespaces, excluded, strict)
+    request.check()
+    place = _place_of(publish, publish_status, is_cluster=cluster)
+    if output is not None and (fault := fault_of(output)):
+        fail(fault)
+    ask = registries_of(resolve, registries, registry_credentials, None, None)
+    sets = [(str(directory), load_policies(directory)) for directory in (policies, against) if directory is not None]
+    with _progress(is_shown=cluster) as tell:
+        report = _report(request.source(tell, sets[0][1].accelerators), sets, ask)
+    _write(report, form, output)
+    status = report.exit_status(FailOn(fail_on))
+    if (publish or place) and not _publish(report, request, publish, place):
+        status = UNUSABLE
+    sys.exit(status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What to look at, as the command line says it."""
+
+    paths: tuple[str, ...]
+    is_cluster: bool
+    inventory: Path | None
+    kubeconfig: str | None
+    context: str | None
+    namespaces: tuple[str, ...]
+    excluded: tuple[str, ...]
+    is_strict: bool
+
+    def check(self) -> None:
+        """Refuse what contradicts itself, with exit status 2."""
+        if self.is_cluster == bool(self.paths):
+            fail("name files, directories or - for standard input, or --cluster, and not both")
+        if self.inventory is not None and not self.is_cluster and self.asks_a_server:
+            fail("--inventory and --kubeconfig exclude each other; name one source of facts")
+        if not self.is_cluster and len(self.namespaces) > 1:
+            fail("files have one --namespace, that of objects that name none; several are for --cluster")
+        if not self.is_cluster and self.excluded:
+            fail("--exclude-namespace is for --cluster; leave out the files instead")
+        if self.is_cluster and self.is_strict:
+            fail("--strict is about keys in files, and objects of --cluster have each key once; leave it out")
+
+    @property
+    def asks_a_server(self) -> bool:
+        """Whether an API server is asked for anything."""
+        return self.is_cluster or self.kubeconfig is not None or self.context is not None
+
+    @property
+    def scope(self) -> "NamespaceScope":
+        """Which namespaces of a cluster to look into."""
+        from webhook.audit.listing import NamespaceScope
+
+        excluded = self.excluded or (() if self.namespaces else _EXCLUDED)
+        return NamespaceScope(self.namespaces, tuple(filter(None, excluded)))
+
+    def server(self) -> "ApiServer":
+        """The API server, or why there is none and exit status 2."""
+        from webhook.doctor.cluster import UnavailableError
+        from webhook.doctor.connect import find_server
+
+        try:
+            return find_server(self.kubeconfig or os.environ.get("KUBECONFIG"), self.context)
+        except UnavailableError as error:
+            fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+
+    def source(self, tell: Callable[["Progress"], None], accelerators: "Accelerators") -> "ObjectSource":
+        """The objects, and what is known of the cluster that they are in or meant for, whose GPUs these names tell."""
+        from webhook.audit import object_sources
+
+        if self.is_cluster:
+            facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).snapshot
+            return object_sources.of_cluster(self.server(), self.scope, tell, facts, accelerators)
+        documents = manifests_of(self.paths, is_strict=self.is_strict)
+        return object_sources.of_files(
+            documents, next(iter(self.namespaces), "default"), self._background(accelerators)
+        )
+
+    def _background(self, accelerators: "Accelerators") -> "Background":
+        """The cluster that files are meant for, as far as it is known."""
+        from webhook.audit.auditing import Background
+        from webhook.audit.object_sources import read_background
+
+        if self.inventory is not None:
+            found = inventory_of(self.inventory, accelerators)
+            return Background(found.snapshot, found.pods, tuple(found.pods.seen()))
+        if not self.asks_a_server:
+            return Background()
+        background, errors = read_background(self.server(), accelerators)
+        if errors:
+            fail("\n".join(map(str, errors)))
+        return background
+
+
+def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "AuditReport":
+    """Judge every object by the first set of policies, and by the second one where there are two."""
+    from webhook.audit.auditing import Audit, Judges
+    from webhook.audit.looking_up import LookedUp, looked_up
+
+    images = None if ask is None else LookedUp(ask)
+    proposed, *others = [Judges.of(directory, policies, source.background, images) for directory, policies in sets]
+    audit = Audit(proposed, source.owners, source.place, datetime.now(UTC), in_force=next(iter(others), None))
+    documents = source.documents
+    if images is not None:
+        judges = [one.surroundings for one in (proposed, *others)]
+        documents = looked_up(documents, source.place.namespace, judges, images)
+    for document in documents:
+        audit.add(document)
+    return audit.report(source.background)
+
+
+def _write(report: "AuditReport", form: str, output: Path | None) -> None:
+    from webhook.audit.writing import rendered, write_file, write_output
+
+    text = rendered(report, form, is_for_a_terminal=output is None and sys.stdout.isatty())
+    try:
+        write_output(text) if output is None else write_file(text, output)
+    except OSError as error:
+        fail(f"{output or 'standard output'} cannot be written: {error.strerror}")
+
+
+@contextmanager
+def _progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
+    """What shows how far reading a cluster is, where somebody looks at a terminal."""
+    if not is_shown or not sys.stderr.isatty():
+        yield lambda _progress: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn()
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("cluster", total=None)
+
+        def tell(told: "Progress") -> None:
+            total = None if told.remaining is None else told.objects + told.remaining
+            bar.update(task, description=told.kind, completed=told.objects, total=total)
+
+        yield tell
+
+
+def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "ConfigMapPlace | None":
+    """Where the figures are kept; None where they are not. Ends the command where nothing could be published."""
+    from webhook.replica.settings import ConfigMapPlace
+
+    if (publish or status) and not is_cluster:
+        fail("--publish and --publish-status write into the cluster that --cluster looks at; add it")
+    try:
+        return None if status is None else ConfigMapPlace.of("--publish-status", status)
+    except ValueError as error:
+        fail(str(error))
+
+
+def _publish(report: "AuditReport", request: _Request, kinds: str | None, place: "ConfigMapPlace | None") -> bool:
+    """Write reports and figures into the cluster; whether all of it was possible."""
+    from webhook.replica.audit_status import StatusError, store, written
+    from webhook.replica.certificate_cluster import KubernetesCluster
+    from webhook.replica.published_reports import PublishedReports, publish
+    from webhook.replica.report_objects import Kinds
+
+    server = request.server()
+    published = PublishedReports() if kinds is None else publish(report, server, Kinds(kinds), place, request.scope)
+    errors = list(published.errors)
+    if place is not None:
+        try:
+            store(KubernetesCluster(server), place, written(report, published, datetime.now(UTC)))
+        except StatusError as error:
+            errors.append(str(error))
+    for fault in errors:
+        click.echo(fault, err=True)
+    return not errors

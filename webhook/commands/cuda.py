@@ -1,0 +1,236 @@
+"""Commands of `gpu-policy cuda`: which CUDA an image needs, and which nodes run it."""
+
+import json
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.commands.inputs import facts_of, fail, load_policies, registries_of
+from webhook.commands.options import INVENTORY, KUBECONFIG, OUTPUT, policy_of, registry_options
+from webhook.model.accelerators import BUILT_IN, Accelerators
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import BinaryIO
+
+    from rich.console import Console
+
+    from webhook.audit.fitting import Knowledge, Question
+    from webhook.audit.looking_up import Ask
+    from webhook.audit.node_kinds import NodeKind
+    from webhook.model.node import NodePool
+
+
+@click.group()
+def cuda() -> None:
+    """Say which CUDA an image needs, and which nodes run it."""
+
+
+@cuda.command()
+@click.argument("image", required=False)
+@click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of the container; repeatable.")
+@click.option("--driver", metavar="VERSION", help="NVIDIA driver of the node, such as 550.54.15.")
+@click.option("--product", metavar="NAME", help="GPU of the node, as in the label nvidia.com/gpu.product.")
+@click.option("--compute-capability", metavar="X.Y", help="Compute capability of the GPU.")
+@click.option("--arch", metavar="amd64|arm64", help="CPU architecture of the node.")
+@click.option(
+    "--cuda-compat",
+    type=click.Choice(["yes", "no", "unknown"]),
+    help="Whether the image has the cuda-compat package; yes and no override what is known of the image.",
+)
+@click.option(
+    "--batch",
+    metavar="FILE|-",
+    help='Answer each JSON line of a file with a JSON line: {"image", "env": {}, "driver", "product", '
+    '"compute-capability", "arch", "cuda-compat"}; all keys but image are optional.',
+)
+@INVENTORY
+@KUBECONFIG
+@policy_of
+@registry_options
+@click.option(
+    "--image-results",
+    metavar="NAMESPACE/NAME",
+    help="Share the results of look-ups with the replicas, in this ConfigMap.",
+)
+@OUTPUT
+def check(
+    image: str | None,
+    env: tuple[str, ...],
+    driver: str | None,
+    product: str | None,
+    compute_capability: str | None,
+    arch: str | None,
+    cuda_compat: str | None,
+    batch: str | None,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    policies: Path | None,
+    namespace: str,
+    resolve: bool,
+    registries: Path | None,
+    registry_credentials: Path | None,
+    image_results: str | None,
+    output: str,
+) -> None:
+    """Say whether IMAGE runs on a node, or on each kind of node of a cluster, and why.
+
+    The verdict is compatible, incompatible, forward-compat-only or unknown. If a version or an image cannot be read,
+    the verdict is unknown and the reason says so. A line of a batch that cannot be read is answered with an error in
+    its place.
+
+    Exit status: 0 nothing is incompatible, 1 something is, 2 some input cannot be used, such as a line of a batch.
+    """
+    from webhook.audit.fitting import Knowledge, Question
+
+    has_node = any(value is not None for value in (driver, product, compute_capability, arch))
+    is_one_node = has_node or batch is not None
+    has_cluster = inventory is not None or kubeconfig is not None
+    if (image is None) == (batch is None):
+        fail("name an IMAGE, or a --batch of them")
+    if batch is not None and (has_node or env or cuda_compat):
+        fail("a --batch names the node and the environment of each image in its lines; leave out --driver and the like")
+    if is_one_node and has_cluster and (inventory is not None or image_results is None):
+        fail("--inventory and --kubeconfig say what the nodes are; leave out --batch, --driver and the like")
+    ask = registries_of(resolve, registries, registry_credentials, image_results, kubeconfig)
+    mapping, pools, accelerators = _of_policy(policies, namespace)
+    if batch is not None:
+        sys.exit(_answer_batch(batch, mapping, ask))
+    variables = tuple(map(_variable, env))
+    question = Question(image or "", variables, driver, product, compute_capability, arch, cuda_compat)
+    knowledge = Knowledge(mapping, ask([question.image]) if ask is not None else {})
+    if has_cluster and not is_one_node:
+        sys.exit(_answer_by_kind(question, knowledge, _kinds(inventory, kubeconfig, pools, accelerators), output))
+    sys.exit(_answer(question, knowledge, output))
+
+
+@cuda.command()
+def docs() -> None:
+    """Print how the verdict is reached, and the tables it is reached by, in Markdown."""
+    from webhook.cuda.reference import cuda_reference
+
+    click.echo(cuda_reference(), nl=False)
+
+
+@cuda.command()
+@INVENTORY
+@KUBECONFIG
+@policy_of
+@OUTPUT
+def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None, namespace: str, output: str) -> None:
+    """Print the kinds of GPU nodes: product, driver, the newest CUDA that the driver runs, and how many nodes and GPUs.
+
+    A node pool of the policy counts as 0 nodes. GPUs are counted by the label nvidia.com/gpu.count, else by the node's
+    capacity.
+    """
+    if inventory is None and kubeconfig is None:
+        fail("no source of facts about the cluster; name --inventory or --kubeconfig")
+    _, pools, accelerators = _of_policy(policies, namespace)
+    kinds = _kinds(inventory, kubeconfig, pools, accelerators)
+    if output == "json":
+        click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
+        return
+    from webhook.audit.fitting_as_text import render_kinds
+
+    render_kinds(kinds, _console())
+
+
+def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
+    """Answer about one node; the exit status."""
+    from webhook.audit.fitting import fit
+
+    need, offer = knowledge.need(question), question.offer
+    answer = fit(question, need, offer)
+    if output == "json":
+        click.echo(json.dumps(answer.to_json()))
+    else:
+        from webhook.audit.fitting_as_text import render_answer
+
+        render_answer(answer, need, offer, _console())
+    return answer.exit_status
+
+
+def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]", output: str) -> int:
+    """Answer about each kind of node; the exit status."""
+    from webhook.audit.fitting import fit
+
+    need = knowledge.need(question)
+    found = [(kind, fit(question, need, kind.offer)) for kind in kinds]
+    if output == "json":
+        click.echo(json.dumps([{**answer.to_json(), **kind.to_json()} for kind, answer in found], indent=2))
+    else:
+        from webhook.audit.fitting_as_text import render_by_kind
+
+        render_by_kind(question.image, need, found, _console())
+    return max((answer.exit_status for _, answer in found), default=0)
+
+
+def _answer_batch(batch: str, mapping: tuple[tuple[str, str], ...], ask: "Ask | None") -> int:
+    """Answer each line of a file, as soon as it is read unless registries have to be asked; the exit status."""
+    from webhook.audit.fitting import Knowledge, Question
+    from webhook.audit.question_lines import answers, read_questions
+
+    status = 0
+    with _opened(batch) as lines:
+        questions = read_questions(lines)
+        knowledge = Knowledge(mapping)
+        if ask is not None:
+            questions = iter(known := list(questions))
+            knowledge = Knowledge(mapping, ask(q.image for q in known if isinstance(q, Question)))
+        for answer in answers(questions, knowledge):
+            click.echo(json.dumps(answer.to_json()))
+            status = max(status, answer.exit_status)
+    return status
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        fail(f"--env {text}: write NAME=VALUE")
+    return name, value
+
+
+def _opened(batch: str) -> "AbstractContextManager[BinaryIO]":
+    if batch == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(batch).open("rb")
+    except OSError as error:
+        fail(f"{batch}: cannot be read: {error.strerror}")
+
+
+def _of_policy(
+    policies: Path | None, namespace: str
+) -> tuple[tuple[tuple[str, str], ...], tuple["NodePool", ...], Accelerators]:
+    """What the policy of a namespace knows of images, its node pools, and its names of GPUs."""
+    if policies is None:
+        return (), (), BUILT_IN
+    from webhook.rules.cuda_driver import Settings
+
+    policy = load_policies(policies).for_namespace(namespace)
+    mappings = [bound.settings.mapping for bound in policy.rules if isinstance(bound.settings, Settings)]
+    return (mappings[0] if mappings else ()), policy.node_pools, policy.accelerators
+
+
+def _kinds(
+    inventory: Path | None, kubeconfig: Path | None, pools: tuple["NodePool", ...], accelerators: Accelerators
+) -> "list[NodeKind]":
+    """The kinds of GPU nodes of a cluster, and of declared pools."""
+    from webhook.audit.node_kinds import node_kinds
+
+    source = facts_of(inventory, kubeconfig, accelerators)
+    facts = source.facts
+    if facts is None:
+        fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
+    source.close()
+    return node_kinds(facts.nodes.values(), pools, accelerators)

@@ -1,0 +1,248 @@
+"""What commands are given: policies and facts, loaded, or a message and exit status 2.
+
+Imports stand inside the functions, so that each command pays only for what it uses.
+"""
+
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from webhook.model.accelerators import BUILT_IN, Accelerators
+
+if TYPE_CHECKING:
+    from webhook.audit.documents import Document, DocumentError
+    from webhook.facts.facts_source import FactsSource
+    from webhook.facts.inventory import Inventory
+    from webhook.facts.static_pods import StaticPods
+    from webhook.ledger.ledgers import Ledgers
+    from webhook.policy.policy_set import PolicySet
+    from webhook.replica.image_resolving import Resolver
+
+UNUSABLE = 2
+"""Exit status for unusable input or policy."""
+
+_TWO_SOURCES = "--inventory and --kubeconfig exclude each other; name one source of facts"
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong and exit with status 2."""
+    click.echo(message, err=True)
+    sys.exit(UNUSABLE)
+
+
+def run_apart(check: Callable[[], None]) -> None:
+    """Run a check in a process of its own, so that this one never weighs what it imports; exit where it failed."""
+
+    def run() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        try:
+            check()
+        finally:
+            logging.shutdown()  # such a process ends without writing out what waits
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+
+    def stop(_signal: int, _frame: object) -> NoReturn:  # the first process of a container is not ended by default
+        process.terminate()
+        sys.exit(0)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    process.start()
+    process.join()
+    signal.signal(signal.SIGTERM, before)
+    if process.exitcode:
+        sys.exit(UNUSABLE)
+
+
+def warn(message: str) -> None:
+    """Say what the result does not show, where it spoils no output that a program reads."""
+    click.echo(f"warning: {message}", err=True)
+
+
+def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | DocumentError]":
+    """What is in files, directories and standard input; a key that stands twice is told, or an error."""
+    from webhook.audit.documents import read_all
+
+    return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
+
+
+def load_policies(directory: Path) -> "PolicySet":
+    """The policies in a directory, or every mistake in them and exit status 2."""
+    from webhook.policy.loader import load
+    from webhook.policy.policy_errors import PolicyErrors
+
+    try:
+        return load(directory)
+    except PolicyErrors as error:
+        fail(str(error))
+
+
+def load_inventory(path: Path, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
+    """Facts from an inventory file, or what is wrong with it and exit status 2."""
+    from webhook.facts.facts_source import StaticFacts
+
+    return StaticFacts(inventory_of(path, accelerators).snapshot)
+
+
+def inventory_pods(path: Path, accelerators: Accelerators = BUILT_IN) -> "StaticPods":
+    """The pods of an inventory file that count against quotas, or what is wrong with it and exit status 2."""
+    return inventory_of(path, accelerators).pods
+
+
+def inventory_of(path: Path, accelerators: Accelerators = BUILT_IN) -> "Inventory":
+    """An inventory file, read once however often it is asked for, or what is wrong with it and exit status 2.
+
+    What of it could not be used is told.
+    """
+    return _read_once(path, os.path.abspath(path), _version_of(path), accelerators)
+
+
+def _version_of(path: Path) -> tuple[int, int]:
+    """What changes with a file: when it was written, in nanoseconds, and its size; zeros where it cannot be read."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, _place: str, _version: tuple[int, int], accelerators: Accelerators) -> "Inventory":
+    """An inventory, remembered as long as the same file is meant, which a relative path alone does not say."""
+    from webhook.facts import inventory
+
+    try:
+        found = inventory.read_inventory(path, accelerators)
+    except inventory.InventoryError as error:
+        fail(str(error))
+    for message in found.left_out:
+        warn(f"{path}: {message}")
+    more = found.pods.unreadable - len(found.pods.left_out)
+    if more > 0:
+        warn(f"{path}: {more} more pods do not count against quotas")
+    return found
+
+
+def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "Ledgers":
+    """Ledgers in memory, for one command, begun with the pods of a file, of a cluster, or with none."""
+    from webhook.facts.static_pods import StaticPods
+    from webhook.ledger.context import Means
+    from webhook.ledger.ledgers import Ledgers
+    from webhook.ledger.memory_store import MemoryStore
+
+    if kubeconfig is None:
+        pods = StaticPods() if inventory is None else inventory_pods(inventory, accelerators)
+        return Ledgers(Means(MemoryStore(), pods))
+    from webhook.facts.pod_source import LivePods
+    from webhook.kubernetes.api_server import ApiServer
+
+    return Ledgers(Means(MemoryStore(), LivePods(ApiServer(kubeconfig), accelerators=accelerators)))
+
+
+def namespaces_of(kubeconfig: Path) -> frozenset[str]:
+    """The names of a cluster's namespaces, or why they cannot be listed and exit status 2."""
+    from webhook.doctor.cluster import UnavailableError
+    from webhook.doctor.connect import connect
+
+    try:
+        cluster = connect(str(kubeconfig), None)
+        return frozenset(one["metadata"]["name"] for one in cluster.items("/api/v1/namespaces"))
+    except UnavailableError as error:
+        fail(f"namespaces of the cluster: {error}")
+
+
+def check_registration(path: Path) -> None:
+    """Refuse a file that holds no pair of webhook configurations, with exit status 2."""
+    from webhook.kubernetes.webhook_configurations import RegistrationError, load_registration
+
+    try:
+        load_registration(path)
+    except RegistrationError as error:
+        fail(str(error))
+
+
+def check_certificate_names(names: tuple[str, ...]) -> None:
+    """Refuse names that no certificate can carry, with exit status 2."""
+    from certs.authority import CertificateError, general_names
+
+    try:
+        general_names(names)
+    except CertificateError as error:
+        fail(f"--certificate-name: {error}")
+
+
+def check_registries(registries: Path, credentials: Path | None) -> None:
+    """Refuse a list of registries, or credentials for them, that cannot be used, with exit status 2."""
+    from webhook.images.allowlist import AllowList, AllowListError
+    from webhook.images.credentials import Credentials, CredentialsError
+
+    try:
+        AllowList.load(registries)
+        Credentials(credentials)
+    except (AllowListError, CredentialsError) as error:
+        fail(str(error))
+
+
+def registries_of(
+    is_asked_for: bool, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
+) -> "Resolver | None":
+    """What asks the registries about images, None without --resolve."""
+    if not is_asked_for:
+        if registries is not None or credentials is not None or results is not None:
+            fail(
+                "--registries, --registry-credentials and --image-results need --resolve; add --resolve, or leave "
+                "them out"
+            )
+        return None
+    from webhook.replica.image_resolving import Resolver, UnusableError
+
+    try:
+        return Resolver(registries, credentials, results, kubeconfig)
+    except UnusableError as error:
+        fail(str(error))
+
+
+def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
+    """Refuse early what can be seen without the Kubernetes client, which only the worker process loads."""
+    if inventory is not None and kubeconfig is not None:
+        fail(_TWO_SOURCES)
+    if kubeconfig is not None and not kubeconfig.is_file():
+        fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
+    if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        fail(
+            "no source of facts about the cluster: this process does not run in a pod; give --inventory or --kubeconfig"
+        )
+
+
+def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
+    """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
+    from webhook.facts.facts_source import StaticFacts
+    from webhook.facts.snapshot import EMPTY
+
+    if inventory is not None and kubeconfig is not None:
+        fail(_TWO_SOURCES)
+    if inventory is not None:
+        return load_inventory(inventory, accelerators)
+    if kubeconfig is None:
+        return StaticFacts(EMPTY, "no source of facts")
+    from webhook.facts.live import LiveFacts
+    from webhook.kubernetes.api_server import ClusterConfigError
+
+    try:
+        source = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
+    except ClusterConfigError as error:
+        fail(str(error))
+    source.start()
+    deadline = time.monotonic() + 30
+    while source.facts is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return source

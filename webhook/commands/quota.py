@@ -1,0 +1,93 @@
+"""The command `gpu-policy quota`: how much of the quotas of GPUs is in use.
+
+Imports stand inside the functions, so that the command pays only for what it uses.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.commands.inputs import fail, inventory_pods, load_policies
+from webhook.commands.options import INVENTORY, OUTPUT, POLICIES
+
+if TYPE_CHECKING:
+    from webhook.audit.quota_report import Reported
+
+
+@click.command()
+@click.argument("namespace", required=False)
+@click.option(
+    "--kubeconfig",
+    help="Kubeconfig of the cluster whose GPUQuota objects are read; without it $KUBECONFIG, ~/.kube/config, or the "
+    "cluster that the process runs in.",
+)
+@click.option("--context", help="Context in the kubeconfig.")
+@INVENTORY
+@POLICIES
+@OUTPUT
+def quota(
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    inventory: Path | None,
+    policies: Path,
+    output: str,
+) -> None:
+    """Print the usage of each GPU quota, in NAMESPACE or in all namespaces.
+
+    With --inventory the pods of that file are counted against the quotas of --policies, and no cluster is asked.
+
+    Exit status: 0, even if there is no quota; 2 if the input cannot be used or the cluster does not answer.
+    """
+    if inventory is not None:
+        if kubeconfig is not None:
+            fail("--inventory and --kubeconfig exclude each other; name one source of pods")
+        found = _counted(inventory, policies, namespace)
+    else:
+        found = _told(kubeconfig or os.environ.get("KUBECONFIG"), context, namespace)
+    if output == "json":
+        click.echo(json.dumps([one.to_json() for one in found], indent=2))
+    elif found:
+        from rich.console import Console
+
+        from webhook.audit.quotas_as_text import render
+
+        render(found, Console(highlight=False), names_namespaces=namespace is None)
+    else:
+        click.echo(_nothing(namespace, is_counted=inventory is not None))
+
+
+def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Reported]":
+    """What the pods of a file use of the quotas of policy files."""
+    from webhook.audit.quota_report import counted
+
+    policy_set = load_policies(policies)
+    return counted(policy_set, inventory_pods(inventory, policy_set.accelerators).seen(), namespace)
+
+
+def _told(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":
+    """What the objects of a cluster tell."""
+    from webhook.audit.quota_report import of_objects
+    from webhook.doctor.cluster import UnavailableError
+    from webhook.doctor.connect import connect
+    from webhook.doctor.quota_ledgers import quota_objects
+
+    try:
+        return of_objects(quota_objects(connect(kubeconfig, context), namespace))
+    except UnavailableError as error:
+        fail(f"{error}; {error.remedy}" if error.remedy else str(error))
+
+
+def _nothing(namespace: str | None, *, is_counted: bool) -> str:
+    where = "any namespace" if namespace is None else f"namespace {namespace}"
+    if is_counted:
+        return f"No quota of GPUs limits {where}. The rule gpuQuota of a policy sets one, or a pot in _quotas.yaml."
+    if namespace is None:
+        return f"No quota of GPUs is shown in {where}. gpu-policy doctor says whether something is wrong."
+    return (
+        f"No quota of GPUs is shown in {where}. Is that its name? A quota that a glob or _default.yaml sets is shown "
+        "only while the namespace has GPU pods."
+    )

@@ -1,0 +1,296 @@
+"""The command that runs one replica.
+
+Imports stand inside the functions: the process that watches over the server never weighs what only its worker uses.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from webhook.commands.inputs import check_source_of_facts, fail, run_apart
+from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES
+from webhook.commands.starting import check, prepare, replica
+from webhook.replica.settings import (
+    AuditSettings,
+    ConfigMapPlace,
+    ImageSettings,
+    InstallationSettings,
+    KeptCertificates,
+    QuotaSettings,
+)
+
+
+@click.command()
+@POLICIES
+@INVENTORY
+@KUBECONFIG
+@click.option("--cert", type=click.Path(path_type=Path), help="Serving certificate, PEM.")
+@click.option("--key", type=click.Path(path_type=Path), help="Private key of the serving certificate, PEM.")
+@click.option(
+    "--certificate-secret",
+    metavar="NAMESPACE/NAME",
+    help="Instead of --cert and --key: make and renew certificates in this Secret, together with the other replicas.",
+)
+@click.option(
+    "--certificate-dir",
+    type=click.Path(path_type=Path),
+    help="Directory in which this replica puts the certificate and key of the Secret.",
+)
+@click.option(
+    "--certificate-name",
+    "certificate_names",
+    multiple=True,
+    help="DNS name or IP address that the API server calls, for the certificates in the Secret; repeatable.",
+)
+@click.option(
+    "--certificate-settle-seconds",
+    type=click.FloatRange(0, 3600),
+    default=60.0,
+    show_default=True,
+    help="Seconds that a new CA is in every caBundle before it issues certificates.",
+)
+@click.option(
+    "--registration",
+    type=click.Path(path_type=Path),
+    help="File with the webhook configurations as they were installed; replicas compare those of the cluster with "
+    "them. With --certificate-secret they also keep the caBundles up to date.",
+)
+@click.option(
+    "--registries",
+    type=click.Path(path_type=Path),
+    help="Look images up in the registries that this file lists, and in no others, in the background.",
+)
+@click.option(
+    "--registry-credentials",
+    type=click.Path(path_type=Path),
+    help="Credentials for these registries: a file in the format of Docker's config.json; read again when it changes.",
+)
+@click.option(
+    "--image-results",
+    metavar="NAMESPACE/NAME",
+    help="Share the results of look-ups with the other replicas, in this ConfigMap.",
+)
+@click.option(
+    "--quota-ledgers",
+    metavar="NAMESPACE",
+    help="Namespace in which the replicas keep the ledgers of quotas; without it pods cannot be counted. With "
+    "--inventory they are kept in memory.",
+)
+@click.option(
+    "--quota-in-flight-seconds",
+    type=click.FloatRange(5, 3600),
+    default=90.0,
+    show_default=True,
+    help="Seconds that a pod may take from the answer until it is created: the API server's --request-timeout and a "
+    "margin. A pod that is never created counts against its quotas for this long.",
+)
+@click.option(
+    "--quota-names",
+    type=click.Choice(["own", "none"]),
+    default="own",
+    show_default=True,
+    help="What a refusal says about a quota that is used up. own: its usage, and the largest pods of the namespace of "
+    "the refused pod. none: only the limit, since whoever reaches the port can send a pod of any namespace.",
+)
+@click.option(
+    "--audit-status",
+    metavar="NAMESPACE/NAME",
+    help="ConfigMap with the result of the last audit of the cluster, to show in the metrics.",
+)
+@click.option(
+    "--client-ca", type=click.Path(path_type=Path), help="Answer only clients with a certificate from this CA."
+)
+@click.option(
+    "--client-name",
+    "client_names",
+    multiple=True,
+    help="Of the clients that --client-ca allows, answer only clients with this CN or DNS name; repeatable.",
+)
+@click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104  # a server in a pod
+@click.option("--port", type=click.IntRange(1, 65535), default=8443, show_default=True, help="Port to listen on.")
+@click.option(
+    "--decision-seconds",
+    type=click.FloatRange(0.1, 30),
+    default=2.0,
+    show_default=True,
+    help="CPU seconds that one decision may take. After that the review gets no answer and failurePolicy decides.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    help="Port that serves /metrics and nothing else; without it /metrics is served on --port.",
+)
+@click.option(
+    "--threads", type=click.IntRange(1, 64), default=16, show_default=True, help="Threads that answer requests."
+)
+@click.option(
+    "--drain-seconds",
+    type=click.FloatRange(0, 300),
+    default=0.0,
+    show_default=True,
+    help="Seconds between turning unready and closing the port on SIGTERM.",
+)
+@click.option(
+    "--idle-seconds",
+    type=click.FloatRange(1, 3600),
+    default=120.0,
+    show_default=True,
+    help="Seconds after which an unused connection is closed: more than the API server's 90, less than the "
+    "limit of a proxy in between.",
+)
+@click.option(
+    "--namespace-series",
+    type=click.IntRange(0, 10_000),
+    default=200,
+    show_default=True,
+    help="Namespaces that have metrics of their own; further ones are counted together.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="Lowest level that is logged.",
+)
+def serve(
+    policies: Path,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    certificate_secret: str | None,
+    certificate_dir: Path | None,
+    certificate_names: tuple[str, ...],
+    certificate_settle_seconds: float,
+    registration: Path | None,
+    registries: Path | None,
+    registry_credentials: Path | None,
+    image_results: str | None,
+    quota_ledgers: str | None,
+    quota_in_flight_seconds: float,
+    quota_names: str,
+    audit_status: str | None,
+    client_ca: Path | None,
+    client_names: tuple[str, ...],
+    host: str,
+    port: int,
+    decision_seconds: float,
+    metrics_port: int | None,
+    threads: int,
+    drain_seconds: float,
+    idle_seconds: float,
+    namespace_series: int,
+    log_level: str,
+) -> None:
+    """Answer the API server over TLS until SIGTERM.
+
+    Without --inventory and --kubeconfig the facts come from the cluster that the process runs in.
+    """
+    from webhook.admission import logs
+    from webhook.server.process import ServerSettings
+    from webhook.server.process import serve as run_server
+
+    logs.configure(log_level)
+    _check_callers(client_ca, client_names, port, metrics_port)
+    certificates = _kept(certificate_secret, certificate_dir, certificate_names, certificate_settle_seconds)
+    cert, key = _presented(certificates, cert, key)
+    installation = None
+    if certificates is not None or registration is not None:
+        if inventory is not None:
+            fail("--certificate-secret and --registration are about a cluster; with --inventory there is none")
+        installation = InstallationSettings(certificates, cert, registration, kubeconfig)
+    images = _image_settings(registries, registry_credentials, image_results, kubeconfig)
+    if images is not None and images.results is not None and inventory is not None:
+        fail("--image-results is about a cluster; with --inventory there is none")
+    quotas = None
+    if quota_ledgers is not None:
+        if inventory is not None:
+            fail("--quota-ledgers is about a cluster; with --inventory the ledgers are kept in memory")
+        quotas = QuotaSettings(quota_ledgers, quota_in_flight_seconds, kubeconfig)
+    audits = _audit_settings(audit_status, namespace_series, inventory, kubeconfig)
+    run_apart(partial(check, policies, inventory, registration, certificate_names, images))
+    check_source_of_facts(inventory, kubeconfig)
+    if installation is not None:
+        run_apart(partial(prepare, installation))
+    for file in (cert, key, client_ca):
+        if file is not None and not file.is_file():
+            fail(f"{file}: no such file; `gpu-policy certs` makes a certificate and its key")
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        metrics_port=metrics_port,
+        cert_file=cert,
+        key_file=key,
+        client_ca_file=client_ca,
+        client_names=client_names,
+        threads=threads,
+        drain_seconds=drain_seconds,
+        keepalive_seconds=idle_seconds,
+    )
+    companions = (installation, images, quotas, audits)
+    tells_usage = quota_names == "own"
+    sources = partial(
+        replica,
+        policies,
+        inventory,
+        kubeconfig,
+        namespace_series,
+        *companions,
+        decision_seconds=decision_seconds,
+        tells_usage=tells_usage,
+    )
+    run_server(settings, sources)
+
+
+def _check_callers(client_ca: Path | None, client_names: tuple[str, ...], port: int, metrics_port: int | None) -> None:
+    if client_names and client_ca is None:
+        fail("--client-name needs --client-ca, the authority whose certificates are believed")
+    if metrics_port == port:
+        fail(f"--metrics-port is {port}, which is --port; choose another one, or leave it out")
+
+
+def _kept(secret: str | None, directory: Path | None, names: tuple[str, ...], settle: float) -> KeptCertificates | None:
+    if secret is None:
+        return None
+    try:
+        return KeptCertificates.of(secret, directory, names, settle)
+    except ValueError as error:
+        fail(str(error))
+
+
+def _presented(certificates: KeptCertificates | None, cert: Path | None, key: Path | None) -> tuple[Path, Path]:
+    """The files of what is presented, which may not be there yet."""
+    if certificates is not None:
+        if cert is not None or key is not None:
+            fail("--certificate-secret and --cert with --key exclude each other; name one source of certificates")
+        return certificates.directory / "tls.crt", certificates.directory / "tls.key"
+    if cert is None or key is None:
+        fail("no certificate to serve: name --cert and --key, or --certificate-secret")
+    return cert, key
+
+
+def _image_settings(
+    registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
+) -> ImageSettings | None:
+    if registries is None:
+        if credentials is not None or results is not None:
+            fail("--registry-credentials and --image-results need --registries, the registries that may be asked")
+        return None
+    try:
+        return ImageSettings.of(registries, credentials, results, kubeconfig)
+    except ValueError as error:
+        fail(str(error))
+
+
+def _audit_settings(
+    status: str | None, namespace_series: int, inventory: Path | None, kubeconfig: Path | None
+) -> AuditSettings | None:
+    if status is None:
+        return None
+    if inventory is not None:
+        fail("--audit-status is about a cluster; with --inventory there is none")
+    try:
+        return AuditSettings(ConfigMapPlace.of("--audit-status", status), namespace_series, kubeconfig)
+    except ValueError as error:
+        fail(str(error))

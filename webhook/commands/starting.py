@@ -1,0 +1,109 @@
+"""What happens before a replica serves, and what it is made of.
+
+Imports stand inside the functions: the process that watches over the server never weighs what only its worker uses.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from webhook.commands.inputs import (
+    check_certificate_names,
+    check_registration,
+    check_registries,
+    fail,
+    inventory_pods,
+    load_inventory,
+    load_policies,
+)
+from webhook.model.accelerators import Accelerators
+from webhook.replica.settings import AuditSettings, ImageSettings, InstallationSettings, QuotaSettings
+
+if TYPE_CHECKING:
+    from webhook.admission.quota_service import QuotaParts
+    from webhook.replica.replica import Replica
+
+
+def check(
+    policies: Path,
+    inventory: Path | None,
+    registration: Path | None,
+    names: tuple[str, ...],
+    images: ImageSettings | None,
+) -> None:
+    """Exit with status 2 and a message where a replica could not work with what it is given."""
+    load_policies(policies)
+    if inventory is not None:
+        load_inventory(inventory)
+    if registration is not None:
+        check_registration(registration)
+    if names:
+        check_certificate_names(names)
+    if images is not None:
+        check_registries(images.registries_file, images.credentials_file)
+
+
+def prepare(installation: InstallationSettings) -> None:
+    """Do what has to be done before anything is served; exit with status 2 and a message where that is impossible."""
+    from webhook.kubernetes.api_server import ClusterConfigError
+    from webhook.kubernetes.webhook_configurations import RegistrationError
+    from webhook.replica import duties
+
+    try:
+        duties.prepare(installation)
+    except (ClusterConfigError, RegistrationError) as error:
+        fail(str(error))
+
+
+def replica(
+    policies: Path,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    namespace_series: int,
+    installation: InstallationSettings | None,
+    images: ImageSettings | None,
+    quotas: QuotaSettings | None,
+    audits: AuditSettings | None,
+    *,
+    decision_seconds: float,
+    tells_usage: bool,
+) -> "Replica":
+    """The replica, made in the worker process: only there is the weight of what it imports."""
+    from webhook.replica.replica import Companion, Replica, ReplicaSources
+
+    companions: list[Companion] = []
+    if installation is not None:
+        from webhook.replica.duties import Duties
+
+        companions.append(Duties(installation))
+    if audits is not None:
+        from webhook.replica.audit_watch import AuditWatch
+
+        companions.append(AuditWatch(audits))
+    look_ups = None
+    if images is not None:
+        from webhook.replica.image_lookups import look_ups_of
+
+        look_ups = look_ups_of(images)
+    sources = ReplicaSources(policies=policies, inventory=inventory, kubeconfig=kubeconfig)
+    return Replica(
+        sources,
+        namespace_series=namespace_series,
+        images=look_ups,
+        quotas=_quota_parts(quotas, inventory, load_policies(policies).accelerators, tells_usage=tells_usage),
+        companions=companions,
+        decision_seconds=decision_seconds,
+    )
+
+
+def _quota_parts(
+    settings: QuotaSettings | None, inventory: Path | None, accelerators: Accelerators, *, tells_usage: bool
+) -> "QuotaParts | None":
+    if settings is not None:
+        from webhook.replica.quota_parts import quota_parts_of
+
+        return quota_parts_of(settings, accelerators, tells_usage=tells_usage)
+    if inventory is None:
+        return None
+    from webhook.replica.quota_parts import quota_parts_from
+
+    return quota_parts_from(inventory_pods(inventory, accelerators), tells_usage=tells_usage)

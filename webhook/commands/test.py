@@ -1,0 +1,87 @@
+"""The command `gpu-policy test`: policies against what their tests expect of them.
+
+Imports stand inside the function, so that the command pays only for what it uses.
+"""
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import click
+
+from webhook.commands.inputs import fail, warn
+from webhook.commands.options import STRICT
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    help="Directory of policies for tests that name none; without it the nearest directory above the test that "
+    "has a _default.yaml.",
+)
+@click.option(
+    "--inventory",
+    type=click.Path(path_type=Path),
+    help="File with facts about the cluster, for tests that name none; without it nothing is known about the cluster.",
+)
+@click.option("--run", "pattern", default="", metavar="REGEX", help="Run only cases whose name matches.")
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the results to this file, as JUnit XML.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print only the cases that failed, and the totals.")
+@click.option("--verbose", "-v", is_flag=True, help="Also print what happened to each resource.")
+@STRICT
+def test(
+    directory: Path,
+    policies: Path | None,
+    inventory: Path | None,
+    pattern: str,
+    junit: Path | None,
+    quiet: bool,
+    verbose: bool,
+    strict: bool,
+) -> None:
+    """Run the tests of policies below DIR: files of kind GPUPolicyTest.
+
+    Exit status: 0 all cases pass, 1 a case fails, 2 unusable input, such as a file that cannot be read.
+    """
+    from rich.console import Console
+
+    from webhook.policy.policy_errors import PolicyErrors
+    from webhook.policy_tests import results_as_junit, results_as_text
+    from webhook.policy_tests.fixtures import PolicyTestInputs
+    from webhook.policy_tests.running import run
+
+    wanted = _wanted(pattern)
+    try:
+        tell = None if strict else cache(warn)  # several cases may name one file
+        results = run(
+            directory, PolicyTestInputs(policies, inventory), lambda name: wanted.search(name) is not None, tell
+        )
+    except PolicyErrors as errors:
+        fail(str(errors))
+    results_as_text.render(results, Console(highlight=False), verbose - quiet)
+    if junit is not None:
+        _write(junit, results_as_junit.render(results))
+    if not results.files:
+        fail(f"--run {pattern}: no case has a name that matches; leave --run out to run all cases")
+    sys.exit(results.exit_status)
+
+
+def _wanted(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        fail(f"--run {pattern}: not a regular expression: {error}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"--junit {path}: cannot be written: {error.strerror}")

@@ -1,0 +1,166 @@
+"""GPU nodes: whether their drivers are known, whether pods get onto them, and whether each GPU is offered once."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from webhook.cuda.offer import offer_of
+from webhook.doctor.cluster import UnavailableError
+from webhook.doctor.doctor_finding import DoctorFinding, ok, skipped, warning
+from webhook.doctor.installation import Installation
+from webhook.facts.objects import Node, node_from_raw
+from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
+from webhook.model.taints import Taint, Toleration
+from webhook.model.wording import few
+from webhook.rules.rule import Mode, RuntimeClassName
+from webhook.rules.tolerations import Settings, TolerationSettings
+
+SLICES = tuple(f"/apis/resource.k8s.io/{version}/resourceslices" for version in ("v1", "v1beta2", "v1beta1"))
+"""Where ResourceSlices are, the newest version first."""
+
+DRIVERS: Mapping[str, Vendor] = {
+    "gpu.nvidia.com": Vendor.NVIDIA,
+    "gpu.amd.com": Vendor.AMD,
+    "gpu.intel.com": Vendor.INTEL,
+}
+"""DRA drivers that offer GPUs which a device plugin can offer, too. NVIDIA's compute domains are no GPUs.
+
+Source: the driver names in NVIDIA/k8s-dra-driver-gpu, ROCm/k8s-gpu-dra-driver and
+intel/intel-resource-drivers-for-kubernetes.
+"""
+
+_SLICES_OF_A_PAGE = "100"
+
+
+@dataclass(frozen=True, slots=True)
+class _GpuNode:
+    """A node whose device plugins offer GPUs, and whose they are. Virtual machines are given GPUs without a driver."""
+
+    node: Node
+    vendors: frozenset[Vendor]
+    needs_driver: bool
+
+
+def look(installation: Installation) -> Iterator[DoctorFinding]:
+    """Rules know the drivers of GPU nodes, pods get there, and nobody gets a GPU that somebody else has."""
+    accelerators = BUILT_IN
+    with suppress(UnavailableError):  # what everybody knows is told without the policies, too
+        accelerators = installation.sound_policies.accelerators
+    nodes = [one for raw in installation.nodes if (one := _gpu_node(raw, accelerators)) is not None]
+    if not nodes:
+        yield ok("no node offers GPUs by a device plugin")
+        return
+    findings = [*_without_driver(nodes), *_offered_twice(nodes, installation)]
+    yield from findings
+    repelling = list(_not_tolerated(nodes, installation))
+    yield from repelling
+    if not findings and not repelling:
+        yield ok(f"{_counted(len(nodes))}: drivers are known, taints are tolerated, no GPU is offered twice")
+
+
+def _gpu_node(raw: Mapping[str, Any], accelerators: Accelerators) -> _GpuNode | None:
+    node = node_from_raw(raw, accelerators)
+    gpus = [gpu for name in node.kind.gpu_resources if (gpu := accelerators.of(name))] if node is not None else []
+    if node is None or not gpus:
+        return None
+    needs_driver = any(gpu.vendor is Vendor.NVIDIA and gpu.share is not Share.PASSTHROUGH for gpu in gpus)
+    return _GpuNode(node, frozenset(gpu.vendor for gpu in gpus), needs_driver)
+
+
+def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[DoctorFinding]:
+    """Nodes of whose driver nobody tells, so that cudaDriver can say nothing of pods that land there."""
+    judged = [one.node for one in nodes if one.needs_driver]
+    blind = [node.name for node in judged if offer_of(node.kind.labels).driver is None]
+    if blind:
+        yield warning(
+            f"{len(blind)} of {_counted(len(judged), 'with NVIDIA GPUs')} {'has' if len(blind) == 1 else 'have'} no "
+            f"label with the driver's version, so cudaDriver does not know the driver there: {few(blind)}",
+            "the label nvidia.com/cuda.driver-version.full, which GPU Feature Discovery writes",
+            "install it, with the GPU Operator or by gfd.enabled=true of the device plugin's chart; where it is, "
+            "kubectl get pods -A -l app=gpu-feature-discovery -o wide shows whether it runs on these nodes",
+        )
+
+
+def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
+    """Taints that no policy lets the pods for GPUs of such a node tolerate."""
+    repelled: dict[Taint, list[str]] = {}
+    entries, of_classes = _tolerated(installation) if any(one.node.kind.taints for one in nodes) else ([], [])
+    for one in nodes:
+        kind = one.node.kind
+        added = [entry.toleration for entry in entries if _concerns(entry, kind.gpu_resources)]
+        for taint in kind.taints:
+            if not any(toleration.tolerates(taint) for toleration in (*added, *of_classes)):
+                repelled.setdefault(taint, []).append(one.node.name)
+    for taint, names in sorted(repelled.items(), key=lambda item: (-len(item[1]), item[0])):
+        value = f"operator: Equal, value: {taint.value!r}" if taint.value else "operator: Exists"
+        yield warning(
+            f"{len(names)} of {_counted(len(nodes))} {'has' if len(names) == 1 else 'have'} the taint "
+            f"{taint.key}{taint.value and '=' + taint.value}:{taint.effect}, which no policy tolerates: {few(names)}",
+            "a policy whose rule tolerations adds a toleration for it",
+            f"add {{key: {taint.key}, {value}, effect: {taint.effect}}} to rules.tolerations.add of a policy; nothing "
+            "to do where only pods that bring the toleration belong there",
+        )
+
+
+def _tolerated(installation: Installation) -> tuple[list[TolerationSettings], list[Toleration]]:
+    """What policies add to GPU pods: their own tolerations, and those of the RuntimeClasses that they set."""
+    entries: list[TolerationSettings] = []
+    classes: set[str] = set()
+    for policy in installation.sound_policies.policies:
+        for bound in policy.rules:
+            if bound.mode is Mode.ENFORCE and isinstance(bound.settings, Settings):
+                entries += bound.settings.add
+            if bound.mode is Mode.ENFORCE:
+                named = bound.rule.references(bound.settings)
+                classes.update(one.name for one in named if isinstance(one, RuntimeClassName))
+    found = [installation.facts.runtime_class(name) for name in sorted(classes)]
+    return entries, [toleration for one in found if one is not None for toleration in one.tolerations]
+
+
+def _concerns(entry: TolerationSettings, resources: Iterable[str]) -> bool:
+    """Whether a pod that asks for one of these resources gets the toleration."""
+    return not entry.resources or any(fnmatchcase(name, glob) for name in resources for glob in entry.resources)
+
+
+def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
+    """Nodes on which a DRA driver offers GPUs of the vendor whose device plugin offers them, too.
+
+    Neither knows what the other has given away (source: NVIDIA/aicr#332; NVIDIA/gpu-operator#1541 refuses both).
+    """
+    offering = {one.node.name: one.vendors for one in nodes if one.node.gpus}
+    try:
+        slices = _slices(installation)
+        found = {
+            str(spec.get("nodeName")): str(spec.get("driver"))
+            for spec in (one.get("spec") or {} for one in slices)
+            if spec.get("devices") and DRIVERS.get(spec.get("driver", "")) in offering.get(spec.get("nodeName", ""), ())
+        }
+    except UnavailableError as error:
+        yield skipped(f"it is not known whether GPUs are offered twice: {error}", error.remedy)
+        return
+    if found:
+        verb = "offers" if len(found) == 1 else "offer"
+        yield warning(
+            f"{len(found)} of {_counted(len(nodes))} {verb} GPUs by a device plugin "
+            f"and by ResourceSlices of {few(sorted(set(found.values())))}, so that one GPU can be given to two pods: "
+            f"{few(sorted(found))}",
+            "one of the two on each node",
+            "turn off the device plugin there (devicePlugin.enabled=false of the GPU Operator), or the GPUs of the "
+            "DRA driver (resources.gpus.enabled=false of NVIDIA's)",
+        )
+
+
+def _slices(installation: Installation) -> Iterator[Mapping[str, Any]]:
+    """The ResourceSlices, in the newest version that the API server has; none where it has none."""
+    for path in SLICES:
+        if installation.cluster.find(path, {"limit": "1"}) is not None:
+            return installation.cluster.items(path, {"limit": _SLICES_OF_A_PAGE})
+    return iter(())
+
+
+def _counted(count: int, more: str = "") -> str:
+    """`8 GPU nodes`, or `8 nodes with NVIDIA GPUs`."""
+    what = f"{'node' if count == 1 else 'nodes'} {more}" if more else f"GPU {'node' if count == 1 else 'nodes'}"
+    return f"{count} {what}"

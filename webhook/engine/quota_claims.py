@@ -1,0 +1,255 @@
+"""Quotas: what a pod claims of them, and what people are told of the ledger's verdicts.
+
+The ledger itself is asked by whoever admits the pod, because that waits and writes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from heapq import nsmallest
+from typing import Any
+
+from webhook.engine.running_rules import addressed_to
+from webhook.facts.gpu_pods import counted_pod
+from webhook.ledger.book import MOST_RESOURCES
+from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.verdicts import (
+    AlreadyStored,
+    Claim,
+    Crowded,
+    Exceeded,
+    Granted,
+    InTreeExceeded,
+    Unanswered,
+    Verdict,
+    Withheld,
+)
+from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.shape import shortened
+from webhook.model.wording import PLATFORM_TEAM
+from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.policy.bound_quotas import BoundQuota
+from webhook.quota import quota_wording
+from webhook.quota.amounts import amounts
+from webhook.quota.claimed_gpus import uncounted
+from webhook.quota.gpu_demand import demand_of
+from webhook.quota.objections import Objection, is_unspecified, objections
+from webhook.quota.quotas import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, QuotaScope
+from webhook.rules import gpu_quota
+from webhook.rules.rule import Mode
+
+KEY = gpu_quota.RULE.key
+"""What findings about quotas are called by."""
+_MOST_NAMES = 3
+"""Pods that a refusal names."""
+_LONGEST_NAME = 40
+"""Characters of such a name that are shown; a warning has room for 256 in all."""
+
+
+_KeptOut = Withheld | Crowded | AlreadyStored | InTreeExceeded
+"""Verdicts on a pod that is kept out by what its own namespace holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundClaim:
+    """What a pod claims of one quota, and what the policy says about that quota."""
+
+    claim: Claim
+    bound: BoundQuota
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaClaims:
+    """What a pod claims of the quotas of its namespace, and what is wrong with it whoever else uses them."""
+
+    claims: tuple[BoundClaim, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+NO_CLAIMS = QuotaClaims()
+
+
+def claims_of(
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], read: Pod | None = None
+) -> QuotaClaims:
+    """What a pod claims; `read` is the same, where it was read already. Raises ShapeError for a malformed pod."""
+    if not quotas:
+        return NO_CLAIMS
+    accelerators = quotas[0].quota.counting.accelerators
+    pod = read or pod_from_raw(raw, accelerators)
+    counted = counted_pod({**raw, "metadata": {}}, accelerators)
+    findings = list(uncounted_of_pots(pod, quotas))
+    if counted is None:
+        return QuotaClaims(findings=tuple(findings)) if findings else NO_CLAIMS
+    if len(counted.gpus) > MOST_RESOURCES:
+        return QuotaClaims(findings=tuple(finding_of(bound, _too_many_kinds(pod)) for bound in quotas))
+    claims: list[BoundClaim] = []
+    for bound in quotas:
+        demand = demand_of(counted, namespace, bound.quota.counting)
+        if demand is None:
+            continue
+        claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
+        if bound.quota.scope is QuotaScope.POT:  # of the namespace's own quota the rule says it
+            findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
+    return QuotaClaims(tuple(claims), tuple(findings))
+
+
+def _with_verdicts(
+    outcome: Outcome, claims: Sequence[BoundClaim], verdicts: Sequence[Verdict], pods: Iterable[SeenPod] | None
+) -> Outcome:
+    """The outcome, and what the ledgers said.
+
+    `pods` are those of the pod's own namespace, to name the largest; with None nothing is said of what is in use.
+    """
+    findings = [
+        _found(one, verdict, pods)
+        for one, verdict in zip(claims, verdicts, strict=True)
+        if not isinstance(verdict, Granted)
+    ]
+    return _told(outcome, findings) if findings else outcome
+
+
+def _told(outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
+    """The outcome with more findings, which send people to whom the policy names."""
+    return replace(outcome, findings=(*outcome.findings, *addressed_to(outcome.policy.contact, findings)))
+
+
+def reserved(
+    outcome: Outcome,
+    namespace: str,
+    bound: Sequence[BoundQuota],
+    ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
+    seen: Callable[[str], Iterable[SeenPod]] | None,
+) -> Outcome:
+    """The outcome of a pod that is about to be admitted, once its quotas have had their say.
+
+    A pod that is refused already claims nothing. Raises ShapeError for a malformed pod.
+    """
+    if outcome.refusals or not bound:
+        return outcome
+    return entered(outcome, namespace, claims_of(outcome.object, namespace, bound), ask, seen)
+
+
+def entered(
+    outcome: Outcome,
+    namespace: str,
+    claims: QuotaClaims,
+    ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
+    seen: Callable[[str], Iterable[SeenPod]] | None,
+) -> Outcome:
+    """The same, from what the pod claims.
+
+    `ask` enters it in their ledgers, which is done only for a pod that nothing refuses; `seen` gives the pods of its
+    namespace; with None a refusal says nothing of what is in use.
+    """
+    if claims.findings:
+        outcome = _told(outcome, claims.findings)
+    if outcome.refusals or not claims.claims:
+        return outcome
+    verdicts = ask([one.claim for one in claims.claims])
+    is_over = any(isinstance(verdict, Exceeded) for verdict in verdicts)
+    pods = None if seen is None else seen(namespace) if is_over else ()
+    return _with_verdicts(outcome, claims.claims, verdicts, pods)
+
+
+def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[SeenPod] | None) -> Finding:
+    bound = one.bound
+    if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
+        return finding_of(bound, _UNTOLD if pods is None else _objection(verdict, bound.quota))
+    if isinstance(verdict, Exceeded):
+        largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, bound.quota)
+        is_open = is_unspecified(one.claim.demand, bound.quota)
+        message = quota_wording.exceeded(bound.quota, verdict.excesses, largest, is_unspecified=is_open)
+        return Finding(
+            KEY,
+            bound.mode,
+            FindingKind.VIOLATION,
+            "spec",
+            message,
+            refuses=bound.mode is Mode.ENFORCE,
+            origin=bound.origin,
+            line=bound.line,
+        )
+    return Finding(
+        KEY,
+        bound.mode,
+        FindingKind.VIOLATION,
+        "spec",
+        f"the ledger of GPU quota '{bound.quota.name}' cannot be reached, so it is not known what is free: "
+        f"{verdict.reason}",
+        f"Try again in a moment, or tell {PLATFORM_TEAM}",
+        refuses=bound.mode is Mode.ENFORCE and bound.on_ledger_failure is OnLedgerFailure.DENY,
+        origin=bound.origin,
+        line=bound.line,
+    )
+
+
+def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
+    """What a pod hears that is kept out by what its own namespace holds."""
+    if isinstance(verdict, AlreadyStored):
+        found = f"there is already a pod {verdict.name}"
+        return Objection("metadata.name", found, "no other may have its name", "Choose another name")
+    if isinstance(verdict, InTreeExceeded):
+        return Objection("spec", verdict.found, "the API server refuses pods beyond it", "Free some or request less")
+    if isinstance(verdict, Crowded):
+        return Objection("spec", *quota_wording.crowded(quota, verdict.bytes, verdict.most))
+    return Objection(
+        "spec", *quota_wording.withheld(quota, Excess(verdict.limit, verdict.asks, verdict.held), verdict.most)
+    )
+
+
+_UNTOLD = Objection(
+    "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
+)
+"""What a pod hears instead of that where a refusal says nothing of what is in use."""
+
+
+def _too_many_kinds(pod: Pod) -> Objection:
+    """What a pod hears whose entry would take up the ledger, which the whole quota shares."""
+    found = f"requests {len(pod.gpus)} different GPU resources"
+    return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Request those of one node only")
+
+
+def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
+    """What is wrong with a pod under a quota, in the quota's mode."""
+    return Finding(
+        KEY,
+        bound.mode,
+        FindingKind.VIOLATION,
+        objection.where,
+        f"{objection.found}; {objection.allowed}",
+        objection.remedy,
+        refuses=bound.mode is Mode.ENFORCE,
+        origin=bound.origin,
+        line=bound.line,
+    )
+
+
+def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
+    """What of a pod the pots cannot count; of the namespace's own quota the rule says it."""
+    for bound in quotas:
+        if bound.quota.scope is QuotaScope.POT:
+            is_denied = bound.quota.counting.claims is ClaimsMode.DENY
+            for objection in uncounted(pod, bound.quota):
+                found = finding_of(bound, objection)
+                yield found if is_denied else replace(found, kind=FindingKind.ADVICE, refuses=False)
+
+
+def _largest(pods: Iterable[SeenPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
+    """The pods that count most against a limit, by name where they count alike."""
+    known: dict[int, Fraction] = {}
+
+    def counted(seen: SeenPod) -> Fraction:
+        amount = known.get(id(seen.pod))
+        if amount is None:
+            amount = known[id(seen.pod)] = _amount(seen.pod, seen.namespace, limit, quota)
+        return amount
+
+    counting = ((counted(seen), seen.name) for seen in pods)
+    first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
+    return [(shortened(name, _LONGEST_NAME), -amount) for amount, name in first]
+
+
+def _amount(pod: Pod, namespace: str, limit: Limit, quota: Quota) -> Fraction:
+    demand = demand_of(pod, namespace, quota.counting)
+    return Fraction(0) if demand is None else amounts(demand, quota).get(limit, Fraction(0))

@@ -1,0 +1,77 @@
+"""Where facts come from, and how far they can be trusted: one small interface for a file and for the live cluster."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from webhook.facts.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FactsStatus:
+    """How far the facts can be trusted at one moment.
+
+    `loaded`: every list has been read once. `stale`: the API server has been answering for longer than the bound while
+    the facts were not followed, so the fault is on this side. `age_seconds`: for how long the oldest part of the facts
+    has not been confirmed; a healthy watch is heard about once a minute. `server_reachable`: the API server answers
+    HTTP, whatever it says. `detail` is for people.
+    """
+
+    loaded: bool
+    stale: bool
+    age_seconds: float
+    server_reachable: bool
+    detail: str
+
+    @property
+    def ready(self) -> bool:
+        """Whether reviews may be answered: also on the last known facts while the API server itself is away."""
+        return self.loaded and not self.stale
+
+
+class FactsSource(Protocol):
+    """Facts that may change. `start` is called once, after the process has forked; `close` ends all it began."""
+
+    @property
+    def facts(self) -> Snapshot | None:
+        """The cluster as known at this moment, None until it is known."""
+        ...
+
+    def status(self, now: float) -> FactsStatus:
+        """How far the facts can be trusted at `now`, in seconds of time.monotonic()."""
+        ...
+
+    def start(self) -> None:
+        """Begin to follow the cluster, in threads of its own."""
+        ...
+
+    def close(self) -> None:
+        """Stop following, within 2 seconds; the facts stay."""
+        ...
+
+
+class StaticFacts:
+    """Facts that never change, such as those of an inventory file."""
+
+    def __init__(self, snapshot: Snapshot, origin: str = "inventory") -> None:
+        self._snapshot = snapshot
+        nodes, classes = len(snapshot.nodes), len(snapshot.runtime_classes)
+        self._detail = f"{origin}: {_counted(nodes, 'node')}, {_counted(classes, 'runtime class', 'runtime classes')}"
+
+    @property
+    def facts(self) -> Snapshot:
+        """The snapshot that was given."""
+        return self._snapshot
+
+    def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
+        """Always loaded and never stale: nobody promised that a file follows the cluster."""
+        return FactsStatus(True, False, 0.0, True, self._detail)
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,172 @@
+"""A cluster written down in a file, as `kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`
+prints it; on clusters with dynamic resource allocation `deviceclasses`, `resourceclaimtemplates` and `resourceclaims`
+belong to it.
+
+It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
+are read; kinds that nobody asks about are passed over.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import yaml
+
+from webhook.facts.snapshot import Snapshot
+from webhook.facts.static_pods import StaticPods
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.repeated_keys import RepeatedKey, repeated_in_json, told_of, without_repeated
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
+
+_KEY_IN_JSON = re.compile(rb'"\s*:')
+"""What a key ends with. Texts in values have it as well, and have it again when they are written anew, unless their
+quote is spelled in another way."""
+_ESCAPED_QUOTE = rb"\u0022"
+
+_KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
+
+
+class InventoryError(ValueError):
+    """A file that is no inventory; the text names file, line where known, what was found and what is expected."""
+
+    def __init__(self, path: Path, line: int | None, found: str, expected: str = _EXPECTED) -> None:
+        place = str(path) if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {found}; {expected}")
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a file says of a cluster: what rules ask about, and the pods that count against quotas.
+
+    `left_out` says what of it could not be used, and which keys stand twice in one map; of many alike only the first
+    are named.
+    """
+
+    snapshot: Snapshot
+    pods: StaticPods
+    left_out: tuple[str, ...] = ()
+
+
+def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Inventory:
+    """The cluster described by the file at `path`; one without nodes is fine. Raises InventoryError.
+
+    `accelerators` tells the GPUs of nodes and pods.
+    """
+    path = Path(path)
+    objects: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+    repeated: list[RepeatedKey] = []
+    for document in _documents(path):
+        repeated += document.repeated
+        for kind, item in _items(path, document.line, document.value):
+            if kind in objects:
+                objects[kind].append(item)
+    *of_snapshot, raw_pods = (objects[kind] for kind in _KINDS)
+    snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
+    pods = StaticPods(raw_pods, accelerators=accelerators)
+    told = (f"{one}; the last value counts" for one in told_of(repeated, 1))
+    return Inventory(snapshot, pods, (*told, *_nameless(objects), *pods.left_out))
+
+
+def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
+    """How many objects of each kind are left out because they have no name, which pods need not have."""
+    for kind, raws in objects.items():
+        count = 0 if kind == "Pod" else sum(not _has_name(raw) for raw in raws)
+        if count:
+            are = "has no name and is" if count == 1 else "have no name and are"
+            yield f"{count} of {len(raws)} objects of kind {kind} {are} left out"
+
+
+def _has_name(raw: object) -> bool:
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return isinstance(name, str) and bool(name)
+
+
+def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Snapshot:
+    """What rules may ask about the cluster of an inventory. Raises InventoryError."""
+    return read_inventory(path, accelerators).snapshot
+
+
+class _Document(NamedTuple):
+    """A document of the file with the line it starts on, which JSON has not, and the keys that it repeats in a map."""
+
+    line: int | None
+    value: Any
+    repeated: Sequence[RepeatedKey] = ()
+
+
+def _documents(path: Path) -> list[_Document]:
+    """The documents of the file."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        found = f"the file cannot be read ({error.strerror or error})"
+        raise InventoryError(path, None, found, "name a readable file") from None
+    documents = [document for document in _parsed(path, data) if document.value is not None]
+    if not documents:
+        raise InventoryError(path, None, "the file is empty")
+    return documents
+
+
+def _parsed(path: Path, data: bytes) -> list[_Document]:
+    if data.lstrip().startswith(b"{"):
+        try:
+            value = orjson.loads(data)
+            return [_Document(None, value, repeated_in_json(data.decode()) if _may_repeat_keys(data, value) else ())]
+        except orjson.JSONDecodeError:
+            pass  # YAML says on which line, and reads the JSON dialects that people write by hand
+    try:
+        return list(_yaml_documents(data))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else None
+        raise InventoryError(path, line, f"not valid YAML ({error.problem})") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InventoryError(path, None, f"not valid YAML ({' '.join(str(error).split())[:200]})") from None
+
+
+def _may_repeat_keys(data: bytes, value: Any) -> bool:
+    """Whether a JSON text may have more keys than what was read of it. To go through it key by key takes far longer."""
+    if _ESCAPED_QUOTE in data:
+        return True
+    return len(_KEY_IN_JSON.findall(data)) != len(_KEY_IN_JSON.findall(orjson.dumps(value)))
+
+
+def _yaml_documents(data: bytes) -> Iterator[_Document]:
+    loader = _Loader(data)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            repeated = without_repeated(node)
+            yield _Document(node.start_mark.line + 1, loader.construct_document(node), repeated)
+    finally:
+        loader.dispose()
+
+
+def _items(path: Path, line: int | None, document: Any) -> Iterator[tuple[str, Any]]:
+    """The kind of each object in a document, and the object; those of a NodeList need not say that they are Nodes."""
+    if not isinstance(document, dict):
+        raise InventoryError(path, line, f"found {_named(document)}")
+    kind = document.get("kind")
+    if not isinstance(kind, str) or not kind:
+        raise InventoryError(path, line, "found a map without a kind")
+    if not kind.endswith("List"):
+        yield kind, document
+        return
+    items = document.get("items")
+    if not isinstance(items, list):
+        found = f"{kind} has no items" if items is None else f"the items of {kind} are {_named(items)}"
+        raise InventoryError(path, line, found)
+    for item in items:
+        own_kind = item.get("kind") if isinstance(item, dict) else None
+        yield str(own_kind or kind.removesuffix("List")), item
+
+
+def _named(value: Any) -> str:
+    names = {dict: "a map", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "something else")

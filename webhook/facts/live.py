@@ -1,0 +1,187 @@
+"""The live cluster: its nodes and classes as the API server tells them, followed for as long as the process lives.
+
+Reviews never wait for it. They see the last known facts, and `status` says how far to trust them.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from webhook.facts.facts_source import FactsStatus
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import CLAIM, GROUP, TEMPLATE
+
+STALE_AFTER_SECONDS = 60.0
+"""For how long an API server that answers may leave a watch unserved before the facts count as stale."""
+
+_CLOSE_SECONDS = 1.5
+
+_VERSIONS = ("v1", "v1beta2", "v1beta1")
+"""Of resource.k8s.io, in which DeviceClasses may have an extendedResourceName; the newest first."""
+
+CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
+"""What the API server calls claims and templates of claims, by their kind."""
+
+
+def _paths(resource: str) -> tuple[str, ...]:
+    """Where objects of resource.k8s.io may be."""
+    return tuple(f"/apis/{GROUP}/{version}/{resource}" for version in _VERSIONS)
+
+
+def status_of(watches: Iterable[Watch], now: float, stale_after: float) -> FactsStatus:
+    """How far what these watches have heard can be trusted at `now`, in seconds of their clock."""
+    watches = tuple(watches)
+    health = {watch.resource.name: watch.health for watch in watches}
+    needed = [watch.health for watch in watches if not watch.resource.is_dispensable]
+    return FactsStatus(
+        loaded=not any(watch.is_waited_for for watch in watches),
+        stale=any(
+            one.loaded and one.failing_since is not None and now - one.failing_since > stale_after for one in needed
+        ),
+        age_seconds=max(0.0, now - min(one.heard for one in health.values())),
+        server_reachable=any(one.reachable for one in health.values()),
+        detail="; ".join(f"{name}: {one.detail}" for name, one in health.items()),
+    )
+
+
+class LiveFacts:
+    """Facts that follow a cluster: the one the process runs in, or that of a kubeconfig file.
+
+    Nothing is sent before `start`. Raises ClusterConfigError where it is not known how to reach the cluster.
+    """
+
+    def __init__(  # noqa: PLR0913  # how to reach the cluster, and what tests replace
+        self,
+        kubeconfig: Path | str | None = None,
+        context: str | None = None,
+        *,
+        accelerators: Accelerators = BUILT_IN,
+        stale_after: float = STALE_AFTER_SECONDS,
+        timing: WatchTiming | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        server = ApiServer(kubeconfig, context)
+        self._stale_after = stale_after
+        self._snapshot = EMPTY.telling(accelerators)
+        self._lock = Lock()
+        device_classes = _paths("deviceclasses")
+        resources = (
+            WatchedResource(
+                "nodes", "/api/v1/nodes", self._replace_nodes, self._changed(Snapshot.with_node, Snapshot.without_node)
+            ),
+            WatchedResource(
+                "runtimeclasses",
+                "/apis/node.k8s.io/v1/runtimeclasses",
+                self._replaced(Snapshot.with_runtime_classes),
+                self._changed(Snapshot.with_runtime_class, Snapshot.without_runtime_class),
+                optional=True,
+            ),
+            WatchedResource(
+                "priorityclasses",
+                "/apis/scheduling.k8s.io/v1/priorityclasses",
+                self._replaced(Snapshot.with_priority_classes),
+                self._changed(Snapshot.with_priority_class, Snapshot.without_priority_class),
+                optional=True,
+            ),
+            WatchedResource(
+                "deviceclasses",
+                device_classes[0],
+                self._replaced(Snapshot.with_device_classes),
+                self._changed(Snapshot.with_device_class, Snapshot.without_device_class),
+                optional=True,
+                elsewhere=device_classes[1:],
+                refused=self._without_device_classes,
+            ),
+            *(self._of_claims(kind) for kind in CLAIMS),
+        )
+        self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
+
+    @property
+    def facts(self) -> Snapshot | None:
+        """The cluster as last heard of, None until nodes and classes have been listed."""
+        return None if any(watch.is_waited_for for watch in self._watches) else self._snapshot
+
+    def status(self, now: float) -> FactsStatus:
+        """How far the facts can be trusted at `now`, in seconds of the clock given (time.monotonic())."""
+        return status_of(self._watches, now, self._stale_after)
+
+    def start(self) -> None:
+        """Begin to follow the cluster, one thread for each resource. Call it after the process has forked, once."""
+        for watch in self._watches:
+            watch.start()
+
+    def close(self) -> None:
+        """Stop following, within 2 seconds; the facts stay."""
+        for watch in self._watches:
+            watch.stop()
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        for watch in self._watches:
+            watch.join(max(0.0, deadline - time.monotonic()))
+
+    def _replace_nodes(self, raws: Iterable[object]) -> None:
+        listed = self._snapshot.with_nodes(raws)  # waits for the API server; nobody else changes the nodes meanwhile
+        with self._lock:
+            self._snapshot = self._snapshot.with_nodes_of(listed)
+
+    def _without_device_classes(self) -> None:
+        with self._lock:
+            self._snapshot = self._snapshot.with_device_classes(None)
+
+    def _of_claims(self, kind: str) -> WatchedResource:
+        """How claims, or templates of claims, are followed. Tenants write them, and pods pass without them."""
+
+        def replaced(raws: Iterable[object]) -> None:
+            listed = EMPTY.with_claims(kind, raws)  # waits for the API server
+            with self._lock:
+                self._snapshot = self._snapshot.with_claims_of(kind, listed)
+
+        def changed(event: str, raw: Mapping[str, Any]) -> None:
+            with self._lock:
+                if event == "DELETED":
+                    metadata = raw["metadata"]
+                    self._snapshot = self._snapshot.without_claim(kind, metadata["namespace"], metadata["name"])
+                else:
+                    self._snapshot = self._snapshot.with_claim(kind, raw)
+
+        paths = _paths(CLAIMS[kind])
+        return WatchedResource(
+            CLAIMS[kind],
+            paths[0],
+            replaced,
+            changed,
+            optional=True,
+            elsewhere=paths[1:],
+            refused=lambda: replaced(()),
+            is_dispensable=True,
+        )
+
+    def _replaced(
+        self, replaced: Callable[[Snapshot, Iterable[object]], Snapshot]
+    ) -> Callable[[Iterable[object]], None]:
+        """Who hears of lists: the snapshot gets what is listed all at once."""
+
+        def replace(raws: Iterable[object]) -> None:
+            listed = list(raws)
+            with self._lock:
+                self._snapshot = replaced(self._snapshot, listed)
+
+        return replace
+
+    def _changed(
+        self, changed: Callable[[Snapshot, object], Snapshot], deleted: Callable[[Snapshot, str], Snapshot]
+    ) -> Callable[[str, Mapping[str, Any]], None]:
+        """Who hears of events."""
+
+        def change(event: str, raw: Mapping[str, Any]) -> None:
+            with self._lock:
+                if event == "DELETED":
+                    self._snapshot = deleted(self._snapshot, raw["metadata"]["name"])
+                else:
+                    self._snapshot = changed(self._snapshot, raw)
+
+        return change

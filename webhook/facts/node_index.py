@@ -1,0 +1,188 @@
+"""All nodes of the cluster and who of them has what, indexed when first asked and kept until a node changes.
+
+The indexes are as many as the nodes have label keys and resources, whatever pods ask for: a key that no node has needs
+none, and all resources that no node has share one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from threading import Lock
+from weakref import ref
+
+from webhook.facts.node_amounts import NO_AMOUNTS, AmountColumn
+from webhook.facts.node_capacity import EVERYWHERE
+from webhook.facts.node_sets import NO_COLUMN, Column, Mask, mask_of
+from webhook.facts.objects import Node
+from webhook.model.accelerators import accelerator
+from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.pod import Pod
+from webhook.model.taints import COMPARING, Taint, Toleration, distinct
+
+_MAX_ANSWERS = 64
+_MAX_CLASSES_IN_ANSWER = 100
+"""Bounds of the answers kept for pods to come: together they stay under a megabyte."""
+_FEW_TOLERATIONS = 32
+"""So many are compared with all taints as they are."""
+_LISTED_BY_NOBODY = ""
+"""Stands for every resource that no node lists, GPUs apart."""
+
+
+class NodeTable:
+    """An immutable set of nodes. Its indexes are filled by whoever asks first; threads may ask at the same time."""
+
+    def __init__(self, nodes: Mapping[str, Node]) -> None:
+        self.nodes = nodes
+        self.everything: Mask = (1 << len(nodes)) - 1
+        self._lock = Lock()
+        self._traits: _Traits | None = None
+        self._columns: dict[str, Column] = {}
+        self._names: Column | None = None
+        self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
+        self._amounts: dict[str, AmountColumn] = {}
+        self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask] | None = None
+        """The pod of the last question, which may be gone, its RuntimeClass, and its candidates."""
+
+    def with_node(self, node: Node) -> "NodeTable":
+        """The table with a node added or changed; it keeps the indexes of what did not change about the node."""
+        table = NodeTable({**self.nodes, node.name: node})
+        earlier = self.nodes.get(node.name)
+        if earlier is not None and _listed(node) == _listed(earlier):
+            with self._lock:
+                for resource, column in self._amounts.items():
+                    if node.amount(resource) == earlier.amount(resource):
+                        table._amounts[resource] = column
+                if (node.kind, node.keys, node.values) == (earlier.kind, earlier.keys, earlier.values):
+                    table._lock, table._traits, table._answers = self._lock, self._traits, self._answers
+                    table._columns, table._names = self._columns, self._names
+        return table
+
+    def column(self, key: str) -> Column:
+        """The values of one label."""
+        column = self._columns.get(key)
+        if column is not None:
+            return column
+        if key not in self._indexed().keys:
+            return NO_COLUMN
+        with self._lock:
+            if key not in self._columns:
+                self._columns[key] = Column((node.label(key) for node in self.nodes.values()), len(self.nodes))
+            return self._columns[key]
+
+    @property
+    def names(self) -> Column:
+        """The names of the nodes, as if they were a label."""
+        with self._lock:
+            if self._names is None:
+                self._names = Column(self.nodes, len(self.nodes))
+            return self._names
+
+    def with_gpu(self, resource: str) -> Mask:
+        """The nodes that have, or once had, this GPU resource."""
+        return self._indexed().gpus.get(resource, 0)
+
+    @property
+    def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node has, or once had."""
+        return frozenset(self._indexed().gpus)
+
+    def amounts(self, resource: str) -> AmountColumn:
+        """How much of a resource the nodes have."""
+        column = self._amounts.get(resource)
+        if column is not None:
+            return column
+        traits = self._indexed()
+        if resource not in traits.resources and resource not in traits.gpus:
+            if accelerator(resource) is not None:
+                return NO_AMOUNTS
+            resource = resource if resource in EVERYWHERE else _LISTED_BY_NOBODY
+        with self._lock:
+            if resource not in self._amounts:
+                amounts = (self._amount(node, resource) for node in self.nodes.values())
+                self._amounts[resource] = AmountColumn(amounts, len(self.nodes))
+            return self._amounts[resource]
+
+    def _amount(self, node: Node, resource: str) -> int | None:
+        """How much of a resource a node has, None where nobody knows."""
+        return node.amount(resource)
+
+    def repelling(self, tolerations: Iterable[Toleration]) -> Mask:
+        """The nodes with a taint that none of these tolerations tolerates."""
+        tolerations = tuple(tolerations)
+        if len(tolerations) > _FEW_TOLERATIONS:
+            tolerations = distinct(tolerations)
+        mask = 0
+        for (key, effect), (tainted, by_value) in self._indexed().taints.items():
+            mask |= tainted & ~_tolerated(key, effect, by_value, tolerations)
+        return mask
+
+    def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
+        """The classes of the nodes in `mask`, with as many nodes as are in it."""
+        answer = self._answers.get(mask)
+        if answer is None:
+            kinds = self._indexed().kinds
+            answer = tuple(
+                replace(kind, count=count) for kind, members in kinds if (count := (members & mask).bit_count())
+            )
+            if len(answer) <= _MAX_CLASSES_IN_ANSWER:
+                if len(self._answers) >= _MAX_ANSWERS:
+                    self._answers.clear()
+                self._answers[mask] = answer
+        return answer
+
+    def _indexed(self) -> "_Traits":
+        traits = self._traits
+        if traits is None:
+            with self._lock:
+                traits = self._traits = self._traits or _Traits(self.nodes.values())
+        return traits
+
+
+def _listed(node: Node) -> tuple[Mapping[str, int], frozenset[str]]:
+    """The resources that a node lists, in whatever amounts."""
+    return node.resources, node.kind.gpu_resources
+
+
+def _tolerated(key: str, effect: str, by_value: Mapping[str, Mask], tolerations: tuple[Toleration, ...]) -> Mask:
+    """The nodes whose taint with this key and effect is tolerated."""
+    mask = 0
+    for toleration in tolerations:
+        if toleration.key not in ("", key) or toleration.effect not in ("", effect):
+            continue
+        if toleration.operator == "Exists":
+            return -1
+        if toleration.operator in COMPARING:
+            tolerated = (found for value, found in by_value.items() if toleration.tolerates(Taint(key, value, effect)))
+            mask = reduce(or_, tolerated, mask)
+        elif toleration.value in by_value and toleration.tolerates(Taint(key, toleration.value, effect)):
+            mask |= by_value[toleration.value]
+    return mask
+
+
+class _Traits:
+    """What does not depend on a question: the kinds of nodes, their GPUs and taints, all label keys and resources."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        by_kind: dict[int, list[int]] = {}
+        kinds: dict[int, NodeClass] = {}
+        key_sets: dict[int, Mapping[str, int]] = {}
+        resource_sets: dict[int, Mapping[str, int]] = {}
+        size = 0
+        for size, node in enumerate(nodes, start=1):
+            by_kind.setdefault(id(node.kind), []).append(size - 1)
+            kinds[id(node.kind)] = node.kind
+            key_sets[id(node.keys)] = node.keys
+            resource_sets[id(node.resources)] = node.resources
+        self.keys: frozenset[str] = frozenset().union(*key_sets.values())
+        self.resources: frozenset[str] = frozenset().union(*resource_sets.values())
+        self.kinds = [(kinds[which], mask_of(positions, size)) for which, positions in by_kind.items()]
+        self.gpus: dict[str, Mask] = {}
+        self.taints: dict[tuple[str, str], tuple[Mask, dict[str, Mask]]] = {}
+        for kind, mask in self.kinds:
+            for resource in kind.gpu_resources:
+                self.gpus[resource] = self.gpus.get(resource, 0) | mask
+            for taint in kind.taints:
+                tainted, by_value = self.taints.get((taint.key, taint.effect), (0, {}))
+                by_value[taint.value] = by_value.get(taint.value, 0) | mask
+                self.taints[taint.key, taint.effect] = (tainted | mask, by_value)

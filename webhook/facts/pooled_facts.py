@@ -1,0 +1,135 @@
+"""Node pools that a policy declares, beside the nodes that exist: one that scaled to zero has none, and may have soon.
+
+Pools are matched by the same code as nodes, each as if it were one node. They have no node names yet: a pod bound to a
+node by name fits none of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from webhook.facts.node_index import NodeTable
+from webhook.facts.node_sets import Mask
+from webhook.facts.objects import Node, node_from_raw
+from webhook.facts.snapshot import Snapshot
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import PodResourceClaim, Requests
+from webhook.model.image import ImageSight
+from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
+from webhook.model.pod import Pod
+from webhook.rules.rule import Facts
+
+_MAX_TABLES = 256
+"""Lists of pools whose indexes are kept: one for each policy that has its own, some kilobytes each."""
+_MAX_ANSWERS = 64
+
+
+class WithPools:
+    """Implements Facts: those of another, with these pools as further candidates, counted as 0 nodes each.
+
+    What they cost does not depend on the number of nodes.
+    """
+
+    __slots__ = ("_accelerators", "_facts", "_pools")
+
+    def __init__(self, facts: Facts, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> None:
+        self._accelerators = accelerators
+        self._facts = facts
+        self._pools = pools
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """The RuntimeClass of this name, None where the cluster has none."""
+        return self._facts.runtime_class(name)
+
+    def image(self, reference: str) -> ImageSight:
+        """What is known of an image."""
+        return self._facts.image(reference)
+
+    def candidates(self, pod: Pod) -> Sequence[NodeClass]:
+        """The candidates among the nodes, and then the classes of the pools whose nodes the pod could be scheduled to.
+
+        What the pod's RuntimeClass adds counts for pools as it does for nodes.
+        """
+        nodes = self._facts.candidates(pod)
+        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).candidates(pod))
+
+    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+        """The homes among the nodes, and then the classes of such pools whose nodes may have room for the pod.
+
+        A pool says at most how many GPUs its nodes have. Of all else they have enough, as far as anybody knows.
+        """
+        nodes = self._facts.homes(pod)
+        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).homes(pod))
+
+    def knows_nodes(self) -> bool:
+        """Whether any node is known at all: pools are declared beside nodes, and say nothing of those."""
+        return self._facts.knows_nodes()
+
+    def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node or node pool has."""
+        return self._facts.gpu_resources().union(*(pool.gpu_resources for pool in self._pools))
+
+    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The most of a resource that one node has, None where one, perhaps of a pool, has nobody knows how much."""
+        of_nodes, of_pools = self._facts.most(resource, pod), self._as_nodes(pod).most(resource, pod)
+        return None if of_nodes is None or of_pools is None else max(of_nodes, of_pools)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        """The values that a label has on nodes and node pools, sorted; empty where none has it."""
+        return sorted({*self._facts.label_values(key), *self._as_nodes().label_values(key)})
+
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """The PriorityClasses by name; empty where they are not known."""
+        return self._facts.priority_classes()
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
+        """What a claim that a pod names asks for; None where it is not known."""
+        return self._facts.claim(named, namespace)
+
+    def extended_resource(self, device_class: str) -> str:
+        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
+        return self._facts.extended_resource(device_class)
+
+    def _as_nodes(self, pod: Pod | None = None) -> Snapshot:
+        """The pools as if each were a node, in a cluster with the RuntimeClass of the pod."""
+        found = self._facts.runtime_class(pod.runtime_class) if pod is not None and pod.runtime_class else None
+        return Snapshot(_table(self._pools, self._accelerators), {} if found is None else {found.name: found}, {})
+
+
+class _PoolTable(NodeTable):
+    """Pools as if each were a node. None of those has to exist, so none is counted. What a pool does not say may be."""
+
+    def __init__(self, nodes: dict[str, Node]) -> None:
+        super().__init__(nodes)
+        self._uncounted = lru_cache(maxsize=_MAX_ANSWERS)(self._without_counts)
+
+    def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
+        """The classes of the pools in `mask`."""
+        return self._uncounted(mask)
+
+    def _amount(self, node: Node, resource: str) -> int | None:
+        return (
+            node.amount(resource) if resource in node.kind.gpu_resources or BUILT_IN.of(resource) is not None else None
+        )
+
+    def _without_counts(self, mask: Mask) -> tuple[NodeClass, ...]:
+        kinds = super().classes(mask)
+        return tuple(replace(kind, count=0) for kind in kinds)
+
+
+@lru_cache(maxsize=_MAX_TABLES)
+def _table(pools: tuple[NodePool, ...], accelerators: Accelerators) -> NodeTable:
+    nodes = [node for pool in pools if (node := node_from_raw(_as_node(pool), accelerators)) is not None]
+    return _PoolTable({node.name: node for node in nodes})
+
+
+def _as_node(pool: NodePool) -> dict[str, object]:
+    """A node of the pool, as the API server would give it; no node can have its name, which holds a space.
+
+    A GPU resource that reads 0 is there in a number that nobody knows.
+    """
+    return {
+        "metadata": {"name": f"pool {pool.name}", "labels": dict(pool.labels)},
+        "spec": {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]},
+        "status": {"capacity": dict.fromkeys(pool.gpu_resources, str(pool.gpus or 0))},
+    }

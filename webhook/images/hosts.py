@@ -1,0 +1,141 @@
+"""Names of hosts, in the one spelling that they are compared, resolved and verified in.
+
+What has several spellings is refused rather than understood: a name that one reader takes for another machine than the
+next reader does is how lists of allowed hosts are got around.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urljoin, urlsplit
+
+from webhook.images.lookup_errors import LookUpError
+from webhook.model.shape import spelled
+
+HTTPS = 443
+HTTP = 80
+
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+_TARGET = re.compile(r"/[!-~]*", re.ASCII)
+_LONGEST_NAME = 253
+
+
+class HostError(ValueError):
+    """A text that names no host, or names one in a spelling that is not the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A DNS name in lower case, or an IP address in its canonical spelling, and a port."""
+
+    name: str
+    port: int = HTTPS
+
+    def __str__(self) -> str:
+        return self.spelled(HTTPS)
+
+    def spelled(self, default: int) -> str:
+        """As it stands in a URL; the port is left out where it is the default one."""
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return name if self.port == default else f"{name}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPattern:
+    """A host, or all hosts below a domain: a name that starts with `*.` stands for any number of labels."""
+
+    name: str
+    port: int = HTTPS
+
+    def matches(self, host: Host) -> bool:
+        """Whether this stands for the host."""
+        if host.port != self.port:
+            return False
+        if self.name.startswith("*."):
+            return host.name.endswith(self.name[1:])
+        return host.name == self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """What a request is sent to. `target` is the path with its query."""
+
+    scheme: str
+    host: Host
+    target: str
+
+    @property
+    def authority(self) -> str:
+        """The host with the port that the scheme does not imply, as in the header Host."""
+        return self.host.spelled(default_port(self.scheme))
+
+
+def default_port(scheme: str) -> int:
+    """The port that https or http implies."""
+    return HTTPS if scheme == "https" else HTTP
+
+
+def split_host(text: str) -> tuple[str, int | None]:
+    """The name and the port of `name`, `name:port`, `address:port` or `[address]:port`. Raises HostError."""
+    name, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        name, port = text, ""
+    elif not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
+        raise HostError(f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one")
+    return _name(name.lower(), text), int(port) if port else None
+
+
+def split_pattern(text: str) -> tuple[str, int | None]:
+    """The same for a pattern, which may start with `*.`. Raises HostError."""
+    if not text.startswith("*."):
+        return split_host(text)
+    name, port = split_host(text[2:])
+    if "." not in name or _is_address(name):
+        raise HostError(f"{spelled(text)} matches too many hosts; write *. and a domain of at least two labels")
+    return f"*.{name}", port
+
+
+def parse_url(text: str, base: Url | None = None) -> Url:
+    """An http or https URL, relative to `base` where there is one. Raises LookUpError, which shows no path or query."""
+    try:
+        joined = urljoin(f"{base.scheme}://{base.authority}{base.target}", text) if base is not None else text
+        parts = urlsplit(joined)
+        if parts.scheme not in ("https", "http"):
+            raise HostError("its scheme is neither https nor http")
+        name, port = split_host(parts.netloc)
+    except ValueError as error:
+        raise LookUpError(f"the registry refers to a URL that is not valid: {error}") from error
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if _TARGET.fullmatch(target) is None:
+        raise LookUpError(
+            f"the registry refers to a URL on {name} that is not valid: its path has characters that must be escaped"
+        )
+    return Url(parts.scheme, Host(name, port or default_port(parts.scheme)), target)
+
+
+def _name(name: str, text: str) -> str:
+    if name.startswith("[") and name.endswith("]"):
+        return _address(name[1:-1], text, IPv6Address)
+    labels = name.split(".")
+    if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
+        raise HostError(f"{spelled(text)} is not a host; write a DNS name or an IP address, with :port if it needs one")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _address(name, text, IPv4Address)
+    return name
+
+
+def _address(name: str, text: str, kind: type[IPv4Address] | type[IPv6Address]) -> str:
+    try:
+        address = ip_address(name)
+    except ValueError:
+        address = None
+    if not isinstance(address, kind) or str(address) != name or "%" in name:
+        raise HostError(
+            f"{spelled(text)} is not an IP address in its usual form; write it like 192.0.2.1 or [2001:db8::1]"
+        )
+    return name
+
+
+def _is_address(name: str) -> bool:
+    return ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None

@@ -1,0 +1,126 @@
+"""One request and its answer, on a connection of its own.
+
+http.client is used as it is: without a pool, redirects, repetitions, decompression, cookies or proxies from the
+environment there is nothing in which an answer could differ from what was sent.
+"""
+
+import socket
+import ssl
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
+
+from webhook.images.addresses import Resolve, connect
+from webhook.images.bounded_socket import TooMuchError, Wire
+from webhook.images.deadline import Deadline
+from webhook.images.hosts import Url
+from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookupLimits
+from webhook.images.registries import Registry
+from webhook.images.trust import trust
+
+_CHUNK = 64 * 1024
+_WRAPPING = 16 * 1024
+"""Bytes that so much of a chunked body may be wrapped in; chunks of a byte each would cost seconds of the processor."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """What is asked. `most_bytes` bounds the body of the answer."""
+
+    url: Url
+    most_bytes: int
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """What came back; `body` is that of an answer with status 200, else empty."""
+
+    url: Url
+    status: int
+    headers: HTTPMessage
+    body: bytearray
+
+
+def exchange(
+    request: HttpRequest, registry: Registry, limits: LookupLimits, outer: Deadline, resolver: Resolve
+) -> HttpResponse:
+    """Send a request and read the answer whole. Raises LookUpError, whose text names the host."""
+    host = request.url.host
+    deadline = Deadline(limits.request_seconds, outer)
+    try:
+        with closing(_connected(request.url, registry, deadline, resolver)) as connection:
+            return _answer(request, Wire(connection, deadline, limits.header_bytes))
+    except TooMuchError as error:
+        raise LookUpError(f"{host} sends a larger answer than the limits allow") from error
+    except TimeoutError as error:
+        raise LookUpError(f"{host} does not answer in time", is_lasting=False) from error
+    except ssl.SSLCertVerificationError as error:
+        raise LookUpError(
+            f"{host} presents a certificate that is not trusted ({error.verify_message}); a private CA has to be "
+            "named in caFile"
+        ) from error
+    except (OSError, IncompleteRead) as error:
+        what = (
+            "fails the TLS handshake, or speaks HTTP without TLS"
+            if isinstance(error, ssl.SSLError)
+            else "cannot be reached, or closes the connection too early"
+        )
+        raise LookUpError(f"{host} {what}", is_lasting=False) from error
+    except (HTTPException, ValueError) as error:
+        raise LookUpError(f"{host} answers with something that is not HTTP") from error
+
+
+def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resolve) -> socket.socket:
+    connection = connect(url.host, registry.private_addresses, deadline, resolver)
+    if url.scheme == "http":
+        return connection
+    try:
+        connection.settimeout(deadline.left())
+        return trust(registry.authorities).wrap_socket(connection, server_hostname=url.host.name)
+    except (OSError, ValueError):
+        connection.close()
+        raise
+
+
+def _answer(request: HttpRequest, wire: Wire) -> HttpResponse:
+    connection = HTTPConnection(request.url.host.name, request.url.host.port)
+    connection.sock = wire
+    headers = {
+        "Host": request.url.authority,
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "User-Agent": "gpu-policy-webhook",
+        **request.headers,
+    }
+    connection.request(request.method, request.url.target, request.body, headers)
+    with closing(connection.getresponse()) as response:
+        body = bytearray()
+        if response.status == 200 and request.method != "HEAD":
+            body = _body(response, request, wire)
+        return HttpResponse(request.url, response.status, response.headers, body)
+
+
+def _body(response: HTTPResponse, request: HttpRequest, wire: Wire) -> bytearray:
+    """Everything; what is compressed is refused, since a few bytes of it can be gigabytes."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        raise LookUpError(
+            f"{request.url.host} answers with a Content-Encoding that was not requested, such as compression"
+        )
+    if response.length is not None and response.length > request.most_bytes:
+        raise TooMuchError
+    body = bytearray()
+    wire.budget = _CHUNK + _WRAPPING
+    while chunk := response.read(_CHUNK):
+        body += chunk
+        if len(body) > request.most_bytes:
+            raise TooMuchError
+        wire.budget = _CHUNK + _WRAPPING
+    if response.length:
+        raise IncompleteRead(b"", response.length)
+    return body

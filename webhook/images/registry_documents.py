@@ -1,0 +1,165 @@
+"""What registries send: indexes, manifests and configurations of images, read without trust.
+
+Everything here is a pure function of bytes. What is odd is an error and never guessed at; what is not needed is not
+looked at. Only one document is turned into objects at a time, since those can weigh several times what was sent.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import orjson
+
+from webhook.images.lookup_errors import LookUpError
+
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+DOCKER_INDEX = "application/vnd.docker.distribution.manifest.list.v2+json"
+OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+OCI_INDEX = "application/vnd.oci.image.index.v1+json"
+MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
+INDEXES = (OCI_INDEX, DOCKER_INDEX)
+CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json")
+_SCHEMA_1 = "application/vnd.docker.distribution.manifest.v1+"
+
+MOST_VALUES = 100_000
+"""In one document; as objects these weigh about 10 MiB."""
+MOST_IMAGES = 1_000
+"""In one index."""
+MOST_ARCHITECTURES = 32
+"""That an image can exist for."""
+
+_PREFERRED = "amd64"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
+PARSING = Lock()
+"""Held while a document exists as objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The manifest of one image: the digest of its configuration."""
+
+    config: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The images of an index that are for Linux: the digest of the one to read, and the architectures of all."""
+
+    chosen: str
+    architectures: tuple[str, ...]
+
+
+def digest_of(body: bytes | bytearray) -> str:
+    """The digest of a document."""
+    return "sha256:" + hashlib.sha256(body).hexdigest()
+
+
+def is_digest(text: object) -> bool:
+    """Whether the text is a digest that can be verified here."""
+    return isinstance(text, str) and _DIGEST.fullmatch(text) is not None
+
+
+def check_digest(body: bytes | bytearray, digest: str, what: str) -> None:
+    """Raise LookUpError unless the body is that which the digest stands for."""
+    if digest_of(body) != digest:
+        raise LookUpError(f"{what} does not match its digest")
+
+
+def read_json(body: bytes | bytearray, what: str) -> dict[str, Any]:
+    """The JSON object in a body. Raises LookUpError."""
+    if sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise LookUpError(f"{what} has more than {MOST_VALUES} values")
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise LookUpError(f"{what} is not JSON") from error
+    if not isinstance(found, dict):
+        raise LookUpError(f"{what} is not a JSON object")
+    return found
+
+
+def read_manifest(body: bytes | bytearray, content_type: str) -> Manifest | Index:
+    """What stands under a tag or digest. Raises LookUpError."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind.startswith(_SCHEMA_1):
+        raise LookUpError(
+            "the image has a manifest of Docker's schema 1, which is obsolete and not supported; build and push the "
+            "image again"
+        )
+    if kind not in (*MANIFESTS, *INDEXES):
+        raise LookUpError(
+            "the manifest has an unsupported media type; supported are image manifests and image indexes of OCI and "
+            "of Docker's schema 2"
+        )
+    with PARSING:
+        found = read_json(body, "the manifest")
+        if found.get("mediaType", kind) != kind or _kinds(found) != (kind in INDEXES, kind in MANIFESTS):
+            raise LookUpError("the manifest's content contradicts its media type")
+        return _index(found) if kind in INDEXES else _manifest(found)
+
+
+def _kinds(found: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether it looks like an index, and whether it looks like a manifest (CVE-2021-41190: some look like both)."""
+    return "manifests" in found, "config" in found or "layers" in found
+
+
+def _manifest(found: Mapping[str, Any]) -> Manifest:
+    config = _object(found.get("config"), "the manifest's config")
+    if config.get("mediaType") not in CONFIGS:
+        raise LookUpError("the reference leads to an artifact that is not a container image, such as a Helm chart")
+    return Manifest(_digest(config, "the manifest's config"))
+
+
+def _index(found: Mapping[str, Any]) -> Index:
+    entries = found["manifests"]
+    if not isinstance(entries, list) or len(entries) > MOST_IMAGES:
+        raise LookUpError(f"the image index must have a list of at most {MOST_IMAGES} manifests")
+    images: dict[str, Mapping[str, Any]] = {}
+    for entry in entries:
+        architecture = _linux(_object(entry, "an entry of the image index"))
+        if architecture is not None:
+            images.setdefault(architecture, entry)
+    if not images:
+        raise LookUpError("the image index has no entry for Linux")
+    unsaid = images.pop("", None)
+    if len(images) > MOST_ARCHITECTURES:
+        raise LookUpError(f"the image index has entries for more than {MOST_ARCHITECTURES} architectures")
+    chosen = images.get(_PREFERRED) or next(iter(images.values()), None) or unsaid or {}
+    if chosen.get("mediaType") not in MANIFESTS:
+        raise LookUpError(
+            "the image index refers to something that is not an image manifest, such as another image index"
+        )
+    return Index(_digest(chosen, "an entry of the image index"), tuple(images))
+
+
+def _linux(entry: Mapping[str, Any]) -> str | None:
+    """The architecture of an entry for Linux, empty where it says nothing; None of others.
+
+    Those are attestations (unknown/unknown) and images for Windows.
+    """
+    if entry.get("platform") is None:
+        return ""
+    platform = _object(entry["platform"], "a platform in the image index")
+    return (architecture_in(platform.get("architecture")) or None) if platform.get("os") == "linux" else None
+
+
+def architecture_in(value: object) -> str:
+    """A CPU architecture as Go names it; empty where the value is none."""
+    return value if isinstance(value, str) and _ARCHITECTURE.fullmatch(value) else ""
+
+
+def _digest(descriptor: Mapping[str, Any], what: str) -> str:
+    digest = descriptor.get("digest")
+    if not isinstance(digest, str) or not is_digest(digest):
+        raise LookUpError(f"{what} has no sha256 digest")
+    return digest
+
+
+def _object(value: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise LookUpError(f"{what} is not a JSON object")
+    return value

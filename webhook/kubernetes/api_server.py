@@ -1,0 +1,303 @@
+"""Talking to the API server. The Kubernetes client finds the server and logs in; what arrives stays plain JSON, since
+its models would cost several times the memory.
+"""
+
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+
+from webhook.kubernetes.responses import parsed, reason, retry_after, told_time
+
+CONNECT_SECONDS = 5.0
+"""How long a connection to the API server may take."""
+PROBE_SECONDS = 3.0
+"""How long the API server may take to answer a probe; it answers them without looking into its storage."""
+
+MOST_BYTES = 16 * 2**20
+"""The longest answer that is read; parsed it takes some five times as much. One object has at most 3 MiB."""
+
+JSON = "application/json"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+"""What to accept: whole objects, or nothing but the metadata of an object or of those in a list."""
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+_CONNECTIONS = 32
+"""Connections that are kept for later: as many as threads may ask at the same time, since each costs a handshake."""
+
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
+"""A peer that vanished without a word is noticed after a minute, long before a watch that may be silent ends."""
+
+
+class ClusterConfigError(ValueError):
+    """How to reach the cluster is not known; the text says what was tried and what to do."""
+
+
+class RefusedError(Exception):
+    """The API server answered, but not with what was asked for. `status` is the HTTP status or its equivalent.
+
+    `about` is the name of the object that the refusal is about; empty where it names none, as for an unknown resource.
+    `rest` is where a list may go on whose rest has expired; empty where it has to begin anew.
+    """
+
+    def __init__(self, status: int, message: str, retry_after: float = 0.0, about: str = "", *, rest: str = "") -> None:
+        super().__init__(f"the API server answered {status}: {message}")
+        self.status = status
+        self.retry_after = retry_after
+        self.about = about
+        self.rest = rest
+
+
+class UnreachableError(Exception):
+    """No answer came, or it broke off."""
+
+
+class TooLongError(ValueError):
+    """An answer is longer than anything that is read at once."""
+
+
+class SilenceError(UnreachableError):
+    """Nothing was heard for longer than promised."""
+
+
+class ApiServer:
+    """One API server, found in the pod's environment or through a kubeconfig file. Threads may share it.
+
+    Raises ClusterConfigError where neither says how to reach one.
+    """
+
+    def __init__(self, kubeconfig: Path | str | None = None, context: str | None = None) -> None:
+        self._kubeconfig = None if kubeconfig is None else str(kubeconfig)
+        self._context = context
+        self._configuration, self._pool = self._log_in()
+        self.clock_skew = 0.0
+        """Seconds that this machine's clock is ahead of the API server's, to about a second, at its last answer."""
+        self._epoch = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """The API server's clock in seconds since 1970, to about a second, whatever happens to this machine's."""
+        return self._epoch + time.monotonic()
+
+    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
+        """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
+
+        Raises RefusedError, UnreachableError, and ValueError where the answer is no JSON object, or too long a one
+        (TooLongError).
+        """
+        return self._object(self._request(_target(path, query), seconds, self._headers(accept)))
+
+    def send(  # noqa: PLR0913  # all that a request is made of
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | list[dict[str, Any]],
+        seconds: float,
+        query: Mapping[str, str] = _NOTHING,
+        *,
+        accept: str = JSON,
+    ) -> dict[str, Any]:
+        """POST, PUT, PATCH or DELETE with a JSON object and return the one that comes back; errors as those of `get`.
+
+        With PATCH the body is a JSON merge patch (RFC 7386), or a list: a JSON Patch (RFC 6902).
+        With DELETE the object is a DeleteOptions, whose preconditions name what may be deleted. After UnreachableError
+        nobody knows whether the API server has done what was asked for.
+        """
+        return self._object(
+            self._request(_target(path, query), seconds, self._headers(accept), method=method, body=body)
+        )
+
+    def _object(self, response: Any) -> dict[str, Any]:
+        """The JSON object that an answer holds."""
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415  # loaded with the client only, as below
+
+        try:
+            answer = response.read(MOST_BYTES + 1)
+            if len(answer) > MOST_BYTES:
+                response.close()  # rather than reading the rest
+                raise TooLongError(f"the answer is longer than {MOST_BYTES >> 20} MiB")
+        except (HTTPError, OSError) as error:
+            raise UnreachableError(reason(error)) from error
+        finally:
+            response.release_conn()
+        found = parsed(answer)
+        if not isinstance(found, dict):
+            raise ValueError("the answer is no JSON object")  # noqa: TRY004  # a value from outside
+        return found
+
+    def stream(self, path: str, query: Mapping[str, str], seconds: float) -> "Stream":
+        """The lines of an answer that goes on; no pause in it may be longer than `seconds`.
+
+        Raises RefusedError and UnreachableError.
+        """
+        return Stream(self._request(_target(path, query), seconds, self._headers()), seconds)
+
+    def is_reachable(self) -> bool:
+        """Whether the API server answers HTTP at all, be it with a refusal."""
+        try:
+            self._request("/version", PROBE_SECONDS, {}).close()
+        except RefusedError:
+            return True
+        except UnreachableError:
+            return False
+        return True
+
+    def _headers(self, accept: str = JSON) -> dict[str, str]:
+        """What is accepted, and who asks. Tokens that were replaced on disk are read anew, at most once a minute."""
+        logins = self._configuration.auth_settings().values()
+        login = {login["key"]: login["value"] for login in logins if login["in"] == "header" and login["value"]}
+        return {"accept": accept, **login}
+
+    def _request(
+        self,
+        target: str,
+        seconds: float,
+        headers: Mapping[str, str],
+        *,
+        method: str = "GET",
+        body: Mapping[str, Any] | list[dict[str, Any]] | None = None,
+    ) -> Any:
+        from urllib3 import Timeout  # noqa: PLC0415  # loaded with the client only, as below
+        from urllib3.exceptions import HTTPError, SSLError  # noqa: PLC0415  # loaded with the client only, as below
+
+        sent = {"accept": JSON, "user-agent": "gpu-policy-webhook", **headers}
+        if body is not None:
+            patch = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+            sent["content-type"] = patch if method == "PATCH" else JSON
+        url = self._configuration.host.rstrip("/") + target
+        timeout = Timeout(connect=min(CONNECT_SECONDS, seconds), read=seconds)
+        try:
+            response = self._pool.request(
+                method,
+                url,
+                body=None if body is None else orjson.dumps(body),
+                headers=sent,
+                timeout=timeout,
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            if response.status in (200, 201, 202):
+                self._set_clock(told_time(response))  # a proxy's refusal says nothing of the API server
+                return response
+            refusal = _refusal(response)
+        except (HTTPError, OSError) as error:
+            if isinstance(error, SSLError):
+                self._log_in_again()
+            raise UnreachableError(reason(error)) from error
+        if refusal.status == 401:
+            self._log_in_again()
+        raise refusal
+
+    def _set_clock(self, told: float | None) -> None:
+        if told is not None:
+            self.clock_skew = time.time() - told
+            self._epoch = told - time.monotonic()
+
+    def _log_in(self) -> tuple[Any, Any]:
+        """The client's configuration and connection pool; reads tokens and certificates anew."""
+        from kubernetes import client, config  # noqa: PLC0415  # 9 MiB that a process with an inventory does not need
+        from urllib3.connection import HTTPConnection  # noqa: PLC0415  # comes with the client
+        from yaml import YAMLError  # noqa: PLC0415  # only raised here
+
+        configuration = client.Configuration()
+        configuration.connection_pool_maxsize = _CONNECTIONS
+        configuration.socket_options = [
+            *HTTPConnection.default_socket_options,
+            (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+            *(
+                (socket.IPPROTO_TCP, getattr(socket, name), value)
+                for name, value in _KEEPALIVE
+                if hasattr(socket, name)
+            ),
+        ]
+        try:
+            load: Any = config  # its functions have no types
+            if self._kubeconfig is None:
+                load.load_incluster_config(client_configuration=configuration)
+            else:
+                load.load_kube_config(
+                    self._kubeconfig, self._context, client_configuration=configuration, persist_config=False
+                )
+            return configuration, client.ApiClient(configuration).rest_client.pool_manager
+        except (config.ConfigException, OSError, YAMLError, ValueError, TypeError, KeyError, AttributeError) as error:
+            place = "not in a cluster" if self._kubeconfig is None else f"kubeconfig {self._kubeconfig}"
+            remedy = "name a kubeconfig file" if self._kubeconfig is None else "name one that kubectl accepts"
+            fault = " ".join(str(error).split()).rstrip(".")
+            raise ClusterConfigError(f"{place}: {fault}; {remedy}") from error
+
+    def _log_in_again(self) -> None:
+        try:
+            self._configuration, self._pool = self._log_in()
+        except ClusterConfigError:
+            return  # the old login is kept: files are replaced one after the other, and the next attempt is near
+
+
+class Stream:
+    """The lines of an open answer. Whoever iterates also closes; any thread may interrupt."""
+
+    def __init__(self, response: Any, seconds: float) -> None:
+        self._response = response
+        self._seconds = seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        from urllib3.exceptions import HTTPError, ReadTimeoutError  # noqa: PLC0415  # comes with the client
+
+        rest = b""
+        try:
+            for chunk in self._response.stream(65536):
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield from lines
+        except ReadTimeoutError as error:
+            raise SilenceError(f"nothing was heard for {self._seconds:.0f} s") from error
+        except (HTTPError, OSError) as error:
+            raise UnreachableError(reason(error)) from error
+
+    def interrupt(self) -> None:
+        """Wake the thread that waits for a line; it finds the answer broken off."""
+        try:
+            self._response.shutdown()
+        except (OSError, RuntimeError, ValueError):
+            return  # it has ended already
+
+    def close(self) -> None:
+        """End the connection."""
+        self._response.close()
+
+
+def _refusal(response: Any) -> RefusedError:
+    """What an answer that is no success says, at most 300 characters of it."""
+    body = response.read(65536)
+    response.close()
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = None
+    message = found.get("message") if isinstance(found, dict) else None
+    text = message if isinstance(message, str) else body.decode("utf-8", "replace")
+    return RefusedError(
+        response.status,
+        " ".join(text.split())[:300] or "nothing",
+        retry_after(response),
+        _told(found, "details", "name"),
+        rest=_told(found, "metadata", "continue"),
+    )
+
+
+def _told(found: Any, part: str, key: str) -> str:
+    """A text in a part of a refusal; empty where there is none."""
+    inner = found.get(part) if isinstance(found, dict) else None
+    value = inner.get(key) if isinstance(inner, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _target(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path

@@ -1,0 +1,145 @@
+"""Lists of any length, one page after the other: never more than one page is in memory."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Protocol
+
+from webhook.kubernetes.api_server import JSON, RefusedError, TooLongError, UnreachableError
+
+_EXPIRED = 410
+"""What the API server says when the rest of a list, which it keeps for some minutes, is no longer to be had."""
+_MOST_EXPIRIES = 10
+
+
+class Gets(Protocol):
+    """What is asked for pages: an ApiServer, or something that asks one."""
+
+    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
+        """As `ApiServer.get`."""
+        ...
+
+
+class ListDeadline:
+    """The end of a time in which all pages of a list have to arrive."""
+
+    def __init__(self, seconds: float) -> None:
+        self._at = monotonic() + seconds
+
+    def left(self) -> float:
+        """The seconds that are left. Raises UnreachableError where there are none."""
+        seconds = self._at - monotonic()
+        if seconds <= 0:
+            raise UnreachableError("there was no time left for the rest of the list")
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What is listed: at most `page` objects in one answer, and fewer where they are large.
+
+    `selector` is of fields, `labels` of labels; empty for all. With `goes_on`, a list whose rest has expired is read
+    to its end as it is by then, each object once.
+    """
+
+    path: str
+    page: int
+    selector: str = ""
+    accept: str = JSON
+    labels: str = ""
+    goes_on: bool = False
+
+
+class PagedList:
+    """One consistent list, as of a moment after it began. Iterating reads it, and gives each object as it arrives.
+
+    `seconds` says before each page how long that may pause, or raises what the reader is to see instead. Raises what
+    `ApiServer.get` raises, RefusedError 410 where the rest of the list was no longer to be had, and ValueError where an
+    answer is no list.
+    """
+
+    def __init__(self, server: Gets, listed: Listed, seconds: Callable[[], float]) -> None:
+        self._server = server
+        self._listed = listed
+        self._seconds = seconds
+        self._limit = listed.page
+        self._items: list[Any] = []
+        self._after_page: int | None = None
+        self._expiries = 0
+        self.version = ""
+        """The resourceVersion of the whole list; empty until its end was read."""
+
+    @property
+    def remaining(self) -> int | None:
+        """How many objects are still to come; None where the API server does not say, as where there are selectors."""
+        return None if self._after_page is None else self._after_page + len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        query = {"fieldSelector": self._listed.selector} if self._listed.selector else {}
+        if self._listed.labels:
+            query["labelSelector"] = self._listed.labels
+        last = ""
+        while True:
+            try:
+                metadata, items = self._page(query)
+            except RefusedError as refusal:
+                if not self._goes_on_after(refusal):
+                    raise
+                query["continue"] = refusal.rest
+                continue
+            if self._expiries and last:  # what began anew, for want of a better answer, is known up to there
+                items = [item for item in items if _place(item) > last]
+            if items:
+                last = _place(items[-1]) if self._listed.goes_on else ""
+            self._items = items
+            while items:
+                yield items.pop()  # a page goes as it is read, before the next one comes
+            if not metadata.get("continue"):
+                self.version = str(metadata["resourceVersion"])
+                return
+            query["continue"] = str(metadata["continue"])
+
+    def _page(self, query: Mapping[str, str]) -> tuple[Mapping[str, Any], list[Any]]:
+        """The metadata and the objects of the next page, halved until it is short enough."""
+        while True:
+            wanted = {name: value for name, value in query.items() if value} | {"limit": str(self._limit)}
+            try:
+                answer = self._server.get(self._listed.path, wanted, self._seconds(), self._listed.accept)
+            except TooLongError:
+                if self._limit == 1:
+                    raise
+                self._limit = (self._limit + 1) // 2
+                continue
+            self._limit = min(self._limit * 2, self._listed.page)
+            metadata, items = answer.get("metadata"), answer.get("items")
+            items = [] if items is None else items
+            if not (isinstance(metadata, dict) and metadata.get("resourceVersion") and isinstance(items, list)):
+                raise ValueError("the answer to a list is no list")
+            self._after_page = _remaining(metadata)
+            return metadata, items
+
+    def _goes_on_after(self, refusal: RefusedError) -> bool:
+        self._expiries += 1
+        return refusal.status == _EXPIRED and self._listed.goes_on and self._expiries <= _MOST_EXPIRIES
+
+
+def _remaining(metadata: Mapping[str, Any]) -> int | None:
+    """How many objects come after a page; None where that is not said."""
+    count = metadata.get("remainingItemCount")
+    if isinstance(count, int):
+        return count
+    return None if metadata.get("continue") else 0
+
+
+def _place(item: Any) -> str:
+    """Where an object stands in its list: the API server sorts by namespace and name."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+
+
+def told(error: Exception, what: str) -> str:
+    """What the author of a pod hears of a request that failed: nothing of its path, nor what an operator could do."""
+    if isinstance(error, RefusedError):
+        return f"{what} (the API server answered {error.status})"
+    return f"{what} (the API server does not answer)"

@@ -1,0 +1,271 @@
+"""List and watch of one resource, for ever: whatever breaks off is resumed, whatever is lost is listed again."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from random import uniform
+from threading import Event, Thread
+from typing import Any
+
+from webhook.kubernetes.api_server import ApiServer, RefusedError, SilenceError, Stream, UnreachableError
+from webhook.kubernetes.paged_list import Listed, PagedList
+from webhook.kubernetes.responses import from_json
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTiming:
+    """How long things may take, in seconds."""
+
+    watch: tuple[float, float] = (240.0, 300.0)
+    """After how long the API server is asked to end a watch; random, so that replicas do not come back together."""
+    margin: float = 15.0
+    """How much longer than asked for a watch may last before it counts as broken."""
+    silence: float = 120.0
+    """How long a watch may say nothing before it counts as broken; the API server sends a bookmark every minute."""
+    answer: float = 30.0
+    """How long a list may pause."""
+    first_retry: float = 0.2
+    """The longest wait after a first failure; it doubles with each further one."""
+    last_retry: float = 30.0
+    """Where the wait stops growing."""
+    settled: float = 10.0
+    """A watch that lasted this long was no failure, even if it heard nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedResource:
+    """What to follow, and who is told.
+
+    `replace` gets all objects after a list, one after the other while they arrive; `change` the type of an event
+    (ADDED, MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server. With a
+    `selector` of fields the others are not heard of, and one that no longer has those counts as DELETED.
+
+    `elsewhere` are the paths of other versions of its API, which are tried where the API server does not know `path`.
+    `refused` is told where the API server says that nobody may list it: then it counts as loaded, and whoever is told
+    takes it for unknown. Without it such a resource is waited for.
+
+    One that `is_dispensable` takes no replica out of service: nobody waits for it once a list of it has failed, and
+    the facts are not stale where it is not followed.
+    """
+
+    name: str
+    path: str
+    replace: Callable[[Iterable[object]], None]
+    change: Callable[[str, Mapping[str, Any]], None]
+    optional: bool = False
+    page: int = 100
+    """Objects in one answer to a list. A page is in memory as a whole, and 500 nodes would take some 40 MiB."""
+    selector: str = ""
+    elsewhere: tuple[str, ...] = ()
+    refused: Callable[[], None] | None = None
+    is_dispensable: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it may be."""
+        return (self.path, *self.elsewhere)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How the following goes. Times are those of a monotonic clock.
+
+    `heard`: when it was last known to be current. `failing_since`: since when it has been failing although the API
+    server answers; None while it does not fail, or the API server is away.
+    """
+
+    heard: float
+    loaded: bool = False
+    following: bool = False
+    reachable: bool = False
+    failing_since: float | None = None
+    detail: str = "not asked yet"
+
+
+class Watch:
+    """Follows one resource in a thread of its own. `health` is replaced as a whole, so any thread may read it."""
+
+    def __init__(
+        self,
+        resource: WatchedResource,
+        server: ApiServer,
+        clock: Callable[[], float],
+        timing: WatchTiming | None = None,
+    ) -> None:
+        self.resource = resource
+        self.health = Health(heard=clock())
+        self._server = server
+        self._clock = clock
+        self._timing = timing or WatchTiming()
+        self._version = ""  # of the newest object heard of; empty where a list is due
+        self._was_listed = False
+        self._at = 0  # which of its paths is asked
+        self._absent = 0  # how many of its paths the API server did not know, one after the other
+        self._failures = 0
+        self._stream: Stream | None = None
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name=f"watch-{resource.name}", daemon=True)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether nothing can be said of the cluster until it has been listed."""
+        health = self.health
+        return not health.loaded and not (self.resource.is_dispensable and health.failing_since is not None)
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to end, also where it waits for news. Returns at once."""
+        self._stopping.set()
+        if (stream := self._stream) is not None:
+            stream.interrupt()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread to end; one that waits for an answer to a list is left to die with the process."""
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._stopping.wait(self._attempt())
+
+    def _attempt(self) -> float:
+        """Follow until something breaks off; gives the seconds to wait before the next attempt."""
+        try:
+            if not self._version:
+                self._list()
+            return 0.0 if self._watch() else self._pause()
+        except RefusedError as refusal:
+            return self._refused(refusal)
+        except UnreachableError as fault:
+            if not self._stopping.is_set():
+                self._failed(str(fault), reachable=self._server.is_reachable(), silent=isinstance(fault, SilenceError))
+        except Exception as fault:  # noqa: BLE001  # garbage, or a mistake here: counts as ours, and begins from scratch
+            self._version = ""
+            self._failed(f"{type(fault).__name__}: {fault}", reachable=True)
+        return self._pause()
+
+    def _list(self) -> None:
+        """Replace all objects. Those of before stay where an answer fails."""
+        resource = self.resource
+        listed = PagedList(self._server, Listed(self._path, resource.page, resource.selector), self._patience)
+        resource.replace(listed)
+        self._version = listed.version
+        self._was_listed = True
+        self._absent = 0
+        self.health = replace(self.health, loaded=True, heard=self._clock(), reachable=True, detail="listed")
+
+    @property
+    def _path(self) -> str:
+        """Where it is taken to be now."""
+        return self.resource.paths[self._at]
+
+    def _patience(self) -> float:
+        """How long a page of a list may pause."""
+        if self._stopping.is_set():
+            raise UnreachableError("closed")
+        return self._timing.answer
+
+    def _watch(self) -> bool:
+        """Hear of changes until the API server ends the watch; gives whether that was about when it was asked to."""
+        seconds = uniform(*self._timing.watch)  # noqa: S311  # spreads load, keeps no secret
+        query = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(round(seconds), 1)),
+        }
+        if self.resource.selector:
+            query["fieldSelector"] = self.resource.selector
+        begun = self._clock()
+        silence = min(seconds + self._timing.margin, self._timing.silence)
+        with closing(self._server.stream(self._path, query, silence)) as stream:
+            self._stream = stream
+            if self._stopping.is_set():  # perhaps before there was anything to interrupt
+                return True
+            self._follows()
+            for line in stream:
+                if self._stopping.is_set():
+                    break
+                self._hear(line)
+                self._failures = 0
+                self._follows()
+        self._stream = None
+        if settled := self._clock() - begun >= self._timing.settled:
+            self._failures = 0
+        return settled
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            event = from_json(line)
+            kind, found = event["type"], event["object"]
+            refusal = RefusedError(found["code"], found["message"]) if kind == "ERROR" else None
+            version = "" if refusal else str(found["metadata"]["resourceVersion"])
+        except (KeyError, TypeError, ValueError):
+            raise ValueError("the watch sent something that is no event") from None
+        if refusal:
+            raise refusal
+        if kind != "BOOKMARK":
+            self.resource.change(kind, found)
+        self._version = version
+
+    def _follows(self) -> None:
+        if not self.health.following:
+            _log.info("%s: followed", self.resource.name)
+        self.health = Health(heard=self._clock(), loaded=True, following=True, reachable=True, detail="followed")
+
+    def _refused(self, refusal: RefusedError) -> float:
+        if refusal.status != 429:
+            self._version = ""
+        if refusal.status == 404 and self._is_perhaps_elsewhere():
+            return 0.0
+        if refusal.status == 404 and self.resource.optional and not self._was_listed:
+            self.resource.replace(())
+            self._follows()
+            self.health = replace(self.health, detail="unknown to the API server, so there are none")
+        elif refusal.status == 403 and self.resource.refused is not None:
+            self._forbidden(self.resource.refused, str(refusal))
+        else:
+            self._failed(str(refusal), reachable=True)
+        return max(self._pause(), min(refusal.retry_after, self._timing.last_retry))
+
+    def _is_perhaps_elsewhere(self) -> bool:
+        """Turn to the next path; whether it is one that was not asked just before."""
+        self._absent = (self._absent + 1) % len(self.resource.paths)
+        self._at = (self._at + 1) % len(self.resource.paths)
+        return self._absent > 0
+
+    def _forbidden(self, refused: Callable[[], None], refusal: str) -> None:
+        """Go on without the resource, and ask again and again."""
+        detail = f"nothing is known of them: {refusal}"
+        if self.health.detail != detail:
+            _log.warning("%s: %s", self.resource.name, detail)
+        refused()
+        self.health = Health(heard=self._clock(), loaded=True, reachable=True, detail=detail)
+
+    def _failed(self, detail: str, *, reachable: bool, silent: bool = False) -> None:
+        """Note a failure; up to it all was well, unless it consists in having heard nothing."""
+        if self._stopping.is_set():
+            return
+        health, now = self.health, self._clock()
+        if health.following or health.detail != detail:
+            _log.warning("%s: not followed: %s", self.resource.name, detail)
+        failing_since = now if health.failing_since is None else health.failing_since
+        self.health = replace(
+            health,
+            heard=now if health.following and not silent else health.heard,
+            following=False,
+            reachable=reachable,
+            failing_since=failing_since if reachable else None,
+            detail=detail,
+        )
+
+    def _pause(self) -> float:
+        longest = min(self._timing.first_retry * 2**self._failures, self._timing.last_retry)
+        self._failures = min(self._failures + 1, 30)
+        return uniform(longest / 2, longest)  # noqa: S311  # spreads load, keeps no secret

@@ -1,0 +1,217 @@
+"""The webhook configurations as they were installed, and how those of a cluster differ from them.
+
+What the API server fills in by itself is no difference, and neither is the order of what has none. Fields that
+Kubernetes does not know today are compared where the installed configuration sets them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from webhook.kubernetes.api_paths import path_of
+
+Document = Mapping[str, Any]
+"""A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration, as JSON has it."""
+
+API = "admissionregistration.k8s.io/v1"
+PHASES = {"MutatingWebhookConfiguration": "mutating", "ValidatingWebhookConfiguration": "validating"}
+"""What the two kinds are called for short."""
+
+_EXPECTED = f"expected one {' and one '.join(PHASES)} of {API}"
+
+_DEFAULTS: Mapping[str, Any] = {
+    "clientConfig": {},
+    "failurePolicy": "Fail",
+    "matchConditions": [],
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "reinvocationPolicy": "Never",
+    "rules": [],
+    "sideEffects": None,
+    "timeoutSeconds": 10,
+    "admissionReviewVersions": [],
+}
+"""Every field of a webhook but its name, and what the API server takes where it is not set."""
+
+_SHOWN = 160
+"""Longest value that a sentence shows, in characters."""
+
+
+class RegistrationError(ValueError):
+    """No pair of webhook configurations; the text names the file, what was found and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Both webhook configurations as they were installed."""
+
+    mutating: Document
+    validating: Document
+
+    @property
+    def configurations(self) -> Mapping[str, Document]:
+        """Both, by what they are called for short: `mutating`, `validating`."""
+        return {"mutating": self.mutating, "validating": self.validating}
+
+
+def load_registration(path: Path | str) -> Registration:
+    """The configurations in a file of several YAML documents. Raises RegistrationError."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RegistrationError(f"{path}: cannot be read ({getattr(error, 'strerror', '') or error})") from None
+    return read_registration(text, str(path))
+
+
+def read_registration(text: str, where: str) -> Registration:
+    """The configurations in a text of several YAML documents that came from `where`. Raises RegistrationError."""
+    try:
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise RegistrationError(f"{where}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
+    found: dict[str, Document] = {}
+    for document in documents:
+        phase, fault = _phase(document)
+        if not fault and phase in found:
+            fault = f"two of kind {document['kind']}"
+        if fault:
+            raise RegistrationError(f"{where}: found {fault}; {_EXPECTED}")
+        found[phase] = document
+    if len(found) != len(PHASES):
+        kinds = [f"only one {kind}" for kind, phase in PHASES.items() if phase in found]
+        raise RegistrationError(f"{where}: found {kinds[0] if kinds else 'no document'}; {_EXPECTED}")
+    return Registration(**found)
+
+
+def api_path(document: Document) -> str:
+    """The path of a configuration on the API server."""
+    return path_of(f"/apis/{API}", f"{document['kind'].lower()}s", name=document["metadata"]["name"])
+
+
+def webhooks_of(document: Document) -> dict[str, dict[str, Any]]:
+    """The webhooks of a configuration by name, each with what the API server takes where a field is not set."""
+    return _webhooks(document, document["kind"])
+
+
+def differences(expected: Document, live: Document) -> list[str]:
+    """What is not in `live` as in `expected`, a sentence for each field; empty where they mean the same.
+
+    Only webhooks are compared, no labels or annotations. A caBundle that `expected` does not set may be any.
+    """
+    wanted, found = (_webhooks(document, expected["kind"]) for document in (expected, live))
+    sentences = [f"webhooks[{name}] is missing" for name in wanted if name not in found]
+    sentences += [f"webhooks[{name}] is there; it is not expected" for name in found if name not in wanted]
+    for name in wanted.keys() & found.keys():
+        if not wanted[name]["clientConfig"].get("caBundle"):
+            for entry in (wanted, found):
+                entry[name]["clientConfig"].pop("caBundle", None)
+        here = {field: value for field, value in found[name].items() if field in wanted[name]}
+        sentences += _compared(f"webhooks[{name}]", wanted[name], here)
+    return sorted(sentences)
+
+
+def _phase(document: object) -> tuple[str, str]:
+    """What a document is called for short, and what is wrong with it."""
+    if not isinstance(document, dict):
+        return "", "a document that is not a map"
+    kind = document.get("kind")
+    if document.get("apiVersion") != API or kind not in PHASES:
+        return "", f"apiVersion {_shown(document.get('apiVersion'))} and kind {_shown(kind)}"
+    metadata, webhooks = document.get("metadata"), document.get("webhooks")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        return "", f"a {kind} without a name"
+    if not isinstance(webhooks, list) or not webhooks:
+        return "", f"a {kind} without webhooks"
+    try:
+        webhooks_of(document)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "", f"a {kind} with webhooks that the API server would reject"
+    return PHASES[kind], ""
+
+
+def _webhooks(document: Document, kind: str) -> dict[str, dict[str, Any]]:
+    return {str(entry["name"]): _completed(entry, kind) for entry in document.get("webhooks") or ()}
+
+
+def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """One webhook with all its fields, and the order taken out of lists that have none."""
+    webhook = {**_DEFAULTS, **_without_nothing(entry)}
+    if PHASES[kind] == "validating":
+        webhook.pop("reinvocationPolicy")  # known to the other kind only
+    client = dict(webhook["clientConfig"])
+    if "service" in client:
+        client["service"] = {"port": 443, **client["service"]}
+    rules = [{"scope": "*", **{part: _ordered(value) for part, value in rule.items()}} for rule in webhook["rules"]]
+    return webhook | {
+        "clientConfig": client,
+        "rules": rules,
+        "namespaceSelector": _selector(webhook["namespaceSelector"]),
+        "objectSelector": _selector(webhook["objectSelector"]),
+        "matchConditions": {one["name"]: one["expression"] for one in webhook["matchConditions"]},
+    }
+
+
+def _selector(raw: Mapping[str, Any]) -> dict[str, Any]:
+    expressions = [{part: _ordered(value) for part, value in one.items()} for one in raw.get("matchExpressions", ())]
+    return {"matchLabels": raw.get("matchLabels", {}), "matchExpressions": expressions}
+
+
+def _without_nothing(value: Any) -> Any:
+    """The value without null, {} and [] inside, which the API server does not keep."""
+    if isinstance(value, Mapping):
+        kept = {str(key): _without_nothing(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in kept.items() if inner is not None and inner not in ({}, [])}
+    return [_without_nothing(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _ordered(value: Any) -> Any:
+    return sorted(value, key=str) if isinstance(value, list) else value
+
+
+def _compared(path: str, expected: Any, found: Any) -> Iterator[str]:
+    """A sentence for each difference between two values of one field."""
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        brackets = path.endswith(("matchConditions", "matchLabels"))
+        for key in sorted(expected.keys() | found.keys()):
+            inner = f"{path}[{key}]" if brackets else f"{path}.{key}"
+            yield from _compared(inner, expected.get(key), found.get(key))
+    elif _are_lists_of_maps(expected, found):
+        yield from (f"{path} lacks {_shown(one)}" for one in expected if one not in found)
+        yield from (f"{path} has {_shown(one)}; it is not expected" for one in found if one not in expected)
+    elif expected != found:
+        if isinstance(expected, str) and isinstance(found, str):
+            expected, found = _where_they_part(expected, found)
+        yield f"{path} is {_shown(found)}; {'nothing' if expected is None else _shown(expected)} is expected"
+
+
+def _are_lists_of_maps(*values: Any) -> bool:
+    return all(isinstance(value, list) for value in values) and any(isinstance(one, dict) for one in chain(*values))
+
+
+def _where_they_part(one: str, other: str) -> tuple[str, str]:
+    """Two long texts from shortly before their first difference on."""
+    pairs = enumerate(zip(one, other, strict=False))
+    same = next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    start = max(0, same - 20) if len(one) + len(other) > _SHOWN else 0
+    first, second = ("…" * (start > 0) + text[start:] for text in (one, other))
+    return first, second
+
+
+def _shown(value: Any) -> str:
+    """A value in one short line."""
+    text = " ".join(_flow(value).split())
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _flow(value: Any) -> str:
+    """A value about as YAML writes it in one line."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_flow(inner)}' for key, inner in sorted(value.items()))}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    return "not set" if value is None else str(value) or "''"

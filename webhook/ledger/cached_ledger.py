@@ -1,0 +1,91 @@
+"""The book as this replica knows it: read and written last, and since when each entry has been seen."""
+
+from collections.abc import Mapping, Set
+from threading import Lock
+
+from webhook.ledger.book import Book
+from webhook.ledger.context import Means
+from webhook.ledger.ledger_store import LedgerError, StoredLedger
+from webhook.ledger.unconfirmed import Unconfirmed
+from webhook.quota.quotas import Demand
+
+LATE = "the ledger did not answer in time"
+
+
+class OwnCopy:
+    """What is known of one book, through the store. One thread writes at a time; any may ask."""
+
+    def __init__(self, key: str, means: Means) -> None:
+        self.key = key
+        self._store, self._timing, self._clock = means.store, means.timing, means.clock
+        self._first_seen: dict[bytes, float] = {}
+        self._listed: frozenset[bytes] = frozenset()
+        self._seen_lock = Lock()
+        self.unconfirmed = Unconfirmed(means.pods, means.timing.settling, means.timing.in_flight)
+        """Which of the entries have no stored pod, as far as is known."""
+        self.held: StoredLedger | None = None
+        """The book as last read or written; None where it was never, or there was none."""
+
+    def covers(self, patterns: tuple[str, ...]) -> StoredLedger | None:
+        """What is held, where it covers the namespaces with these names and globs."""
+        held = self.held
+        return held if held is not None and held.book.patterns.issuperset(patterns) else None
+
+    def read(self, deadline: float) -> bool:
+        """Bring it up to date; the same object stays where nothing has changed, which is told. Raises LedgerError."""
+        held = self._store.read(self.key, self._seconds(deadline))
+        if held is not None and self.held is not None and held.version == self.held.version:
+            return False
+        is_news = held is not self.held
+        self.keep(held)
+        return is_news
+
+    def create(self, book: Book, deadline: float) -> StoredLedger:
+        """Begin a book. Raises LedgerChangedError and LedgerError."""
+        written = self._store.create(self.key, book, self._seconds(deadline))
+        self.keep(written)
+        return written
+
+    def replace(self, book: Book, over: StoredLedger, deadline: float) -> StoredLedger:
+        """Write over what is held, where the book is another. Raises LedgerChangedError and LedgerError."""
+        if book is over.book:
+            return over
+        written = self._store.replace(self.key, book, over, self._seconds(deadline))
+        self.keep(written)
+        return written
+
+    def keep(self, held: StoredLedger | None) -> None:
+        """Take note of the book, and of the moment for entries that are new."""
+        self.held = held
+        entries: Mapping[bytes, Demand] = {} if held is None else held.book.entries
+        now = self._clock()
+        with self._seen_lock:
+            new, left = entries.keys() - self._first_seen.keys(), self._first_seen.keys() - entries.keys()
+            for uid in new:
+                self._first_seen[uid] = now
+            for uid in left:
+                del self._first_seen[uid]
+            self.unconfirmed.entered({uid: entries[uid] for uid in new}, now)
+            self.unconfirmed.left(left, now)
+            self.unconfirmed.confirm(self._listed)
+            self._listed -= entries.keys()
+
+    def listed(self, uids: Set[bytes]) -> None:
+        """Take note of pods that are stored, and about to be entered."""
+        with self._seen_lock:
+            self._listed |= uids
+
+    def outlasted(self, uid: bytes, since: float) -> bool:
+        """Whether an entry had been seen for longer than any admission is in flight, at `since`."""
+        seen = self._first_seen.get(uid)
+        return seen is not None and since - seen > self._timing.in_flight
+
+    def left(self, deadline: float) -> float:
+        """Seconds until then. Raises LedgerError where there are none."""
+        left = deadline - self._clock()
+        if left <= 0:
+            raise LedgerError(LATE)
+        return left
+
+    def _seconds(self, deadline: float) -> float:
+        return min(self.left(deadline), self._timing.one_call)

@@ -1,0 +1,314 @@
+"""Keeps ledgers true: strikes what is there in vain, adds what was admitted without an entry, removes what has no use.
+
+Every replica does this, a moment apart from the others. Nothing that is admitted depends on it.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from fractions import Fraction
+from threading import Event, Thread
+from typing import Protocol
+
+from webhook.ledger.book import Book
+from webhook.ledger.comparing import by_namespace, counted_otherwise, demands_of
+from webhook.ledger.ledger import Ledger
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, SeenPod, StoredLedger
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.plan import Correction
+from webhook.quota.amounts import used
+from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
+
+_log = logging.getLogger("gpu_policy.quota")
+
+LONGEST_ROUND = 10.0
+"""Seconds from one reconciliation to the next, where nothing asks for a shorter time."""
+
+LEAST_IDLE = 600.0
+"""Seconds after which a ledger that nobody has changed may be of no use."""
+
+_CLOSE_SECONDS = 1.5
+
+
+class Quotas(Protocol):
+    """The quotas in force."""
+
+    @property
+    def exist(self) -> bool:
+        """Whether there may be any at all."""
+        ...
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether no replica can still be going by earlier policies."""
+        ...
+
+    @property
+    def pots(self) -> Iterable[Quota]:
+        """Those that namespaces share."""
+        ...
+
+    @property
+    def namespaces(self) -> Iterable[str]:
+        """The namespaces that policies name."""
+        ...
+
+    def of(self, namespace: str) -> Quota | None:
+        """That of one namespace alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What is in use of one quota. `namespaces` are those that have pods entered, `version` is that of the ledger.
+
+    `unconfirmed` are the entries whose pods are not stored as far as this replica knows.
+    """
+
+    quota: Quota
+    used: Mapping[Limit, Fraction]
+    entries: int
+    namespaces: frozenset[str] = frozenset()
+    version: str = ""
+    unconfirmed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often things are done, in seconds."""
+
+    round: float = LONGEST_ROUND
+    """From one reconciliation to the next, a third more or less."""
+    after_news: float = 0.5
+    """The longest wait between hearing that a pod is gone and striking its entry."""
+    one_round: float = 60.0
+    """The longest that one ledger may take."""
+    idle: float = LEAST_IDLE
+    """After this long without a change a ledger is removed whose quota is no more, or that of a namespace without
+    entries, which the next pod begins anew."""
+
+
+class Keeper:
+    """Reconciles all ledgers, in a thread of its own.
+
+    `begin` is called once, when there are quotas; `listener` is told after each round what is in use.
+    """
+
+    def __init__(
+        self,
+        ledgers: Ledgers,
+        quotas: Quotas,
+        *,
+        rhythm: Rhythm | None = None,
+        begin: Callable[[], None] = lambda: None,
+        listener: Callable[[Mapping[str, Usage]], None] = lambda _: None,
+    ) -> None:
+        self._ledgers = ledgers
+        self._store, self._pods, self._clock = ledgers.means.store, ledgers.means.pods, ledgers.means.clock
+        self._quotas = quotas
+        self._rhythm = rhythm or Rhythm()
+        self._begin = begin
+        self._listener = listener
+        self._rounds = _Rounds()
+        self._complaints: dict[str, str] = {}
+        self._reconciled: float | None = None
+        self._news = Event()
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="quota-keeper", daemon=True)
+        self.usage: Mapping[str, Usage] = {}
+        """What was in use of each quota in the last round, by its key."""
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since all ledgers were last reconciled, or since the beginning; None while there are no quotas."""
+        return None if self._reconciled is None else max(0.0, self._clock() - self._reconciled)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, within 2 seconds; a request that hangs is left to itself."""
+        self._stop.set()
+        self._news.set()
+        if self._thread.is_alive():
+            self._thread.join(_CLOSE_SECONDS)
+
+    def wake(self) -> None:
+        """Say that a pod is gone. Returns at once."""
+        self._news.set()
+
+    def _run(self) -> None:
+        if not self._quotas.exist:
+            self._listener({})
+        while not self._quotas.exist:
+            if self._stop.wait(1.0):
+                return
+        self._once(self._begin)
+        self._reconciled = self._clock()
+        while not self._stop.is_set():
+            self._once(self.round)
+            until = self._clock() + self._rhythm.round * random.uniform(0.67, 1.33)  # noqa: S311  # apart from others
+            while (left := until - self._clock()) > 0 and not self._stop.is_set() and self._news.wait(left):
+                self._stop.wait(random.uniform(0.1, 1) * self._rhythm.after_news)  # noqa: S311  # apart from others
+                self._news.clear()
+                self._once(self.strike_gone)
+
+    def _once(self, work: Callable[[], None]) -> None:
+        """Do it; what goes wrong is said once, and never ends the thread."""
+        complaint, bug = "", None
+        try:
+            work()
+        except LedgerError as error:
+            complaint = str(error)
+        except Exception as error:  # noqa: BLE001  # a bug met in one round must not end all later ones
+            complaint, bug = repr(error), error
+        if complaint and complaint != self._complaints.get(work.__name__):
+            _log.error("ledgers of quotas: %s", complaint, exc_info=bug)
+        self._complaints[work.__name__] = complaint
+
+    def strike_gone(self) -> None:
+        """Strike the entries of pods that are known to be gone."""
+        for ledger in self._ledgers.known.values():
+            held = ledger.held
+            gone = held is not None and self._pods.gone_among(held.book.entries.keys())
+            if gone:
+                ledger.correct(Correction(struck=gone, deadline=self._deadline()))
+
+    def round(self) -> None:
+        """Reconcile every ledger once. Raises LedgerError where ledgers cannot be read at all."""
+        before = {key: ledger.held for key, ledger in self._ledgers.known.items()}
+        found = self._store.read_all(self._rhythm.one_round)
+        for key in before.keys() | found.keys():
+            self._ledgers.of(key).show(found.get(key), before.get(key))
+        begun, is_complete = self._clock(), self._pods.is_known()
+        seen = by_namespace(list(self._pods.seen())) if is_complete else {}
+        in_want = [key for key, ledger in self._ledgers.known.items() if ledger.is_in_want]
+        quotas = self._all_quotas(seen.keys(), [*found, *in_want])
+        for quota in quotas.values():
+            is_complete = self._reconcile(quota, _of(quota, seen)) and is_complete
+        self.usage = {key: self._usage(quota) for key, quota in quotas.items()}
+        self._listener(self.usage)
+        self._clean_up(quotas, found)
+        if is_complete:
+            self._reconciled = begun
+
+    def _all_quotas(self, namespaces: Iterable[str], keys: Iterable[str]) -> dict[str, Quota]:
+        quotas = {quota.key: quota for quota in self._quotas.pots}
+        prefix = f"{QuotaScope.NAMESPACE}."
+        of_ledgers = {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
+        for namespace in sorted({*namespaces, *of_ledgers, *self._quotas.namespaces}):
+            quota = self._quotas.of(namespace)
+            if quota is not None:
+                quotas[quota.key] = quota
+        return quotas
+
+    def _usage(self, quota: Quota) -> Usage:
+        ledger = self._ledgers.of(quota.key)
+        held = ledger.held
+        book = Book() if held is None else held.book
+        covered = frozenset(name for name in book.namespaces if quota.covers(name))
+        version = "" if held is None else held.version
+        unconfirmed = ledger.unconfirmed.among(book)
+        return Usage(quota, used(book.counts, quota), len(book.entries), covered, version, unconfirmed)
+
+    # One ledger
+
+    def _reconcile(self, quota: Quota, seen: Sequence[SeenPod]) -> bool:
+        """Correct one ledger; whether that was possible."""
+        ledger = self._ledgers.of(quota.key)
+        demands = demands_of(seen, quota.counting)
+        if ledger.held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.is_in_want:
+            return True  # its first pod begins it
+        try:
+            self._correct(ledger, quota, demands)
+        except LedgerError as error:
+            _log.warning("quota %s: not reconciled: %s", quota.key, error)
+            return False
+        return True
+
+    def _correct(self, ledger: Ledger, quota: Quota, demands: Mapping[bytes, Demand]) -> None:
+        held = ledger.held
+        if held is None or not held.book.patterns.issuperset(quota.patterns):
+            book = ledger.prepare(quota, self._deadline())
+        else:
+            book = held.book
+        correction = Correction(
+            entered={
+                **self._missing(ledger.key, book, demands),
+                **(counted_otherwise(book, demands) if self._quotas.are_settled else {}),
+            },
+            struck=self._pods.gone_among(book.entries.keys()) | self._vanished(ledger, book),
+            patterns=frozenset(quota.patterns) if self._quotas.are_settled else None,
+            deadline=self._deadline(),
+        )
+        if book.changed(correction.entered, correction.struck, correction.patterns) is not book:
+            ledger.correct(correction)
+
+    def _vanished(self, ledger: Ledger, book: Book) -> Set[bytes]:
+        """Entries that have been there for too long without their pods having been heard of, and are there in vain."""
+        now, uids = self._clock(), book.entries.keys()
+        suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.outlasted(uid, now)]
+        namespaces = frozenset(book.entries[uid].namespace for uid in suspects)
+        return ledger.vanished.among(book, namespaces, self._deadline()) if suspects else frozenset()
+
+    def _missing(self, key: str, book: Book, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
+        """Pods without an entry, in this round and the last, that a consistent list shows: the watch may be late."""
+        missing = demands.keys() - book.entries.keys()
+        lasting = missing & self._rounds.missing.get(key, set())
+        self._rounds.missing[key] = missing
+        if not lasting:
+            return {}
+        namespaces = frozenset(demands[uid].namespace for uid in lasting)
+        live = self._pods.live_now(namespaces, self._rhythm.one_round)
+        return {uid: demands[uid] for uid in lasting if uid in live}
+
+    def _deadline(self) -> float:
+        return self._clock() + self._rhythm.one_round
+
+    # What has no use any more
+
+    def _clean_up(self, quotas: Mapping[str, Quota], found: Mapping[str, StoredLedger]) -> None:
+        """Remove the ledgers of quotas that are no more, and of namespaces without GPU pods."""
+        now = self._clock()
+        idle = self._rounds.idle
+        for key in idle.keys() - found.keys():
+            del idle[key]
+        for key in self._rounds.missing.keys() - quotas.keys():
+            del self._rounds.missing[key]
+        for key, held in found.items():
+            version, since = idle.get(key, ("", now))
+            if version != held.version:
+                since = now
+            idle[key] = (held.version, since)
+            is_idle = not held.book.entries and key.startswith(f"{QuotaScope.NAMESPACE}.")
+            is_orphaned = key not in quotas and self._quotas.are_settled  # or of a quota that only others know of yet
+            if (is_idle or is_orphaned) and now - since > self._rhythm.idle:
+                self._remove(key, held)
+        self._ledgers.forget_idle(self._rhythm.idle)
+
+    def _remove(self, key: str, held: StoredLedger) -> None:
+        try:
+            self._store.remove(key, held, self._rhythm.one_round)
+        except LedgerChangedError:
+            return  # it is of use to somebody
+        except LedgerError as error:
+            _log.warning("quota %s: its ledger is of no use and cannot be removed: %s", key, error)
+        else:
+            self._ledgers.forget(key)
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """What is remembered from one round to the next, by the key of the quota."""
+
+    missing: dict[str, set[bytes]] = field(default_factory=dict)
+    idle: dict[str, tuple[str, float]] = field(default_factory=dict)
+
+
+def _of(quota: Quota, seen: Mapping[str, list[SeenPod]]) -> list[SeenPod]:
+    """The pods that a quota covers."""
+    if quota.scope is QuotaScope.NAMESPACE:
+        return seen.get(quota.name, [])
+    return [pod for name, pods in seen.items() if quota.covers(name) for pod in pods]

@@ -1,0 +1,211 @@
+"""What is wrong with a setting, in words that say what was found, what is allowed and how to mend it.
+
+The validator's own messages never reach people: an error is told anew from its type, the value as it was written, and
+the schema of the place.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from webhook.policy.policy_errors import KeyPath
+from webhook.policy.schema import Schema, part_at
+from webhook.policy.yaml_lines import YamlNode
+from webhook.rules.rule import Mode
+
+MODES = ", ".join(Mode)
+_KINDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a map",
+}
+
+_MOST_DETAILS = 5_000
+"""Mistakes of one part of a file that are told one by one: each takes some 3 kB until it is told."""
+
+
+def details_of(error: ValidationError) -> list[ErrorDetails]:
+    """What a validator found, each mistake by itself; where there are too many, how many they are."""
+    found = error.error_count()
+    if found <= _MOST_DETAILS:
+        return error.errors(include_url=False)
+    text = f"holds {found} mistakes, too many to name them; mend those of one kind, and check again"
+    return [ErrorDetails(type="value_error", loc=(), msg="", input=None, ctx={"error": text})]
+
+
+def describe(schema: Schema) -> str:
+    """What a schema allows, in words.
+
+    >>> describe({"type": "integer", "minimum": 1, "maximum": 8})
+    'a whole number from 1 to 8'
+    """
+    if "anyOf" in schema:
+        return " or ".join(describe(part) for part in schema["anyOf"])
+    if "enum" in schema:
+        return "one of " + ", ".join(str(value) or '""' for value in schema["enum"])
+    if "const" in schema:
+        return str(schema["const"])
+    kind = schema.get("type", "")
+    such_as = f" such as {schema['examples'][0]}" if "examples" in schema else ""
+    if kind == "object" and "mode" in schema.get("properties", ()) and set(schema.get("required", ())) <= {"mode"}:
+        such_as = " such as {mode: enforce}"
+    return _KINDS.get(kind, "another value") + such_as + _range(schema) + _entries(schema)
+
+
+def _range(schema: Schema) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if least is not None and most is not None:
+        return f" from {least:g} to {most:g}"
+    bounds = [
+        f"{words} {bound:g}"
+        for words, bound in (("of at least", least), ("above", above), ("at most", most), ("below", below))
+        if bound is not None
+    ]
+    return " " + " and ".join(bounds) if bounds else ""
+
+
+def _entries(schema: Schema) -> str:
+    kinds = {"string": "strings", "integer": "whole numbers", "number": "numbers", "object": "maps"}
+    kind = kinds.get(schema.get("items", {}).get("type", ""))
+    return f" of {kind}" if kind else ""
+
+
+def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:
+    """The message for a key that means nothing, with all that do."""
+    known = sorted(known)
+    return f"unknown {what}; known {what}s are {', '.join(known)}{_hint(key, known)}"
+
+
+def locate(node: YamlNode, loc: Sequence[str | int], missing: bool = False) -> tuple[KeyPath, YamlNode]:
+    """The key path of a validator's location and the nearest node at or above it.
+
+    Parts of the location that stand for no key (the alternatives of a union) are left out; the last one of a `missing`
+    key is kept.
+    """
+    path: list[str | int] = []
+    for index, part in enumerate(loc):
+        value = node.value
+        if (isinstance(value, dict) and part in value) or (
+            isinstance(value, list) and isinstance(part, int) and part < len(value)
+        ):
+            node = value[part]  # type: ignore[index]  # the part fits the collection, as just checked
+            path.append(part)
+        elif missing and index == len(loc) - 1:
+            path.append(part)
+    return tuple(path), node
+
+
+def message_for(error: ErrorDetails, schema: Schema, path: KeyPath, node: YamlNode) -> str:
+    """What the validator found at `path`, told anew; `node` is what stands there."""
+    return _about_key(error, schema, path) or _about_value(error, part_at(schema, path), path, node)
+
+
+def _about_key(error: ErrorDetails, schema: Schema, path: KeyPath) -> str:
+    """The message where a key is at fault; empty where its value is."""
+    if error["type"] == "extra_forbidden":
+        return unknown_key(str(path[-1]), part_at(schema, path[:-1]).get("properties", ()))
+    if error["type"] == "missing":
+        return f"missing; write {describe(part_at(schema, path))}"
+    if error["loc"][-1:] == ("[key]",):
+        reason = _about_form(error.get("ctx", {}))
+        return "not allowed as a key here" + (f"; {reason}" if reason else "")
+    return ""
+
+
+def _about_form(context: Mapping[str, object]) -> str:
+    """Which form a key must have."""
+    match context:
+        case {"error": reason}:
+            return str(reason)
+        case {"pattern": pattern}:
+            return f"keys match {pattern}"
+        case {"min_length": least}:
+            return f"keys have at least {least} {'character' if least == 1 else 'characters'}"
+        case {"max_length": most}:
+            return f"keys have at most {most} characters"
+    return ""
+
+
+def _about_value(error: ErrorDetails, place: Schema, path: KeyPath, node: YamlNode) -> str:
+    kind = error["type"]
+    context = error.get("ctx", {})
+    if "enum" in place or "const" in place:
+        return _not_a_choice(node, place, str(path[-1]) if path else "")
+    if kind == "value_error" and "error" in context:
+        told = str(context["error"])
+        if isinstance(node.value, bool) and ";" in told:  # as it was written: yes, and not true
+            told = f"{found(node)};{told.partition(';')[2]}"
+        return f"{told}; write {describe(place)}" if "examples" in place and ";" not in told else told
+    if kind.startswith(("greater_than", "less_than")):
+        return f"{node.text} is out of range; write {describe(place)}"
+    return f"{found(node)}; {_remedy(kind, place, node, context)}"
+
+
+def _remedy(kind: str, place: Schema, node: YamlNode, context: Mapping[str, object]) -> str:
+    if kind == "string_type" and isinstance(node.value, bool | int | float):
+        return "put it in quotes"
+    if kind == "string_pattern_mismatch":
+        return f"write one that matches {context.get('pattern')}"
+    if place.get("type") in ("integer", "number") and _is_number(node.value):
+        return "remove the quotes"
+    if node.value == "":
+        return f"write {describe(place)}, not an empty one"
+    return f"write {describe(place)}"
+
+
+def found(node: YamlNode) -> str:
+    """What was written, and what YAML takes it for.
+
+    >>> found(Node(False, "team.yaml", 3, "off"))
+    'off is a boolean in YAML'
+    """
+    match node.value:
+        case bool():
+            return f"{node.text} is a boolean in YAML"
+        case int() | float():
+            return f"{node.text} is a number"
+        case str():
+            return f"{_shown(node.value)} is a string"
+        case list():
+            return "found a list"
+        case dict():
+            return "found a map"
+    return "found nothing"
+
+
+def _not_a_choice(node: YamlNode, place: Schema, key: str) -> str:
+    choices = [str(choice) for choice in place.get("enum", [place.get("const")])]
+    if choices == list(Mode) and key == "mode":
+        if isinstance(node.value, str):
+            return f"{_shown(node.value)} is not a mode; modes are {MODES}" + _hint(node.value, choices)
+        return f"{found(node)}; modes are words: {MODES}"
+    if isinstance(node.value, str):
+        hint = _hint(node.value, choices) if len(choices) > 1 else ""
+        return f"{_shown(node.value)} is not allowed; write {describe(place)}{hint}"
+    return f"{found(node)}; write {describe(place)}"
+
+
+def _hint(value: str, choices: Sequence[str]) -> str:
+    lowered = {choice.lower(): choice for choice in choices if choice}
+    close = get_close_matches(value.lower(), lowered, n=1)
+    return f"; did you mean {lowered[close[0]]}?" if close else ""
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:56] + '..."'
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value) if isinstance(value, str) else int("")
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,189 @@
+"""Node pools as policies declare them, and the labels that their nodes will have.
+
+What GPU Feature Discovery publishes of a driver and a GPU once a node is there follows from `driver`, `product` and
+`gpus`; pods may select by it before.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
+
+from webhook.cuda.gpus import generation_of
+from webhook.cuda.products import GpuProduct, model_of
+from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
+from webhook.model.node import NodePool
+from webhook.model.shape import spelled
+from webhook.model.taints import Taint
+from webhook.model.versions import parse_version
+from webhook.policy.camel_model import CamelModel
+from webhook.rules.names import LabelKey, LabelValue, TaintKey
+
+ARCH = "kubernetes.io/arch"
+PRESENT = "nvidia.com/gpu.present"
+OS = "kubernetes.io/os"
+
+_DRIVER_PARTS = (
+    ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"),
+    ("nvidia.com/cuda.driver-version.minor", "nvidia.com/cuda.driver.minor"),
+    ("nvidia.com/cuda.driver-version.revision", "nvidia.com/cuda.driver.rev"),
+)
+"""Labels of the numbers of a driver's version, the present and the deprecated ones."""
+
+_OLDEST_BRANCH = 100
+"""Versions below are none of a driver that CUDA containers run on, but most likely of CUDA itself."""
+
+
+def _driver(value: str) -> str:
+    version = parse_version(value)
+    if len(version.parts) > 3 or version.major < _OLDEST_BRANCH:
+        raise ValueError(f"{spelled(value)} is not a driver version; write one such as 550.54.15, or its branch, 550")
+    return value
+
+
+def _gpu_resource(value: str, info: ValidationInfo) -> str:
+    gpu = accelerators_in(info.context).of(value)
+    if gpu is None or not gpu.is_listed:
+        raise ValueError(
+            f"{spelled(value)} is not a GPU resource; write one such as nvidia.com/gpu, nvidia.com/mig-1g.10gb, "
+            "amd.com/gpu or gpu.intel.com/xe"
+        )
+    return value
+
+
+class PoolTaint(CamelModel):
+    """A taint of every node of a pool."""
+
+    key: Annotated[TaintKey, Field(min_length=1, examples=["nvidia.com/gpu"])]
+    """Key of the taint, such as `nvidia.com/gpu`."""
+    value: LabelValue = ""
+    """Value of the taint."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What the taint does to pods that do not tolerate it."""
+
+
+class PoolSettings(CamelModel):
+    """A pool of nodes that may have none at the moment."""
+
+    name: Annotated[LabelValue, Field(min_length=1, examples=["h100-spot"])]
+    """Name of the pool, for messages; unique in its list."""
+    labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels of its nodes that pods may select. Labels that follow from the keys below need not be repeated, and
+    `kubernetes.io/os` is `linux` unless written here."""
+    taints: tuple[PoolTaint, ...] = ()
+    """Taints of its nodes."""
+    driver: Annotated[str, AfterValidator(_driver), Field(examples=["550.54.15"])] | None = None
+    """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch alone, `"550"`. It becomes the
+    labels     `nvidia.com/cuda.driver-version.*`, and the older `nvidia.com/cuda.driver.*`. Unset: not known."""
+    product: Annotated[LabelValue, Field(min_length=1, examples=["NVIDIA-H100-80GB-HBM3"])] | None = None
+    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`. If the GPU is known, its
+    nodes also have the labels `nvidia.com/gpu.family` and `nvidia.com/gpu.compute.*`; write others, such as
+    `nvidia.com/gpu.memory`, in `labels`. Unset: not known, and pods that select `nvidia.com/gpu.product` do not fit the
+    pool, which is how cluster autoscalers see it, too."""
+    gpus: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """GPUs on each node. For NVIDIA GPUs it becomes the label `nvidia.com/gpu.count`. Unset: not known."""
+    resource: Annotated[str, AfterValidator(_gpu_resource), Field(examples=["nvidia.com/gpu"])] = "nvidia.com/gpu"
+    """Name of the GPU resource that its nodes offer. Nodes with NVIDIA GPUs also get the label
+    `nvidia.com/gpu.present`."""
+    arch: Literal["amd64", "arm64"] | None = None
+    """CPU architecture. It becomes the label `kubernetes.io/arch`. Unset: the one in `labels`, else the one of a
+    `product` with a CPU on the same board, such as NVIDIA-GB200, else `amd64`."""
+
+    _known: Accelerators = PrivateAttr(BUILT_IN)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember which names are GPUs."""
+        self._known = accelerators_in(context)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> "PoolSettings":
+        if not self._is_nvidia and (self.driver or self.product):
+            raise ValueError(
+                f"driver and product are for NVIDIA GPUs, but resource is {self.resource}; remove one of them"
+            )
+        for key, (setting, value) in self._derived.items():
+            if self.labels.get(key, value) != value:
+                raise ValueError(
+                    f"labels say {key} is {spelled(self.labels[key])}, and by {setting} it is {spelled(value)}; "
+                    "keep one of them"
+                )
+        taints = Counter((taint.key, taint.effect) for taint in self.taints)
+        for (key, effect), count in taints.items():
+            if count > 1:
+                raise ValueError(f"taints: {count} have the key {key} and the effect {effect}; keep one of them")
+        return self
+
+    @cached_property
+    def pool(self) -> NodePool:
+        """The pool with all labels that its nodes will have."""
+        labels = {key: value for key, (_, value) in self._derived.items()} | dict(self.labels)
+        labels.setdefault(OS, "linux")
+        labels.setdefault(ARCH, self._usual_arch)
+        if self._is_nvidia:
+            labels.setdefault(PRESENT, "true")
+        for key, value in self._of_the_model.items():
+            labels.setdefault(key, value)
+        taints = tuple(Taint(taint.key, taint.value, taint.effect) for taint in self.taints)
+        return NodePool(self.name, tuple(sorted(labels.items())), taints, frozenset({self.resource}), self.gpus)
+
+    @property
+    def _is_nvidia(self) -> bool:
+        known = self._known.of(self.resource)
+        return known is not None and known.vendor is Vendor.NVIDIA
+
+    @property
+    def _usual_arch(self) -> str:
+        return (self._model.arch if self._model is not None else "") or "amd64"
+
+    @property
+    def _of_the_model(self) -> dict[str, str]:
+        """What is published of every GPU of this model."""
+        compute = self._model.compute if self._model is not None else None
+        if compute is None:
+            return {}
+        major, minor = compute.parts[:2]
+        labels = {"nvidia.com/gpu.compute.major": str(major), "nvidia.com/gpu.compute.minor": str(minor)}
+        generation = generation_of(compute)
+        return labels if generation is None else {**labels, "nvidia.com/gpu.family": generation.family}
+
+    @property
+    def _model(self) -> GpuProduct | None:
+        return model_of(self.product) if self.product is not None else None
+
+    @property
+    def _derived(self) -> dict[str, tuple[str, str]]:
+        """The labels that follow from other settings: the setting each comes from, and its value."""
+        labels: dict[str, tuple[str, str]] = {}
+        if self.driver is not None:
+            labels |= {key: ("driver", value) for key, value in _driver_labels(self.driver).items()}
+        if self.product is not None:
+            labels["nvidia.com/gpu.product"] = ("product", self.product)
+        if self.gpus is not None and self._is_nvidia:
+            labels["nvidia.com/gpu.count"] = ("gpus", str(self.gpus))
+        if self.arch is not None:
+            labels[ARCH] = ("arch", self.arch)
+        return labels
+
+
+def _driver_labels(version: str) -> dict[str, str]:
+    """What GPU Feature Discovery publishes of a driver; of a branch, all that is known of its drivers."""
+    numbers = version.split(".")
+    if len(numbers) == 1:
+        return dict.fromkeys(_DRIVER_PARTS[0], version)
+    labels = {"nvidia.com/cuda.driver-version.full": version}
+    for keys, number in zip(_DRIVER_PARTS, (*numbers, "")[:3], strict=True):
+        labels |= dict.fromkeys(keys, number)
+    return labels
+
+
+def as_declared(pool: NodePool) -> dict[str, object]:
+    """A pool as a policy file may declare it, with every label spelled out."""
+    written: dict[str, object] = {"name": pool.name, "labels": dict(pool.labels)}
+    if pool.taints:
+        written["taints"] = [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]
+    if pool.gpus is not None:
+        written["gpus"] = pool.gpus
+    (written["resource"],) = pool.gpu_resources
+    return written

@@ -1,0 +1,180 @@
+"""One policy file, read and checked as far as it can be without the other files."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pydantic import ValidationError
+
+from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
+from webhook.policy.accelerator_settings import AcceleratorSettings
+from webhook.policy.document import check_name, check_names_differ, mapping_at, read_document, read_head
+from webhook.policy.error_wording import unknown_key
+from webhook.policy.namespace_globs import fault_in
+from webhook.policy.node_pools import PoolSettings
+from webhook.policy.policy_errors import Faults, KeyPath
+from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, PolicyFile, Schema, policy_schema
+from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.yaml_lines import YamlNode
+from webhook.rules.rule import Rule
+
+RULES_PATH: KeyPath = ("spec", "rules")
+NAMESPACES_PATH: KeyPath = ("spec", "namespaces")
+POOLS_PATH: KeyPath = ("spec", "nodePools")
+WORKLOADS_PATH: KeyPath = ("spec", "workloads")
+ACCELERATORS_PATH = ("spec", "accelerators")
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacePattern:
+    """A name or glob of namespaces that a file is for, and where it says so."""
+
+    pattern: str
+    line: int
+    key: KeyPath
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySource:
+    """What one file says: the namespaces it claims, and its settings by rule, not yet merged.
+
+    `pools` are the node pools it declares, `workloads` the mode for workloads; None where it says nothing about them or
+    something faulty. `accelerators` are the names of GPUs that it declares, beside those that everybody knows, and
+    `contact` whom messages send people to.
+    """
+
+    file: str
+    path: str
+    name: str
+    claims: tuple[NamespacePattern, ...]
+    rules: dict[str, YamlNode]
+    pools: tuple[PoolSettings, ...] | None
+    workloads: WorkloadsMode | None
+    accelerators: Accelerators = BUILT_IN
+    contact: str | None = None
+
+
+def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
+    file: str,
+    path: str,
+    source: bytes,
+    rules: Sequence[Rule],
+    faults: Faults,
+    accelerators: Accelerators = BUILT_IN,
+) -> PolicySource | None:
+    """Read the file called `file`, shown in errors as `path`; None where it is too broken to go on with.
+
+    `accelerators` are those of the default's file, which says itself which they are.
+    """
+    root = read_document(path, source, "GPUPolicy", _null_fault, faults)
+    if root is None or _holds_pots(root, faults):
+        return None
+    if file == DEFAULT_FILE:
+        accelerators = _accelerators(root)
+    document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults, {CONTEXT: accelerators})
+    _check_accelerators(root, file, faults)
+    name = file.removesuffix(".yaml")
+    check_name(root, name, "" if file == DEFAULT_FILE else fault_in(name), faults)
+    check_names_differ(root, POOLS_PATH, faults)
+    settings = mapping_at(root, RULES_PATH)
+    known = {rule.key: rule for rule in rules}
+    for key, node in settings.items():
+        if key not in known:
+            faults.add(path, node.line, (*RULES_PATH, key), unknown_key(key, known, "rule"))
+        elif isinstance(node.value, dict):
+            _check_exclusive(known[key], node.value, faults)
+    kept = {key: node for key, node in settings.items() if key in known and isinstance(node.value, dict)}
+    pools = document.spec.node_pools if document is not None else None
+    said = document.spec.workloads if document is not None else None
+    workloads = said.mode if said is not None else None
+    contact = document.spec.contact if document is not None else None
+    return PolicySource(file, path, name, _claims(root, file, faults), kept, pools, workloads, accelerators, contact)
+
+
+def _accelerators(root: YamlNode) -> Accelerators:
+    """The names of GPUs that the default's file knows; what is faulty is left out, and told with the whole file."""
+    node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
+    try:
+        return (
+            BUILT_IN if node is None else AcceleratorSettings.model_validate_json(json.dumps(node.plain())).accelerators
+        )
+    except ValidationError:
+        return BUILT_IN
+
+
+def _check_accelerators(root: YamlNode, file: str, faults: Faults) -> None:
+    """The registration is one for the whole cluster, and so are the names of GPUs."""
+    node = mapping_at(root, ("spec",)).get(ACCELERATORS_PATH[-1])
+    if node is not None and file != DEFAULT_FILE:
+        message = f"names of GPUs are the same in all namespaces; move them to {DEFAULT_FILE}"
+        faults.add(root.file, node.line, ACCELERATORS_PATH, message)
+    check_names_differ(root, (*ACCELERATORS_PATH, "extra"), faults)
+
+
+@lru_cache(maxsize=16)
+def _document_schema(rules: tuple[Rule, ...]) -> Schema:
+    return policy_schema(rules)
+
+
+def _holds_pots(root: YamlNode, faults: Faults) -> bool:
+    kind = mapping_at(root, ()).get("kind")
+    if kind is None or kind.value != QUOTAS_KIND:
+        return False
+    faults.add(root.file, kind.line, "kind", f"{QUOTAS_KIND} stand in {QUOTAS_FILE} only; move them there")
+    return True
+
+
+def _null_fault(path: KeyPath) -> str:
+    if path[:-1] == RULES_PATH:
+        return (
+            "is empty; write {mode: disabled} to switch the rule off, {} to inherit all of it, or remove the line "
+            f"to inherit it from {DEFAULT_FILE}"
+        )
+    if path == RULES_PATH:
+        return "is empty; write at least one rule, or {} for none"
+    if path == POOLS_PATH:
+        return f"is empty; write a list, [] for no pools, or remove the line to inherit it from {DEFAULT_FILE}"
+    if path == WORKLOADS_PATH:
+        return f"is empty; write {{mode: warn}}, or remove the line to inherit it from {DEFAULT_FILE}"
+    if path[:2] == RULES_PATH and not any(isinstance(part, int) for part in path):
+        return f"is empty; write a value, or remove the line to inherit it from {DEFAULT_FILE}"
+    return "is empty; write a value, or remove the line"
+
+
+def _check_exclusive(rule: Rule, settings: dict[str, YamlNode], faults: Faults) -> None:
+    for group in rule.settings.exclusive:
+        present = [key for key in settings if key in group]
+        if len(present) > 1:
+            last = present[-1]
+            message = f"excludes {' and '.join(present[:-1])}; keep one of them"
+            faults.add(settings[last].file, settings[last].line, (*RULES_PATH, rule.key, last), message)
+
+
+def _claims(root: YamlNode, file: str, faults: Faults) -> tuple[NamespacePattern, ...]:
+    """The patterns of namespaces that the file claims, each once; none for the default, which applies to all."""
+    namespaces = mapping_at(root, ("spec",)).get("namespaces")
+    if file == DEFAULT_FILE:
+        if namespaces is not None:
+            message = f"{DEFAULT_FILE} applies to every namespace; remove the key"
+            faults.add(root.file, namespaces.line, NAMESPACES_PATH, message)
+        return ()
+    if namespaces is None:
+        name = mapping_at(root, ("metadata",)).get("name", root)
+        return (NamespacePattern(file.removesuffix(".yaml"), name.line, ("metadata", "name")),)
+    if not isinstance(namespaces.value, list):
+        return ()
+    if not namespaces.value:
+        message = "names no namespace; write one, or remove the key for the namespace of the file's name"
+        faults.add(root.file, namespaces.line, NAMESPACES_PATH, message)
+    claims: dict[str, NamespacePattern] = {}
+    for index, node in enumerate(namespaces.value):
+        if not isinstance(node.value, str):
+            continue
+        key = (*NAMESPACES_PATH, index)
+        fault = fault_in(node.value)
+        if fault:
+            faults.add(root.file, node.line, key, fault)
+        else:
+            claims.setdefault(node.value, NamespacePattern(node.value, node.line, key))
+    return tuple(claims.values())

@@ -1,0 +1,205 @@
+"""The current set of policies: swapped whole when the files change, the last good one kept when they are wrong.
+
+A bad file, a lost `_default.yaml` or `_quotas.yaml` or an emptied directory never turns into "allow everything": the
+set in use stays, and the fault is logged and shown in the status until the files are mended.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from webhook.policy.directory import Contents, Fingerprint, fingerprint, read_directory
+from webhook.policy.loader import build
+from webhook.policy.policy_errors import PolicyError, PolicyErrors
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE
+from webhook.rules import RULES
+from webhook.rules.rule import Rule
+
+HELD_SECONDS = 180.0
+"""How long a replaced set counts as recent: other replicas may still inject by it."""
+MOST_HELD = 32
+"""Replaced sets that are kept at most; of more, the oldest are dropped first."""
+
+_log = logging.getLogger("gpu_policy.policy")
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadStatus:
+    """How loading went. `loaded_at_monotonic` is in seconds of the store's clock, `last_error` empty when all is well.
+
+    `reloads` counts the sets that replaced another, `failures` the distinct contents that were refused.
+    """
+
+    hash: str
+    loaded_at_monotonic: float
+    last_error: str = ""
+    last_ok: bool = True
+    reloads: int = 0
+    failures: int = 0
+
+
+def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[PolicyError]:
+    """Why a replica that follows `current` does not take up `policies`, made of `contents`, although they are sound.
+
+    What holds for everybody went away with its file, or is read at the start only.
+    """
+    errors = []
+    if policies.accelerators != current.accelerators:
+        message = (
+            "differs from the names with which this replica started, by which pods are counted; restart the replicas "
+            "(kubectl rollout restart), or undo the change"
+        )
+        errors.append(PolicyError(str(contents.path / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
+    if current.has_default and not policies.has_default:
+        message = "the file is gone; restore it, or start again without it to run without default rules"
+        errors.append(PolicyError(str(contents.path / DEFAULT_FILE), 0, "", message))
+    if current.pots and QUOTAS_FILE not in dict(contents.files):
+        message = "the file is gone; restore it, or write `pots: []` in it to run without pots"
+        errors.append(PolicyError(str(contents.path / QUOTAS_FILE), 0, "", message))
+    return errors
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    policies: PolicySet
+    at: float
+
+
+class PolicyStore:
+    """Holds the policies of a directory. Reading `current` never waits, whatever a reload is doing."""
+
+    def __init__(
+        self,
+        directory: Path | str,
+        rules: Sequence[Rule] = RULES,
+        *,
+        listener: Callable[[ReloadStatus], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Load the directory; raises PolicyErrors. `listener` is told the status after every reload, good or bad."""
+        self._directory = Path(directory)
+        self._rules = tuple(rules)
+        self._listener = listener
+        self._clock = clock
+        self._reloading = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._replaced: tuple[_Replaced, ...] = ()
+        self._fingerprint: Fingerprint | None = fingerprint(self._directory)
+        contents = read_directory(self._directory)
+        self._attempted = contents.digest
+        self._current = build(contents, self._rules)
+        self._status = ReloadStatus(self._current.hash, clock())
+        for notice in self._current.notices:
+            _log.warning("%s", notice)
+
+    @property
+    def current(self) -> PolicySet:
+        """The set in use."""
+        return self._current
+
+    @property
+    def status(self) -> ReloadStatus:
+        """How the last reload went."""
+        return self._status
+
+    def on_disk(self) -> Contents:
+        """The files of the directory as they are now, in use or not. Raises PolicyErrors where it cannot be read."""
+        return read_directory(self._directory)
+
+    def recent(self) -> tuple[PolicySet, ...]:
+        """The other sets that were in use within the last three minutes, the one replaced last first."""
+        oldest = self._clock() - HELD_SECONDS
+        current = self._current.hash
+        return tuple(r.policies for r in self._replaced if r.at >= oldest and r.policies.hash != current)
+
+    def check(self) -> bool:
+        """Read the files again if anything about them changed; True when another set took over."""
+        with self._reloading:
+            self._forget_old()
+            seen = fingerprint(self._directory)
+            if seen is not None and seen == self._fingerprint:
+                return False
+            self._fingerprint = seen
+            return self._reload()
+
+    def watch(self, interval: float = 1.0) -> None:
+        """Check every `interval` seconds in a background thread, until `close`."""
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._check_until_closed, args=(interval,), name="policy-watch", daemon=True
+            )
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop watching; what is loaded stays usable."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _check_until_closed(self, interval: float) -> None:
+        while not self._stop.wait(interval):
+            try:
+                self.check()
+            except Exception:  # noqa: BLE001  # a fault in one reload must not end all later ones
+                _log.exception("checking the policies in %s failed", self._directory)
+
+    def _reload(self) -> bool:
+        try:
+            contents = read_directory(self._directory)
+        except PolicyErrors as errors:
+            return self._keep(str(errors), errors)
+        if contents.digest == self._attempted:
+            return False
+        try:
+            policies = build(contents, self._rules, self._current)
+        except PolicyErrors as errors:
+            return self._keep(contents.digest, errors)
+        if lost := losses(self._current, policies, contents):
+            return self._keep(contents.digest, PolicyErrors(lost))
+        self._attempted = contents.digest
+        return self._take(policies)
+
+    def _keep(self, attempt: str, errors: PolicyErrors) -> bool:
+        """Stay with the set in use, saying why once for each distinct attempt."""
+        if attempt == self._attempted:
+            return False
+        self._attempted = attempt
+        text = str(errors)
+        if text != self._status.last_error:
+            _log.error("policies not reloaded, those of %s stay in use:\n%s", self._current.short_hash, text)
+        self._publish(replace(self._status, last_error=text, last_ok=False, failures=self._status.failures + 1))
+        return False
+
+    def _take(self, policies: PolicySet) -> bool:
+        """Swap to a good set; one with the same content changes only the status."""
+        is_other = policies.hash != self._current.hash
+        now = self._clock()
+        if is_other:
+            others = [r for r in self._replaced if r.policies.hash != self._current.hash]
+            self._replaced = (_Replaced(self._current, now), *others)[:MOST_HELD]
+            _log.info("policies reloaded: %s replaces %s", policies.short_hash, self._current.short_hash)
+        elif not self._status.last_ok:
+            _log.info("policies are in order again: %s", policies.short_hash)
+        self._current = policies
+        reloads = self._status.reloads + is_other
+        self._publish(
+            replace(
+                self._status, hash=policies.hash, loaded_at_monotonic=now, last_error="", last_ok=True, reloads=reloads
+            )
+        )
+        return is_other
+
+    def _publish(self, status: ReloadStatus) -> None:
+        self._status = status
+        if self._listener is not None:
+            self._listener(status)
+
+    def _forget_old(self) -> None:
+        oldest = self._clock() - HELD_SECONDS
+        self._replaced = tuple(r for r in self._replaced if r.at >= oldest)

@@ -1,0 +1,194 @@
+"""Finds the tests of policies below a directory and reads them, each with every mistake in it.
+
+A file that cannot be read says nothing of what it was meant to be, so it is an error: a test that nobody runs must not
+look like one that passed. Files that hold other objects, such as inventories and manifests, are passed over.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+from webhook.audit.documents import Document, DocumentError, Tell, read_all, read_text
+from webhook.policy.document import check_names_differ, read_head
+from webhook.policy.policy_errors import Faults, KeyPath, PolicyError, PolicyErrors, key_text
+from webhook.policy.schema import API_VERSION
+from webhook.policy.yaml_lines import MAX_BYTES, YamlNode, read_yaml
+from webhook.policy_tests.format import KIND, CaseSettings, PolicyTestFile, policy_test_schema
+from webhook.policy_tests.suite import Case, Suite, node_at
+
+CASES: KeyPath = ("spec", "cases")
+
+_SUFFIXES = frozenset({".yaml", ".yml"})
+_MARK = re.compile(rb"""kind["']?[ \t]*:[ \t]*["']?gpupolicytest""", re.IGNORECASE)
+_FREE = frozenset({"injected", "result"})
+"""Keys below which any value may stand, also none."""
+
+
+def find(path: Path) -> Iterator[Path]:
+    """The files below a directory that may be tests, sorted, or the one file itself. Raises PolicyErrors."""
+    if path.is_file():
+        yield path
+        return
+    if not path.is_dir():
+        raise PolicyErrors(
+            [PolicyError(str(path), 0, "", "no such file or directory; name one with tests of policies")]
+        )
+    for file in sorted(path.rglob("*")):
+        is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+        if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
+            yield file
+
+
+def read_suite(file: Path, tell: Tell | None = None) -> Suite | None:
+    """The test in a file, None where it holds something else. Raises PolicyErrors with everything that is wrong.
+
+    `tell` hears of keys that stand twice in one map of a resource; without it they are errors.
+    """
+    path = str(file)
+    try:
+        with file.open("rb") as opened:
+            source = opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise PolicyErrors([PolicyError(path, 0, "", f"cannot be read: {error.strerror}")]) from None
+    if not _MARK.search(source):
+        _check_that_it_is_something_else(file, is_strict=tell is None)
+        return None
+    if len(source) > MAX_BYTES:
+        message = f"larger than {MAX_BYTES} bytes (1 MiB); put its resources into files beside it"
+        raise PolicyErrors([PolicyError(path, 1, "", message)])
+    faults = Faults()
+    suite = _suite(read_yaml(source, path, KIND), faults, tell)
+    if faults:
+        raise PolicyErrors(_without_echoes(faults.errors))
+    return suite
+
+
+def _without_echoes(errors: Sequence[PolicyError]) -> Iterator[PolicyError]:
+    """The errors, but for those that say of a whole that it is none because a part of it is wrong."""
+    for error in errors:
+        parts = (f"{error.key}.", f"{error.key}[")
+        if not (error.message.startswith("found a") and any(other.key.startswith(parts) for other in errors)):
+            yield error
+
+
+def _check_that_it_is_something_else(file: Path, *, is_strict: bool) -> None:
+    """Raises PolicyErrors for what cannot be read, and for a test that is misspelled."""
+    errors = []
+    for document in read_all([str(file)], BytesIO(), None if is_strict else _told_by_the_case):
+        if isinstance(document, DocumentError):
+            if not document.message.startswith("no Kubernetes object"):
+                errors.append(_as_policy_error(document))
+        elif document.api_version.startswith("gpupolicy.dev/") and "test" in document.kind.lower():
+            found = f'"{document.kind}" is not what a test is known by; write kind: {KIND}'
+            errors.append(PolicyError(str(file), document.line, "kind", found))
+    if errors:
+        raise PolicyErrors(errors)
+
+
+def _told_by_the_case(_message: str) -> None:
+    """Nothing is said of a file with manifests until a case names it."""
+
+
+def _suite(root: YamlNode, faults: Faults, tell: Tell | None) -> Suite | None:
+    if not isinstance(root.value, dict):
+        message = f"not a map; a test starts with apiVersion: {API_VERSION} and kind: {KIND}"
+        faults.add(root.file, root.line, "", message)
+        return None
+    _refuse_nulls(root, (), faults)
+    content = read_head(root, PolicyTestFile, policy_test_schema(), faults)
+    check_names_differ(root, CASES, faults)
+    _refuse_what_is_indented_too_far(root, faults)
+    if content is None or faults:
+        return None
+    spec = node_at(root, ("spec",)).value
+    said = spec if isinstance(spec, dict) else {}
+    cases = tuple(_case(root, (*CASES, index), settings, tell) for index, settings in enumerate(content.spec.cases))
+    return Suite(root.file, content.metadata.name, said.get("policies"), said.get("inventory"), cases)
+
+
+def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, tell: Tell | None) -> Case:
+    documents: list[Document] = []
+    errors: list[PolicyError] = []
+    for index, written in enumerate(settings.resources):
+        place = (*path, "resources", index)
+        node = node_at(root, place)
+        found = _from_file(node, written, place, tell) if isinstance(written, str) else _inline(node, place)
+        for one in found:
+            if isinstance(one, Document):
+                documents.append(one)
+            else:
+                errors.append(one)
+    return Case(
+        settings.name,
+        settings.description or "",
+        settings.namespace,
+        tuple(documents),
+        tuple(errors),
+        settings.expect,
+        node_at(root, path),
+        path,
+    )
+
+
+def _from_file(node: YamlNode, written: str, place: KeyPath, tell: Tell | None) -> Iterator[Document | PolicyError]:
+    """The objects of a file or folder; what is wrong in it names that file."""
+    path = beside(node.file, written)
+    if not path.exists():
+        yield PolicyError(node.file, node.line, key_text(place), f"{path}: no such file or directory")
+        return
+    for document in read_all([str(path)], BytesIO(), tell):
+        yield _as_policy_error(document) if isinstance(document, DocumentError) else document
+
+
+def _inline(node: YamlNode, place: KeyPath) -> Iterator[Document | PolicyError]:
+    """An object that stands in the test itself, by the same rules as one in a file."""
+    for document in read_text(json.dumps(node.plain()), node.file):
+        if isinstance(document, DocumentError):
+            yield PolicyError(node.file, node.line, key_text(place), document.message)
+        else:
+            yield replace(document, line=node.line)
+
+
+def beside(file: str, written: str) -> Path:
+    """The path that a test names, which is relative to the test."""
+    return Path(os.path.normpath(Path(file).parent / written))
+
+
+def _as_policy_error(error: DocumentError) -> PolicyError:
+    return PolicyError(error.source, error.line or 0, "", error.message)
+
+
+def _refuse_what_is_indented_too_far(root: YamlNode, faults: Faults) -> None:
+    """Record expectations that stand in a resource, as its last key, and not in the case that lacks one."""
+    cases = node_at(root, CASES).value
+    for number, case in enumerate(cases if isinstance(cases, list) else ()):
+        if not isinstance(case.value, dict) or "expect" in case.value or "resources" not in case.value:
+            continue
+        resources = case.value["resources"].value
+        for index, resource in enumerate(resources if isinstance(resources, list) else ()):
+            if isinstance(resource.value, dict) and "expect" in resource.value:
+                path = (*CASES, number, "resources", index, "expect")
+                message = "stands in the resource; indent it as far as resources"
+                faults.add(root.file, resource.value["expect"].line, path, message)
+
+
+def _refuse_nulls(node: YamlNode, path: KeyPath, faults: Faults) -> None:
+    """Record the keys that say nothing, but for those of objects."""
+    if (path and path[-1] in _FREE) or path in (("spec", "policies"), ("spec", "inventory")):
+        return
+    if path[:2] == CASES and path[3:] == ("resources",):
+        return
+    entries: Iterable[tuple[str | int, YamlNode]] = ()
+    if isinstance(node.value, dict):
+        entries = node.value.items()
+    elif isinstance(node.value, list):
+        entries = enumerate(node.value)
+    for key, child in entries:
+        if child.value is None:
+            faults.add(node.file, child.line, (*path, key), "is empty; write a value, or remove the line")
+        else:
+            _refuse_nulls(child, (*path, key), faults)

@@ -1,0 +1,144 @@
+"""The policies and the clusters that tests name, each read once."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from webhook.facts.inventory import Inventory, InventoryError, read_inventory
+from webhook.facts.snapshot import Snapshot
+from webhook.facts.static_pods import StaticPods
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.pod import pod_from_raw
+from webhook.model.shape import ShapeError
+from webhook.policy.loader import load
+from webhook.policy.policy_errors import PolicyError, PolicyErrors
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.schema import DEFAULT_FILE
+from webhook.policy.yaml_lines import YamlNode
+from webhook.policy_tests.files import beside
+from webhook.policy_tests.inline import load_inline
+from webhook.policy_tests.suite import Suite
+
+_POLICIES = ("spec", "policies")
+_KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
+_NOTHING = Inventory(Snapshot.of(), StaticPods())
+
+
+class PolicyTestInputs:
+    """Gives tests what they are run against. `policies` and `inventory` are for those that name none themselves."""
+
+    def __init__(self, policies: Path | None = None, inventory: Path | None = None) -> None:
+        self._policies = policies
+        self._inventory = inventory
+        self._load = cache(_load)
+        self._read = cache(_read)
+
+    def policies_of(self, suite: Suite) -> PolicySet:
+        """The policies of a test. Raises PolicyErrors with everything that is wrong in them."""
+        written = suite.policies
+        if written is not None and isinstance(written.value, dict):
+            return load_inline(written.value, _POLICIES)
+        if written is not None:
+            directory = beside(suite.file, str(written.value))
+            if not directory.is_dir():
+                raise _error(written, "spec.policies", f"{directory}: no such directory")
+            return _or_raise(self._load(directory))
+        directory = self._policies or _nearest(suite.file)
+        return _or_raise(self._load(directory))
+
+    def inventory_of(self, suite: Suite, accelerators: Accelerators = BUILT_IN) -> Inventory:
+        """The cluster of a test, whose GPUs these names tell. Raises PolicyErrors."""
+        written = suite.inventory
+        if written is not None and isinstance(written.value, list):
+            return _inline(written.value, accelerators)
+        if written is not None:
+            path = beside(suite.file, str(written.value))
+            place = written
+        elif self._inventory is not None:
+            path, place = self._inventory, YamlNode(None, suite.file, 0)
+        else:
+            return _NOTHING
+        found = self._read(path, accelerators)
+        if isinstance(found, str):
+            raise _error(place, "spec.inventory" if written is not None else "", found)
+        return found
+
+
+def _nearest(file: str) -> Path:
+    """The nearest directory above a test that holds policies for every namespace. Raises PolicyErrors."""
+    here = Path.cwd()
+    for directory in (Path(file).parent.absolute(), *Path(file).parent.absolute().parents):
+        if (directory / DEFAULT_FILE).is_file():
+            return directory.relative_to(here) if directory.is_relative_to(here) else directory
+    message = f"missing, and no directory above this file holds {DEFAULT_FILE}; write it, or name --policies"
+    raise PolicyErrors([PolicyError(file, 1, "spec.policies", message)])
+
+
+def _load(directory: Path) -> PolicySet | PolicyErrors:
+    try:
+        return load(directory)
+    except PolicyErrors as errors:
+        return errors
+
+
+def _or_raise(found: PolicySet | PolicyErrors) -> PolicySet:
+    if isinstance(found, PolicyErrors):
+        raise PolicyErrors(found.errors)
+    return found
+
+
+def _read(path: Path, accelerators: Accelerators) -> Inventory | str:
+    try:
+        inventory = read_inventory(path, accelerators)
+    except InventoryError as error:
+        return str(error)
+    unreadable = inventory.pods.unreadable
+    return f"{path}: holds {unreadable} pods that Kubernetes would refuse; mend them" if unreadable else inventory
+
+
+def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
+    """The cluster that a test writes down itself."""
+    kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
+    errors = []
+    for index, node in enumerate(objects):
+        raw = node.plain()
+        fault = _fault_in(raw)
+        if fault:
+            errors.append(PolicyError(node.file, node.line, f"spec.inventory[{index}]", fault))
+        else:
+            kinds[raw["kind"]].append(raw)
+    if errors:
+        raise PolicyErrors(errors)
+    return Inventory(
+        Snapshot.of(
+            kinds["Node"],
+            kinds["RuntimeClass"],
+            device_classes=kinds["DeviceClass"],
+            claims=kinds["ResourceClaim"],
+            templates=kinds["ResourceClaimTemplate"],
+            accelerators=accelerators,
+        ),
+        StaticPods(kinds["Pod"], accelerators=accelerators),
+    )
+
+
+def _fault_in(raw: Mapping[str, Any]) -> str:
+    """What is wrong with an object of a cluster; empty where nothing is."""
+    kind, metadata = raw.get("kind"), raw.get("metadata")
+    if kind not in _KINDS:
+        found = f'"{kind}" is not known here' if isinstance(kind, str) else "an object without a kind"
+        return f"{found}; rules ask about objects of kind {', '.join(_KINDS)}"
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        return f"a {kind} without a name; write metadata.name"
+    if kind == "Pod":
+        try:
+            pod_from_raw(raw)
+        except ShapeError as error:
+            return str(error)
+        return "a Pod that Kubernetes would refuse; mend it" if StaticPods([raw]).unreadable else ""
+    return ""
+
+
+def _error(node: YamlNode, key: str, message: str) -> PolicyErrors:
+    return PolicyErrors([PolicyError(node.file, node.line, key, message)])

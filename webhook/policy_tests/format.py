@@ -1,0 +1,223 @@
+"""The format of files that test policies: models, and the JSON Schema for editors."""
+
+import json
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from webhook.model.globs import is_glob
+from webhook.model.shape import spelled
+from webhook.policy.camel_model import CamelModel
+from webhook.policy.namespace_globs import fault_in
+from webhook.policy.schema import Schema, for_editors
+from webhook.rules import RULES
+
+KIND = "GPUPolicyTest"
+
+Entries = TypeVar("Entries", bound=Collection[Any])
+
+_RULES = tuple(rule.key for rule in RULES)
+_POLICY_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.yaml")
+
+
+def _rule(value: str) -> str:
+    if value not in _RULES:
+        raise ValueError(f"{spelled(value)} is no rule")
+    return value
+
+
+def _policy_file(value: str) -> str:
+    if not _POLICY_FILE.fullmatch(value):
+        raise ValueError("write the name of a policy file, such as _default.yaml")
+    return value
+
+
+def _namespace(value: str) -> str:
+    fault = fault_in(value)
+    if not fault and is_glob(value):
+        fault = f"{spelled(value)} is a glob; write the name of one namespace"
+    if fault:
+        raise ValueError(fault)
+    return value
+
+
+def _at_least_one(value: Entries) -> Entries:
+    if not value:
+        what = "list" if isinstance(value, tuple) else "map"
+        raise ValueError(f"found an empty {what}; write at least one entry")
+    return value
+
+
+Text = Annotated[str, Field(min_length=1)]
+Some = (AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1}))
+Keys = (AfterValidator(_at_least_one), Field(json_schema_extra={"minProperties": 1}))
+Values = Annotated[dict[str, Any], *Keys]
+
+
+class ExpectedFinding(CamelModel):
+    """A refusal or a warning. Every finding of the rule is meant, unless `field` or `message` says which."""
+
+    rule: Annotated[str, AfterValidator(_rule), Field(json_schema_extra={"enum": list(_RULES)})]
+    """The rule that finds it."""
+    field: Text | None = None
+    """The place in the object, as messages name it: `spec.containers[trainer].resources`."""
+    message: Text | None = None
+    """A part of its message; any white space matches any other."""
+
+
+class Expectation(CamelModel):
+    """What happens to a pod, or to the pods that a workload makes. A resource has to be allowed unless it is expected
+    to be refused.
+    """
+
+    allowed: bool | None = None
+    """Whether it is admitted. `false` without `refused` leaves open which rule refuses it."""
+    refused: tuple[ExpectedFinding, ...] | None = None
+    """All violations that refuse it, and no others."""
+    warned: tuple[ExpectedFinding, ...] | None = None
+    """All warnings that its author gets, and no others; `[]` for none. Unset: warnings are not compared.
+    """
+    injected: Values | None = None
+    """A part of the mutated pod that the policy adds. Maps and lists may have more entries than are written here, but
+    an empty one matches only an empty one. Entries with a `name` are compared with those of the same name. `null` says
+    that there is no value."""
+    result: Values | None = None
+    """A part of the mutated pod, no matter who wrote it, such as what the user has written and is kept. Written as
+    `injected` is."""
+    unchanged: bool | None = None
+    """Whether nothing is injected."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether something is expected to refuse it."""
+        return bool(self.refused) or self.allowed is False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written of what becomes of the pods."""
+        return not self.model_fields_set & set(Expectation.model_fields)
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> "Expectation":
+        if self.allowed and self.refused:
+            raise ValueError("both allowed and refused; keep one of the two")
+        if self.allowed is False and self.refused == ():
+            raise ValueError("allowed is false, but refused names no rule; name the rules, or leave out refused")
+        for key in ("injected", "result", "unchanged"):
+            if self.is_refusal and key in self.model_fields_set:
+                raise ValueError(f"a resource that is refused is not mutated; leave out {key}")
+        if self.injected is not None and self.unchanged:
+            raise ValueError("both injected and unchanged; keep one of the two")
+        return self
+
+
+class ResourceExpectation(Expectation):
+    """What happens to a pod, or to all pods that a workload makes."""
+
+    applied: Literal["accepted", "warned", "refused"] | None = None
+    """What `kubectl apply` answers. For a workload whose pods would be refused, this depends on `spec.workloads` of the
+    policy."""
+    groups: dict[str, Expectation] | None = None
+    """In addition, what happens to the pods of single groups, by the name that the workload gives them, such as
+    `Worker`."""
+
+    @property
+    def says_nothing_of_pods(self) -> bool:
+        """Whether nothing is written but what becomes of single groups; then the others have to be allowed."""
+        return self.is_empty and self.applied is None
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything is written."""
+        return not self.is_empty or self.applied is not None or bool(self.groups)
+
+
+class CaseExpectation(ResourceExpectation):
+    """What happens to each resource of the case."""
+
+    resources: dict[str, ResourceExpectation] | None = None
+    """What happens to single resources, by kind and name (`Pod/train`), or by kind, namespace and name. The other keys
+    then apply to all other resources."""
+
+    @model_validator(mode="after")
+    def _expects_something(self) -> "CaseExpectation":
+        own = self.says_something
+        named = self.resources or {}
+        if not own and not named:
+            raise ValueError("expects nothing; write at least one of allowed, refused, warned, injected, unchanged")
+        for name, one in named.items():
+            if not one.says_something:
+                raise ValueError(f"nothing is expected of {name}; write what happens to it, or leave it out")
+        every = [self.groups or {}, *(one.groups or {} for one in named.values())]
+        for name, group in ((name, group) for groups in every for name, group in groups.items()):
+            if group.is_empty:
+                raise ValueError(f"nothing is expected of group {name}; write what happens to it, or leave it out")
+        return self
+
+
+class CaseSettings(CamelModel):
+    """Resources, and what is expected to happen to them."""
+
+    name: Text
+    """What the case shows, in a sentence; unique in the file."""
+    description: str | None = None
+    """Why it is so, for those who read it."""
+    namespace: Annotated[str, AfterValidator(_namespace)] = "default"
+    """Namespace of the resources that name none."""
+    resources: Annotated[tuple[Text | dict[str, Any], ...], *Some]
+    """Pods and workloads as they are applied, in this order: objects, and names of files or folders with manifests,
+    relative to this file."""
+    expect: CaseExpectation
+    """What happens to them."""
+
+
+class PolicyTestMetadata(CamelModel):
+    """What this test is called."""
+
+    name: Text
+    """What is tested."""
+
+
+class PolicyTestSpec(CamelModel):
+    """What is tested, and by which cases."""
+
+    policies: (
+        Text | Annotated[dict[Annotated[str, AfterValidator(_policy_file)], str | dict[str, Any]], *Keys]
+    ) | None = None
+    """The policies: a directory, relative to this file, or policy files, by name: their text, or their keys, of which
+    apiVersion, kind and metadata may be left out. Unset: the directory of `--policies`, else the nearest one above this
+    file that holds `_default.yaml`."""
+    inventory: Text | tuple[dict[str, Any], ...] | None = None
+    """The cluster: a file, relative to this one, with what `kubectl get nodes,runtimeclasses,priorityclasses,pods -A -o
+    yaml` prints, or such objects. Its pods count against quotas. Unset: the file of `--inventory`, else a cluster of
+    which nothing is known."""
+    cases: Annotated[tuple[CaseSettings, ...], *Some]
+    """The cases. None of them knows of the others: each begins with the pods of the inventory."""
+
+
+class PolicyTestFile(CamelModel):
+    """Cases that test policies of gpu-policy-webhook."""
+
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["GPUPolicyTest"]
+    """What the file holds."""
+    metadata: PolicyTestMetadata
+    """What this test is called."""
+    spec: PolicyTestSpec
+    """What is tested, and by which cases."""
+
+
+@lru_cache(maxsize=1)
+def policy_test_schema() -> Schema:
+    """JSON Schema (draft-07) of a test of policies; not to be changed by callers, who share it."""
+    schema = for_editors(PolicyTestFile.model_json_schema(by_alias=True))
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": KIND, **schema}
+
+
+def policy_test_schema_text() -> str:
+    """The JSON Schema as it stands in docs/policy-test-schema.json."""
+    return json.dumps(policy_test_schema(), indent=2, ensure_ascii=False) + "\n"

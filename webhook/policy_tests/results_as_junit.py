@@ -1,0 +1,44 @@
+"""Results for CI systems, as JUnit XML: a suite for each file, a test case for each case."""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.audit import junit_xml
+from webhook.audit.junit_xml import JUnitSuite, Problem
+from webhook.policy.policy_errors import PolicyError
+from webhook.policy_tests.differences import Difference
+from webhook.policy_tests.results import CaseResult, FileResult, Results
+
+
+def render(results: Results) -> str:
+    """The results; the same ones always give the same text."""
+    return junit_xml.render("gpu-policy test", [JUnitSuite(file.file, tuple(_cases(file))) for file in results.files])
+
+
+def _cases(file: FileResult) -> Iterator[junit_xml.JUnitCase]:
+    if file.errors:
+        name = "the test can be run"
+        yield junit_xml.JUnitCase(
+            file.file, name, file.file, _first_line(file.file, file.errors), errors=_errors(file.errors)
+        )
+    for case in file.cases:
+        yield _case(file, case)
+
+
+def _case(file: FileResult, result: CaseResult) -> junit_xml.JUnitCase:
+    case = result.case
+    failures = tuple(map(_failure, result.differences))
+    return junit_xml.JUnitCase(file.file, case.name, file.file, case.line, failures, _errors(result.errors))
+
+
+def _failure(difference: Difference) -> Problem:
+    sides = f"  - expected  {difference.expected}\n  + found     {difference.found}\n"
+    text = f"{difference.about}\n{difference.place}\n{sides}"
+    return Problem(difference.place.partition(" ")[0], str(difference), text)
+
+
+def _errors(errors: Sequence[PolicyError]) -> tuple[Problem, ...]:
+    return tuple(Problem("unusable", str(error), str(error)) for error in errors)
+
+
+def _first_line(file: str, errors: Sequence[PolicyError]) -> int:
+    return next((error.line for error in errors if error.path == file), 0)

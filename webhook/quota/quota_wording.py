@@ -1,0 +1,188 @@
+"""What people read of a quota: exact numbers, and why a pod does not fit."""
+
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+
+from webhook.quota.quotas import Excess, Limit, Measure, Quota
+
+_SHOWN = 3
+"""Models that one message gives an example for, and kinds of pods that it names."""
+
+
+def number(amount: Fraction) -> str:
+    """An exact amount as people write it.
+
+    >>> number(Fraction(6)), number(Fraction(3, 7)), number(Fraction(17, 7))
+    ('6', '3/7', '2 3/7')
+    """
+    whole, rest = divmod(amount.numerator, amount.denominator)
+    if not rest:
+        return str(whole)
+    part = f"{rest}/{amount.denominator}"
+    return f"{whole} {part}" if whole else part
+
+
+def exceeded(
+    quota: Quota,
+    excesses: Sequence[Excess],
+    largest: Sequence[tuple[str, Fraction]] | None,
+    *,
+    is_unspecified: bool = False,
+) -> str:
+    """Why a pod does not fit into what is left, who uses most of it, and what to do.
+
+    `largest` are pods by name with what they use, in the unit of the first limit; with None nothing is said of what is
+    in use. `is_unspecified` says that the pod does not say which model it wants, and so counts against each.
+    """
+    tells = largest is not None
+    parts = [f"exceeded GPU quota '{quota.name}': {'; '.join((_excess if tells else _limit)(one) for one in excesses)}"]
+    if largest:
+        parts.append("largest: " + ", ".join(f"{name} {number(amount)}" for name, amount in largest))
+    parts.append(_less(excesses) if tells else "free some or request less")
+    if is_unspecified and all(excess.limit.measure is Measure.MODEL for excess in excesses):
+        parts.append(f"or add {choosing(quota, [excess.limit.name for excess in excesses])}")
+    return "; ".join(parts)
+
+
+def amount_of(amount: Fraction, limit: Limit) -> str:
+    """An amount with what it is an amount of: `4`, `4 H100`, `4 nvidia.com/mig-1g.10gb`."""
+    return f"{number(amount)} {limit.name}".rstrip()
+
+
+def unspecified(quota: Quota) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod that does not say which model it wants, where it must."""
+    models = ", ".join(limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
+    allowed = f"{_called(quota)} limits {models}, so a pod has to select one"
+    none = [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and not limit.hard]
+    return "does not select a GPU model", allowed, f"Add {choosing(quota, none)}"
+
+
+def choosing(quota: Quota, but: Collection[str] = ()) -> str:
+    """How a pod says which of the limited models it wants, by examples of all `but` those that would not help."""
+    models = (limit.name for limit in quota.limits if limit.measure is Measure.MODEL)
+    examples = {name: found for name in models if (found := quota.counting.catalogue.example(name)) is not None}
+    helpful = [f"{key}: {value} for {name}" for name, (key, value) in examples.items() if name not in but]
+    if helpful or not examples:
+        such_as = f", such as {' or '.join(helpful[:_SHOWN])}" if helpful else ""
+        return f"a nodeSelector for the model{such_as}"
+    key, _ = next(iter(examples.values()))
+    return f"a nodeSelector for another model, by the label {key} for example"
+
+
+def withheld(quota: Quota, excess: Excess, most: Fraction) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod that would fit, were it not for pods of its namespace that are not stored.
+
+    `excess.used` is what those hold, `most` what they may hold together with the pod.
+    """
+    asks = f"exceeded GPU quota '{quota.name}': requested {amount_of(excess.asks, excess.limit)}"
+    allowed = f"such pods may hold {amount_of(most, excess.limit)}, half of what is free for the namespace"
+    if not excess.used:
+        found = f"{asks}, and pods of this namespace were admitted and never created, several times in a row"
+        return (
+            found,
+            allowed,
+            "Find out what refuses them after this webhook, such as a ResourceQuota, and try again later",
+        )
+    held = amount_of(excess.used, excess.limit)
+    found = f"{asks}, while pods of this namespace that were admitted but are not created yet hold {held}"
+    return found, allowed, "Try again in a moment; if that does not help, find out what refuses those pods"
+
+
+def crowded(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod for which the ledger has no room."""
+    found = f"with this pod, the pods of the namespace would take {needed} bytes in the ledger of {_called(quota)}"
+    remedy = "Let pods request GPUs and select nodes in fewer different ways, or end some pods"
+    return found, f"they may take {most} bytes", remedy
+
+
+def asks_for(amount: Fraction, limit: Limit) -> str:
+    """What a pod asks for of what is limited."""
+    return f"requests {_gpus(amount, limit)}"
+
+
+def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:
+    """Found, allowed and remedy of a pod that does not fit even if nothing else is in use."""
+    limit = excess.limit
+    found = asks_for(excess.asks, limit)
+    if not limit.hard:
+        allowed = f"{_called(quota)} allows none"
+    else:
+        allowed = f"{_called(quota)} allows {_gpus(limit.hard, limit)} in all"
+    remedy = _smaller(excess) or "Request none"
+    if is_unspecified and limit.measure is Measure.MODEL:
+        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
+    return found, allowed, remedy
+
+
+def too_many_pods(quota: Quota, excess: Excess, pods: int, *, is_unspecified: bool = False) -> tuple[str, str]:
+    """Found and remedy of a workload whose pods fit one by one and not all together. `excess` is that of one pod."""
+    limit = excess.limit
+    fitting = limit.hard // excess.asks
+    found = (
+        f"its {pods} pods request {_gpus(excess.asks * pods, limit)} together; {_called(quota)} allows "
+        f"{_gpus(limit.hard, limit)} in all, enough for {fitting} of them"
+    )
+    remedy = f"Run {fitting} or fewer, or request less in each"
+    if is_unspecified and limit.measure is Measure.MODEL:
+        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks * pods))}"
+    return found, remedy
+
+
+def too_many_kinds_of_pods(
+    quota: Quota, excess: Excess, pods: int, names: Sequence[str], *, is_unspecified: bool = False
+) -> tuple[str, str]:
+    """The same where they are of several kinds, which `names` are the names of. `excess` is that of all of them."""
+    limit = excess.limit
+    whose = f" of {' and '.join(names)}" if all(names) and len(names) <= _SHOWN else ""
+    found = (
+        f"its {pods} pods{whose} request {_gpus(excess.asks, limit)} together; {_called(quota)} allows "
+        f"{_gpus(limit.hard, limit)} in all"
+    )
+    remedy = "Run fewer, or request less in each"
+    if is_unspecified and limit.measure is Measure.MODEL:
+        remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
+    return found, remedy
+
+
+def _too_small(quota: Quota, asks: Fraction) -> list[str]:
+    """The models of which less is allowed than is asked for."""
+    return [limit.name for limit in quota.limits if limit.measure is Measure.MODEL and limit.hard < asks]
+
+
+def _called(quota: Quota) -> str:
+    return f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
+
+
+def _smaller(excess: Excess) -> str:
+    most = _askable(excess)
+    return f"Request {amount_of(most, excess.limit)} or fewer" if most else ""
+
+
+def _gpus(amount: Fraction, limit: Limit) -> str:
+    if limit.name:
+        return amount_of(amount, limit)
+    return f"{number(amount)} {'GPU' if amount <= 1 else 'GPUs'}"
+
+
+def _limit(excess: Excess) -> str:
+    return f"requested {amount_of(excess.asks, excess.limit)}, more than is free of {number(excess.limit.hard)}"
+
+
+def _excess(excess: Excess) -> str:
+    asks = amount_of(excess.asks, excess.limit)
+    return f"requested {asks}, used {number(excess.used)} of {number(excess.limit.hard)} ({number(excess.free)} free)"
+
+
+def _less(excesses: Sequence[Excess]) -> str:
+    """What would fit."""
+    askable = [_askable(excess) for excess in excesses]
+    if not all(askable):
+        return "free some"
+    is_one_number = len({excess.asks for excess in excesses}) == 1
+    return f"free some or request {number(min(askable)) if is_one_number else 'less'}"
+
+
+def _askable(excess: Excess) -> Fraction:
+    """The most that the pod could ask for instead, in the steps in which it asks; 0 where that is nothing."""
+    step = Fraction(1, excess.asks.denominator)
+    return excess.free // step * step

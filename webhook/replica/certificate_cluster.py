@@ -1,0 +1,67 @@
+"""The calls that certificates need of a cluster, on the webhook's connection to the API server."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from certs.cluster import ChangedError, ClusterError
+from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
+
+_ANSWER_SECONDS = 5.0
+_MOST_SKEW_SECONDS = 3600.0
+
+
+class KubernetesCluster:
+    """`certs.cluster.Cluster` on a connection to the API server."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """The object as it is now, None where there is none."""
+        try:
+            found = self._server.get(path, {}, _ANSWER_SECONDS)
+        except RefusedError as error:
+            if error.status == 404:
+                return None
+            raise _explained("GET", path, error) from error
+        except (UnreachableError, ValueError) as error:
+            raise _explained("GET", path, error) from error
+        if not isinstance(found.get("metadata"), dict):
+            raise ClusterError(f"GET {path}: the answer is no Kubernetes object; see what stands before the API server")
+        return found
+
+    def create(self, path: str, body: Mapping[str, Any]) -> None:
+        """Create an object; ChangedError where it exists already."""
+        self._send("POST", path, body)
+
+    def replace(self, path: str, body: Mapping[str, Any]) -> None:
+        """Replace an object; ChangedError where it has changed or gone since it was read."""
+        self._send("PUT", path, body)
+
+    def now(self) -> datetime:
+        """The API server's clock, to about a second.
+
+        Raises ClusterError where this machine's clock is another by more than an hour: one of them is wrong, and what
+        is made or thrown away by the wrong one is not trusted by the other.
+        """
+        skew = self._server.clock_skew
+        if abs(skew) > _MOST_SKEW_SECONDS:
+            ahead = "ahead of" if skew > 0 else "behind"
+            raise ClusterError(f"this machine's clock is {abs(skew):.0f} s {ahead} the API server's; set the wrong one")
+        return datetime.now(UTC) - timedelta(seconds=skew)
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any]) -> None:
+        try:
+            self._server.send(method, path, body, _ANSWER_SECONDS)
+        except RefusedError as error:
+            if error.status == 409 or (error.status == 404 and method == "PUT"):
+                raise ChangedError from error
+            raise _explained(method, path, error) from error
+        except (UnreachableError, ValueError) as error:
+            raise _explained(method, path, error) from error
+
+
+def _explained(method: str, path: str, error: Exception) -> ClusterError:
+    remedy = "; install the RBAC objects of the chart again" if getattr(error, "status", 0) == 403 else ""
+    return ClusterError(f"{method} {path}: {error}{remedy}")

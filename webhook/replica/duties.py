@@ -1,0 +1,147 @@
+"""The duties of a replica, and the thread that does them."""
+
+import logging
+import random
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from certs.authority import CertificateError
+from certs.cluster import ClusterError
+from certs.keeper import CertificateKeeper, Kept
+from certs.material import Terms
+from certs.status import CertificateStatus, CertificateWitness
+from webhook.admission.metrics import Metrics
+from webhook.kubernetes.api_server import ApiServer
+from webhook.kubernetes.webhook_configurations import RegistrationError, api_path, load_registration
+from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.registration import RegistrationWatch
+from webhook.replica.settings import InstallationSettings, KeptCertificates
+
+LOOK_SECONDS = 5.0
+"""How often certificates and registration are looked at: three small requests, each a read of one object by name."""
+
+_FIRST_RETRIES = (0.2, 0.5, 1.0, 2.0, 5.0)
+_CLOSE_SECONDS = 1.5
+
+_log = logging.getLogger("gpu_policy.installation")
+
+
+class _CertificateDuty(Protocol):
+    """A keeper or a witness of certificates."""
+
+    status: CertificateStatus
+
+    def look(self) -> None:
+        """See how things stand, and mend them where that is its task."""
+        ...
+
+
+class Duties:
+    """The duties of one replica, in a thread of their own. Make it after the fork."""
+
+    def __init__(self, settings: InstallationSettings) -> None:
+        self._server = ApiServer(settings.kubeconfig)
+        cluster = KubernetesCluster(self._server)
+        self._certificates: _CertificateDuty
+        self._registration: RegistrationWatch | None = None
+        self._degraded = ""
+        try:
+            self._certificates = _certificate_duty(cluster, settings)
+            if settings.registration_file is not None:
+                self._registration = RegistrationWatch(cluster, settings.registration_file)
+        except RegistrationError as error:  # it was in order when the process began: GPU pods need answers all the same
+            self._degraded = f"{error}; until this replica restarts, it does not look after its installation"
+            _log.error("%s", self._degraded)  # the text says it all
+            self._certificates = CertificateWitness(cluster, settings.certificate_file, ())
+        self._complaints: dict[str, str] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="installation", daemon=True)
+
+    def start(self, metrics: Metrics) -> None:
+        """Begin, and show in the metrics how things stand."""
+        metrics.watch_certificates(self._seconds_left, self._has_fault, lambda: self._server.clock_skew)
+        if (registration := self._registration) is not None:
+            metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread; a request that hangs is left to itself."""
+        self._stop.set()
+        self._thread.join(_CLOSE_SECONDS)
+
+    def _has_fault(self) -> bool:
+        """Whether certificates are not looked after as they should be, be it for a bug."""
+        complaint = self._complaints.get(type(self._certificates).__name__, "")
+        return bool(self._degraded or self._certificates.status.fault or complaint)
+
+    def _seconds_left(self) -> dict[str, float]:
+        now = datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
+        return {name: max(0.0, (end - now).total_seconds()) for name, end in self._certificates.status.ends.items()}
+
+    def _run(self) -> None:
+        while True:
+            for duty in (self._certificates, self._registration):
+                if duty is not None:
+                    self._do(duty)
+            if self._stop.wait(LOOK_SECONDS * random.uniform(0.8, 1.2)):  # noqa: S311  # apart from other replicas
+                return
+
+    def _do(self, duty: _CertificateDuty | RegistrationWatch) -> None:
+        """Look once; what goes wrong is said once, and never ends the thread."""
+        name = type(duty).__name__
+        complaint, bug = "", None
+        try:
+            duty.look()
+        except (ClusterError, CertificateError, RegistrationError) as error:
+            complaint = str(error)
+        except Exception as error:  # noqa: BLE001  # a bug met in one look must not end all later ones
+            complaint, bug = repr(error), error
+        if complaint and complaint != self._complaints.get(name):
+            _log.error("%s: %s", name, complaint, exc_info=bug)
+        self._complaints[name] = complaint
+
+
+def prepare(settings: InstallationSettings) -> None:
+    """Return when there is a certificate to present, however long the API server takes to answer.
+
+    What an earlier run of this replica left in the directory will do until then. Raises ClusterConfigError and
+    RegistrationError, which no waiting mends.
+    """
+    certificates = settings.certificates
+    if certificates is None:
+        return
+    for attempt in range(10**9):
+        try:
+            _keeper(KubernetesCluster(ApiServer(settings.kubeconfig)), settings, certificates).look()
+        except (ClusterError, CertificateError) as error:
+            _log.warning("certificates: %s", error)
+            if all((certificates.directory / name).is_file() for name in ("tls.crt", "tls.key")):
+                return
+            time.sleep(_FIRST_RETRIES[min(attempt, len(_FIRST_RETRIES) - 1)])
+        else:
+            return
+
+
+def _certificate_duty(cluster: KubernetesCluster, settings: InstallationSettings) -> _CertificateDuty:
+    if settings.certificates is not None:
+        return _keeper(cluster, settings, settings.certificates)
+    return CertificateWitness(cluster, settings.certificate_file, _configurations(settings))
+
+
+def _keeper(
+    cluster: KubernetesCluster, settings: InstallationSettings, certificates: KeptCertificates
+) -> CertificateKeeper:
+    return CertificateKeeper(
+        cluster,
+        Kept(certificates.secret, certificates.directory, _configurations(settings)),
+        Terms(certificates.names),
+        settle_seconds=certificates.settle_seconds,
+    )
+
+
+def _configurations(settings: InstallationSettings) -> tuple[str, ...]:
+    if settings.registration_file is None:
+        return ()
+    return tuple(api_path(one) for one in load_registration(settings.registration_file).configurations.values())

@@ -1,0 +1,128 @@
+"""The look-ups of a replica: what they ask, what they share with the other replicas, and how they go."""
+
+import base64
+import logging
+from typing import Any
+
+from certs.cluster import ChangedError, ClusterError
+from webhook.admission.metrics import Metrics
+from webhook.images.allowlist import AllowList, AllowListError
+from webhook.images.client import RegistryClient
+from webhook.images.credentials import Credentials, CredentialsError
+from webhook.images.lookup_limits import LookupLimits
+from webhook.images.lookup_queue import Waiting
+from webhook.images.lookups import Images
+from webhook.images.packing import KEY, packed_in
+from webhook.images.shared_results import ResultStore, StoreChangedError, StoredResults, StoreError
+from webhook.kubernetes.api_server import ApiServer, ClusterConfigError
+from webhook.model.image import ImageConfig, ImageReference, ImageSight
+from webhook.replica.certificate_cluster import KubernetesCluster
+from webhook.replica.settings import ConfigMapPlace, ImageSettings
+
+_log = logging.getLogger("gpu_policy.images")
+
+
+class ConfigMapStore:
+    """`webhook.images.shared_results.ResultStore` in a ConfigMap that exists: nobody needs the right to create any."""
+
+    def __init__(self, cluster: KubernetesCluster, place: ConfigMapPlace) -> None:
+        self._cluster = cluster
+        self._place = place
+        self._found: dict[str, Any] = {}
+
+    def read(self) -> StoredResults:
+        """What it holds now."""
+        try:
+            found = self._cluster.get(self._place.path)
+        except ClusterError as error:
+            raise StoreError(str(error)) from error
+        if found is None:
+            raise StoreError(f"there is no ConfigMap {self._place}; apply the release again")
+        self._found = found
+        return StoredResults(str(found["metadata"].get("resourceVersion")), packed_in(found))
+
+    def write(self, content: bytes, over: StoredResults) -> None:
+        """Replace the results; labels and other keys stay."""
+        metadata = {**self._found["metadata"], "resourceVersion": over.version}
+        data = {**(self._found.get("binaryData") or {}), KEY: base64.b64encode(content).decode()}
+        try:
+            self._cluster.replace(self._place.path, {**self._found, "metadata": metadata, "binaryData": data})
+        except ChangedError as error:
+            raise StoreChangedError from error
+        except ClusterError as error:
+            raise StoreError(str(error)) from error
+
+    def now(self) -> float:
+        """The API server's clock."""
+        try:
+            return self._cluster.now().timestamp()
+        except ClusterError as error:
+            raise StoreError(str(error)) from error
+
+
+class _Client(RegistryClient):
+    """Says once in the log what of the credentials cannot be used, also when their file has changed."""
+
+    def __init__(self, allowed: AllowList, credentials: Credentials) -> None:
+        super().__init__(allowed, credentials, LookupLimits())
+        self._logins = credentials
+        self._said: tuple[str, ...] = ()
+        self._say()
+
+    def look_up(self, reference: ImageReference) -> ImageConfig:
+        """What the registry says about the image."""
+        try:
+            return super().look_up(reference)
+        finally:
+            self._say()
+
+    def _say(self) -> None:
+        warnings = self._logins.warnings
+        before, self._said = self._said, warnings
+        for warning in warnings:
+            if warning not in before:
+                _log.warning("%s", warning)
+
+
+class ImageLookUps:
+    """The look-ups of one replica, with what they need. Make it after the fork."""
+
+    def __init__(self, settings: ImageSettings) -> None:
+        allowed = AllowList.load(settings.registries_file)
+        credentials = Credentials(settings.credentials_file)
+        store: ResultStore | None = None
+        if settings.results is not None:
+            store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
+        self._images = Images(
+            _Client(allowed, credentials), allowed.admits, store, waiting=Waiting(listed_as=allowed.listed_as)
+        )
+
+    def sight(self, text: str, asker: str = "") -> ImageSight:
+        """What is known of the image at this moment; never waits."""
+        return self._images.sight(text, asker)
+
+    def recall(self, text: str) -> ImageSight:
+        """What is known of the image at this moment; no look-up follows."""
+        return self._images.recall(text)
+
+    def start(self, metrics: Metrics) -> None:
+        """Begin, and show in the metrics how it goes."""
+        images = self._images
+        metrics.watch_images(lambda: images.known, lambda: images.pending, lambda: images.is_shared)
+        images.start(metrics.image_lookup)
+
+    def close(self) -> None:
+        """End the threads, within 2 seconds."""
+        self._images.close()
+
+
+def look_ups_of(settings: ImageSettings) -> ImageLookUps | None:
+    """The look-ups; None, with a line in the log, where the files are no longer what they were at the start.
+
+    GPU pods need answers all the same.
+    """
+    try:
+        return ImageLookUps(settings)
+    except (AllowListError, CredentialsError, ClusterConfigError) as error:
+        _log.error("%s; until this replica restarts, it looks no image up", error)  # the text says it all
+        return None

@@ -1,0 +1,165 @@
+"""Ledgers as ConfigMaps in the API server, one for each quota, in the namespace of this installation.
+
+ConfigMaps are there in every cluster, and cannot be taken away together with the definition of their kind.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.api_server import METADATA, ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
+from webhook.ledger.book import Book
+from webhook.ledger.content import LABEL, PREFIX, book_in, content
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
+
+_PAGE = 50
+"""Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
+
+_log = logging.getLogger("gpu_policy.quota")
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldObject(StoredLedger):
+    """A ledger with the metadata of its object, so that what others have put there stays."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ApiStore:
+    """`webhook.ledger.ledger_store.LedgerStore` in the API server; writes are compared by resourceVersion.
+
+    Threads may share it.
+    """
+
+    def __init__(self, server: ApiServer, namespace: str) -> None:
+        self._server = server
+        self._namespace = namespace
+        self._path = path_of(CORE, "configmaps", namespace=namespace)
+        self._known: dict[str, StoredLedger] = {}  # as last read or written, so that no book is decoded twice
+
+    def read(self, key: str, seconds: float) -> StoredLedger | None:
+        """The book as it is in the API server's storage now; None where there is none."""
+        path = self._path_of(key)
+        try:
+            return self._held(key, self._server.get(path, {}, seconds))
+        except RefusedError as error:
+            if error.status == 404 and error.about == PREFIX + key:
+                return None
+            raise _explained("GET", path, error) from error
+        except (UnreachableError, ValueError) as error:
+            raise _explained("GET", path, error) from error
+
+    def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
+        """Begin a book; LedgerChangedError where there is one already."""
+        return self._written(key, book, self._send("POST", key, self._object(key, book, {}), seconds))
+
+    def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
+        """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
+        kept = over.metadata if isinstance(over, _HeldObject) else {}
+        metadata = {**kept, "resourceVersion": over.version}
+        return self._written(key, book, self._send("PUT", key, self._object(key, book, metadata), seconds))
+
+    def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
+        """Remove a book; LedgerChangedError where it is no longer what was read."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": over.version}}
+        self._send("DELETE", key, options, seconds)
+
+    def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
+        """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
+        books: dict[str, StoredLedger] = {}
+        for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
+            if not _name(raw).startswith(PREFIX):
+                continue  # no ledger, whatever it is labelled with
+            key = _name(raw).removeprefix(PREFIX)
+            try:
+                books[key] = self._held(key, raw)
+            except LedgerError as error:
+                _log.error("%s", error)  # the text says it all
+        self._known = dict(books)
+        return books
+
+    def _path_of(self, key: str) -> str:
+        return path_of(CORE, "configmaps", namespace=self._namespace, name=PREFIX + key)
+
+    def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
+        try:
+            yield from PagedList(self._server, listed, ListDeadline(seconds).left)
+        except (RefusedError, UnreachableError, ValueError) as error:
+            raise _explained("GET", self._path, error) from error
+
+    def _object(self, key: str, book: Book, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        labels = metadata.get("labels")
+        labels = {**(labels if isinstance(labels, dict) else {}), LABEL: "true"}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {**metadata, "name": PREFIX + key, "namespace": self._namespace, "labels": labels},
+            **content(book),
+        }
+
+    def _held(self, key: str, found: object) -> StoredLedger:
+        """A ledger from its object."""
+        version, metadata = self._place(key, found)
+        known = self._known.get(key)
+        if known is not None and known.version == version:
+            return known
+        try:
+            book = book_in(found)
+        except ValueError as error:  # a BookError among them
+            remedy = f"kubectl delete configmap -n {self._namespace} {PREFIX}{key}, and it is written anew"
+            raise LedgerError(f"{self._path_of(key)}: {error}; {remedy}", "it is broken") from error
+        return self._remembered(key, _HeldObject(version, book, metadata))
+
+    def _written(self, key: str, book: Book, found: object) -> StoredLedger:
+        """A ledger whose book is known, from the metadata of its object."""
+        version, metadata = self._place(key, found)
+        return self._remembered(key, _HeldObject(version, book, metadata))
+
+    def _remembered(self, key: str, held: StoredLedger) -> StoredLedger:
+        self._known[key] = held
+        return held
+
+    def _place(self, key: str, found: object) -> tuple[str, Mapping[str, Any]]:
+        """The version of an object, and its metadata without what is long and kept by the API server."""
+        metadata = found.get("metadata") if isinstance(found, dict) else None
+        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+        if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
+            text = f"{self._path_of(key)}: the answer is no ledger; see what stands before the API server"
+            raise LedgerError(text, "something else was found in its place")
+        return version, {name: part for name, part in metadata.items() if name != "managedFields"}
+
+    def _send(self, method: str, key: str, body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        path = self._path if method == "POST" else self._path_of(key)
+        try:
+            return self._server.send(method, path, body, seconds, accept=METADATA)
+        except RefusedError as error:
+            if error.status == 409 or (error.status == 404 and error.about == PREFIX + key):
+                raise LedgerChangedError from error
+            raise _explained(method, path, error) from error
+        except (UnreachableError, ValueError) as error:
+            raise _explained(method, path, error) from error
+
+
+def _name(raw: object) -> str:
+    """The name of an object in a list; empty for what is none, which no ledger can be read from."""
+    metadata = raw.get("metadata") if isinstance(raw, dict) else None
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _explained(method: str, path: str, error: Exception) -> LedgerError:
+    remedy = _remedy(error) if isinstance(error, RefusedError) else ""
+    return LedgerError(f"{method} {path}: {error}{remedy}", told(error, "it cannot be read or written"))
+
+
+def _remedy(refusal: RefusedError) -> str:
+    match refusal.status:
+        case 403:
+            return "; install the RBAC objects of the chart again"
+        case 404:
+            return "; --quota-ledgers has to name a namespace that is there"
+        case 413 | 422:
+            return "; the quota has more pods than one object can hold"
+    return ""

@@ -1,0 +1,231 @@
+"""Keeps the objects GPUQuota as they should be: every replica may, and only differences are written."""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Event, Lock, Thread
+from typing import Any
+
+from webhook.engine.quota_usage import Place, Standing, Status, statuses
+from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
+from webhook.replica.quota_objects import EVERYWHERE, StoredStatus, body, heard, labels_of, path_in, removal
+
+_ANSWER_SECONDS = 5.0
+_CLOSE_SECONDS = 0.7
+
+_log = logging.getLogger("gpu_policy.quota")
+
+Wanted = Mapping[Place, Status | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusTiming:
+    """How long things wait, in seconds, and how much is done at once."""
+
+    round: float = 2.0
+    """From one round of writing to the next, a fifth more or less."""
+    spread: float = 3.0
+    """A difference is written after a random time of up to this; by then another replica has often done it."""
+    lag: float = 60.0
+    """For how long an object that was counted from a newer ledger is left alone."""
+    linger: float = 150.0
+    """How long an object stays after its quota has gone; replicas take up changed policies within two minutes of each
+    other, and until then one wants what another does not."""
+    rest: float = 60.0
+    """After how long something that could not be written is tried again."""
+    most: int = 20
+    """Objects that are written in one round."""
+
+
+@dataclass(slots=True)
+class _Difference:
+    """An object that is not as it should be: since when, and from when on it may be written."""
+
+    since: float
+    due: float
+
+
+class _RoundOverError(Exception):
+    """Nothing more can be written in this round; `rests` says whether for longer."""
+
+    def __init__(self, why: Exception, *, rests: bool = False) -> None:
+        super().__init__(str(why))
+        self.rests = rests
+
+
+class QuotaStatus:
+    """Writes GPUQuota objects for the installation whose ledgers are in the namespace `installation`.
+
+    Objects that others have made are never touched. Nothing that goes wrong here keeps a pod from being admitted.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        installation: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        timing: StatusTiming | None = None,
+        watch_timing: WatchTiming | None = None,
+    ) -> None:
+        self._server = server
+        self._labels = labels_of(installation)
+        self._clock = clock
+        self._timing = timing or StatusTiming()
+        self._wanted: Wanted | None = None
+        self._seen: dict[Place, StoredStatus] = {}
+        self._lock = Lock()
+        self._differences: dict[Place, _Difference] = {}
+        self._resting_until = 0.0
+        self._complaint = ""
+        resource = WatchedResource("gpuquotas", EVERYWHERE, self._replace, self._change, optional=True)
+        self._watch = Watch(resource, server, clock, watch_timing)
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="quota-status", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow the objects that there are, and to write. Call it after the fork, once."""
+        self._watch.start()
+        self._thread.start()
+
+    @property
+    def known(self) -> int | None:
+        """How many objects there are, those of others included; None while that is not followed."""
+        return len(self._seen) if self._watch.health.following else None
+
+    def show(self, standings: Iterable[Standing]) -> None:
+        """Take how quotas stand now: all of them, each time. Returns at once."""
+        self._wanted = statuses(standings)
+
+    def close(self) -> None:
+        """End, within 2 seconds; the objects stay."""
+        self._stop.set()
+        self._watch.stop()
+        if self._thread.is_alive():
+            self._thread.join(_CLOSE_SECONDS)
+        self._watch.join(_CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._timing.round * random.uniform(0.8, 1.2)):  # noqa: S311  # apart from others
+            try:
+                self.write_some()
+            except Exception as error:  # noqa: BLE001  # a bug met in one round must not end all later ones
+                self._complain(repr(error), error)
+
+    def write_some(self) -> None:
+        """One round: bring some objects closer to what was shown last."""
+        wanted, now = self._wanted, self._clock()
+        if wanted is None or self.known is None or now < self._resting_until:
+            return
+        with self._lock:
+            seen = dict(self._seen)
+        complaint = ""
+        for place in self._due(wanted, seen, now)[: self._timing.most]:
+            try:
+                self._write(place, wanted.get(place), seen.get(place))
+                del self._differences[place]  # what was written is heard of through the watch
+            except _RoundOverError as end:
+                self._resting_until = now + self._timing.rest if end.rests else 0.0
+                complaint = str(end)
+                break
+            except (RefusedError, ValueError) as error:
+                self._differences[place].due = now + self._timing.rest
+                if not _will_pass(error, place[0]):
+                    complaint = f"{place[0]}/{place[1]}: {error}"
+        self._complain(complaint)
+
+    # What is to be done
+
+    def _due(self, wanted: Wanted, seen: Mapping[Place, StoredStatus], now: float) -> list[Place]:
+        """The objects that may be written now, those that have waited longest first."""
+        different = set(self._different(wanted, seen))
+        for place in self._differences.keys() - different:
+            del self._differences[place]
+        for place in different - self._differences.keys():
+            wait = random.uniform(0, self._timing.spread)  # noqa: S311  # apart from other replicas
+            wait += 0.0 if place in wanted else self._timing.linger
+            self._differences[place] = _Difference(now, now + wait)
+        due = [place for place, difference in self._differences.items() if difference.due <= now]
+        return sorted(
+            (place for place in due if not self._is_behind(place, wanted.get(place), seen.get(place), now)),
+            key=lambda place: self._differences[place].due,
+        )
+
+    def _different(self, wanted: Wanted, seen: Mapping[Place, StoredStatus]) -> Iterator[Place]:
+        for place, status in wanted.items():
+            found = seen.get(place)
+            if status is not None and (found is None or (found.is_ours and not found.is_as(status))):
+                yield place
+        yield from (place for place, found in seen.items() if found.is_ours and place not in wanted)
+
+    def _is_behind(self, place: Place, status: Status | None, found: StoredStatus | None, now: float) -> bool:
+        """Whether another replica has counted from a newer ledger, unless that seems to be so for too long."""
+        if status is None or found is None or now - self._differences[place].since > self._timing.lag:
+            return False
+        return found.is_newer_than(status)
+
+    # Writing
+
+    def _write(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
+        """Create, replace or delete one object. Raises _RoundOverError, RefusedError, and ValueError for garbage."""
+        try:
+            self._send(place, status, found)
+        except UnreachableError as error:
+            raise _RoundOverError(error) from error
+        except RefusedError as error:
+            if error.status == 409 or (error.status == 404 and found is not None):
+                return  # somebody else was there first, and the watch tells what has come of it
+            if error.status == 404 and error.about != place[0]:
+                raise _RoundOverError(
+                    error, rests=True
+                ) from error  # what is missing is not the namespace, but the kind
+            if error.status in (401, 429) or error.status >= 500:
+                raise _RoundOverError(error) from error
+            raise
+
+    def _send(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
+        if status is None:
+            if found is not None:
+                self._server.send("DELETE", path_in(*place), removal(found), _ANSWER_SECONDS)
+            return
+        sent = body(place, {**status, "updated": self._now()}, self._labels, found)
+        if found is None:
+            self._server.send("POST", path_in(place[0]), sent, _ANSWER_SECONDS)
+        else:
+            self._server.send("PUT", path_in(*place), sent, _ANSWER_SECONDS)
+
+    def _now(self) -> str:
+        """The API server's time, to the second."""
+        return f"{datetime.now(UTC) - timedelta(seconds=self._server.clock_skew):%Y-%m-%dT%H:%M:%SZ}"
+
+    def _complain(self, complaint: str, bug: Exception | None = None) -> None:
+        """Say what goes wrong once, until all has been well again."""
+        if complaint and not self._complaint:
+            _log.warning("GPUQuota objects are not as they should be: %s", complaint, exc_info=bug)
+        self._complaint = complaint
+
+    # What there is
+
+    def _replace(self, raws: Iterable[object]) -> None:
+        listed = dict(heard(raw, self._labels) for raw in raws if isinstance(raw, dict))
+        with self._lock:
+            self._seen = listed
+
+    def _change(self, event: str, raw: Mapping[str, Any]) -> None:
+        place, seen = heard(raw, self._labels)
+        with self._lock:
+            if event == "DELETED":
+                self._seen.pop(place, None)
+            else:
+                self._seen[place] = seen
+
+
+def _will_pass(error: Exception, namespace: str) -> bool:
+    """Whether the namespace is not there, or is about to go: nothing that anybody would have to mend."""
+    if not isinstance(error, RefusedError):
+        return False
+    return (error.status == 404 and error.about == namespace) or "being terminated" in str(error)

@@ -1,0 +1,117 @@
+"""One replica as the server runs it: the application, and the threads that keep its policies and facts current."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from webhook.admission.app import create_app
+from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
+from webhook.admission.quota_service import QuotaDesk, QuotaParts
+from webhook.admission.service import Service
+from webhook.admission.watchdog import DECISION_SECONDS
+from webhook.facts.facts_source import FactsSource, StaticFacts
+from webhook.facts.inventory import load_inventory
+from webhook.images.image_source import Memory
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.policy.policy_store import PolicyStore, ReloadStatus
+
+_LOG = logging.getLogger("gpu_policy")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSources:
+    """Where policies and facts come from; without `inventory` the facts are those of the cluster."""
+
+    policies: Path
+    inventory: Path | None = None
+    kubeconfig: Path | None = None
+
+    def facts(self, accelerators: Accelerators = BUILT_IN) -> FactsSource:
+        """The source of facts, not yet started."""
+        if self.inventory is not None:
+            return StaticFacts(load_inventory(self.inventory, accelerators))
+        from webhook.facts.live import LiveFacts  # noqa: PLC0415  # the client weighs 30 MiB, paid only when used
+
+        return LiveFacts(kubeconfig=self.kubeconfig, accelerators=accelerators)
+
+
+class Companion(Protocol):
+    """Something that a replica does besides answering, in threads of its own."""
+
+    def start(self, metrics: Metrics) -> None:
+        """Begin, and show in the metrics how it goes."""
+
+    def close(self) -> None:
+        """End, within 2 seconds."""
+
+
+class LookUps(Companion, Memory, Protocol):
+    """A companion that looks images up, and is asked about them."""
+
+
+class Replica:
+    """A WSGI application with a life: made after the fork, drained on SIGTERM, closed at the end.
+
+    Without `images` nothing is looked up in registries; without `quotas` no pod can be entered in a quota.
+    """
+
+    def __init__(  # noqa: PLR0913  # all but one by name
+        self,
+        sources: ReplicaSources,
+        *,
+        namespace_series: int = NAMESPACE_SERIES,
+        images: LookUps | None = None,
+        quotas: QuotaParts | None = None,
+        companions: Sequence[Companion] = (),
+        decision_seconds: float = DECISION_SECONDS,
+    ) -> None:
+        self._metrics = Metrics(namespace_series)
+        self._policies = PolicyStore(sources.policies, listener=self._reloaded)
+        self._facts = sources.facts(self._policies.current.accelerators)
+        self._desk = None if quotas is None else QuotaDesk(quotas, self._policies, self._metrics)
+        self._service = Service(self._policies, self._facts, self._metrics, images, self._desk)
+        self._service.decision_seconds = decision_seconds
+        self._metrics.know_namespaces(self._is_known)
+        self._wsgi = create_app(self._service).wsgi_app
+        self._reloaded(self._policies.status)
+        self._policies.watch()
+        self._facts.start()
+        self._companions = companions if images is None else (*companions, images)
+        for companion in self._companions:
+            companion.start(self._metrics)
+        if self._desk is not None:
+            self._desk.start()
+        _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        return self._wsgi(environ, start_response)
+
+    def refused(self, status: int) -> None:
+        """Count a request that the server answered itself."""
+        self._service.refused(status)
+
+    def drain(self) -> None:
+        """Turn unready; requests that still arrive are answered."""
+        self._service.is_draining = True
+        _LOG.info("draining")
+
+    def close(self) -> None:
+        """Stop the threads."""
+        if self._desk is not None:
+            self._desk.close()
+        for companion in self._companions:
+            companion.close()
+        self._policies.close()
+        self._facts.close()
+
+    def _reloaded(self, status: ReloadStatus) -> None:
+        self._metrics.policies(status.hash, is_current=status.last_ok, failures=status.failures)
+
+    def _is_known(self, namespace: str) -> bool:
+        """Whether a namespace is there for all that reviews say: a policy names it, or a pod was stored in it."""
+        if namespace in self._policies.current.claims:
+            return True
+        return self._desk is not None and self._desk.has_pods_in(namespace)

@@ -1,0 +1,112 @@
+"""The policy reports of a cluster as objects: which kinds there are, which objects are ours, and when they differ."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from webhook.audit.reports import as_open_reports, as_policy_reports
+from webhook.audit.reports.policy_results import Format
+from webhook.kubernetes.api_paths import path_of
+from webhook.kubernetes.api_server import METADATA_LIST, ApiServer, RefusedError
+from webhook.kubernetes.paged_list import Listed, PagedList
+
+CONTENT = "gpupolicy.dev/content"
+"""The annotation by which an object is compared with what it should be: a hash of all but its times."""
+
+ANSWER_SECONDS = 30.0
+_PAGE = 500
+
+Place = tuple[str, str]
+"""Namespace, empty for none, and name."""
+
+
+class Kinds(StrEnum):
+    """Which reports are published."""
+
+    AUTO = "auto"
+    """PolicyReports where the cluster knows them, or else OpenReports. Never both: UIs would show everything twice."""
+    POLICY_REPORTS = "policyreports"
+    OPEN_REPORTS = "openreports"
+
+
+FORMATS: Mapping[Kinds, Format] = {
+    Kinds.POLICY_REPORTS: as_policy_reports.FORMAT,
+    Kinds.OPEN_REPORTS: as_open_reports.FORMAT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """An object of ours as it is."""
+
+    uid: str
+    version: str
+    content: str
+
+
+def served(server: ApiServer) -> Mapping[Kinds, Format]:
+    """The kinds of reports that the cluster knows. Raises what `ApiServer.get` raises."""
+    return {kinds: form for kinds, form in FORMATS.items() if _is_served(server, form)}
+
+
+def _is_served(server: ApiServer, form: Format) -> bool:
+    try:
+        resources = server.get(f"/apis/{form.api}", {}, ANSWER_SECONDS).get("resources")
+    except RefusedError as error:
+        if error.status == 404:
+            return False
+        raise
+    names = {one.get("name") for one in resources if isinstance(one, dict)} if isinstance(resources, list) else set()
+    return {form.plural, form.cluster_plural} <= names
+
+
+def ours(
+    server: ApiServer, form: Format, labels: Mapping[str, str], name: str, namespace: str | None
+) -> Iterator[tuple[Place, StoredReport]]:
+    """The objects with these labels that are called `name` and a number: those of one namespace, of none (empty), or
+    of all namespaces (None). Raises what `PagedList` raises.
+    """
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    listed = Listed(path(form, namespace), _PAGE, accept=METADATA_LIST, labels=selector)
+    for raw in PagedList(server, listed, lambda: ANSWER_SECONDS):
+        metadata = raw["metadata"]
+        front, point, number = metadata["name"].rpartition(".")
+        if (front, point) == (name, ".") and number.isdecimal():
+            content = (metadata.get("annotations") or {}).get(CONTENT, "")
+            found = StoredReport(metadata["uid"], metadata["resourceVersion"], content)
+            yield (metadata.get("namespace", ""), metadata["name"]), found
+
+
+def place_of(raw: Mapping[str, Any]) -> Place:
+    """Where an object belongs."""
+    return raw["metadata"].get("namespace", ""), raw["metadata"]["name"]
+
+
+def content_of(raw: Mapping[str, Any]) -> str:
+    """The hash of an object without its times: an audit that finds the same again changes nothing."""
+    results = [{key: value for key, value in result.items() if key != "timestamp"} for result in raw["results"]]
+    return sha256(orjson.dumps({**raw, "results": results}, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def body(raw: Mapping[str, Any], content: str, over: StoredReport | None) -> dict[str, Any]:
+    """What is sent to create an object, or to replace the one that was found."""
+    metadata = {**raw["metadata"], "annotations": {CONTENT: content}}
+    if over is not None:
+        metadata["resourceVersion"] = over.version
+    return {**raw, "metadata": metadata}
+
+
+def removal(found: StoredReport) -> dict[str, Any]:
+    """What is sent to delete an object as it was found, and no other that has its name."""
+    preconditions = {"uid": found.uid, "resourceVersion": found.version}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+
+
+def path(form: Format, namespace: str | None, name: str = "") -> str:
+    """The path of the objects of a namespace, of none (empty) or of all (None), or of one of them."""
+    plural = form.cluster_plural if namespace == "" else form.plural
+    return path_of(f"/apis/{form.api}", plural, namespace=namespace or None, name=name)

@@ -1,0 +1,180 @@
+"""What a pod wants of its node, taken apart: each thing on its own, and any of them together.
+
+Which of them no node has is found by asking about pods that want only some of them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from webhook.model.demand import demand_of
+from webhook.model.pod import Pod
+from webhook.model.requirements import living_terms, selector_of
+from webhook.model.selectors import Expression, Term
+from webhook.model.taints import Toleration
+from webhook.model.wording import asked, cut
+
+EVERYTHING = (Toleration(operator="Exists"),)
+"""What tolerates every taint."""
+
+AFFINITY = "spec.affinity.nodeAffinity"
+
+_SHOWN = 3
+"""Values that an expression is shown with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So much of a resource: cpu in millicores, memory in bytes, all others as counts. `where` the pod asks for it."""
+
+    resource: str
+    amount: int
+    where: str
+    is_gpu: bool = False
+    """Whether the resource stands for GPUs."""
+
+    def __str__(self) -> str:
+        return asked(self.resource, self.amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labels that satisfy one expression: an entry of nodeSelector, or one of the only term of node affinity."""
+
+    expression: Expression
+    where: str
+
+    def __str__(self) -> str:
+        key, operator, values = self.expression.key, self.expression.operator, self.expression.values
+        if self.is_selector:
+            return f"{key}={values[0]}"
+        if not values:
+            return f"{key} {operator}"
+        more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
+        return f"{key} {operator} [{', '.join(values[:_SHOWN])}{more}]"
+
+    @property
+    def is_selector(self) -> bool:
+        """Whether it is an entry of nodeSelector."""
+        return self.where != AFFINITY
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """Terms of a required node affinity, of which a node must meet one. Those that match nothing are left out."""
+
+    terms: tuple[Term, ...]
+    where: str = AFFINITY
+
+    def __str__(self) -> str:
+        return "the labels of a required term"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassNodes:
+    """The nodes that the RuntimeClass of this name selects."""
+
+    runtime_class: str
+    where: str = "spec.runtimeClassName"
+
+    def __str__(self) -> str:
+        return f"the labels of RuntimeClass {cut(self.runtime_class)}"
+
+
+Want = Amount | Labels | Affinity | ClassNodes
+
+
+def wants_of(pod: Pod) -> tuple[Want, ...]:
+    """All that the pod wants of its node but tolerance, what is least telling first."""
+    demand = demand_of(pod)
+    places = _places(pod, demand)
+    amounts = [Amount(name, amount, places.get(name, "spec"), _is_gpu(name, pod)) for name, amount in demand.items()]
+    gpus = [amount for amount in amounts if amount.is_gpu]
+    others = [amount for amount in amounts if not amount.is_gpu]
+    runtime_class = [ClassNodes(pod.runtime_class)] if pod.runtime_class else []
+    selector = [Labels(expression, f"spec.nodeSelector[{expression.key}]") for expression in selector_of(pod)]
+    return (*others, *runtime_class, *_affinity(pod), *selector, *gpus)
+
+
+def _is_gpu(resource: str, pod: Pod) -> bool:
+    gpu = pod.known.of(resource)
+    return gpu is not None and gpu.is_listed
+
+
+def parts_of(pod: Pod) -> int:
+    """How many things are written in the pod that it may want of its node, which is quicker to say than which."""
+    amounts = sum(len(container.requests) + len(container.limits) for container in pod.containers)
+    amounts += sum(len(pod.resources.get(part) or ()) for part in ("requests", "limits"))
+    return len(pod.node_selector) + len(pod.required or ()) + len(pod.overhead) + amounts
+
+
+def weight_of(wants: Iterable[Want]) -> int:
+    """How much there is to compare in all of them: the number of their parts, each value of an expression being one."""
+    weight = 0
+    for want in wants:
+        terms = want.terms if isinstance(want, Affinity) else ()
+        expressions = [expression for term in terms for expression in (*term.expressions, *term.fields)]
+        if isinstance(want, Labels):
+            expressions.append(want.expression)
+        weight += 1 + len(terms) + sum(1 + len(expression.values) for expression in expressions)
+    return weight
+
+
+def only(pod: Pod, wants: Iterable[Want]) -> Pod:
+    """The pod as it would be if it wanted nothing else of its node and tolerated every taint."""
+    wants = tuple(wants)
+    expressions = tuple(want.expression for want in wants if isinstance(want, Labels))
+    terms = next((want.terms for want in wants if isinstance(want, Affinity)), (Term(),) if expressions else None)
+    amounts = {want.resource: want.amount for want in wants if isinstance(want, Amount)}
+    gpus = {name: amount for name, amount in amounts.items() if pod.known.of(name) is not None}
+    return replace(
+        pod,
+        containers=(),
+        resources={},
+        overhead={name: f"{amount}m" if name == "cpu" else amount for name, amount in amounts.items()},
+        gpus=gpus,
+        accelerators=tuple(gpu for name in gpus if (gpu := pod.known.of(name)) is not None),
+        node_selector={},
+        required=terms and tuple(replace(term, expressions=(*expressions, *term.expressions)) for term in terms),
+        runtime_class=next((want.runtime_class for want in wants if isinstance(want, ClassNodes)), None),
+        tolerations=EVERYTHING,
+    )
+
+
+def fewest(wants: Sequence[Want], is_too_much: Callable[[Sequence[Want]], bool]) -> list[Want]:
+    """As few of these wants as are too much together, where all of them are: without any one of them it is not so.
+
+    >>> fewest([1, 2, 3, 4], lambda some: 2 in some and 4 in some)
+    [2, 4]
+    """
+    kept = list(wants)
+    for want in wants:
+        others = [other for other in kept if other is not want]
+        if is_too_much(others):
+            kept = others
+    return kept
+
+
+def _affinity(pod: Pod) -> Iterator[Want]:
+    """The expressions of the only term one by one; alternatives can only be wanted as a whole."""
+    if pod.required is None:
+        return
+    terms = living_terms(pod)
+    if len(terms) == 1 and not terms[0].fields:
+        yield from (Labels(expression, AFFINITY) for expression in terms[0].expressions)
+    else:
+        yield Affinity(terms)
+
+
+def _places(pod: Pod, demand: Mapping[str, int]) -> dict[str, str]:
+    """Where the pod asks for each resource; `spec` where no single place asks for as much as all of it does."""
+    places: dict[str, str] = {}
+    for container in pod.lasting_containers():
+        if not (container.requests or container.limits):
+            continue
+        alone = demand_of(replace(pod, containers=(container,), resources={}, overhead={}))
+        for resource, amount in alone.items():
+            if amount == demand.get(resource):
+                places[resource] = "spec" if resource in places else f"{container.path}.resources"
+    for part in ("requests", "limits"):
+        places.update(dict.fromkeys(pod.resources.get(part) or (), "spec.resources"))
+    return places | dict.fromkeys(pod.overhead, "spec")

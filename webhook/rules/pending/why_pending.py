@@ -1,0 +1,201 @@
+"""Why no node could ever run a pod, in words for whoever wrote it.
+
+Each thing that the pod wants is asked for alone. What no node has even so is a reason of its own; what only fails
+together is reduced to as few things as do; and where nothing fails, it is the taints.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from webhook.model.accelerators import Share
+from webhook.model.pod import Pod
+from webhook.model.selectors import Expression
+from webhook.model.wording import cut, few, is_size, nearest, offered
+from webhook.rules.pending.intolerance import intolerance
+from webhook.rules.pending.missing_labels import no_node_has, no_node_meets
+from webhook.rules.pending.reasons import TELL, NodeFacts, Reason
+from webhook.rules.pending.wants import (
+    EVERYTHING,
+    Affinity,
+    Amount,
+    ClassNodes,
+    Labels,
+    Want,
+    fewest,
+    only,
+    parts_of,
+    wants_of,
+    weight_of,
+)
+
+_ON_EVERY_NODE = frozenset({"kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os"})
+"""Labels that the kubelet writes."""
+
+_MOST_PARTS, _MOST_WEIGHT = 1000, 300
+"""What is written in a pod, and what there is to compare in it, up to which it is told exactly what no node has."""
+
+
+def why_pending(pod: Pod, nodes: NodeFacts) -> Iterator[Reason]:
+    """The reasons why a pod has no home, those that hold on their own first."""
+    fitting = nodes.homes(replace(pod, tolerations=EVERYTHING))
+    if fitting:
+        runtime_class = nodes.runtime_class(pod.runtime_class) if pod.runtime_class else None
+        tolerations = (*pod.tolerations, *(runtime_class.tolerations if runtime_class else ()))
+        found = intolerance(tolerations, fitting)
+        yield from [Reason("spec.tolerations", *found, brief=found[0])] if found else []
+    else:
+        yield from _Hopeless(pod, nodes).reasons()
+
+
+@dataclass(frozen=True, slots=True)
+class _Hopeless:
+    """A pod that wants what no node has, taints aside."""
+
+    pod: Pod
+    nodes: NodeFacts
+
+    def reasons(self) -> Iterator[Reason]:
+        found = wants_of(self.pod) if parts_of(self.pod) <= _MOST_PARTS else ()
+        if not found or weight_of(found) > _MOST_WEIGHT:
+            yield Reason(
+                "spec",
+                "no node has everything that the pod wants",
+                "it wants too many things to name those",
+                "Remove some of them",
+            )
+            return
+        if any(self._is_left_out(want) for want in found):
+            return
+        wants = [want for want in found if not self._is_said_twice(want)]
+        hopeless = [want for want in wants if self._is_too_much([want])]
+        gpus = [want for want in wants if isinstance(want, Amount) and want.is_gpu]
+        others = [want for want in wants if want not in hopeless]
+        yield from (self._alone(want, gpus, others) for want in hopeless)
+        if self._is_too_much(others):
+            yield self._together(fewest(others, self._is_too_much))
+
+    def _is_too_much(self, wants: Sequence[Want]) -> bool:
+        return not self.nodes.homes(only(self.pod, wants))
+
+    def _is_left_out(self, want: Want) -> bool:
+        """Whether it is a label that every node has and none is known to: then nodes were written by hand."""
+        key = want.expression.key if isinstance(want, Labels) else ""
+        return key in _ON_EVERY_NODE and not self.nodes.label_values(key)
+
+    def _is_said_twice(self, want: Want) -> bool:
+        """Whether it is the nodeSelector of a RuntimeClass, which Kubernetes has added to that of the pod."""
+        selected = self._selected_by(want.runtime_class) if isinstance(want, ClassNodes) else ()
+        stated = self.pod.node_selector
+        return bool(selected) and all((stated.get(one.key),) == one.values for one in selected)
+
+    def _selected_by(self, runtime_class: str) -> Sequence[Expression]:
+        found = self.nodes.runtime_class(runtime_class)
+        return found.node_selector if found is not None else ()
+
+    def _alone(self, want: Want, gpus: Sequence[Want], others: Sequence[Want]) -> Reason:
+        """What no node has of one thing; of what goes with GPUs, no node that has those.
+
+        What is suggested instead fits together with the `others`, of which some node has each.
+        """
+
+        def fits(instead: Want) -> bool:
+            return not self._is_too_much([instead, *others])
+
+        match want:
+            case Amount(is_gpu=True):
+                is_unknown = want.resource not in self.nodes.gpu_resources()
+                return self._unknown_gpu(want, fits) if is_unknown else self._too_large(want, [])
+            case Amount():
+                has_some = not self._is_too_much(gpus) and self.nodes.most(want.resource, only(self.pod, gpus))
+                return self._too_large(want, gpus if has_some else [])
+            case Labels():
+                return no_node_has(want, self.nodes, fits)
+            case Affinity():
+                return no_node_meets(want, self.nodes, self._is_too_much, fits)
+            case ClassNodes():
+                selected = few([str(Labels(one, want.where)) for one in self._selected_by(want.runtime_class)])
+                return Reason(
+                    want.where, f"no node has {want}", f"they are {selected}", f"Choose another RuntimeClass, or {TELL}"
+                )
+
+    def _unknown_gpu(self, want: Amount, fits: Callable[[Want], bool]) -> Reason:
+        """A GPU resource that no node offers, such as a MIG profile."""
+        known, own = sorted(self.nodes.gpu_resources()), self.pod.known.of(want.resource)
+        alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
+        meant = nearest(want.resource, [name for name in alike if self._is_used_alike(want.resource, name)])
+        small = want.resource.lower()
+        remedy = f"Request what nodes offer, or {TELL}"
+        if not known:
+            remedy = "Ask the platform team to declare pools that scale from zero in the policy's nodePools"
+        elif small in known and fits(replace(want, resource=small)):
+            remedy = f"Did you mean {small}? Request that"
+        elif own is not None and own.share is Share.PASSTHROUGH:
+            remedy = f"For a virtual machine, {TELL}; containers request what nodes offer"
+        elif meant and fits(replace(want, resource=meant)):
+            remedy = f"Did you mean {meant}? Request that"
+        offers = f"nodes offer {few(alike or known)}" if known else "nodes offer no GPUs"
+        return Reason(want.where, f"requests {cut(want.resource)}, which no node offers", offers, remedy)
+
+    def _is_used_alike(self, one: str, other: str) -> bool:
+        """Whether both GPU resources are for containers, or both for virtual machines."""
+        shares = [gpu.share for name in (one, other) if (gpu := self.pod.known.of(name)) is not None]
+        return len({share is Share.PASSTHROUGH for share in shares}) == 1
+
+    def _too_large(self, want: Amount, others: Sequence[Want]) -> Reason:
+        """More than the largest of the nodes that have the others."""
+        most = self.nodes.most(want.resource, only(self.pod, others)) or 0
+        found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
+        instead = "choose other nodes" if _labelled(others) else TELL
+        if not most:
+            offers = self._offered_instead(want, others)
+            if offers:
+                offer = f"nodes{_with(others)} offer {few(offers)}"
+                return Reason(want.where, found, offer, f"Request what they offer, or {instead}")
+            is_misplaced = want.is_gpu and len(_labelled(others)) == len(others)
+            remedy = f"Choose other nodes, or {TELL}" if is_misplaced else f"Remove it, or {instead}"
+            return Reason(want.where, found, f"no node{_with(others)} offers any", remedy)
+        has = offered(want.resource, most)
+        fewer = "less" if want.resource == "cpu" or is_size(want.resource) else "fewer"
+        remedy = f"Request {has} or {fewer} in one pod, or {instead}"
+        return Reason(want.where, found, f"the largest node{_with(others)} has {has}", remedy)
+
+    def _offered_instead(self, want: Amount, others: Sequence[Want]) -> list[str]:
+        """Other GPU resources of the same vendor, for which nobody asks yet, on the nodes that have the others."""
+        own, pod = self.pod.known.of(want.resource), only(self.pod, others)
+        known = {name for node in self.nodes.homes(pod) for name in node.gpu_resources}.difference(self.pod.gpus)
+        alike = [
+            name for name in sorted(known) if own and (gpu := self.pod.known.of(name)) and gpu.vendor is own.vendor
+        ]
+        used = [name for name in alike if self._is_used_alike(want.resource, name)]
+        return [name for name in used if self.nodes.most(name, pod) != 0]
+
+    def _together(self, wants: Sequence[Want]) -> Reason:
+        """Things that some node has each, and no node has together."""
+        amounts = [want for want in wants if isinstance(want, Amount)]
+        if not amounts:
+            found = f"no node has {few([str(want) for want in wants])} together"
+            return Reason(_place(wants), found, "some node has each", f"Change or remove one of them, or {TELL}")
+        others = [want for want in wants if want is not amounts[0]]
+        most = self.nodes.most(amounts[0].resource, only(self.pod, others))
+        if most is not None and most < amounts[0].amount:
+            return self._too_large(amounts[0], others)
+        found = f"requests {few([str(want) for want in amounts])}"
+        has = f"no node{_with(_labelled(wants))} has {'all of that' if len(amounts) > 1 else 'that'}"
+        return Reason(_place(amounts), found, has, f"Request less of one of them in one pod, or {TELL}")
+
+
+def _labelled(wants: Sequence[Want]) -> list[Want]:
+    """Those of which labels decide."""
+    return [want for want in wants if not isinstance(want, Amount)]
+
+
+def _with(wants: Sequence[Want]) -> str:
+    """Which nodes are meant, of those that have or could have all that is wanted."""
+    gpus = [cut(want.resource) for want in wants if isinstance(want, Amount) and want.is_gpu]
+    names = [*gpus, *map(str, _labelled(wants))]
+    return f" with {few(names)}" if names else ""
+
+
+def _place(wants: Sequence[Want]) -> str:
+    places = {want.where for want in wants}
+    return places.pop() if len(places) == 1 else "spec"
