@@ -14,7 +14,7 @@ from webhook.engine import Foreseen
 from webhook.facts.inventory import read_inventory
 from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.model.pod import pod_from_raw
@@ -78,7 +78,7 @@ class Judged:
 
 def judged(manifest: Manifest, cluster: str, policies: PolicySet) -> Judged:
     """The audit of one file."""
-    surroundings = ReviewContext(policies, facts_of(cluster), Ledgers(Means(MemoryStore(), StaticPods())))
+    surroundings = ReviewContext(policies, facts_of(cluster), Ledgers(LedgerContext(MemoryStore(), StaticPods())))
     reviewed = review(manifest.documents(), "default", surroundings)
     findings = [finding for item in reviewed.items for finding in item.findings]
     verdict = Verdict(

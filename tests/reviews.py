@@ -12,8 +12,8 @@ from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest, parse
 from webhook.audit.review_objects import ReviewContext
 from webhook.facts.snapshot import Snapshot
-from webhook.ledger.context import Means
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
@@ -156,14 +156,14 @@ def policies(rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", w
     return PolicySet.of(policy(rules, mode=mode, workloads=workloads), {})
 
 
-def against(policies: PolicySet, facts: Facts = FACTS, pods: Iterable[SeenPod] = ()) -> ReviewContext:
+def against(policies: PolicySet, facts: Facts = FACTS, pods: Iterable[GpuPod] = ()) -> ReviewContext:
     """What objects are reviewed against on the command line; these pods count against quotas already."""
     truth = Truth()
     for pod in pods:
         truth.store(pod)
     view = LateView(truth)
     view.catch_up()
-    return ReviewContext(policies, facts, Ledgers(Means(MemoryStore(), view)))
+    return ReviewContext(policies, facts, Ledgers(LedgerContext(MemoryStore(), view)))
 
 
 def review(

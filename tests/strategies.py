@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tests.rules.samples import Cluster
-from webhook.model.image import ImageConfig, ImageSight
+from webhook.model.image import ImageConfig, ImageInfo
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.selectors import Expression
 from webhook.model.taints import Taint
@@ -349,9 +349,9 @@ def gpu_labels() -> st.SearchStrategy[dict[str, str]]:
     )
 
 
-def image_sights() -> st.SearchStrategy[ImageSight]:
+def image_sights() -> st.SearchStrategy[ImageInfo]:
     """What a registry says about an image, and what it does not."""
     names = _some(("CUDA_VERSION", "NVIDIA_REQUIRE_CUDA", "NVIDIA_DRIVER_CAPABILITIES"))
     env = st.dictionaries(names, _some(("12.4.1", "cuda>=13.0", "?")))
     config = st.builds(ImageConfig, st.just("sha256:" + "0" * 64), env, _some(((), ("amd64",), ("arm64",))))
-    return st.builds(ImageSight, config | st.none(), st.booleans(), _some(("", "registry.example.com: 404")))
+    return st.builds(ImageInfo, config | st.none(), st.booleans(), _some(("", "registry.example.com: 404")))

@@ -16,7 +16,7 @@ from tests.strategies import broken_pods, pods
 from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
-from webhook.admission.quota_phase import Patience, reserve
+from webhook.admission.quota_phase import TimeBudget, reserve
 from webhook.admission.review import AdmissionResponse
 from webhook.audit.documents import Document
 from webhook.audit.input_claims import knowing_claims
@@ -113,7 +113,7 @@ def answer_for_pod(
     if not mutated.answer.is_allowed:
         return mutated.answer, warnings
     final = request(patched(raw, mutated))
-    judged = reserve(phases.validate(final, using, FACTS), final, desk or against(using), Patience(30.0)).answer
+    judged = reserve(phases.validate(final, using, FACTS), final, desk or against(using), TimeBudget(30.0)).answer
     return judged, warnings | set(judged.warnings)
 
 

@@ -31,8 +31,8 @@ from tests.reviews import review as admission_review
 from webhook import engine
 from webhook.admission import phases
 from webhook.admission.metrics import Metrics
-from webhook.admission.quota_phase import Patience
-from webhook.admission.quota_service import QuotaDesk, QuotaParts
+from webhook.admission.quota_phase import TimeBudget
+from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.review import AdmissionResponse
 from webhook.admission.service import Service
 from webhook.audit.documents import Document
@@ -187,7 +187,7 @@ class FailingFacts:
         return getattr(FACTS, name)
 
 
-@pytest.mark.parametrize("look_up", ["runtime_class", "candidates"])
+@pytest.mark.parametrize("look_up", ["runtime_class", "matching_nodes"])
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 def test_A5_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_up: str, path: str) -> None:
     replica = Replica(tmp_path / "policies")
@@ -574,12 +574,12 @@ def test_A34_a_dry_run_is_judged_by_quotas_and_enters_nothing(gpus: int, tmp_pat
     (tmp_path / "team.yaml").write_text(QUOTA)
     policies, metrics, store = PolicyStore(tmp_path), Metrics(), MemoryStore()
     running = StaticPods([pod(2, name="running")])
-    desk = QuotaDesk(QuotaParts(store, running), policies, metrics)
+    desk = QuotaService(QuotaParts(store, running), policies, metrics)
     service = Service(policies, FactsInAnyState(), metrics, ledgers=desk)
 
     def answer(*, is_dry_run: bool) -> AdmissionResponse:
         raw = pod(gpus, uid="705ab4f5-6393-11e8-b7cc-42010a800001")
-        return service.validate(request(raw, dryRun=is_dry_run), FACTS, Patience()).answer
+        return service.validate(request(raw, dryRun=is_dry_run), FACTS, TimeBudget()).answer
 
     tried = answer(is_dry_run=True)
     assert store.read_all(1) == {}

@@ -13,7 +13,7 @@ from tests.reviews import FACTS, container, pod, policy, workload
 from webhook.engine import check_workload
 from webhook.engine.quota_claims import NO_CLAIMS, claims_of, reserved
 from webhook.facts.gpu_pods import stored_from_raw
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
 from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
@@ -53,7 +53,7 @@ def asked(
     raw: dict[str, Any],
     bound: Sequence[BoundQuota],
     verdicts: Sequence[Verdict] = (),
-    pods: Sequence[SeenPod] = (),
+    pods: Sequence[GpuPod] = (),
     findings: tuple[Finding, ...] = (),
 ) -> tuple[Outcome, list[Sequence[Claim]]]:
     """What becomes of a pod that is about to be admitted, and what the ledgers were asked."""
@@ -63,16 +63,16 @@ def asked(
         questions.append(claims)
         return verdicts or [GRANTED] * len(claims)
 
-    def seen(namespace: str) -> list[SeenPod]:
+    def seen(namespace: str) -> list[GpuPod]:
         assert namespace == TEAM
         return [one for one in pods if one.namespace == namespace]
 
     return reserved(Outcome(POLICY, raw, findings), TEAM, bound, ask, seen), questions
 
 
-def running(name: str, gpus: int, namespace: str = TEAM, **spec: Any) -> SeenPod:
+def running(name: str, gpus: int, namespace: str = TEAM, **spec: Any) -> GpuPod:
     """A pod that is there."""
-    return SeenPod(name.encode().ljust(16), namespace, name, pod_from_raw(raw_pod(gpus, **spec)))
+    return GpuPod(name.encode().ljust(16), namespace, name, pod_from_raw(raw_pod(gpus, **spec)))
 
 
 # What is claimed.
@@ -242,7 +242,7 @@ def test_slices_are_said_as_parts_of_a_gpu() -> None:
     slices = container("c", limits={"nvidia.com/mig-1g.10gb": 4})
     raw = pod(spec={"containers": [slices], "nodeSelector": selector})
     verdict = Exceeded((Excess(bound.quota.limits[0], Fraction(4, 7), Fraction(4, 7)),))
-    pods = [SeenPod(b"1" * 16, TEAM, "slices", pod_from_raw(raw))]
+    pods = [GpuPod(b"1" * 16, TEAM, "slices", pod_from_raw(raw))]
     outcome, questions = asked(raw, [bound], [verdict], pods)
     assert questions[0][0].demand.models == ("H100-80GB",)
     assert outcome.findings[0].message == (

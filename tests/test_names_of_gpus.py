@@ -312,7 +312,7 @@ DECLARED = Accelerators((Declared("example.com/vgpu-*", Vendor.NVIDIA), Declared
 )
 def test_where_a_pod_fits_is_told_by_declared_names_too(raw: dict[str, Any], expected: int) -> None:
     facts = Snapshot.of(NODES, accelerators=DECLARED)
-    assert sum(found.count for found in facts.homes(pod_from_raw(raw, DECLARED))) == expected
+    assert sum(found.count for found in facts.feasible_nodes(pod_from_raw(raw, DECLARED))) == expected
 
 
 def test_a_node_has_no_gpu_more_because_it_can_be_monitored() -> None:

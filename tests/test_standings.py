@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.engine.quota_usage import Standing, standings_of, statuses
+from webhook.engine.quota_usage import QuotaUsage, standings_of, statuses
 from webhook.ledger.reconciler import Usage
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
@@ -24,10 +24,10 @@ def standing(
     used: Mapping[Limit, Fraction] | None,
     patterns: tuple[str, ...] = ("team-vision",),
     namespaces: tuple[str, ...] = (),
-) -> Standing:
+) -> QuotaUsage:
     scope = QuotaScope.NAMESPACE if patterns == ("team-vision",) else QuotaScope.POT
     name = "team-vision" if scope is QuotaScope.NAMESPACE else "research"
-    return Standing(Quota(scope, name, patterns, limits), Mode.ENFORCE, used, namespaces, "17")
+    return QuotaUsage(Quota(scope, name, patterns, limits), Mode.ENFORCE, used, namespaces, "17")
 
 
 def test_a_namespace_sees_every_limit_of_its_quota_with_exact_numbers() -> None:

@@ -187,7 +187,7 @@ def test_a_completed_pod_keeps_every_node_that_may_run_it_and_loses_those_that_a
     facts = WithPools(snapshot, pools)
     without = engine.complete(raw, policy_of({**cuda, "steer": False}, pools), snapshot)
     steered = engine.complete(raw, policy_of(cuda, pools), snapshot)
-    before, after = (facts.candidates(pod_from_raw(outcome.object)) for outcome in (without, steered))
+    before, after = (facts.matching_nodes(pod_from_raw(outcome.object)) for outcome in (without, steered))
     fate = {id(one): fates(raw, one, allows_compat=cuda["forwardCompat"] == "allow") for one in before}
     fit = [one for one in before if fate[id(one)] is not Verdict.INCOMPATIBLE]
     assert classes(fit) <= classes(after) <= classes(before)
@@ -220,8 +220,8 @@ def test_labels_that_come_late_take_no_node_away_from_a_pod_that_it_runs(nodes, 
     there = Snapshot.of([node(f"n{at}", labels=names | one, capacity={GPU: "8"}) for at, one in enumerate(nodes)])
     raw = _pod([image], GPU, {})
     completed = pod_from_raw(engine.complete(raw, policy_of({}, (pool,)), there).object)
-    (of_pool,) = WithPools(EMPTY, (pool,)).candidates(pod_from_raw(raw))
+    (of_pool,) = WithPools(EMPTY, (pool,)).matching_nodes(pod_from_raw(raw))
     come = Snapshot.of([node("come", labels=names | declared | dict(pool.labels), capacity={GPU: "8"})])
     if fates(raw, of_pool, allows_compat=True) is not Verdict.INCOMPATIBLE:
-        assert WithPools(EMPTY, (pool,)).candidates(completed)
-        assert come.candidates(completed)
+        assert WithPools(EMPTY, (pool,)).matching_nodes(completed)
+        assert come.matching_nodes(completed)

@@ -24,7 +24,7 @@ from webhook.engine import complete
 from webhook.engine.quota_claims import QuotaClaims
 from webhook.facts.snapshot import Snapshot
 from webhook.images.image_source import WithImages
-from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.likeness import LONGEST, NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
@@ -64,11 +64,11 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 class Images:
     """What is known of images, which changes; and which were asked about."""
 
-    def __init__(self, known: Mapping[str, ImageSight] | None = None) -> None:
+    def __init__(self, known: Mapping[str, ImageInfo] | None = None) -> None:
         self.known = dict(known or {})
         self.asked: list[str] = []
 
-    def sight(self, text: str, asker: str = "") -> ImageSight:  # noqa: ARG002  # the protocol
+    def sight(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the protocol
         self.asked.append(text)
         return self.known.get(text, NOT_LOOKED_UP)
 
@@ -228,7 +228,7 @@ def changed(draw: st.DrawFn, raw: Object) -> Object:
 
 
 @st.composite
-def states(draw: st.DrawFn) -> tuple[tuple[PolicySet, ...], Snapshot, dict[str, ImageSight]]:
+def states(draw: st.DrawFn) -> tuple[tuple[PolicySet, ...], Snapshot, dict[str, ImageInfo]]:
     """Policies, a cluster, and what is known of images."""
     sets = draw(st.sampled_from(SETS) | st.tuples(policy_sets()))
     known = draw(st.dictionaries(st.sampled_from(IMAGES[:3]), image_sights(), max_size=1))
@@ -500,7 +500,7 @@ def test_another_snapshot_or_policy_is_decided_by_at_once() -> None:
 def test_other_news_of_an_image_make_a_new_decision() -> None:
     (decide, memory), images = remembering(), Images()
     for pending in (True, True, False, False):
-        images.known["registry.example.com/train:1"] = ImageSight(is_pending=pending)
+        images.known["registry.example.com/train:1"] = ImageInfo(is_pending=pending)
         memory.decision(request(owned(pod(2))), (EVERY,), FACTS, WithImages(FACTS, images))
     assert decide.times == 2
 

@@ -7,10 +7,10 @@ import pytest
 
 from tests.reviews import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
-from webhook.admission.quota_phase import Patience
+from webhook.admission.quota_phase import TimeBudget
 from webhook.admission.service import Service
 from webhook.facts.facts_source import StaticFacts
-from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.policy.policy_store import PolicyStore
 from webhook.replica.replica import Replica, ReplicaSources
 
@@ -25,11 +25,11 @@ class Remembering:
         self.recalled: set[str] = set()
         self.life: list[str] = []
 
-    def sight(self, text: str, asker: str = "") -> ImageSight:
+    def sight(self, text: str, asker: str = "") -> ImageInfo:
         self.asked.add((text, asker))
         return NOT_LOOKED_UP
 
-    def recall(self, text: str) -> ImageSight:
+    def recall(self, text: str) -> ImageInfo:
         self.recalled.add(text)
         return NOT_LOOKED_UP
 
@@ -46,7 +46,7 @@ def test_both_phases_ask_about_the_images_of_a_gpu_pod_for_its_namespace(phase: 
     images = Remembering()
     service = Service(PolicyStore(ROOT / "policies"), StaticFacts(FACTS), Metrics(), images)
     asked: Any = getattr(service, phase)
-    asked(request(pod(1), namespace="team-a"), FACTS, Patience())
+    asked(request(pod(1), namespace="team-a"), FACTS, TimeBudget())
     assert images.asked == {("registry.example.com/train:1", "team-a")}
 
 
@@ -56,7 +56,7 @@ def test_A48_a_dry_run_goes_by_what_is_known_of_images_and_has_none_looked_up(ph
     service = Service(PolicyStore(ROOT / "policies"), StaticFacts(FACTS), Metrics(), images)
     asked: Any = getattr(service, phase)
     raw = workload("Deployment", pod(1)) if phase == "workloads" else pod(1)
-    asked(request(raw, namespace="team-a", dryRun=True), FACTS, Patience())
+    asked(request(raw, namespace="team-a", dryRun=True), FACTS, TimeBudget())
     assert (images.asked, images.recalled) == (set(), {"registry.example.com/train:1"})
 
 

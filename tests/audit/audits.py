@@ -14,7 +14,7 @@ from webhook.audit.object_sources import ObjectSource, of_files
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, AuditReport, Level
 from webhook.facts.snapshot import Snapshot
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.policy_set import PolicySet
 
 CREATED = datetime(2026, 3, 9, 6, 30, tzinfo=UTC)
@@ -26,7 +26,7 @@ def audited(
     *objects: Any,
     using: PolicySet,
     against: PolicySet | None = None,
-    counted: Iterable[SeenPod] | None = None,
+    counted: Iterable[GpuPod] | None = None,
     facts: Snapshot = FACTS,
 ) -> AuditReport:
     """The audit of a file with these objects, some of them documents or errors already."""

@@ -47,7 +47,7 @@ def read(server: FakeApiServer, directory: Path) -> tuple[Snapshot, list[str]]:
 def test_nodes_and_classes_are_read(server: FakeApiServer, tmp_path: Path) -> None:
     facts, errors = read(server, tmp_path)
     assert errors == []
-    assert (set(facts.nodes), facts.most("cpu")) == ({"a"}, 8000)
+    assert (set(facts.nodes), facts.largest("cpu")) == ({"a"}, 8000)
     assert set(facts.runtime_classes) == {"nvidia"}
     assert facts.priority_classes() == {"low": PriorityClass("low", 10)}
 
@@ -87,12 +87,12 @@ ASKING = pod(gpus={"nvidia.com/gpu": 1})
 
 def test_device_classes_are_read_where_they_are_served(server: FakeApiServer, tmp_path: Path) -> None:
     server.objects[DEVICE_CLASSES] = [device_class("gpu.nvidia.com", "nvidia.com/gpu")]
-    assert not read(server, tmp_path)[0].homes(ASKING)
+    assert not read(server, tmp_path)[0].feasible_nodes(ASKING)
     server.instead["/apis"] = aggregated(DRA)
     facts, errors = read(server, tmp_path)
     assert errors == []
-    assert facts.homes(ASKING)
-    assert not facts.homes(pod(gpus={"amd.com/gpu": 1}))
+    assert facts.feasible_nodes(ASKING)
+    assert not facts.feasible_nodes(pod(gpus={"amd.com/gpu": 1}))
 
 
 def test_device_classes_that_must_not_be_listed_are_an_error_and_may_give_anything(
@@ -102,7 +102,7 @@ def test_device_classes_that_must_not_be_listed_are_an_error_and_may_give_anythi
     server.instead[DEVICE_CLASSES] = REFUSED
     facts, errors = read(server, tmp_path)
     assert [error.partition(":")[0] for error in errors] == ["DeviceClass"]
-    assert facts.homes(ASKING)
+    assert facts.feasible_nodes(ASKING)
 
 
 @pytest.mark.parametrize("group", ["node.k8s.io", "scheduling.k8s.io"])
@@ -119,5 +119,5 @@ def test_that_nobody_can_tell_what_is_served_is_said_once(server: FakeApiServer,
     facts, errors = read(server, tmp_path)
     assert len(errors) == 1
     assert errors[0].startswith("what the API server serves is not known: GET /apis: the API server answered 403")
-    assert facts.homes(ASKING)
+    assert facts.feasible_nodes(ASKING)
     assert set(facts.nodes) == {"a"}

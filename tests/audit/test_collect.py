@@ -12,7 +12,7 @@ from webhook.audit.auditing import Audit, Background, Judges
 from webhook.audit.collect import AuditScope
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
-from webhook.audit.report import AuditFinding, Counts, Level, Running, Sort, SourceLine
+from webhook.audit.report import AuditFinding, Counts, Level, PodGroup, Running, SourceLine
 from webhook.audit.reports import report_wording
 from webhook.outcome import FindingKind
 from webhook.policy.policy_set import PolicySet
@@ -108,7 +108,7 @@ def test_the_pods_of_a_deployment_count_with_it(is_cluster: bool) -> None:
     report = (audited_in_a_cluster if is_cluster else audited)(*objects, using=FOUR)
     found = only(report.findings)
     assert (found.object.title, found.owner.title) == (f"Deployment {NAMESPACE}/w",) * 2
-    assert (found.sort, found.running) == (Sort("", 40, 5), Running(40, ("p0", "p1", "p2")))
+    assert (found.sort, found.running) == (PodGroup("", 40, 5), Running(40, ("p0", "p1", "p2")))
     assert report.counts == Counts(pods=40, workloads=1, refused=41)
 
 
@@ -140,7 +140,7 @@ def test_the_templates_of_one_object_stay_apart() -> None:
                                         (("Master", 1), ("Worker", 3))}}  # fmt: skip
     raw = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}, "spec": replicas}
     report = audited(raw, using=FOUR)
-    assert [finding.sort for finding in report.findings] == [Sort("Master", 1, 5), Sort("Worker", 3, 5)]
+    assert [finding.sort for finding in report.findings] == [PodGroup("Master", 1, 5), PodGroup("Worker", 3, 5)]
     assert report.counts == Counts(workloads=1, refused=1)
 
 

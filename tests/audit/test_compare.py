@@ -6,7 +6,7 @@ import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
 from tests.reviews import INJECTING, NAMESPACE, pod, policies, policy, requests_only, workload
-from webhook.audit.report import Comparison, Sort
+from webhook.audit.report import Comparison, PodGroup
 from webhook.policy.policy_set import PolicySet
 
 
@@ -84,7 +84,7 @@ def test_what_is_injected_otherwise_is_listed_with_both_sides() -> None:
     toleration, runtime_class = "toleration nvidia.com/gpu Exists:NoSchedule", "runtimeClassName nvidia"
     found = compared(pod(1), workload("Job", pod(2)), pod(0, name="none"), using=after, against=before)
     assert [(one.object.title, one.sort, one.before, one.after) for one in found.changed_injections] == [
-        (f"Job {NAMESPACE}/w", Sort("", 1, 2), (toleration,), (runtime_class, toleration)),
+        (f"Job {NAMESPACE}/w", PodGroup("", 1, 2), (toleration,), (runtime_class, toleration)),
         (f"Pod {NAMESPACE}/trainer", None, (toleration,), (runtime_class, toleration)),
     ]
 

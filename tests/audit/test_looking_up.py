@@ -10,11 +10,11 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.looking_up import MOST_IMAGES, LookedUp, looked_up
 from webhook.audit.object_sources import of_files
 from webhook.audit.report import AuditReport, Level
-from webhook.model.image import ImageConfig, ImageSight
+from webhook.model.image import ImageConfig, ImageInfo
 from webhook.policy.policy_set import PolicySet
 
 USING = PolicySet.of(policy({"cudaDriver": {}}), {})
-NEWEST = ImageSight(ImageConfig("sha256:" + "0" * 64, {"CUDA_VERSION": "99.0"}, ("amd64",)))
+NEWEST = ImageInfo(ImageConfig("sha256:" + "0" * 64, {"CUDA_VERSION": "99.0"}, ("amd64",)))
 
 
 class Registry:
@@ -23,7 +23,7 @@ class Registry:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
 
-    def __call__(self, images: Iterable[str]) -> Mapping[str, ImageSight]:
+    def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
         self.asked.append(list(images))
         return dict.fromkeys(self.asked[-1], NEWEST)
 

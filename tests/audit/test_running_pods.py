@@ -15,7 +15,7 @@ from webhook.audit.quota_report import LimitUsage
 from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.review_objects import review
 from webhook.ledger.book import uid_text
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.bound_quotas import BoundQuota, Pots
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.pots import PotSettings
@@ -42,7 +42,7 @@ def running(*gpus: int, namespace: str = NAMESPACE, **changes: Any) -> list[dict
     return [{**raw, "status": {"phase": "Running"}, **changes} for raw in pods]
 
 
-def as_printed(seen: SeenPod, gpus: int) -> dict[str, Any]:
+def as_printed(seen: GpuPod, gpus: int) -> dict[str, Any]:
     """The pod as `kubectl get pods -o yaml` prints it."""
     raw = pod(gpus, name=seen.name)
     return {**raw, "metadata": {**raw["metadata"], "uid": uid_text(seen.uid)}}

@@ -74,7 +74,7 @@ def main() -> None:
     """Print one line for each case: microseconds of both phases."""
     nodes = Snapshot.of(_node(number) for number in range(NODES))
     settings = RULE.settings.model_validate({"mode": "enforce"})
-    classes = len(nodes.candidates(pod_with("busybox")))
+    classes = len(nodes.matching_nodes(pod_with("busybox")))
     demand(classes == 20, f"{classes} classes of nodes; 20 are expected")
     images = _knowing([case.image for case in CASES.values()])
     known = WithImages(nodes, images)
@@ -99,7 +99,7 @@ def main() -> None:
 
 def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: RuleSettings) -> None:
     need = need_of(case.image, ImageContext(sight=facts.image(case.image)))
-    ground = land((need,), facts.candidates(pod), is_forward_compat_allowed=True)
+    ground = land((need,), facts.matching_nodes(pod), is_forward_compat_allowed=True)
     edits = len(list(RULE.mutate(pod, settings, facts)))
     says = tuple(type(value).__name__ for value in RULE.validate(pod, settings, facts))
     found = Case(case.image, need.evidence, len(ground.fit), len(ground.unfit), edits, says)

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from tests.benchmarks.planes import PATCHES, control_plane, named
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.e2e.report_cluster import Raw, ReportCluster
-from webhook.audit.report import AuditFinding, AuditReport, Counts, Level, ObjectReference, Running, Sort
+from webhook.audit.report import AuditFinding, AuditReport, Counts, Level, ObjectReference, PodGroup, Running
 from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
 from webhook.replica.published_reports import publish
@@ -98,7 +98,7 @@ def _typical() -> Iterator[AuditFinding]:
     for number in range(0, WORKLOADS, 10):
         owner = _reference(number // 10, "Deployment", f"trainer-{number:05}", "apps/v1")
         running = Running(PODS // WORKLOADS, (f"{owner.name}-5d9c-abcde",))
-        yield replace(_finding(owner, _FAULTS[0]), sort=Sort("", PODS // WORKLOADS, 2), running=running)
+        yield replace(_finding(owner, _FAULTS[0]), sort=PodGroup("", PODS // WORKLOADS, 2), running=running)
 
 
 def _finding(owner: ObjectReference, fault: tuple[Level, str, str, str, str]) -> AuditFinding:

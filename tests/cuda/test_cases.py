@@ -10,14 +10,14 @@ from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Compat
 from webhook.cuda.offer import offer_from
 from webhook.cuda.verdict import Verdict, judge
-from webhook.model.image import ImageConfig, ImageSight
+from webhook.model.image import ImageConfig, ImageInfo
 
 CASES = quick_yaml.load(Path(__file__).with_name("cases.yaml").read_text())
 
 
 def by_configuration(case):
     env = case.get("env")
-    sight = ImageSight() if env is None else ImageSight(ImageConfig("sha256:0", env))
+    sight = ImageInfo() if env is None else ImageInfo(ImageConfig("sha256:0", env))
     return need_of(case["image"], ImageContext(sight=sight))
 
 

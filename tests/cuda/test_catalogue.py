@@ -9,7 +9,7 @@ from webhook.cuda.families import look_up
 from webhook.cuda.need import BuiltFor, Compat
 from webhook.cuda.released import PRODUCTS, RAPIDS
 from webhook.cuda.toolkits import toolkits_of
-from webhook.model.image import ImageConfig, ImageSight, parse_reference
+from webhook.model.image import ImageConfig, ImageInfo, parse_reference
 from webhook.model.versions import parse_version
 
 NGC, GCE = "nvcr.io/nvidia", "us-docker.pkg.dev/gce-ai-infra"
@@ -167,7 +167,7 @@ def test_what_nobody_knows_to_need_none_is_not_said_to(image):
 
 
 def configured(**env):
-    return ImageContext(sight=ImageSight(config=ImageConfig("sha256:0", env)))
+    return ImageContext(sight=ImageInfo(config=ImageConfig("sha256:0", env)))
 
 
 def test_the_base_of_an_exporter_says_nothing_of_what_it_needs():

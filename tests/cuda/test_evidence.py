@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.strategies import checked
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv
-from webhook.model.image import ImageConfig, ImageSight
+from webhook.model.image import ImageConfig, ImageInfo
 
 IMAGE = "nvcr.io/nvidia/pytorch:24.09-py3"
 SILENT = "registry.corp.example/team/app:3"
@@ -15,7 +15,7 @@ NGC_GATE = ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"})
 
 
 def sight(env=None, *architectures):
-    return ImageSight(ImageConfig("sha256:" + "0" * 64, env or {}, architectures))
+    return ImageInfo(ImageConfig("sha256:" + "0" * 64, env or {}, architectures))
 
 
 POLICY, ENV, NOTE = (("nvcr.io/*", "11.1"),), (("CUDA_VERSION", "11.2.3.4"),), "11.3"
@@ -58,7 +58,7 @@ def test_each_evidence_beats_the_next(claims, expected, evidence):
             id="configuration",
         ),
         pytest.param(
-            ImageContext(sight=ImageSight(problem="no answer in 10 s")),
+            ImageContext(sight=ImageInfo(problem="no answer in 10 s")),
             "tag",
             "looking it up in its registry failed: no answer",
             id="registry",
@@ -73,11 +73,11 @@ def test_what_cannot_be_read_is_noted_and_the_next_is_asked(claims, expected, no
 
 
 def test_a_pending_registry_is_waited_for_unless_something_stronger_decides():
-    pending = ImageSight(is_pending=True)
+    pending = ImageInfo(is_pending=True)
     need = need_of(IMAGE, ImageContext(sight=pending))
     assert (need.kind, need.cuda, need.is_pending) == (BuiltFor.UNKNOWN, None, True)
     assert not need_of(IMAGE, ImageContext(annotation="12.4", sight=pending)).is_pending
-    refreshed = ImageSight(SEEN.config, is_pending=True)
+    refreshed = ImageInfo(SEEN.config, is_pending=True)
     assert str(need_of(IMAGE, ImageContext(sight=refreshed)).cuda) == "11.4.5"
 
 
@@ -269,7 +269,7 @@ NAMES = st.sampled_from(
 VALUES = VERSIONS | st.text(max_size=20) | st.text("cuda>=<,. 0123456789", max_size=40)
 ENVS = st.lists(st.tuples(NAMES, st.none() | VALUES), max_size=6).map(tuple)
 SIGHTS = st.builds(
-    ImageSight,
+    ImageInfo,
     st.none()
     | st.builds(ImageConfig, st.just("sha256:0"), st.dictionaries(NAMES, VALUES, max_size=5), st.just(("amd64",))),
     st.booleans(),
@@ -301,7 +301,7 @@ def test_the_strongest_evidence_that_is_there_decides_whatever_the_image(image, 
         (("*", "12.1"),) if mapped else (),
         (("CUDA_VERSION", "12.2"),) if in_env else (),
         "12.3" if noted else None,
-        sight({"CUDA_VERSION": "12.4"}) if seen else ImageSight(),
+        sight({"CUDA_VERSION": "12.4"}) if seen else ImageInfo(),
     )
     expected = next((at for at, is_there in enumerate((mapped, in_env, noted, seen)) if is_there), None)
     if expected is not None:

@@ -122,9 +122,9 @@ def test_the_scheduler_binds_pods_to_candidates_only_and_leaves_waiting_those_th
     for raw in stored:
         pod, chosen = pod_from_raw(raw), found[raw["metadata"]["name"]]["spec"].get("nodeName")
         waiting += chosen is None
-        assert bool(facts.candidates(pod)) == (chosen is not None), raw["spec"]
+        assert bool(facts.matching_nodes(pod)) == (chosen is not None), raw["spec"]
         others = facts if chosen is None else facts.without_node(chosen)
-        counts = [sum(kind.count for kind in one.candidates(pod)) for one in (facts, others)]
+        counts = [sum(kind.count for kind in one.matching_nodes(pod)) for one in (facts, others)]
         assert counts[0] - counts[1] == (chosen is not None), raw["spec"]
     assert 5 < waiting < 55
     nodes.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")

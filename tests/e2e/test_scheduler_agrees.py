@@ -127,7 +127,7 @@ def test_a_hundred_pods_are_bound_exactly_where_they_have_homes(site: Installati
         manifest = {"metadata": {"name": "p"}, "spec": random_spec(chance)}
         status, stored = plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods", manifest)
         assert status == 201, stored
-        has_home = bool(facts.homes(pod_from_raw(stored)))
+        has_home = bool(facts.feasible_nodes(pod_from_raw(stored)))
         assert has_home != bool(violations(RULE, stored, {}, facts)), (number, stored["spec"])
         message = "" if has_home else eventually(lambda: why_pending(plane, namespace))
         node = eventually(lambda: bound_to(plane, namespace)) if has_home else bound_to(plane, namespace)

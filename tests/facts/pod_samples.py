@@ -4,7 +4,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from tests.e2e.objects import gpu_pod
-from webhook.facts.pod_cache import HeardPods
+from webhook.facts.pod_cache import PodCache
 from webhook.facts.pod_source import LivePods
 
 AT, AT_SECONDS = "2026-03-01T12:00:00Z", 1772366400.0
@@ -54,6 +54,6 @@ def uid(name: str) -> bytes:
     return UUID(uid_text(name)).bytes
 
 
-def live(pods: HeardPods | LivePods, namespace: str | None = None) -> set[str]:
+def live(pods: PodCache | LivePods, namespace: str | None = None) -> set[str]:
     """The names of the pods that count."""
     return {pod.name for pod in pods.seen(namespace)}

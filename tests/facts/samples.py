@@ -92,9 +92,9 @@ def names(snapshot: Snapshot, asking: Pod) -> set[str]:
 
 def counted(snapshot: Snapshot, asking: Pod) -> int:
     """How many nodes the pod could be scheduled to."""
-    return sum(nodes.count for nodes in snapshot.candidates(asking))
+    return sum(nodes.count for nodes in snapshot.matching_nodes(asking))
 
 
 def housed(snapshot: Snapshot, asking: Pod) -> int:
     """How many nodes have room for the pod."""
-    return sum(nodes.count for nodes in snapshot.homes(asking))
+    return sum(nodes.count for nodes in snapshot.feasible_nodes(asking))

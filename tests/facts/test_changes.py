@@ -132,11 +132,11 @@ def test_how_many_devices_a_node_once_had_is_remembered_while_device_plugins_res
         relabelled = without | {"metadata": {**without["metadata"], "labels": {"rack": "1"}}}
         for later in (snapshot.with_node(relabelled), snapshot.with_nodes([relabelled])):
             assert later is not snapshot
-            assert (later.most("nvidia.com/gpu"), later.most("rdma/hca")) == (8, 4)
+            assert (later.largest("nvidia.com/gpu"), later.largest("rdma/hca")) == (8, 4)
             assert later.nodes["a"].gpus == 8
     back = gpu_node("a")
     back["status"]["capacity"]["nvidia.com/gpu"] = "6"
-    assert snapshot.with_node(without).with_node(back).most("nvidia.com/gpu") == 6
+    assert snapshot.with_node(without).with_node(back).largest("nvidia.com/gpu") == 6
 
 
 def test_cpu_and_memory_are_not_remembered():
@@ -144,7 +144,7 @@ def test_cpu_and_memory_are_not_remembered():
     for part in ("capacity", "allocatable"):
         del without["status"][part]["memory"]
     later = Snapshot.of([gpu_node("a")]).with_node(without)
-    assert later.most("memory") is None
+    assert later.largest("memory") is None
 
 
 def test_nothing_is_remembered_of_another_machine_with_the_same_name():
@@ -152,7 +152,7 @@ def test_nothing_is_remembered_of_another_machine_with_the_same_name():
     without_gpus(replaced)
     after = Snapshot.of([gpu_node("a")]).with_node(replaced)
     assert counted(after, GPU_POD) == 0
-    assert after.most("nvidia.com/gpu") == 0
+    assert after.largest("nvidia.com/gpu") == 0
 
 
 def test_a_change_of_runtime_classes_keeps_the_nodes_and_what_is_known_about_them():

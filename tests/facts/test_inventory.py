@@ -52,7 +52,7 @@ def test_device_classes_of_an_inventory_give_what_no_node_lists(tmp_path):
     for kind, homes in (("DeviceClass", 1), ("StorageClass", 0)):
         given = {**device_class("gpu.nvidia.com", "nvidia.com/gpu"), "kind": kind}
         file.write_text(yaml.safe_dump({"kind": "List", "items": [*ITEMS, given]}))
-        assert len(load_inventory(file).homes(asking)) == homes
+        assert len(load_inventory(file).feasible_nodes(asking)) == homes
 
 
 def test_an_inventory_without_nodes_is_an_empty_cluster(tmp_path):

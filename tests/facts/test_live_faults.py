@@ -262,7 +262,7 @@ ABSENT = always(404, b"404 page not found")
 
 def claimable(facts: LiveFacts) -> bool | None:
     """Whether a pod may get a GPU that no node lists, None where facts are not loaded."""
-    return None if facts.facts is None else bool(facts.facts.homes(ASKING))
+    return None if facts.facts is None else bool(facts.facts.feasible_nodes(ASKING))
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta2", "v1beta1"])

@@ -16,12 +16,12 @@ from tests.ledger.small_cluster import LateView, Truth
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.quota_phase import Patience
+from webhook.admission.quota_phase import TimeBudget
 from webhook.admission.review import AdmissionRequest
 from webhook.admission.service import Service
 from webhook.facts.facts_source import StaticFacts
 from webhook.facts.snapshot import Snapshot
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_store import PolicyStore
@@ -145,15 +145,15 @@ class _Watched(Service):
 
     last: Decision | None = None
 
-    def mutate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
+    def mutate(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
         self.last = super().mutate(review, facts, patience)
         return self.last
 
-    def validate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
+    def validate(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
         self.last = super().validate(review, facts, patience)
         return self.last
 
-    def workloads(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
+    def workloads(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
         self.last = super().workloads(review, facts, patience)
         return self.last
 
@@ -166,7 +166,7 @@ class Desk:
 
     def forget(self) -> None:
         """Begin with empty ledgers."""
-        self.ledgers = Ledgers(Means(MemoryStore(), LateView(Truth())))
+        self.ledgers = Ledgers(LedgerContext(MemoryStore(), LateView(Truth())))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
 from webhook.facts.facts_source import StaticFacts
 from webhook.facts.inventory import load_inventory
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_store import PolicyStore
@@ -79,7 +79,7 @@ class _Desk:
 
     def __init__(self) -> None:
         truth = Truth()
-        self.ledgers = Ledgers(Means(MemoryStore(), LateView(truth)))
+        self.ledgers = Ledgers(LedgerContext(MemoryStore(), LateView(truth)))
 
 
 class Replica:

@@ -2,9 +2,9 @@
 
 from tests.images.replicas import config
 from webhook.images.lookups import Images
-from webhook.model.image import ImageSight
+from webhook.model.image import ImageInfo
 
-PENDING = ImageSight(is_pending=True)
+PENDING = ImageInfo(is_pending=True)
 APP = "docker.io/team/app:1"
 PINNED = f"docker.io/team/app@{config().digest}"
 
@@ -16,7 +16,7 @@ class Counts(list[str]):
         self.append(result)
 
 
-def seen(images: Images, text: str = APP) -> ImageSight:
+def seen(images: Images, text: str = APP) -> ImageInfo:
     """What is known once everything that was asked for is settled."""
     images.sight(text)
     assert images.wait(20)

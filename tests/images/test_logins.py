@@ -26,7 +26,7 @@ from tests.images.scripted import (
 )
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import Host, HostPattern
-from webhook.images.login import Pass, Passes
+from webhook.images.login import Token, TokenCache
 from webhook.images.lookup_errors import LookUpError
 from webhook.images.registries import Registry, Site
 
@@ -351,11 +351,11 @@ def test_no_error_shows_a_secret(server, tokens, tmp_path):
 
 
 def test_a_pass_is_shown_until_it_ends_and_the_oldest_are_forgotten():
-    passes, site = Passes(), Site(listed(5000), Host("registry.example", 5000))
-    passes.keep(site, "ended", Pass("Bearer a", 0.0))
+    passes, site = TokenCache(), Site(listed(5000), Host("registry.example", 5000))
+    passes.keep(site, "ended", Token("Bearer a", 0.0))
     assert passes.get(site, "ended") is None
     for number in range(300):
-        passes.keep(site, f"image-{number}", Pass(f"Bearer {number}", math.inf))
+        passes.keep(site, f"image-{number}", Token(f"Bearer {number}", math.inf))
     kept = [number for number in range(300) if passes.get(site, f"image-{number}")]
     assert kept == list(range(44, 300))
-    assert "Bearer" not in repr(Pass("Bearer secret", 0.0))
+    assert "Bearer" not in repr(Token("Bearer secret", 0.0))

@@ -11,7 +11,7 @@ from tests.images.replicas import Clock, Registries, config, looking_up
 from webhook.images.backoff import EXPIRY_SECONDS, LASTING_SECONDS
 from webhook.images.lookup_errors import LookUpError
 from webhook.images.lookups import Images
-from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 
 # What is answered
 
@@ -212,7 +212,7 @@ def test_a_registry_that_asks_to_be_left_alone_is_not_asked_for_other_images_eit
 ) -> None:
     client.answers[APP] = LookUpError("docker.io: asked too often (429)", is_lasting=False, retry_after=100.0)
     seen(images)
-    assert seen(images, "docker.io/team/other:1") == ImageSight(is_pending=True)
+    assert seen(images, "docker.io/team/other:1") == ImageInfo(is_pending=True)
     assert seen(images, "nvcr.io/nvidia/cuda:12").config is not None
     assert client.asked == [APP, "nvcr.io/nvidia/cuda:12"]
     clock.advance(101)

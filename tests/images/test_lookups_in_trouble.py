@@ -10,7 +10,7 @@ from tests.images.asking import APP, PENDING, PINNED, Counts, seen
 from tests.images.replicas import Clock, MemoryStore, Registries, config, everybody
 from webhook.images.allowlist import AllowList
 from webhook.images.lookup_errors import LookUpError
-from webhook.images.lookup_queue import MOST_WAITING, Waiting
+from webhook.images.lookup_queue import MOST_WAITING, LookupQueue
 from webhook.images.lookups import WORKERS, Images
 from webhook.images.presets import PRESETS
 
@@ -63,7 +63,7 @@ def test_images_of_one_registry_leave_room_for_those_of_others(client: Registrie
 def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
     """Whoever chooses names of images can make up as many of them as there are letters."""
     allowed = AllowList(registry for name in ("pkg.dev", "nvcr.io") for registry in PRESETS[name])
-    images = Images(client, allowed.admits, clock=clock, waiting=Waiting(listed_as=allowed.listed_as))
+    images = Images(client, allowed.admits, clock=clock, waiting=LookupQueue(listed_as=allowed.listed_as))
     for number in range(2 * MOST_WAITING):
         images.sight(f"host-{number}.pkg.dev/mallory/app:1", "mallory")
     images.sight("nvcr.io/nvidia/cuda:12", "team")

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.book import Book
-from webhook.ledger.context import LedgerTiming, Means
+from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.ledger import Reservation
-from webhook.ledger.ledger_store import LedgerError, SeenPod, StoredLedger
+from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.ledger.verdicts import Claim, Verdict
@@ -167,7 +167,7 @@ class View(LateView):
         self._listed("live", namespaces)
         return super().live_now(namespaces, seconds)
 
-    def list_now(self, patterns: Collection[str], seconds: float) -> list[SeenPod]:
+    def list_now(self, patterns: Collection[str], seconds: float) -> list[GpuPod]:
         self._listed("all", patterns)
         return super().list_now(patterns, seconds)
 
@@ -191,7 +191,7 @@ class Replica:
     def __post_init__(self) -> None:
         self.view = View(self.truth)
         self.told = Told()
-        means = Means(self.store, self.view, self.timing, self.told, self.clock, is_bounded=self.is_bounded)
+        means = LedgerContext(self.store, self.view, self.timing, self.told, self.clock, is_bounded=self.is_bounded)
         self.ledgers = Ledgers(means)
 
     def another(self) -> "Replica":

@@ -5,7 +5,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from webhook.ledger.book import Book
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, SeenPod, StoredLedger
+from webhook.ledger.ledger_store import GpuPod, LedgerChangedError, LedgerError, StoredLedger
 from webhook.ledger.memory_store import MemoryStore
 from webhook.model.globs import matcher
 from webhook.model.pod import pod_from_raw
@@ -18,24 +18,24 @@ def raw_pod(gpus: int, resource: str = "nvidia.com/gpu", **spec: object) -> dict
     return {"metadata": {"name": "p"}, "spec": {"containers": [container], **spec}}
 
 
-def seen_pod(number: int, namespace: str, gpus: int) -> SeenPod:
+def seen_pod(number: int, namespace: str, gpus: int) -> GpuPod:
     """A stored pod; its uid and name follow from its number."""
-    return SeenPod(UUID(int=number).bytes, namespace, f"pod-{number}", pod_from_raw(raw_pod(gpus)))
+    return GpuPod(UUID(int=number).bytes, namespace, f"pod-{number}", pod_from_raw(raw_pod(gpus)))
 
 
 class Truth:
     """What is stored: the live pods, all that ever were, and everything that happened to one, in order."""
 
     def __init__(self) -> None:
-        self.live: dict[bytes, SeenPod] = {}
+        self.live: dict[bytes, GpuPod] = {}
         self.stored: set[bytes] = set()
-        self.events: list[tuple[str, SeenPod]] = []
+        self.events: list[tuple[str, GpuPod]] = []
         self.no_namespaces: set[str] = set()
         """Names that no namespace has."""
         self.full_quotas: dict[str, str] = {}
         """ResourceQuotas that leave nothing, by namespace."""
 
-    def store(self, pod: SeenPod) -> None:
+    def store(self, pod: GpuPod) -> None:
         self.live[pod.uid] = pod
         self.stored.add(pod.uid)
         self.events.append(("ADDED", pod))
@@ -51,7 +51,7 @@ class LateView:
         self._truth = truth
         self._before_read = before_read
         self.heard = 0
-        self._live: dict[bytes, SeenPod] = {}
+        self._live: dict[bytes, GpuPod] = {}
         self._gone: set[bytes] = set()
 
     def catch_up(self, events: int = 10**9) -> None:
@@ -80,7 +80,7 @@ class LateView:
     def gone_among(self, uids) -> set[bytes]:
         return uids & self._gone
 
-    def seen(self, namespace: str | None = None) -> list[SeenPod]:
+    def seen(self, namespace: str | None = None) -> list[GpuPod]:
         return [pod for pod in self._live.values() if namespace in (None, pod.namespace)]
 
     def named(self, namespace: str, name: str) -> bytes | None:
@@ -101,7 +101,7 @@ class LateView:
         self._before_read()
         return frozenset(uid for uid, pod in self._truth.live.items() if pod.namespace in namespaces)
 
-    def list_now(self, patterns, seconds) -> list[SeenPod]:  # noqa: ARG002  # as above
+    def list_now(self, patterns, seconds) -> list[GpuPod]:  # noqa: ARG002  # as above
         self._before_read()
         return [
             pod

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
-from webhook.ledger.context import LedgerTiming, Means
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.context import LedgerContext, LedgerTiming
+from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
-from webhook.ledger.reconciler import Keeper, Rhythm
+from webhook.ledger.reconciler import ReconcileIntervals, Reconciler
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
 from webhook.quota.gpu_demand import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
@@ -87,9 +87,9 @@ class Replica:
             in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0, confirm_every=0.0, waits=(0.0,)
         )
         disturbed = Disturbed(store, machine.happen)
-        self.ledgers = Ledgers(Means(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
+        self.ledgers = Ledgers(LedgerContext(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
         self.in_force = InForce(machine)
-        self.keeper = Keeper(self.ledgers, self.in_force, rhythm=Rhythm(idle=300.0))
+        self.keeper = Reconciler(self.ledgers, self.in_force, rhythm=ReconcileIntervals(idle=300.0))
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -101,7 +101,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.truth = Truth()
         self.store = MemoryStore()
         self.numbers = 0
-        self.begun: dict[bytes, tuple[float, SeenPod]] = {}
+        self.begun: dict[bytes, tuple[float, GpuPod]] = {}
         """Admissions that were granted and may still store their pod, since when."""
         self.admitted_by: dict[bytes, dict[str, Quota]] = {}
         """The quotas by which pods were admitted; none for those that came past the webhook."""
@@ -290,15 +290,15 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # Steps
 
-    def _pod(self, namespace: str, gpus: int) -> SeenPod:
+    def _pod(self, namespace: str, gpus: int) -> GpuPod:
         self.numbers += 1
         return seen_pod(self.numbers, namespace, gpus)
 
-    def _claims(self, replica: Replica, pod: SeenPod) -> list[Claim]:
+    def _claims(self, replica: Replica, pod: GpuPod) -> list[Claim]:
         covering = [quota for quota in replica.in_force.quotas if quota.covers(pod.namespace)]
         return [Claim(quota, demand_of(pod.pod, pod.namespace, quota.counting)) for quota in covering]
 
-    def _admit(self, replica: int, pod: SeenPod, begun: float | None = None) -> tuple[Verdict, ...]:
+    def _admit(self, replica: int, pod: GpuPod, begun: float | None = None) -> tuple[Verdict, ...]:
         since = self.now if begun is None else begun
         asked = self.now
         claims = self._claims(self.replicas[replica], pod)
@@ -311,7 +311,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.begun.pop(pod.uid, None)
         return verdicts
 
-    def _is_withheld_justly(self, replica: Replica, pod: SeenPod) -> None:
+    def _is_withheld_justly(self, replica: Replica, pod: GpuPod) -> None:
         """Its namespace has entries without pods, or had some again and again that nobody stored."""
         for key in (SHARED.key,):
             held = self.store.read(key, 1)
@@ -323,7 +323,7 @@ class LedgerMachine(RuleBasedStateMachine):
             unconfirmed = replica.ledgers.of(key).unconfirmed
             assert open_entries or unconfirmed.is_resting(pod.namespace, self.now)
 
-    def _is_justified(self, replica: Replica, pod: SeenPod) -> None:
+    def _is_justified(self, replica: Replica, pod: GpuPod) -> None:
         for claim in self._claims(replica, pod):
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)

@@ -11,7 +11,7 @@ from tests.ledger.bookkeeping import IN_FLIGHT, Replica, at_once, demand, joined
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.ledger_store import LedgerError
-from webhook.ledger.reconciler import Keeper, Rhythm
+from webhook.ledger.reconciler import ReconcileIntervals, Reconciler
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Withheld
 from webhook.quota.quotas import Quota
 
@@ -52,7 +52,7 @@ class OneQuota:
 
 def test_A43_creates_that_others_refuse_leave_room_for_another_namespace(replica):
     """Two of them took a pot of 16 GPUs for 90 seconds, again and again."""
-    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
     for second in range(600):
         for number in range(3):
             enter(replica, 1000 + second * 10 + number, 8, "vision")
@@ -124,7 +124,7 @@ def test_A43_a_pod_that_is_larger_than_the_share_waits_for_those_before_it(repli
 
 
 def test_A43_large_pods_that_nobody_stores_rest_from_the_second_time_on(replica):
-    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
     blocked = []
     for second in range(1200):
         enter(replica, 10_000 + second, 16, "vision")
@@ -156,7 +156,7 @@ def stored_and_gone(replica, keeper, number, gpus):
 
 @pytest.mark.parametrize("gpus", [9, 16])
 def test_a_namespace_whose_pods_are_stored_again_does_not_rest(replica, gpus):
-    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
     in_vain(replica, keeper, 1, gpus)
     in_vain(replica, keeper, 2, gpus)
     assert isinstance(enter(replica, 3, gpus), Withheld)
@@ -168,7 +168,7 @@ def test_a_namespace_whose_pods_are_stored_again_does_not_rest(replica, gpus):
 
 def test_A43_small_pods_that_are_stored_do_not_make_up_for_large_ones_in_vain(replica):
     """With one of 1 GPU between them, a pot of 16 was held all the time."""
-    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
     in_vain(replica, keeper, 1, 16)
     in_vain(replica, keeper, 2, 16)
     stored_and_gone(replica, keeper, 3, 8)
@@ -176,7 +176,7 @@ def test_A43_small_pods_that_are_stored_do_not_make_up_for_large_ones_in_vain(re
 
 
 def test_small_pods_that_are_stored_make_up_for_others_like_them(replica):
-    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
     in_vain(replica, keeper, 1, 2)
     in_vain(replica, keeper, 2, 1)
     stored_and_gone(replica, keeper, 3, 2)
@@ -373,7 +373,7 @@ def test_a_namespace_is_looked_up_once_in_a_while(replica, monkeypatch):
 
 
 def test_A45_ledgers_that_cannot_be_written_are_forgotten(replica):
-    keeper = Keeper(replica.ledgers, OneQuota(), rhythm=Rhythm())
+    keeper = Reconciler(replica.ledgers, OneQuota(), rhythm=ReconcileIntervals())
     replica.store.before = lambda call: replica.store.faults.append(LedgerError("422")) if "create" in call else None
     for number in range(20):
         name = f"team-{number}"

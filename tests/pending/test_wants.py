@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import expressions, fields, pod
-from tests.facts.test_candidates_properties import NODES, PODS, RUNTIME_CLASSES
+from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLASSES
 from tests.strategies import checked, checked_on_pods
 from webhook.facts.snapshot import Snapshot
 from webhook.rules.pending.wants import (
@@ -50,7 +50,7 @@ def test_alternatives_are_wanted_as_a_whole():
 def test_all_that_a_pod_wants_together_is_the_pod_itself_where_taints_do_not_matter(nodes, classes, asked):
     facts = Snapshot.of([{**node, "spec": {}} for node in nodes], classes)
     if not asked.node_name:
-        assert list(facts.homes(only(asked, wants_of(asked)))) == list(facts.homes(asked))
+        assert list(facts.feasible_nodes(only(asked, wants_of(asked)))) == list(facts.feasible_nodes(asked))
 
 
 @checked_on_pods
@@ -58,7 +58,7 @@ def test_all_that_a_pod_wants_together_is_the_pod_itself_where_taints_do_not_mat
 def test_who_wants_nothing_can_be_anywhere(nodes, asked):
     facts = Snapshot.of(nodes)
     if not asked.node_name:
-        assert sum(kind.count for kind in facts.homes(only(asked, []))) == len(facts.nodes)
+        assert sum(kind.count for kind in facts.feasible_nodes(only(asked, []))) == len(facts.nodes)
 
 
 @checked_on_pods

@@ -11,7 +11,7 @@ import yaml
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
-from webhook.engine.quota_usage import Standing
+from webhook.engine.quota_usage import QuotaUsage
 from webhook.kubernetes.api_server import ApiServer
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.quota_status import QuotaStatus, StatusTiming
@@ -92,7 +92,7 @@ def used(plane: ControlPlane) -> dict[tuple[str, str], str]:
     }
 
 
-def pot(*namespaces: str, used: int | None, version: int = 1) -> Standing:
+def pot(*namespaces: str, used: int | None, version: int = 1) -> QuotaUsage:
     """How the pot `research` of these namespaces stands."""
     quota = Quota(QuotaScope.POT, "research", namespaces, (GPUS,))
-    return Standing(quota, Mode.ENFORCE, None if used is None else {GPUS: Fraction(used)}, (), str(version))
+    return QuotaUsage(quota, Mode.ENFORCE, None if used is None else {GPUS: Fraction(used)}, (), str(version))

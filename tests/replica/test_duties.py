@@ -13,7 +13,7 @@ from tests.facts.fake_api_server import FakeApiServer, Request, fake_api_server
 from tests.replica.test_serving import REGISTRATION
 from webhook.admission.metrics import Metrics
 from webhook.replica import duties
-from webhook.replica.duties import Duties
+from webhook.replica.duties import Maintenance
 from webhook.replica.settings import InstallationSettings, KeptCertificates
 
 SECRET = "/api/v1/namespaces/gpu-policy/secrets/gpu-policy-tls"
@@ -56,7 +56,7 @@ def test_a_bug_is_a_fault_that_is_shown_and_said_once(
         path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/gpu-policy"
         server.instead[path] = answering_with({"metadata": {}, "webhooks": []})
     server.instead[SECRET] = answering_with({"metadata": {"labels": [1]}})
-    installation, metrics = Duties(settings), Metrics()
+    installation, metrics = Maintenance(settings), Metrics()
     with caplog.at_level(logging.ERROR):
         installation.start(metrics)
         eventually(lambda: fault_of(metrics) == 1)
@@ -70,7 +70,7 @@ def test_a_registration_that_became_unreadable_ends_no_replica_and_is_a_fault(se
     """As a worker that is replaced finds it; the process was started on a good one."""
     assert settings.registration_file is not None
     settings.registration_file.write_text("{}")
-    installation, metrics = Duties(settings), Metrics()
+    installation, metrics = Maintenance(settings), Metrics()
     installation.start(metrics)
     assert fault_of(metrics) == 1
     installation.close()

@@ -23,7 +23,7 @@ from tests.replica.quota_cluster import (
     publisher,
     used,
 )
-from webhook.engine.quota_usage import Standing, statuses
+from webhook.engine.quota_usage import QuotaUsage, statuses
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.quota_objects import API, INSTALLATION, MANAGED_BY
 from webhook.replica.quota_status import QuotaStatus, StatusTiming
@@ -36,7 +36,7 @@ Namespaces = Callable[[int], list[str]]
 NAME = "pot.research"
 
 
-def published(one: QuotaStatus, standings: list[Standing], is_done: Callable[[], bool]) -> None:
+def published(one: QuotaStatus, standings: list[QuotaUsage], is_done: Callable[[], bool]) -> None:
     """Show it and write in one round after the other until it is done."""
     one.show(standings)
 
@@ -81,7 +81,7 @@ def test_kubectl_shows_what_is_worth_reading(plane: ControlPlane, publisher: Pub
     (here,) = namespaces(1)
     model = Limit(Measure.MODEL, "H100", Fraction(4))
     quota = Quota(QuotaScope.NAMESPACE, here, (here,), (GPUS, model))
-    standing = Standing(quota, Mode.ENFORCE, {GPUS: Fraction(6), model: Fraction(17, 7)}, version="7")
+    standing = QuotaUsage(quota, Mode.ENFORCE, {GPUS: Fraction(6), model: Fraction(17, 7)}, version="7")
     published(publisher(), [standing], lambda: objects(plane) != [])
     heads, row = plane.kubectl("get", "gpuquotas", namespace=here).stdout.splitlines()
     assert heads.split() == ["NAME", "USED", "HARD", "MODELS", "RESOURCES", "MODE", "AGE"]
@@ -94,7 +94,7 @@ def test_what_is_written_is_what_the_custom_resource_knows(
     """The API server drops every field that is not in its schema."""
     (here,) = namespaces(1)
     limits = (GPUS, Limit(Measure.MODEL, "T4", Fraction(1)), Limit(Measure.RESOURCE, "amd.com/gpu", Fraction(1)))
-    standing = Standing(Quota(QuotaScope.NAMESPACE, here, (here,), limits), Mode.WARN, {}, version="7")
+    standing = QuotaUsage(Quota(QuotaScope.NAMESPACE, here, (here,), limits), Mode.WARN, {}, version="7")
     published(publisher(), [standing], lambda: objects(plane) != [])
     (found,) = objects(plane)
     (wanted,) = statuses([standing]).values()

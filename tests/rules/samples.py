@@ -10,7 +10,7 @@ import jsonpatch
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.demand import demand_of, is_compared
 from webhook.model.edits import Edit, apply
-from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.rules.rule import Advice, Rule, RuleSettings, Violation
@@ -31,7 +31,7 @@ class Cluster:
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     nodes: Sequence[NodeClass] = ()
     selects: Callable[[Pod], bool] = lambda _: True
-    images: Mapping[str, ImageSight] = field(default_factory=dict)
+    images: Mapping[str, ImageInfo] = field(default_factory=dict)
     amounts: Sequence[Mapping[str, int | None]] = ()
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     priorities: Sequence[PriorityClass] = ()
@@ -41,14 +41,14 @@ class Cluster:
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)
 
-    def candidates(self, pod: Pod) -> Sequence[NodeClass]:
+    def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         return self.nodes if self.selects(pod) else ()
 
-    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+    def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         demand = {name: amount for name, amount in demand_of(pod).items() if is_compared(name)}
         return [
             node
-            for place, node in enumerate(self.candidates(pod))
+            for place, node in enumerate(self.matching_nodes(pod))
             if all((has := self._amount(place, name)) is None or wanted <= has for name, wanted in demand.items())
         ]
 
@@ -58,8 +58,8 @@ class Cluster:
     def gpu_resources(self) -> frozenset[str]:
         return frozenset().union(*(node.gpu_resources for node in self.nodes))
 
-    def most(self, resource: str, pod: Pod | None = None) -> int | None:
-        asked = self.nodes if pod is None else self.candidates(pod)
+    def largest(self, resource: str, pod: Pod | None = None) -> int | None:
+        asked = self.nodes if pod is None else self.matching_nodes(pod)
         amounts = [self._amount(place, resource) for place in range(len(asked))]
         return None if None in amounts else max(amounts, default=0)
 
@@ -75,7 +75,7 @@ class Cluster:
     def extended_resource(self, device_class: str) -> str:
         return self.device_classes.get(device_class, "")
 
-    def image(self, reference: str) -> ImageSight:
+    def image(self, reference: str) -> ImageInfo:
         return self.images.get(reference, NOT_LOOKED_UP)
 
     def _amount(self, place: int, resource: str) -> int | None:

@@ -9,7 +9,7 @@ from tests.facts.samples import device_class
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import Snapshot
-from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageSight
+from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo
 from webhook.model.node import NodePool
 from webhook.model.pod import pod_from_raw
 from webhook.rules.cuda_driver import RULE
@@ -30,13 +30,13 @@ NOTHING_SAID: dict[str, str] = {}
 class Sighted(Snapshot):
     """A cluster with images that a registry has told of."""
 
-    images: dict[str, ImageSight] = {}  # noqa: RUF012  # tests set it on the instance
+    images: dict[str, ImageInfo] = {}  # noqa: RUF012  # tests set it on the instance
 
-    def image(self, reference: str) -> ImageSight:
+    def image(self, reference: str) -> ImageInfo:
         return self.images.get(reference, NOT_LOOKED_UP)
 
 
-def cluster(*nodes: dict[str, str], images: dict[str, ImageSight] | None = None) -> Snapshot:
+def cluster(*nodes: dict[str, str], images: dict[str, ImageInfo] | None = None) -> Snapshot:
     """Nodes with one GPU each and these labels; n0, n1 and so on."""
     raws = [
         {"metadata": {"name": f"n{at}", "labels": labels}, "status": {"capacity": {"nvidia.com/gpu": "1"}}}
@@ -244,7 +244,7 @@ def test_what_needs_nothing_or_is_nonsense_never_fails(image):
 
 
 def test_a_pod_is_never_refused_because_its_registry_has_not_answered_yet():
-    facts = cluster(T4, images={SILENT: ImageSight(is_pending=True)})
+    facts = cluster(T4, images={SILENT: ImageInfo(is_pending=True)})
     (advice,) = told(gpu_pod(SILENT), facts, unknown="deny")
     assert isinstance(advice, Advice)
     assert "has not answered yet" in advice.found
@@ -252,7 +252,7 @@ def test_a_pod_is_never_refused_because_its_registry_has_not_answered_yet():
 
 def test_what_the_registry_says_decides_once_it_is_known():
     config = ImageConfig("sha256:" + "0" * 64, {"CUDA_VERSION": "13.0.1", "NVIDIA_REQUIRE_CUDA": "cuda>=13.0"})
-    facts = cluster(V100, images={SILENT: ImageSight(config)})
+    facts = cluster(V100, images={SILENT: ImageInfo(config)})
     (violation,) = told(gpu_pod(SILENT), facts)
     assert f"{SILENT} needs CUDA 13.0.1 (image configuration" in violation.found
 

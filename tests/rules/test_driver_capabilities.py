@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.rules.samples import Cluster, advice, asked, container, is_left_alone, mutated, pod, settings_of
-from webhook.model.image import ImageConfig, ImageSight
+from webhook.model.image import ImageConfig, ImageInfo
 from webhook.rules.driver_capabilities import RULE
 
 NAME = "NVIDIA_DRIVER_CAPABILITIES"
@@ -19,7 +19,7 @@ def env_of(raw, values=None, facts=None):
 
 def known(**env):
     """Facts that know the image of the samples, and these variables in it."""
-    return Cluster(images={IMAGE: ImageSight(ImageConfig("sha256:" + "0" * 64, env))})
+    return Cluster(images={IMAGE: ImageInfo(ImageConfig("sha256:" + "0" * 64, env))})
 
 
 @pytest.mark.parametrize("env", [{}, {"env": None}, {"env": []}], ids=["absent", "null", "empty"])
@@ -102,8 +102,8 @@ def test_what_the_image_is_known_to_say_stays(value):
         pytest.param(Cluster(), id="not looked up"),
         pytest.param(known(), id="an image that says nothing"),
         pytest.param(known(CUDA_VERSION="12.4.1"), id="an image that says something else"),
-        pytest.param(Cluster(images={IMAGE: ImageSight(is_pending=True)}), id="not looked up yet"),
-        pytest.param(Cluster(images={IMAGE: ImageSight(problem="404")}), id="a look-up that failed"),
+        pytest.param(Cluster(images={IMAGE: ImageInfo(is_pending=True)}), id="not looked up yet"),
+        pytest.param(Cluster(images={IMAGE: ImageInfo(problem="404")}), id="a look-up that failed"),
     ],
 )
 def test_an_image_of_which_nothing_like_it_is_known_gets_it(facts):

@@ -168,7 +168,7 @@ def test_nodes_that_the_class_itself_excludes_need_no_handler():
     lacking, having = nodes({""}), nodes({"nvidia"})
 
     class Pools(Cluster):
-        def candidates(self, pod):
+        def matching_nodes(self, pod):
             return (having,) if pod.runtime_class else (lacking, having)
 
     assert not is_left_alone(RULE, GPU_POD, facts=Pools({"nvidia": PICKY}))

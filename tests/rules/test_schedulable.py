@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import device_class, node
-from tests.facts.test_candidates_properties import NODES, PODS, RUNTIME_CLASSES
+from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLASSES
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term, terms, violations
 from tests.strategies import checked
@@ -178,7 +178,7 @@ def test_a_gpu_pod_is_told_something_exactly_where_it_has_no_home(nodes, classes
     found = list(RULE.validate(asked, settings_of(RULE, {}), facts))
     fields = [field for term in asked.required or () for field in term.fields if field.operator == "In"]
     is_concerned = asked.gpus and facts.knows_nodes() and not asked.node_name and not fields
-    assert bool(found) == bool(is_concerned and not facts.homes(asked))
+    assert bool(found) == bool(is_concerned and not facts.feasible_nodes(asked))
     for violation in found:
         is_about_taints = violation.where == "spec.tolerations"
-        assert is_about_taints == bool(facts.homes(replace(asked, tolerations=EVERYTHING)))
+        assert is_about_taints == bool(facts.feasible_nodes(replace(asked, tolerations=EVERYTHING)))

@@ -23,7 +23,7 @@ from webhook.admission.phases import NODES, Decision
 from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.engine.quota_claims import QuotaClaims
 from webhook.images.image_source import WithImages
-from webhook.model.image import ImageSight
+from webhook.model.image import ImageInfo
 from webhook.model.likeness import Likeness, likeness_of
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import Finding, Injection, Outcome
@@ -120,12 +120,12 @@ class _Known:
     answer: AdmissionResponse
     outcome: Outcome
     claims: QuotaClaims
-    images: tuple[tuple[str, ImageSight], ...]
+    images: tuple[tuple[str, ImageInfo], ...]
     size: int
     """About how many bytes of memory it takes."""
 
     @classmethod
-    def of_all(cls, decision: Decision, images: tuple[tuple[str, ImageSight], ...], volume: str) -> "_Known | None":
+    def of_all(cls, decision: Decision, images: tuple[tuple[str, ImageInfo], ...], volume: str) -> "_Known | None":
         """A decision that little was said in, for all pods alike; None where it names the `volume` of one."""
         outcome = decision.outcome
         if outcome is None or not decision.answer.is_allowed or len(outcome.findings) > _MOST_FINDINGS:
@@ -185,16 +185,16 @@ class _Noted:
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self.seen: dict[str, ImageSight] = {}
+        self.seen: dict[str, ImageInfo] = {}
         self.are_steady = True
         """Whether all that was said of one image was the same."""
 
     @property
-    def known(self) -> tuple[tuple[str, ImageSight], ...]:
+    def known(self) -> tuple[tuple[str, ImageInfo], ...]:
         """Each image with what is known of it."""
         return tuple(self.seen.items())
 
-    def sight(self, text: str, asker: str = "") -> ImageSight:  # noqa: ARG002  # the facts know on whose behalf
+    def sight(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the facts know on whose behalf
         """What is known of the image at this moment."""
         found = self._facts.image(text)
         self.are_steady = self.are_steady and self.seen.setdefault(text, found) == found

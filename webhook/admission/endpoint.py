@@ -15,7 +15,7 @@ from typing import Any
 from webhook.admission import callers, logs, phases
 from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
 from webhook.admission.phases import Decision
-from webhook.admission.quota_phase import Patience
+from webhook.admission.quota_phase import TimeBudget
 from webhook.admission.review import (
     AdmissionRequest,
     AdmissionResponse,
@@ -53,7 +53,7 @@ _LOG = logging.getLogger("gpu_policy.admission")
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
-Phase = Callable[[AdmissionRequest, Facts, Patience], Decision]
+Phase = Callable[[AdmissionRequest, Facts, TimeBudget], Decision]
 
 
 class UnansweredError(Exception):
@@ -161,11 +161,11 @@ class _Asked:
     name: str
     decide: Phase
     facts: Facts
-    patience: Patience
+    patience: TimeBudget
     started: float
 
 
-def _patience(environ: Environ, decision_seconds: float) -> Patience:
+def _patience(environ: Environ, decision_seconds: float) -> TimeBudget:
     """How long the answer may take; raises UnansweredError for a request that has waited for too long already.
 
     The API server says in the query for how long it waits in all, `timeout=5s`. When half of that is over, a second
@@ -178,7 +178,7 @@ def _patience(environ: Environ, decision_seconds: float) -> Patience:
         raise _unavailable(text, "overloaded")
     left = timeout - waited
     deadline = DecisionDeadline(decision_seconds, time.monotonic() + left)
-    return Patience(left * _SPENDABLE, environ.get("webhook.may_block", _nothing), deadline)
+    return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", _nothing), deadline)
 
 
 def _not_at_all() -> float:

@@ -16,7 +16,7 @@ from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS
 from webhook.ledger.book import UID_BYTES
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.fixed import fixed
@@ -29,7 +29,7 @@ class _NameTakenError(Exception):
 
 
 @fixed(frozen=True, slots=True)
-class Patience:
+class TimeBudget:
     """How long the sender of a request waits, and how to wait without holding up others.
 
     `seconds` are what may be spent on waiting; `may_block` is called before it. `deadline` bounds the rest.
@@ -49,7 +49,7 @@ class HasLedgers(Protocol):
         ...
 
 
-def reserve(decision: Decision, request: AdmissionRequest, desk: HasLedgers | None, patience: Patience) -> Decision:
+def reserve(decision: Decision, request: AdmissionRequest, desk: HasLedgers | None, patience: TimeBudget) -> Decision:
     """The decision once the quotas have had their say. `desk` is None where no ledgers are kept.
 
     Dry runs are judged alike and leave nothing behind. A pod that is refused already is not entered.
@@ -75,7 +75,7 @@ def reserve(decision: Decision, request: AdmissionRequest, desk: HasLedgers | No
 
 
 def _ask(
-    claims: Sequence[Claim], request: AdmissionRequest, desk: HasLedgers | None, patience: Patience
+    claims: Sequence[Claim], request: AdmissionRequest, desk: HasLedgers | None, patience: TimeBudget
 ) -> Sequence[Verdict]:
     if desk is None:
         return [_NO_LEDGERS] * len(claims)
@@ -93,7 +93,7 @@ def _ask(
     return verdicts
 
 
-def _seen(namespace: str, desk: HasLedgers, patience: Patience) -> Iterable[SeenPod]:
+def _seen(namespace: str, desk: HasLedgers, patience: TimeBudget) -> Iterable[GpuPod]:
     return patience.deadline.outside(lambda: desk.ledgers.means.pods.seen(namespace))
 
 

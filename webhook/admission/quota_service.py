@@ -7,11 +7,11 @@ from typing import Protocol
 
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
-from webhook.engine.quota_usage import Standing, standings_of
-from webhook.ledger.context import LedgerTiming, Means
+from webhook.engine.quota_usage import QuotaUsage, standings_of
+from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.reconciler import LEAST_IDLE, LONGEST_ROUND, Keeper, Rhythm, Usage
+from webhook.ledger.reconciler import LEAST_IDLE, LONGEST_ROUND, ReconcileIntervals, Reconciler, Usage
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 from webhook.quota.quotas import Quota, QuotaScope
 
@@ -48,7 +48,7 @@ class Publisher(Protocol):
         """Begin, in a thread of its own."""
         ...
 
-    def show(self, standings: Iterable[Standing]) -> None:
+    def show(self, standings: Iterable[QuotaUsage]) -> None:
         """Take how quotas stand now: all of them, each time. Returns at once."""
         ...
 
@@ -71,7 +71,7 @@ class QuotaParts:
     """Whether refusals say how much is in use, and by which pods of the namespace that asks."""
 
 
-class QuotaDesk:
+class QuotaService:
     """The quotas of one replica. No pods are followed before there is a quota in the policies."""
 
     def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
@@ -79,7 +79,7 @@ class QuotaDesk:
         self._policies = policies
         observer = QuotaMetrics(metrics.registry, lambda: self._keeper.usage, lambda: self._keeper.age)
         timing = parts.timing or LedgerTiming()
-        means = Means(
+        means = LedgerContext(
             parts.store,
             parts.pods,
             timing,
@@ -88,10 +88,10 @@ class QuotaDesk:
             tells_usage=parts.tells_usage,
         )
         self.ledgers = Ledgers(means)
-        rhythm = Rhythm(
+        rhythm = ReconcileIntervals(
             round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
         )
-        self._keeper = Keeper(
+        self._keeper = Reconciler(
             self.ledgers, _InForce(policies), rhythm=rhythm, begin=parts.pods.start, listener=self._show
         )
         parts.pods.listen(self._keeper.wake)

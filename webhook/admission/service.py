@@ -6,12 +6,12 @@ from webhook.admission import phases, policies_at_apply
 from webhook.admission.alike import Alike
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.quota_phase import HasLedgers, Patience, reserve
+from webhook.admission.quota_phase import HasLedgers, TimeBudget, reserve
 from webhook.admission.review import AdmissionRequest
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.facts.facts_source import FactsSource
-from webhook.images.image_source import Memory, Recalled, Sights, WithImages
-from webhook.model.image import ImageSight
+from webhook.images.image_source import ImageSource, Memory, Recalled, WithImages
+from webhook.model.image import ImageInfo
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 from webhook.rules.rule import Facts
@@ -20,11 +20,11 @@ from webhook.rules.rule import Facts
 class _Unended:
     """Asks about images outside of the deadline: a question that is ended halfway could stay open for ever."""
 
-    def __init__(self, images: Sights, deadline: DecisionDeadline) -> None:
+    def __init__(self, images: ImageSource, deadline: DecisionDeadline) -> None:
         self._images = images
         self._deadline = deadline
 
-    def sight(self, text: str, asker: str = "") -> ImageSight:
+    def sight(self, text: str, asker: str = "") -> ImageInfo:
         """What is known of the image at this moment."""
         return self._deadline.outside(lambda: self._images.sight(text, asker))
 
@@ -76,21 +76,21 @@ class Service:
         """Count a request that the server answered itself, with this status."""
         self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
-    def mutate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
+    def mutate(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
         """Answer the mutating phase."""
         return self._mutated.decision(review, self._sets(), facts, self._with_images(facts, review, patience))
 
-    def validate(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
+    def validate(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
         facts_and_images = self._with_images(facts, review, patience)
         decision = self._validated.decision(review, self._sets(), facts, facts_and_images)
         return reserve(decision, review, self._ledgers, patience)
 
-    def workloads(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:
+    def workloads(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
         """Answer for objects that make pods."""
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, patience))
 
-    def config_maps(self, review: AdmissionRequest, facts: Facts, patience: Patience) -> Decision:  # noqa: ARG002  # phases are called alike
+    def config_maps(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
         return policies_at_apply.check(review, self.policies)
 
@@ -98,7 +98,7 @@ class Service:
         """The policy set in force, and the recent ones that other replicas may still use."""
         return (self.policies.current, *self.policies.recent())
 
-    def _with_images(self, facts: Facts, review: AdmissionRequest, patience: Patience) -> Facts:
+    def _with_images(self, facts: Facts, review: AdmissionRequest, patience: TimeBudget) -> Facts:
         if self._images is None:
             return facts
         sights = Recalled(self._images) if review.is_dry_run else self._images

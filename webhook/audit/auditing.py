@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webhook.audit.capacity import capacity_of
-from webhook.audit.collect import AuditScope, Collected, Collector
+from webhook.audit.collect import Auditor, AuditScope, Collected
 from webhook.audit.compare import changed_injections, refused_anew
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.input_claims import InputClaims
@@ -15,9 +15,9 @@ from webhook.audit.report import AuditReport, Comparison
 from webhook.audit.review_objects import ReviewContext
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.facts.static_pods import StaticPods
-from webhook.images.image_source import Sights, WithImages
-from webhook.ledger.context import Means
-from webhook.ledger.ledger_store import Pods, SeenPod
+from webhook.images.image_source import ImageSource, WithImages
+from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import GpuPod, Pods
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_set import PolicySet
@@ -33,7 +33,7 @@ class Background:
 
     facts: Snapshot = EMPTY
     pods: Pods = field(default_factory=StaticPods)
-    counted: Iterable[SeenPod] | None = None
+    counted: Iterable[GpuPod] | None = None
     claims: InputClaims | None = None
 
 
@@ -45,10 +45,12 @@ class Judges:
     surroundings: ReviewContext
 
     @classmethod
-    def of(cls, directory: str, policies: PolicySet, background: Background, images: Sights | None = None) -> "Judges":
+    def of(
+        cls, directory: str, policies: PolicySet, background: Background, images: ImageSource | None = None
+    ) -> "Judges":
         """These policies, with ledgers of their own; `images` are asked about images where there are any."""
         facts = background.facts if images is None else WithImages(background.facts, images)
-        ledgers = Ledgers(Means(MemoryStore(), background.pods))
+        ledgers = Ledgers(LedgerContext(MemoryStore(), background.pods))
         return cls(directory, ReviewContext(policies, facts, ledgers, background.claims))
 
 
@@ -70,8 +72,8 @@ class Audit:
         self._proposed, self._in_force = proposed, in_force
         self._place, self._created = place, created
         now = created.timestamp()
-        self._collector = Collector(proposed.surroundings, owners, place, now)
-        self._other = None if in_force is None else Collector(in_force.surroundings, owners, place, now)
+        self._collector = Auditor(proposed.surroundings, owners, place, now)
+        self._other = None if in_force is None else Auditor(in_force.surroundings, owners, place, now)
 
     def add(self, document: Document | DocumentError) -> None:
         """Judge an object."""

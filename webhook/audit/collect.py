@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.gathering import DraftFinding, Gathered, Gathering
+from webhook.audit.gathering import Deduplicator, DraftFinding, Gathered
 from webhook.audit.listing import NamespaceScope
 from webhook.audit.overuse import overused
 from webhook.audit.owners import Owners
@@ -15,7 +15,7 @@ from webhook.audit.report import Counts
 from webhook.audit.review_objects import Item, ReviewContext, look
 from webhook.audit.telling import found_in
 from webhook.facts.gpu_pods import stored_from_raw
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.workloads import is_pod
 
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -45,7 +45,7 @@ class Collected:
     quotas: tuple[InUse, ...]
 
 
-class Collector:
+class Auditor:
     """Takes objects one by one and judges them by one set of policies. `owners` knows who owns an object by then.
 
     `now` is in seconds since 1970.
@@ -56,10 +56,10 @@ class Collector:
         self._owners = owners
         self._place = place
         self._now = now
-        self._gathering = Gathering()
+        self._gathering = Deduplicator()
         self._counts = Counts()
         self._errors: list[DocumentError] = []
-        self._pods: list[SeenPod] = []
+        self._pods: list[GpuPod] = []
         self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:

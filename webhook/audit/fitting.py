@@ -9,7 +9,7 @@ from webhook.cuda.gate import Gate
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer, offer_from
 from webhook.cuda.verdict import Verdict, judge
-from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.shape import spelled
 
 _COMPATS = ", ".join(Compat)
@@ -82,7 +82,7 @@ class Knowledge:
     """What is known of images beforehand: what the policy says of globs, and what registries said of images."""
 
     mapping: tuple[tuple[str, str], ...] = ()
-    sights: Mapping[str, ImageSight] = field(default_factory=lambda: MappingProxyType({}))
+    sights: Mapping[str, ImageInfo] = field(default_factory=lambda: MappingProxyType({}))
 
     def need(self, question: Question) -> Need:
         """What the image needs. What the question says of the cuda-compat package beats the evidence."""

@@ -55,7 +55,7 @@ class _Entry:
         return replace(self.found.finding, running=running)
 
 
-class Gathering:
+class Deduplicator:
     """Takes findings one by one, and keeps as many as are different."""
 
     def __init__(self) -> None:

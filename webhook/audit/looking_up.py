@@ -6,16 +6,16 @@ from itertools import islice
 
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.review_objects import ReviewContext, look
-from webhook.model.image import ImageSight
+from webhook.model.image import ImageInfo
 
-Ask = Callable[[Iterable[str]], Mapping[str, ImageSight]]
+Ask = Callable[[Iterable[str]], Mapping[str, ImageInfo]]
 """Asks registries about images, and waits for the answers."""
 
 MOST_IMAGES = 2_000
 """Images that one audit asks about."""
 
 _AT_A_TIME = 200
-_TOO_MANY = ImageSight(problem=f"an audit looks up {MOST_IMAGES} images at most, and this image comes after them")
+_TOO_MANY = ImageInfo(problem=f"an audit looks up {MOST_IMAGES} images at most, and this image comes after them")
 
 
 class LookedUp:
@@ -25,10 +25,10 @@ class LookedUp:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._known: dict[str, ImageSight] = {}
+        self._known: dict[str, ImageInfo] = {}
         self._wanted: dict[str, None] = {}
 
-    def sight(self, text: str, asker: str = "") -> ImageSight:  # noqa: ARG002  # nobody else waits
+    def sight(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # nobody else waits
         """What is known of an image."""
         found = self._known.get(text)
         if found is not None:
@@ -36,7 +36,7 @@ class LookedUp:
         if len(self._known) + len(self._wanted) >= MOST_IMAGES:
             return _TOO_MANY
         self._wanted[text] = None
-        return ImageSight(is_pending=True)
+        return ImageInfo(is_pending=True)
 
     def look_up(self) -> None:
         """Ask about the images that are not known yet."""

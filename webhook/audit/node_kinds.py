@@ -64,7 +64,7 @@ def node_kinds(
     for node in nodes:
         if _has_nvidia_gpus(node.kind, accelerators):
             found.setdefault(offer_of(node.kind.labels), []).append(node)
-    for pool in WithPools(EMPTY, pools, accelerators).candidates(_FITS_EVERYWHERE):
+    for pool in WithPools(EMPTY, pools, accelerators).matching_nodes(_FITS_EVERYWHERE):
         if _has_nvidia_gpus(pool, accelerators):
             found.setdefault(offer_of(pool.labels), [])
     kinds = [NodeKind(offer, len(alike), sum(map(_gpus, alike))) for offer, alike in found.items()]

@@ -7,7 +7,7 @@ from heapq import nsmallest
 from webhook.audit.gathering import MOST_NAMES
 from webhook.audit.quota_report import InUse
 from webhook.audit.report import AuditFinding, Level, ObjectReference, Running
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.outcome import FindingKind
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
@@ -22,7 +22,7 @@ from webhook.rules.rule import Mode
 _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}
 
 
-def overused(quotas: Iterable[InUse], pods: Sequence[SeenPod], policies: PolicySet) -> Iterator[AuditFinding]:
+def overused(quotas: Iterable[InUse], pods: Sequence[GpuPod], policies: PolicySet) -> Iterator[AuditFinding]:
     """One finding for each limit that is passed, about the namespace or the pot; `pods` are what uses them."""
     for one in quotas:
         for limit, used in (one.standing.used or {}).items():
@@ -53,12 +53,12 @@ def _finding(bound: BoundQuota, limit: Limit, used: Fraction, running: Running, 
     )
 
 
-def _running(pods: Iterable[SeenPod], limit: Limit, quota: Quota) -> Running:
+def _running(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> Running:
     """The pods that count against a limit, those that count most by name."""
     found = [(-amount, pod.name) for pod in pods if (amount := _amount(pod, limit, quota))]
     return Running(len(found), tuple(name for _, name in nsmallest(MOST_NAMES, found)))
 
 
-def _amount(pod: SeenPod, limit: Limit, quota: Quota) -> Fraction:
+def _amount(pod: GpuPod, limit: Limit, quota: Quota) -> Fraction:
     demand = demand_of(pod.pod, pod.namespace, quota.counting) if quota.covers(pod.namespace) else None
     return Fraction(0) if demand is None else amounts(demand, quota).get(limit, Fraction(0))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from webhook.engine.quota_usage import Place, Standing, Status, statuses
-from webhook.ledger.ledger_store import SeenPod
+from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
+from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.amounts import used
@@ -88,24 +88,24 @@ class InUse:
     """A quota as policies set it, and how it stands."""
 
     bound: BoundQuota
-    standing: Standing
+    standing: QuotaUsage
 
 
-def counted(policies: PolicySet, pods: Iterable[SeenPod], namespace: str | None) -> list[Reported]:
+def counted(policies: PolicySet, pods: Iterable[GpuPod], namespace: str | None) -> list[Reported]:
     """The quotas of one namespace, or of all that policies or pods name, with what these pods use of them."""
     return told(in_use(policies, pods, [] if namespace is None else [namespace]), namespace)
 
 
-def in_use(policies: PolicySet, pods: Iterable[SeenPod], namespaces: Iterable[str] = ()) -> list[InUse]:
+def in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Iterable[str] = ()) -> list[InUse]:
     """What these pods use of the quotas of all namespaces that they, or policies, or `namespaces` name."""
-    by_namespace: dict[str, list[SeenPod]] = {}
+    by_namespace: dict[str, list[GpuPod]] = {}
     for pod in pods:
         by_namespace.setdefault(pod.namespace, []).append(pod)
     names = {*by_namespace, *policies.names, *namespaces}
     bound = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
     bound |= {one.quota.key: one for one in policies.pots}
     return [
-        InUse(one, Standing(one.quota, one.mode, used(_counts(one.quota, by_namespace), one.quota), names))
+        InUse(one, QuotaUsage(one.quota, one.mode, used(_counts(one.quota, by_namespace), one.quota), names))
         for one in bound.values()
     ]
 
@@ -134,7 +134,7 @@ def reported(found: Iterable[tuple[Place, Status]]) -> list[Reported]:
     return sorted(quotas, key=lambda quota: (quota.scope != QuotaScope.NAMESPACE, quota.name))
 
 
-def _counts(quota: Quota, pods: Mapping[str, Iterable[SeenPod]]) -> Mapping[Demand, int]:
+def _counts(quota: Quota, pods: Mapping[str, Iterable[GpuPod]]) -> Mapping[Demand, int]:
     demands = (
         demand_of(pod.pod, namespace, quota.counting)
         for namespace, of_namespace in pods.items()

@@ -102,7 +102,7 @@ class SourceLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class PodGroup:
     """Which pods of a workload are meant: what it calls them, how many run at a time (None where it does not say), and
     the GPUs of each.
     """
@@ -147,7 +147,7 @@ class AuditFinding:
     line: int
     """Where in it, from 1; 0 where that is not known."""
     source: SourceLine = SourceLine()
-    sort: Sort | None = None
+    sort: PodGroup | None = None
     """Given where the finding is about the template of a workload."""
     running: Running | None = None
     """Given where pods that exist are concerned."""
@@ -206,7 +206,7 @@ class ChangedInjection:
 
     object: ObjectReference
     source: SourceLine
-    sort: Sort | None
+    sort: PodGroup | None
     before: tuple[str, ...]
     after: tuple[str, ...]
 

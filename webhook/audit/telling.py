@@ -9,7 +9,7 @@ from itertools import islice
 
 from webhook.audit.gathering import DraftFinding
 from webhook.audit.owners import Owners
-from webhook.audit.report import AuditFinding, Level, ObjectReference, Running, Sort, SourceLine
+from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup, Running, SourceLine
 from webhook.audit.review_objects import Item, injected
 from webhook.engine import Foreseen
 from webhook.model.workloads import Template, controller_of
@@ -81,7 +81,7 @@ def _about(item: Item, owners: Owners, nth: int) -> _Say:
 
 def _of_template(foreseen: Foreseen, say: _Say) -> Iterator[DraftFinding]:
     template = foreseen.template
-    say = partial(say, sort=Sort(template.group, template.pods, foreseen.gpus))
+    say = partial(say, sort=PodGroup(template.group, template.pods, foreseen.gpus))
     places = _places_in_a_pod(template)
     for finding in foreseen.findings:
         place = _shown(_in_a_pod(finding.field, places))

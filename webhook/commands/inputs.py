@@ -135,17 +135,17 @@ def _read_once(path: Path, _place: str, _version: tuple[int, int], accelerators:
 def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "Ledgers":
     """Ledgers in memory, for one command, begun with the pods of a file, of a cluster, or with none."""
     from webhook.facts.static_pods import StaticPods
-    from webhook.ledger.context import Means
+    from webhook.ledger.context import LedgerContext
     from webhook.ledger.ledgers import Ledgers
     from webhook.ledger.memory_store import MemoryStore
 
     if kubeconfig is None:
         pods = StaticPods() if inventory is None else inventory_pods(inventory, accelerators)
-        return Ledgers(Means(MemoryStore(), pods))
+        return Ledgers(LedgerContext(MemoryStore(), pods))
     from webhook.facts.pod_source import LivePods
     from webhook.kubernetes.api_server import ApiServer
 
-    return Ledgers(Means(MemoryStore(), LivePods(ApiServer(kubeconfig), accelerators=accelerators)))
+    return Ledgers(LedgerContext(MemoryStore(), LivePods(ApiServer(kubeconfig), accelerators=accelerators)))
 
 
 def namespaces_of(kubeconfig: Path) -> frozenset[str]:

@@ -72,9 +72,9 @@ def replica(
 
     companions: list[Companion] = []
     if installation is not None:
-        from webhook.replica.duties import Duties
+        from webhook.replica.duties import Maintenance
 
-        companions.append(Duties(installation))
+        companions.append(Maintenance(installation))
     if audits is not None:
         from webhook.replica.audit_watch import AuditWatch
 

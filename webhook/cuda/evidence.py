@@ -15,7 +15,7 @@ from webhook.cuda.image_reading import Reading
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.model.fixed import fixed
 from webhook.model.globs import closest
-from webhook.model.image import NOT_LOOKED_UP, ImageReference, ImageReferenceError, ImageSight, parse_reference
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, ImageReferenceError, parse_reference
 from webhook.model.versions import Version, VersionError
 
 _NO_CUDA = "none"
@@ -40,7 +40,7 @@ class ImageContext:
     mapping: tuple[tuple[str, str], ...] = ()
     env: Pairs = ()
     annotation: str | None = None
-    sight: ImageSight = field(default=NOT_LOOKED_UP)
+    sight: ImageInfo = field(default=NOT_LOOKED_UP)
 
 
 class _Config(NamedTuple):

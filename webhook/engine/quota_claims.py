@@ -12,7 +12,7 @@ from typing import Any
 from webhook.engine.running_rules import addressed_to
 from webhook.facts.gpu_pods import counted_pod
 from webhook.ledger.book import MOST_RESOURCES
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import (
     AlreadyStored,
     Claim,
@@ -95,7 +95,7 @@ def claims_of(
 
 
 def _with_verdicts(
-    outcome: Outcome, claims: Sequence[BoundClaim], verdicts: Sequence[Verdict], pods: Iterable[SeenPod] | None
+    outcome: Outcome, claims: Sequence[BoundClaim], verdicts: Sequence[Verdict], pods: Iterable[GpuPod] | None
 ) -> Outcome:
     """The outcome, and what the ledgers said.
 
@@ -119,7 +119,7 @@ def reserved(
     namespace: str,
     bound: Sequence[BoundQuota],
     ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
-    seen: Callable[[str], Iterable[SeenPod]] | None,
+    seen: Callable[[str], Iterable[GpuPod]] | None,
 ) -> Outcome:
     """The outcome of a pod that is about to be admitted, once its quotas have had their say.
 
@@ -135,7 +135,7 @@ def entered(
     namespace: str,
     claims: QuotaClaims,
     ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
-    seen: Callable[[str], Iterable[SeenPod]] | None,
+    seen: Callable[[str], Iterable[GpuPod]] | None,
 ) -> Outcome:
     """The same, from what the pod claims.
 
@@ -152,7 +152,7 @@ def entered(
     return _with_verdicts(outcome, claims.claims, verdicts, pods)
 
 
-def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[SeenPod] | None) -> Finding:
+def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Iterable[GpuPod] | None) -> Finding:
     bound = one.bound
     if isinstance(verdict, Withheld | Crowded | AlreadyStored | InTreeExceeded):
         return finding_of(bound, _UNTOLD if pods is None else _objection(verdict, bound.quota))
@@ -235,11 +235,11 @@ def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota]) -> Iterator[Findin
                 yield found if is_denied else replace(found, kind=FindingKind.ADVICE, refuses=False)
 
 
-def _largest(pods: Iterable[SeenPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
+def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
     """The pods that count most against a limit, by name where they count alike."""
     known: dict[int, Fraction] = {}
 
-    def counted(seen: SeenPod) -> Fraction:
+    def counted(seen: GpuPod) -> Fraction:
         amount = known.get(id(seen.pod))
         if amount is None:
             amount = known[id(seen.pod)] = _amount(seen.pod, seen.namespace, limit, quota)

@@ -19,7 +19,7 @@ Status = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuotaUsage:
     """How a quota stands. `used` is None where that is not known at the moment.
 
     `namespaces` are those that are known to be there, also ones that the quota does not cover. `version` is that of the
@@ -33,7 +33,7 @@ class Standing:
     version: str = ""
 
 
-def standings_of(usage: Mapping[str, Usage], policies: PolicySet) -> list[Standing]:
+def standings_of(usage: Mapping[str, Usage], policies: PolicySet) -> list[QuotaUsage]:
     """How every quota of the policies stands that ledgers tell of, by its key.
 
     What is left out is a quota that has gone since it was counted.
@@ -42,13 +42,13 @@ def standings_of(usage: Mapping[str, Usage], policies: PolicySet) -> list[Standi
     for one in usage.values():
         bound |= {found.quota.key: found for found in policies.quotas_for(one.quota.name)}
     return [
-        Standing(one.quota, bound[key].mode, one.used, {*one.namespaces, *policies.names}, one.version)
+        QuotaUsage(one.quota, bound[key].mode, one.used, {*one.namespaces, *policies.names}, one.version)
         for key, one in usage.items()
         if key in bound
     ]
 
 
-def statuses(standings: Iterable[Standing]) -> dict[Place, Status | None]:
+def statuses(standings: Iterable[QuotaUsage]) -> dict[Place, Status | None]:
     """What each namespace is to see of each of its quotas; None where nobody knows, so that what is there stays.
 
     A quota is seen in the namespaces that it names, and in those that a glob of it covers and that are known.
@@ -61,13 +61,13 @@ def statuses(standings: Iterable[Standing]) -> dict[Place, Status | None]:
     return found
 
 
-def _seen_in(standing: Standing) -> set[str]:
+def _seen_in(standing: QuotaUsage) -> set[str]:
     quota = standing.quota
     named = {pattern for pattern in quota.patterns if not is_glob(pattern)}
     return named | {namespace for namespace in standing.namespaces if quota.covers(namespace)}
 
 
-def _status(standing: Standing, used: Mapping[Limit, Fraction]) -> Status:
+def _status(standing: QuotaUsage, used: Mapping[Limit, Fraction]) -> Status:
     quota = standing.quota
     status: dict[str, Any] = {
         "quota": quota.name,

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from webhook.ledger.book import uid_bytes
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import APP, INIT
 from webhook.model.pod import Pod, pod_from_raw
@@ -31,7 +31,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredPod:
     """A pod that the API server holds. `seen` is None where it asks for no GPU.
 
     `ends` is when it stops counting, in seconds since 1970 by the API server's clock: -inf where it has finished, +inf
@@ -39,21 +39,21 @@ class Stored:
     """
 
     uid: bytes
-    seen: SeenPod | None
+    seen: GpuPod | None
     ends: float = math.inf
 
 
-def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Stored:
+def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
     """Read a pod. Raises ValueError (a ShapeError where a part has a wrong type), which says what is wrong with it."""
     pod, metadata = _parts(raw)
     uid = _uid(metadata)
     seen = None
     decisive = _decisive(pod.get("spec"), accelerators)
     if decisive is not None and (read := _read(decisive, accelerators)).gpus:
-        seen = SeenPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
+        seen = GpuPod(uid, sys.intern(str(metadata.get("namespace") or "default")), _name(metadata), read)
     status = pod.get("status")
     finished = isinstance(status, dict) and status.get("phase") in _FINISHED
-    return Stored(uid, seen, -math.inf if finished else _end(metadata))
+    return StoredPod(uid, seen, -math.inf if finished else _end(metadata))
 
 
 def counted_pod(raw: object, accelerators: Accelerators = BUILT_IN) -> Pod | None:

@@ -36,7 +36,7 @@ class AmountColumn:
             mask |= 1 << self._positions[between]
         return mask
 
-    def most(self, among: Mask) -> int | None:
+    def largest(self, among: Mask) -> int | None:
         """The most that one of these nodes has, 0 where none has any, None where nobody knows it of one."""
         if among & self._unknown:
             return None

@@ -13,7 +13,7 @@ from weakref import ref
 
 from webhook.facts.node_amounts import NO_AMOUNTS, AmountColumn
 from webhook.facts.node_capacity import EVERYWHERE
-from webhook.facts.node_sets import NO_COLUMN, Column, Mask, mask_of
+from webhook.facts.node_sets import NO_COLUMN, LabelColumn, Mask, mask_of
 from webhook.facts.objects import Node
 from webhook.model.accelerators import accelerator
 from webhook.model.node import NodeClass, RuntimeClass
@@ -37,8 +37,8 @@ class NodeTable:
         self.everything: Mask = (1 << len(nodes)) - 1
         self._lock = Lock()
         self._traits: _Traits | None = None
-        self._columns: dict[str, Column] = {}
-        self._names: Column | None = None
+        self._columns: dict[str, LabelColumn] = {}
+        self._names: LabelColumn | None = None
         self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
         self._amounts: dict[str, AmountColumn] = {}
         self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask] | None = None
@@ -58,7 +58,7 @@ class NodeTable:
                     table._columns, table._names = self._columns, self._names
         return table
 
-    def column(self, key: str) -> Column:
+    def column(self, key: str) -> LabelColumn:
         """The values of one label."""
         column = self._columns.get(key)
         if column is not None:
@@ -67,15 +67,15 @@ class NodeTable:
             return NO_COLUMN
         with self._lock:
             if key not in self._columns:
-                self._columns[key] = Column((node.label(key) for node in self.nodes.values()), len(self.nodes))
+                self._columns[key] = LabelColumn((node.label(key) for node in self.nodes.values()), len(self.nodes))
             return self._columns[key]
 
     @property
-    def names(self) -> Column:
+    def names(self) -> LabelColumn:
         """The names of the nodes, as if they were a label."""
         with self._lock:
             if self._names is None:
-                self._names = Column(self.nodes, len(self.nodes))
+                self._names = LabelColumn(self.nodes, len(self.nodes))
             return self._names
 
     def with_gpu(self, resource: str) -> Mask:

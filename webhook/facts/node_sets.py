@@ -22,7 +22,7 @@ def mask_of(positions: Iterable[int], size: int) -> Mask:
     return int.from_bytes(bits, "little")
 
 
-class Column:
+class LabelColumn:
     """The values that one label has over all nodes.
 
     A value that a single node has, such as a host name, is kept as the node's position: as a mask each would be as long
@@ -102,5 +102,5 @@ class Column:
             yield value, 1 << position
 
 
-NO_COLUMN = Column((), 0)
+NO_COLUMN = LabelColumn((), 0)
 """A label that no node has."""

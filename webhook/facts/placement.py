@@ -14,7 +14,7 @@ NAME_FIELD = "metadata.name"
 """The only field of a node that a pod can select by."""
 
 
-def candidates(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
+def matching_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
     """The nodes that the pod, as it stands, could be scheduled to.
 
     A pod that names its node bypasses the scheduler, so taints do not matter to it. What the pod's own RuntimeClass
@@ -50,9 +50,9 @@ def _candidates(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) 
     return mask
 
 
-def homes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
-    """The candidates that have room for all that the pod asks for, were nothing else on them."""
-    mask = candidates(table, pod, runtime_class)
+def feasible_nodes(table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
+    """The matching nodes that have room for all that the pod requests, were nothing else on them."""
+    mask = matching_nodes(table, pod, runtime_class)
     if mask:
         for resource, amount in demand_of(pod).items():
             if is_compared(resource) and not ("/" in resource and _is_by_dra(pod, resource)):

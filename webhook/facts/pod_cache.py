@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from threading import Lock
 from typing import Any
 
-from webhook.facts.gpu_pods import Stored, stored_from_raw, uid_of
+from webhook.facts.gpu_pods import StoredPod, stored_from_raw, uid_of
 from webhook.facts.pod_table import Gone, PodTable
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 _log = logging.getLogger("gpu_policy.quota")
 
 
-class HeardPods:
+class PodCache:
     """The GPU pods as lists and events told of them. One thread tells, any may ask.
 
     `now` is the API server's clock in seconds since 1970, `clock` a monotonic one.
@@ -49,7 +49,7 @@ class HeardPods:
         """Whether a pod was heard of that is in a namespace."""
         return self._table.has_any_in(namespace)
 
-    def seen(self, namespace: str | None = None) -> list[SeenPod]:
+    def seen(self, namespace: str | None = None) -> list[GpuPod]:
         """The pods that count, of one namespace or of all."""
         with self._lock:
             return self._table.seen(namespace, self._now())
@@ -104,7 +104,7 @@ class HeardPods:
                 self._gone.add(uid, self._clock())
             return counted
 
-    def _read(self, raw: object) -> Stored | None:
+    def _read(self, raw: object) -> StoredPod | None:
         """A pod, where nothing has changed the one that is known; also where it can no longer be read."""
         try:
             stored = stored_from_raw(raw, self._accelerators)
@@ -114,16 +114,16 @@ class HeardPods:
         if stored.seen is not None and (known := self._table.get(stored.uid)) is not None:
             seen, _ = known
             if seen.pod == stored.seen.pod:
-                return Stored(stored.uid, seen, stored.ends)
+                return StoredPod(stored.uid, seen, stored.ends)
         return stored
 
-    def _known(self, raw: object) -> Stored | None:
+    def _known(self, raw: object) -> StoredPod | None:
         try:
             uid = uid_of(raw)
         except ValueError:
             return None
         known = self._table.get(uid)
-        return None if known is None else Stored(uid, *known)
+        return None if known is None else StoredPod(uid, *known)
 
     def _pass_over(self, error: ValueError) -> None:
         level = logging.DEBUG if self._complained else logging.WARNING

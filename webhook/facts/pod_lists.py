@@ -10,7 +10,7 @@ from webhook.facts.resource_quotas import too_full
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
-from webhook.ledger.ledger_store import LedgerError, SeenPod
+from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob
 
@@ -85,7 +85,7 @@ class PodLists:
         except (UnreachableError, ValueError) as error:
             raise _explained(path, error, _UNREAD) from error
 
-    def gpu_pods(self, patterns: Collection[str], seconds: float) -> Iterator[SeenPod]:
+    def gpu_pods(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The GPU pods that count in the namespaces with these names and globs, while they are being read.
 
         Where the list begins anew half-way, pods come twice. Raises LedgerError, then or later.
@@ -97,7 +97,7 @@ class PodLists:
                 if seen is not None and is_covered(seen.namespace, patterns):
                     yield seen
 
-    def _counting(self, raw: object) -> SeenPod | None:
+    def _counting(self, raw: object) -> GpuPod | None:
         try:
             stored = stored_from_raw(raw, self._accelerators)
         except ValueError as error:

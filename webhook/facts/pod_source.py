@@ -12,11 +12,11 @@ from typing import Any
 from webhook.facts.facts_source import FactsStatus
 from webhook.facts.gpu_pods import COUNTING
 from webhook.facts.live import STALE_AFTER_SECONDS, status_of
-from webhook.facts.pod_cache import HeardPods
+from webhook.facts.pod_cache import PodCache
 from webhook.facts.pod_lists import PAGE, PODS, PodLists
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 _CLOSE_SECONDS = 1.5
@@ -45,7 +45,7 @@ class LivePods:
         self._server = server
         self._tell = _nothing
         self._lock = Lock()
-        self._heard = HeardPods(self._now, clock, accelerators)
+        self._heard = PodCache(self._now, clock, accelerators)
         self._lists = PodLists(server, self._now, accelerators)
         self._started = self._closed = False
         resource = WatchedResource("pods", PODS, self._replace, self._change, page=PAGE, selector=COUNTING)
@@ -94,7 +94,7 @@ class LivePods:
         """Whether a pod was heard of that is in a namespace, which is there then."""
         return self._heard.has_any_in(namespace)
 
-    def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
+    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
         """The pods last heard of that count."""
         return self._heard.seen(namespace)
 
@@ -118,7 +118,7 @@ class LivePods:
         """The uids of the pods that count in these namespaces, read after the call began. Raises LedgerError."""
         return self._lists.live(namespaces, seconds)
 
-    def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[SeenPod]:
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The GPU pods that count in these namespaces, read after the call began; some may come twice.
 
         Raises LedgerError, also while they are being read.

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Set
 
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.globs import is_glob, matcher
 
 
@@ -11,7 +11,7 @@ class PodTable:
     """GPU pods, and when each stops counting. `now` is always the API server's clock, in seconds since 1970."""
 
     def __init__(self) -> None:
-        self._pods: dict[bytes, SeenPod] = {}
+        self._pods: dict[bytes, GpuPod] = {}
         self._in: dict[str, set[bytes]] = {}
         self._named: dict[str, dict[str, bytes]] = {}
         self._ends: dict[bytes, float] = {}  # of those few that have an end
@@ -25,7 +25,7 @@ class PodTable:
     def __contains__(self, uid: object) -> bool:
         return uid in self._pods
 
-    def put(self, pod: SeenPod, ends: float) -> None:
+    def put(self, pod: GpuPod, ends: float) -> None:
         """Add a pod, or what has changed of it."""
         self._pods[pod.uid] = pod
         self._in.setdefault(pod.namespace, set()).add(pod.uid)
@@ -35,7 +35,7 @@ class PodTable:
         else:
             self._ends.pop(pod.uid, None)
 
-    def get(self, uid: bytes) -> tuple[SeenPod, float] | None:
+    def get(self, uid: bytes) -> tuple[GpuPod, float] | None:
         """A pod and when it ends, whether it still counts or not."""
         pod = self._pods.get(uid)
         return None if pod is None else (pod, self._ends.get(uid, math.inf))
@@ -71,7 +71,7 @@ class PodTable:
         """Whether some of the pods are in a namespace."""
         return namespace in self._in
 
-    def seen(self, namespace: str | None, now: float) -> list[SeenPod]:
+    def seen(self, namespace: str | None, now: float) -> list[GpuPod]:
         """The pods that count, of one namespace or of all."""
         uids = self._pods if namespace is None else self._in.get(namespace, ())
         return [self._pods[uid] for uid in uids if now <= self._ends.get(uid, math.inf)]

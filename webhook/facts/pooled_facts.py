@@ -14,7 +14,7 @@ from webhook.facts.objects import Node, node_from_raw
 from webhook.facts.snapshot import Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
-from webhook.model.image import ImageSight
+from webhook.model.image import ImageInfo
 from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.rules.rule import Facts
@@ -41,25 +41,25 @@ class WithPools:
         """The RuntimeClass of this name, None where the cluster has none."""
         return self._facts.runtime_class(name)
 
-    def image(self, reference: str) -> ImageSight:
+    def image(self, reference: str) -> ImageInfo:
         """What is known of an image."""
         return self._facts.image(reference)
 
-    def candidates(self, pod: Pod) -> Sequence[NodeClass]:
+    def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """The candidates among the nodes, and then the classes of the pools whose nodes the pod could be scheduled to.
 
         What the pod's RuntimeClass adds counts for pools as it does for nodes.
         """
-        nodes = self._facts.candidates(pod)
-        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).candidates(pod))
+        nodes = self._facts.matching_nodes(pod)
+        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).matching_nodes(pod))
 
-    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+    def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """The homes among the nodes, and then the classes of such pools whose nodes may have room for the pod.
 
         A pool says at most how many GPUs its nodes have. Of all else they have enough, as far as anybody knows.
         """
-        nodes = self._facts.homes(pod)
-        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).homes(pod))
+        nodes = self._facts.feasible_nodes(pod)
+        return nodes if not self._pools else (*nodes, *self._as_nodes(pod).feasible_nodes(pod))
 
     def knows_nodes(self) -> bool:
         """Whether any node is known at all: pools are declared beside nodes, and say nothing of those."""
@@ -69,9 +69,9 @@ class WithPools:
         """The GPU resources that some node or node pool has."""
         return self._facts.gpu_resources().union(*(pool.gpu_resources for pool in self._pools))
 
-    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+    def largest(self, resource: str, pod: Pod | None = None) -> int | None:
         """The most of a resource that one node has, None where one, perhaps of a pool, has nobody knows how much."""
-        of_nodes, of_pools = self._facts.most(resource, pod), self._as_nodes(pod).most(resource, pod)
+        of_nodes, of_pools = self._facts.largest(resource, pod), self._as_nodes(pod).largest(resource, pod)
         return None if of_nodes is None or of_pools is None else max(of_nodes, of_pools)
 
     def label_values(self, key: str) -> Sequence[str]:

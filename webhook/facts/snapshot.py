@@ -21,7 +21,7 @@ from webhook.facts.objects import (
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, PodResourceClaim, Requests, ResourceClaim
 from webhook.model.demand import demand_of, is_compared, is_extended
-from webhook.model.image import NOT_LOOKED_UP, ImageSight
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 
@@ -113,18 +113,18 @@ class Snapshot:
         """The PriorityClasses by name; empty where they are not known."""
         return self._priority_classes
 
-    def image(self, reference: str) -> ImageSight:  # noqa: ARG002  # nodes know nothing of images
+    def image(self, reference: str) -> ImageInfo:  # noqa: ARG002  # nodes know nothing of images
         """Nothing: no registry is asked."""
         return NOT_LOOKED_UP
 
-    def candidates(self, pod: Pod) -> Sequence[NodeClass]:
+    def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known."""
-        known = self._table.classes(placement.candidates(self._table, pod, self._runtime_class_of(pod)))
+        known = self._table.classes(placement.matching_nodes(self._table, pod, self._runtime_class_of(pod)))
         return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
 
-    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+    def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of those candidates that have room for all the pod asks for, were nothing else on them."""
-        known = self._table.classes(placement.homes(self._table, pod, self._runtime_class_of(pod)))
+        known = self._table.classes(placement.feasible_nodes(self._table, pod, self._runtime_class_of(pod)))
         return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
 
     def _with_claimed_devices(self, pod: Pod) -> Sequence[NodeClass]:
@@ -146,16 +146,16 @@ class Snapshot:
         """The GPU resources that some node has, or once had."""
         return self._table.gpu_resources
 
-    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+    def largest(self, resource: str, pod: Pod | None = None) -> int | None:
         """The most of a resource that one node has: among the candidates of the pod, or among all nodes.
 
         0 where no node has any of it, None where one has and nobody knows how much.
         """
         table = self._table
-        among = table.everything if pod is None else placement.candidates(table, pod, self._runtime_class_of(pod))
+        among = table.everything if pod is None else placement.matching_nodes(table, pod, self._runtime_class_of(pod))
         if not is_compared(resource):
             return None if among else 0
-        return table.amounts(resource).most(among)
+        return table.amounts(resource).largest(among)
 
     def label_values(self, key: str) -> Sequence[str]:
         """The values that a label has on nodes, sorted; empty where none has it."""

@@ -7,7 +7,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.facts.pod_table import PodTable, is_covered
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.wording import cut
 
@@ -79,7 +79,7 @@ class StaticPods:
         """Whether the file has a pod in a namespace."""
         return self._table.has_any_in(namespace)
 
-    def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
+    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
         """The pods that count."""
         return self._table.seen(namespace, self._now())
 
@@ -103,7 +103,7 @@ class StaticPods:
         """The uids of the GPU pods that count in these namespaces."""
         return frozenset(pod.uid for namespace in namespaces for pod in self.seen(namespace))
 
-    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[SeenPod]:  # noqa: ARG002  # takes no time
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:  # noqa: ARG002  # takes no time
         """The GPU pods that count in these namespaces."""
         return [pod for pod in self.seen() if is_covered(pod.namespace, patterns)]
 

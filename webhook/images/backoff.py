@@ -30,7 +30,7 @@ def patience(failures: int, error: LookUpError) -> float:
     return min(LONGEST_WAIT, max(jittered, error.retry_after))
 
 
-class LeftAlone:
+class Backoff:
     """The registries that have asked to be left alone for a while."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

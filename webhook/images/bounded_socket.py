@@ -14,7 +14,7 @@ class TooMuchError(Exception):
     """More was sent than was agreed on."""
 
 
-class Wire:
+class BoundedSocket:
     """A socket for http.client, which asks of one no more than this. Whoever made it closes the socket."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline, budget: int) -> None:
@@ -46,7 +46,7 @@ class Wire:
 
 
 class _Arriving(io.RawIOBase):
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: BoundedSocket) -> None:
         super().__init__()
         self._wire = wire
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from types import MappingProxyType
 
-from webhook.model.image import ImageConfig, ImageSight
+from webhook.model.image import ImageConfig, ImageInfo
 
 MOST_REFERENCES = 10_000
 MOST_BYTES = 9 * 2**20
@@ -44,7 +44,7 @@ class Entry:
 
     __slots__ = ("at", "due", "failures", "image", "sight", "used")
 
-    def __init__(self, sight: ImageSight, image: "_Image | None", at: float, due: float, failures: int) -> None:
+    def __init__(self, sight: ImageInfo, image: "_Image | None", at: float, due: float, failures: int) -> None:
         self.sight = sight
         self.image = image
         self.at = at
@@ -59,7 +59,7 @@ class _Image:
     __slots__ = ("env", "sight", "users")
 
     def __init__(self, config: ImageConfig, env: "_Env") -> None:
-        self.sight = ImageSight(config)
+        self.sight = ImageInfo(config)
         self.env = env
         self.users = 0
 
@@ -107,7 +107,7 @@ class ImageCache:
         with self._writing:
             before = self._entries.get(reference)
             image = None if result.config is None else self._use(result.config)
-            sight = ImageSight(problem=result.problem) if image is None else image.sight
+            sight = ImageInfo(problem=result.problem) if image is None else image.sight
             entry = Entry(sight, image, result.at, result.at + result.again, failures)
             entry.used = max(result.at, before.used if before is not None else 0.0)
             self._entries[reference] = entry

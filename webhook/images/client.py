@@ -11,7 +11,7 @@ from webhook.images.allowlist import AllowList
 from webhook.images.configs import read_config
 from webhook.images.credentials import Credentials
 from webhook.images.deadline import Deadline
-from webhook.images.login import Passes
+from webhook.images.login import TokenCache
 from webhook.images.lookup_errors import LookUpError, naming
 from webhook.images.lookup_limits import LookupLimits
 from webhook.images.registry_documents import (
@@ -24,7 +24,7 @@ from webhook.images.registry_documents import (
     is_digest,
     read_manifest,
 )
-from webhook.images.session import Conversation, Query
+from webhook.images.session import Query, RepositorySession
 from webhook.model.image import ImageConfig, ImageReference
 
 
@@ -42,7 +42,7 @@ class RegistryClient:
         self._credentials = credentials or Credentials()
         self._limits = limits or LookupLimits()
         self._resolver = resolver
-        self._passes = Passes()
+        self._passes = TokenCache()
 
     def look_up(self, reference: ImageReference) -> ImageConfig:
         """What the registry says about an image. Raises LookUpError."""
@@ -56,7 +56,7 @@ class RegistryClient:
                 return reference.digest
             return _Image(self._conversation(reference), reference, self._limits).digest()
 
-    def _conversation(self, reference: ImageReference) -> Conversation:
+    def _conversation(self, reference: ImageReference) -> RepositorySession:
         site = self._allowed.site(reference.registry)
         if site is None:
             raise LookUpError(
@@ -65,13 +65,15 @@ class RegistryClient:
             )
         login = self._credentials.of(reference.registry)
         deadline = Deadline(self._limits.seconds)
-        return Conversation(site, reference.repository, login, self._limits, deadline, self._passes, self._resolver)
+        return RepositorySession(
+            site, reference.repository, login, self._limits, deadline, self._passes, self._resolver
+        )
 
 
 class _Image:
     """One image, asked for."""
 
-    def __init__(self, conversation: Conversation, reference: ImageReference, limits: LookupLimits) -> None:
+    def __init__(self, conversation: RepositorySession, reference: ImageReference, limits: LookupLimits) -> None:
         self._conversation = conversation
         self._reference = reference
         self._limits = limits

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 
 from webhook.images.addresses import Resolve, connect
-from webhook.images.bounded_socket import TooMuchError, Wire
+from webhook.images.bounded_socket import BoundedSocket, TooMuchError
 from webhook.images.deadline import Deadline
 from webhook.images.hosts import Url
 from webhook.images.lookup_errors import LookUpError
@@ -54,7 +54,7 @@ def exchange(
     deadline = Deadline(limits.request_seconds, outer)
     try:
         with closing(_connected(request.url, registry, deadline, resolver)) as connection:
-            return _answer(request, Wire(connection, deadline, limits.header_bytes))
+            return _answer(request, BoundedSocket(connection, deadline, limits.header_bytes))
     except TooMuchError as error:
         raise LookUpError(f"{host} sends a larger answer than the limits allow") from error
     except TimeoutError as error:
@@ -87,7 +87,7 @@ def _connected(url: Url, registry: Registry, deadline: Deadline, resolver: Resol
         raise
 
 
-def _answer(request: HttpRequest, wire: Wire) -> HttpResponse:
+def _answer(request: HttpRequest, wire: BoundedSocket) -> HttpResponse:
     connection = HTTPConnection(request.url.host.name, request.url.host.port)
     connection.sock = wire
     headers = {
@@ -105,7 +105,7 @@ def _answer(request: HttpRequest, wire: Wire) -> HttpResponse:
         return HttpResponse(request.url, response.status, response.headers, body)
 
 
-def _body(response: HTTPResponse, request: HttpRequest, wire: Wire) -> bytearray:
+def _body(response: HTTPResponse, request: HttpRequest, wire: BoundedSocket) -> bytearray:
     """Everything; what is compressed is refused, since a few bytes of it can be gigabytes."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":

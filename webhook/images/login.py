@@ -32,21 +32,21 @@ _MOST_LOGINS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class Token:
     """What opens a repository, and until when by the monotonic clock."""
 
     authorization: str
     end: float
 
     def __repr__(self) -> str:
-        return f"Pass(end={self.end})"
+        return f"Token(end={self.end})"
 
 
-class Passes:
+class TokenCache:
     """The passes of the last repositories asked for. Threads may share it."""
 
     def __init__(self) -> None:
-        self._passes: dict[tuple[Site, str], Pass] = {}
+        self._passes: dict[tuple[Site, str], Token] = {}
         self._lock = Lock()
 
     def get(self, site: Site, repository: str) -> str | None:
@@ -55,7 +55,7 @@ class Passes:
             found = self._passes.get((site, repository))
         return found.authorization if found is not None and time.monotonic() < found.end else None
 
-    def keep(self, site: Site, repository: str, found: Pass) -> None:
+    def keep(self, site: Site, repository: str, found: Token) -> None:
         """Remember a pass, in place of the oldest one where there are too many."""
         with self._lock:
             self._passes.pop((site, repository), None)
@@ -70,7 +70,7 @@ class Passes:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class LoginChallenge:
     """A repository that demands a login."""
 
     site: Site
@@ -80,7 +80,7 @@ class Door:
     """In the answer of a token server."""
     ask: Callable[[HttpRequest], HttpResponse]
 
-    def open(self, challenges: list[Challenge]) -> Pass:
+    def open(self, challenges: list[Challenge]) -> Token:
         """What the challenge wants: a token from its server, else user and password. Raises LookUpError."""
         by_scheme = {challenge.scheme: challenge for challenge in reversed(challenges)}
         if "bearer" in by_scheme:
@@ -95,9 +95,9 @@ class Door:
                 "the registry demands a user name and a password, but none are configured; add them to the registry "
                 "credentials"
             )
-        return Pass(self.login.basic, time.monotonic() + _BASIC_SECONDS)
+        return Token(self.login.basic, time.monotonic() + _BASIC_SECONDS)
 
-    def _token(self, parameters: Mapping[str, str]) -> Pass:
+    def _token(self, parameters: Mapping[str, str]) -> Token:
         if not parameters.get("realm"):
             raise LookUpError(
                 "the registry demands a token but does not name a token server (realm in WWW-Authenticate)"
@@ -120,7 +120,7 @@ class Door:
         token = found.get("token") or found.get("access_token")
         if not isinstance(token, str) or _SENDABLE.fullmatch(token) is None:
             raise LookUpError(f"{realm.host} answers without a usable token")
-        return Pass(f"Bearer {token}", asked_at + _seconds(found.get("expires_in")) - _MARGIN)
+        return Token(f"Bearer {token}", asked_at + _seconds(found.get("expires_in")) - _MARGIN)
 
     def _request(self, realm: Url, parameters: Mapping[str, str]) -> HttpRequest:
         path, _, query = realm.target.partition("?")

@@ -14,7 +14,7 @@ _Lane = tuple[str, str]
 """A registry, and who asks."""
 
 
-class Waiting:
+class LookupQueue:
     """Queues of references, one for each registry and each who asks. They take turns, idle registries first."""
 
     def __init__(

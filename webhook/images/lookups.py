@@ -11,19 +11,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from webhook.images.backoff import LeftAlone, expiry, patience
+from webhook.images.backoff import Backoff, expiry, patience
 from webhook.images.cache import Entry, ImageCache, LookupResult
 from webhook.images.lookup_errors import LookUpError
-from webhook.images.lookup_queue import Waiting
+from webhook.images.lookup_queue import LookupQueue
 from webhook.images.packing import MOST_PROBLEM
 from webhook.images.shared_results import ResultStore, Sharing
-from webhook.images.sync_loop import InStep
+from webhook.images.sync_loop import SyncLoop
 from webhook.model.image import (
     NOT_LOOKED_UP,
     ImageConfig,
+    ImageInfo,
     ImageReference,
     ImageReferenceError,
-    ImageSight,
     parse_reference,
 )
 
@@ -32,7 +32,7 @@ WORKERS = 4
 _CLOSE_SECONDS = 1.5
 _QUIET_SECONDS = 3600.0
 _MOST_COMPLAINTS = 1_000
-_PENDING = ImageSight(is_pending=True)
+_PENDING = ImageInfo(is_pending=True)
 
 _log = logging.getLogger("gpu_policy.images")
 
@@ -58,7 +58,7 @@ class Images:
         admits: Callable[[ImageReference], bool],
         store: ResultStore | None = None,
         *,
-        waiting: Waiting | None = None,
+        waiting: LookupQueue | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Only references that `admits` says yes to are ever looked up, or taken from the store."""
@@ -66,12 +66,12 @@ class Images:
         self._admits = admits
         self._clock = clock
         self._cache = ImageCache()
-        self._waiting = Waiting() if waiting is None else waiting  # an empty one is false
-        self._in_step: InStep | None = None
+        self._waiting = LookupQueue() if waiting is None else waiting  # an empty one is false
+        self._in_step: SyncLoop | None = None
         if store is not None:
             sharing = Sharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=clock)
-            self._in_step = InStep(sharing)
-        self._left_alone = LeftAlone(clock)
+            self._in_step = SyncLoop(sharing)
+        self._left_alone = Backoff(clock)
         self._complaints: dict[tuple[str, str], float] = {}
         self._count: Callable[[str], None] = lambda _result: None
         self._threads = [
@@ -80,13 +80,13 @@ class Images:
 
     # Asked by anybody
 
-    def sight(self, text: str, asker: str = "") -> ImageSight:
+    def sight(self, text: str, asker: str = "") -> ImageInfo:
         """What is known of an image at this moment. Never waits for a registry and never raises.
 
         `asker` is on whose behalf, such as a namespace: who asks for much makes nobody else wait longer.
         """
         reference = self._reference(text)
-        if isinstance(reference, ImageSight):
+        if isinstance(reference, ImageInfo):
             return reference
         entry = self._cache.get(str(reference))
         if entry is None:
@@ -97,10 +97,10 @@ class Images:
             self._waiting.add(reference, asker)
         return entry.sight
 
-    def recall(self, text: str) -> ImageSight:
+    def recall(self, text: str) -> ImageInfo:
         """The same, and nothing follows from having been asked: no look-up, no longer memory."""
         reference = self._reference(text)
-        if isinstance(reference, ImageSight):
+        if isinstance(reference, ImageInfo):
             return reference
         entry = self._cache.get(str(reference))
         return _PENDING if entry is None else entry.sight
@@ -238,12 +238,12 @@ class Images:
         self._complaints[registry, text] = now + _QUIET_SECONDS
         _log.warning("looking up an image in %s failed: %s", registry, text, exc_info=bug)
 
-    def _reference(self, text: str) -> ImageReference | ImageSight:
+    def _reference(self, text: str) -> ImageReference | ImageInfo:
         """What may be looked up, or why nothing may."""
         try:
             reference = parse_reference(text)
         except ImageReferenceError as error:
-            return ImageSight(problem=str(error))
+            return ImageInfo(problem=str(error))
         if not self._admits(reference):
             return NOT_LOOKED_UP
         # With a digest nobody looks at the tag, and there are as many as somebody cares to make up.

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Callable, Iterable
 
-from webhook.images.lookup_queue import Waiting
+from webhook.images.lookup_queue import LookupQueue
 from webhook.images.lookups import Client, Images
 from webhook.images.shared_results import ResultStore, StoreError
-from webhook.model.image import ImageReference, ImageSight
+from webhook.model.image import ImageInfo, ImageReference
 
 _log = logging.getLogger("gpu_policy.images")
 
@@ -16,13 +16,13 @@ def resolve(
     client: Client,
     admits: Callable[[ImageReference], bool],
     store: ResultStore | None = None,
-) -> dict[str, ImageSight]:
+) -> dict[str, ImageInfo]:
     """What the registries say about each of the references, as they were given; none is pending.
 
     With a store the results are shared with the replicas; where that fails, the log says why.
     """
     texts = list(dict.fromkeys(references))
-    images = Images(client, admits, waiting=Waiting(len(texts)))
+    images = Images(client, admits, waiting=LookupQueue(len(texts)))
     for text in texts:
         images.sight(text)
     images.start()

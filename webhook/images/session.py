@@ -8,7 +8,7 @@ from webhook.images.credentials import Login
 from webhook.images.deadline import Deadline
 from webhook.images.hosts import Url, parse_url
 from webhook.images.http_request import HttpRequest, HttpResponse, exchange
-from webhook.images.login import Door, Passes
+from webhook.images.login import LoginChallenge, TokenCache
 from webhook.images.lookup_errors import LookUpError
 from webhook.images.lookup_limits import LookupLimits
 from webhook.images.refusals import refusal
@@ -29,7 +29,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class RepositorySession:
     """One look-up of one repository, until the deadline."""
 
     site: Site
@@ -37,7 +37,7 @@ class Conversation:
     login: Login | None
     limits: LookupLimits
     deadline: Deadline
-    passes: Passes
+    passes: TokenCache
     resolver: Resolve
 
     def ask(self, query: Query) -> HttpResponse:
@@ -46,7 +46,7 @@ class Conversation:
         if answer.status == 401 and self.site.is_own(answer.url):
             self.passes.drop(self.site, self.repository)
             challenges = parse_challenges(answer.headers.get_all("www-authenticate") or ())
-            door = Door(self.site, self.repository, self.login, self.limits.token_bytes, self._exchange)
+            door = LoginChallenge(self.site, self.repository, self.login, self.limits.token_bytes, self._exchange)
             self.passes.keep(self.site, self.repository, door.open(challenges))
             answer = self._follow(query)
         if answer.status != 200:

@@ -18,7 +18,7 @@ _FIRST_SECONDS = 10.0
 _log = logging.getLogger("gpu_policy.images")
 
 
-class InStep:
+class SyncLoop:
     """Exchanges results when it is time. What goes wrong is said once, and never ends the thread."""
 
     def __init__(self, sharing: Sharing) -> None:

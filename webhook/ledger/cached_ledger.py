@@ -4,7 +4,7 @@ from collections.abc import Mapping, Set
 from threading import Lock
 
 from webhook.ledger.book import Book
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.ledger.unconfirmed import Unconfirmed
 from webhook.quota.quotas import Demand
@@ -12,10 +12,10 @@ from webhook.quota.quotas import Demand
 LATE = "the ledger did not answer in time"
 
 
-class OwnCopy:
+class CachedLedger:
     """What is known of one book, through the store. One thread writes at a time; any may ask."""
 
-    def __init__(self, key: str, means: Means) -> None:
+    def __init__(self, key: str, means: LedgerContext) -> None:
         self.key = key
         self._store, self._timing, self._clock = means.store, means.timing, means.clock
         self._first_seen: dict[bytes, float] = {}

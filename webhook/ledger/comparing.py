@@ -5,12 +5,12 @@ be said of equal demands is found out once.
 from collections.abc import Mapping, Sequence
 
 from webhook.ledger.book import MOST_RESOURCES, Book
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.quota.gpu_demand import demand_of
 from webhook.quota.quotas import Counting, Demand
 
 
-def demands_of(pods: Sequence[SeenPod], counting: Counting) -> dict[bytes, Demand]:
+def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand]:
     """What each pod that has GPUs asks for, by its uid."""
     known: dict[tuple[str, int], Demand | None] = {}
     found: dict[bytes, Demand] = {}
@@ -24,7 +24,7 @@ def demands_of(pods: Sequence[SeenPod], counting: Counting) -> dict[bytes, Deman
     return found
 
 
-def entered_demand(seen: SeenPod, counting: Counting) -> Demand | None:
+def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
     """What a pod is entered with; None where it asks for no GPU, or for more kinds of them than any node has."""
     return demand_of(seen.pod, seen.namespace, counting) if len(seen.pod.gpus) <= MOST_RESOURCES else None
 
@@ -43,9 +43,9 @@ def counted_otherwise(book: Book, demands: Mapping[bytes, Demand]) -> dict[bytes
     return found
 
 
-def by_namespace(pods: Sequence[SeenPod]) -> dict[str, list[SeenPod]]:
+def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:
     """The pods of each namespace."""
-    found: dict[str, list[SeenPod]] = {}
+    found: dict[str, list[GpuPod]] = {}
     for pod in pods:
         found.setdefault(pod.namespace, []).append(pod)
     return found

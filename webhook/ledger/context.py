@@ -43,7 +43,7 @@ class LedgerTiming:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class LedgerContext:
     """What ledgers work with, the same for all. `clock` is monotonic, in seconds.
 
     `is_bounded` says that what a namespace may hold is bounded, as of entries whose pods are not stored: not so for

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from threading import Lock
 
 from webhook.ledger.book import Book
-from webhook.ledger.cached_ledger import LATE, OwnCopy
+from webhook.ledger.cached_ledger import LATE, CachedLedger
 from webhook.ledger.comparing import entered_demand
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
 from webhook.ledger.plan import Correction, Plan, Reservation, corrected
 from webhook.ledger.queue import SharedWrites
@@ -32,11 +32,11 @@ _log = logging.getLogger("gpu_policy.quota")
 class Ledger:
     """The ledger of the quota with this key. Threads share it; all that they want is written together."""
 
-    def __init__(self, key: str, means: Means) -> None:
+    def __init__(self, key: str, means: LedgerContext) -> None:
         self.key = key
         self._pods, self._timing, self._is_bounded = means.pods, means.timing, means.is_bounded
         self._observer, self._clock = means.observer, means.clock
-        self._copy = OwnCopy(key, means)
+        self._copy = CachedLedger(key, means)
         self._settling = Settling(key, means, self._copy.unconfirmed)
         self._preparing = Lock()
         self._expects_company = False

@@ -59,7 +59,7 @@ class LedgerStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPod:
+class GpuPod:
     """A pod that asks for GPUs, as the API server told it. `uid` are the 16 bytes of metadata.uid.
 
     `pod` holds what decides on its demand: GPUs, node selector, required node affinity.
@@ -89,7 +89,7 @@ class Pods(Protocol):
         """Those that are known to have been stored once and not to count any more, which is for good."""
         ...
 
-    def seen(self, namespace: str | None = None) -> Iterable[SeenPod]:
+    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
         """The pods last heard of that count, of one namespace or of all."""
         ...
 
@@ -122,7 +122,7 @@ class Pods(Protocol):
         """
         ...
 
-    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[SeenPod]:
+    def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
         """The GPU pods that count, of the namespaces with these names and globs, read after the call began.
 
         Raises LedgerError, also while they are being read.

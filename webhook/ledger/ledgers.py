@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger import Ledger
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.places import Places
@@ -17,7 +17,7 @@ _MOST_EMPTY = 1000
 class Ledgers:
     """One ledger for each quota that has been asked about. Threads share it."""
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: LedgerContext) -> None:
         self.means = means
         self._places = Places(means)
         self._lock = Lock()

@@ -4,7 +4,7 @@ import logging
 from threading import Lock
 
 from webhook.ledger.cached_ledger import LATE
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerError
 
 _log = logging.getLogger("gpu_policy.quota")
@@ -19,7 +19,7 @@ class Places:
     While nobody can be asked, a namespace that was there is taken to be there still.
     """
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: LedgerContext) -> None:
         self._means = means
         self._lock = Lock()
         self._known: dict[str, float] = {}

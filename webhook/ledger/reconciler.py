@@ -14,7 +14,7 @@ from typing import Protocol
 from webhook.ledger.book import Book
 from webhook.ledger.comparing import by_namespace, counted_otherwise, demands_of
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, SeenPod, StoredLedger
+from webhook.ledger.ledger_store import GpuPod, LedgerChangedError, LedgerError, StoredLedger
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.plan import Correction
 from webhook.quota.amounts import used
@@ -75,7 +75,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class ReconcileIntervals:
     """How often things are done, in seconds."""
 
     round: float = LONGEST_ROUND
@@ -89,7 +89,7 @@ class Rhythm:
     entries, which the next pod begins anew."""
 
 
-class Keeper:
+class Reconciler:
     """Reconciles all ledgers, in a thread of its own.
 
     `begin` is called once, when there are quotas; `listener` is told after each round what is in use.
@@ -100,14 +100,14 @@ class Keeper:
         ledgers: Ledgers,
         quotas: Quotas,
         *,
-        rhythm: Rhythm | None = None,
+        rhythm: ReconcileIntervals | None = None,
         begin: Callable[[], None] = lambda: None,
         listener: Callable[[Mapping[str, Usage]], None] = lambda _: None,
     ) -> None:
         self._ledgers = ledgers
         self._store, self._pods, self._clock = ledgers.means.store, ledgers.means.pods, ledgers.means.clock
         self._quotas = quotas
-        self._rhythm = rhythm or Rhythm()
+        self._rhythm = rhythm or ReconcileIntervals()
         self._begin = begin
         self._listener = listener
         self._rounds = _Rounds()
@@ -215,7 +215,7 @@ class Keeper:
 
     # One ledger
 
-    def _reconcile(self, quota: Quota, seen: Sequence[SeenPod]) -> bool:
+    def _reconcile(self, quota: Quota, seen: Sequence[GpuPod]) -> bool:
         """Correct one ledger; whether that was possible."""
         ledger = self._ledgers.of(quota.key)
         demands = demands_of(seen, quota.counting)
@@ -307,7 +307,7 @@ class _Rounds:
     idle: dict[str, tuple[str, float]] = field(default_factory=dict)
 
 
-def _of(quota: Quota, seen: Mapping[str, list[SeenPod]]) -> list[SeenPod]:
+def _of(quota: Quota, seen: Mapping[str, list[GpuPod]]) -> list[GpuPod]:
     """The pods that a quota covers."""
     if quota.scope is QuotaScope.NAMESPACE:
         return seen.get(quota.name, [])

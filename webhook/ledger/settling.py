@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.plan import Reservation
 from webhook.ledger.unconfirmed import Unconfirmed
@@ -30,7 +30,7 @@ _LOG_SECONDS = 60.0
 class Settling:
     """Waits for pods of one ledger to be stored. Threads may share it."""
 
-    def __init__(self, key: str, means: Means, unconfirmed: Unconfirmed) -> None:
+    def __init__(self, key: str, means: LedgerContext, unconfirmed: Unconfirmed) -> None:
         self._key = key
         self._means = means
         self._unconfirmed = unconfirmed

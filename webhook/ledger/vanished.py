@@ -5,8 +5,8 @@ import random
 from collections.abc import Set
 
 from webhook.ledger.book import Book
-from webhook.ledger.cached_ledger import OwnCopy
-from webhook.ledger.context import Means
+from webhook.ledger.cached_ledger import CachedLedger
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerError
 
 _log = logging.getLogger("gpu_policy.quota")
@@ -20,7 +20,7 @@ _MOST_LISTED = 32
 class Vanished:
     """Finds out by lists of pods which entries may be struck."""
 
-    def __init__(self, key: str, means: Means, copy: OwnCopy) -> None:
+    def __init__(self, key: str, means: LedgerContext, copy: CachedLedger) -> None:
         self._key = key
         self._copy = copy
         self._pods, self._timing = means.pods, means.timing

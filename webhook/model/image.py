@@ -113,7 +113,7 @@ class ImageConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSight:
+class ImageInfo:
     """What is known of an image at this moment. Nobody waits for more.
 
     `is_pending`: its registry is being asked, or will be. `problem` says why a look-up failed, empty where it did not.
@@ -124,5 +124,5 @@ class ImageSight:
     problem: str = ""
 
 
-NOT_LOOKED_UP = ImageSight()
+NOT_LOOKED_UP = ImageInfo()
 """An image whose registry is not to be asked."""

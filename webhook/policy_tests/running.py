@@ -9,7 +9,7 @@ from webhook.audit.input_claims import knowing_claims
 from webhook.audit.review_objects import Item, ReviewContext, look
 from webhook.engine import check_workload
 from webhook.facts.inventory import Inventory
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.model.shape import ShapeError
@@ -73,7 +73,7 @@ def _surroundings(suite: Suite, sources: PolicyTestInputs) -> tuple[PolicySet, I
 def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResult:
     if case.errors:
         return CaseResult(case, errors=case.errors)
-    ledgers = Ledgers(Means(MemoryStore(), inventory.pods))
+    ledgers = Ledgers(LedgerContext(MemoryStore(), inventory.pods))
     facts = knowing_claims(inventory.snapshot, case.documents, case.namespace)
     surroundings = ReviewContext(policies, facts, ledgers)
     items: list[Item] = []

@@ -38,7 +38,7 @@ class _CertificateDuty(Protocol):
         ...
 
 
-class Duties:
+class Maintenance:
     """The duties of one replica, in a thread of their own. Make it after the fork."""
 
     def __init__(self, settings: InstallationSettings) -> None:

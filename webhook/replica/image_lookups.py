@@ -10,12 +10,12 @@ from webhook.images.allowlist import AllowList, AllowListError
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials, CredentialsError
 from webhook.images.lookup_limits import LookupLimits
-from webhook.images.lookup_queue import Waiting
+from webhook.images.lookup_queue import LookupQueue
 from webhook.images.lookups import Images
 from webhook.images.packing import KEY, packed_in
 from webhook.images.shared_results import ResultStore, StoreChangedError, StoredResults, StoreError
 from webhook.kubernetes.api_server import ApiServer, ClusterConfigError
-from webhook.model.image import ImageConfig, ImageReference, ImageSight
+from webhook.model.image import ImageConfig, ImageInfo, ImageReference
 from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
 
@@ -94,14 +94,14 @@ class ImageLookUps:
         if settings.results is not None:
             store = ConfigMapStore(KubernetesCluster(ApiServer(settings.kubeconfig)), settings.results)
         self._images = Images(
-            _Client(allowed, credentials), allowed.admits, store, waiting=Waiting(listed_as=allowed.listed_as)
+            _Client(allowed, credentials), allowed.admits, store, waiting=LookupQueue(listed_as=allowed.listed_as)
         )
 
-    def sight(self, text: str, asker: str = "") -> ImageSight:
+    def sight(self, text: str, asker: str = "") -> ImageInfo:
         """What is known of the image at this moment; never waits."""
         return self._images.sight(text, asker)
 
-    def recall(self, text: str) -> ImageSight:
+    def recall(self, text: str) -> ImageInfo:
         """What is known of the image at this moment; no look-up follows."""
         return self._images.recall(text)
 

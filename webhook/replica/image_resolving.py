@@ -11,7 +11,7 @@ from webhook.images.presets import PRESETS
 from webhook.images.resolving import resolve
 from webhook.images.shared_results import ResultStore
 from webhook.kubernetes.api_server import ApiServer, ClusterConfigError
-from webhook.model.image import NOT_LOOKED_UP, ImageSight, parse_reference
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo, parse_reference
 from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.image_lookups import ConfigMapStore
 from webhook.replica.settings import ConfigMapPlace, ImageSettings
@@ -42,7 +42,7 @@ class Resolver:
         except (AllowListError, CredentialsError, ClusterConfigError, ValueError) as error:
             raise UnusableError(str(error)) from error
 
-    def __call__(self, images: Iterable[str]) -> Mapping[str, ImageSight]:
+    def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
         """What the registry of each image says, or why it says nothing."""
         client = RegistryClient(self._allowed, self._credentials, LookupLimits())
         found = resolve(images, client, self._allowed.admits, self._store)
@@ -57,7 +57,7 @@ def _store(place: ConfigMapPlace | None, kubeconfig: Path | None) -> ResultStore
     return None if place is None else ConfigMapStore(KubernetesCluster(ApiServer(kubeconfig)), place)
 
 
-def _not_asked(image: str) -> ImageSight:
+def _not_asked(image: str) -> ImageInfo:
     registry = parse_reference(image).registry
     reason = "it is not in the list of registries; list it in the file of --registries"
-    return ImageSight(problem=f"{registry} was not queried, because {reason}")
+    return ImageInfo(problem=f"{registry} was not queried, because {reason}")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event, Lock, Thread
 from typing import Any
 
-from webhook.engine.quota_usage import Place, Standing, Status, statuses
+from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
 from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.replica.quota_objects import EVERYWHERE, StoredStatus, body, heard, labels_of, path_in, removal
@@ -97,7 +97,7 @@ class QuotaStatus:
         """How many objects there are, those of others included; None while that is not followed."""
         return len(self._seen) if self._watch.health.following else None
 
-    def show(self, standings: Iterable[Standing]) -> None:
+    def show(self, standings: Iterable[QuotaUsage]) -> None:
         """Take how quotas stand now: all of them, each time. Returns at once."""
         self._wanted = statuses(standings)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from webhook.admission.app import create_app
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
-from webhook.admission.quota_service import QuotaDesk, QuotaParts
+from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
 from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts_source import FactsSource, StaticFacts
@@ -70,7 +70,7 @@ class Replica:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
         self._facts = sources.facts(self._policies.current.accelerators)
-        self._desk = None if quotas is None else QuotaDesk(quotas, self._policies, self._metrics)
+        self._desk = None if quotas is None else QuotaService(quotas, self._policies, self._metrics)
         self._service = Service(self._policies, self._facts, self._metrics, images, self._desk)
         self._service.decision_seconds = decision_seconds
         self._metrics.know_namespaces(self._is_known)

@@ -140,7 +140,7 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
         return None
     is_allowed = settings.forward_compat is ForwardCompat.ALLOW
     placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
-    ground = land(needs, facts.candidates(placed), is_forward_compat_allowed=is_allowed)
+    ground = land(needs, facts.matching_nodes(placed), is_forward_compat_allowed=is_allowed)
     return _Survey(tuple(zip(containers, needs, strict=True)), ground)
 
 

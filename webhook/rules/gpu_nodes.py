@@ -83,7 +83,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod):
         return
     opened = _Opened(pod.tolerations, settings)
-    homes = facts.homes(pod)
+    homes = facts.feasible_nodes(pod)
     nodes = [node for node in homes if node.gpu_resources and opened.by(node.taints)]
     if nodes and not _is_for_devices(pod, facts):
         used = sorted({_name(toleration) for node in nodes for toleration in opened.by(node.taints)})
@@ -104,7 +104,7 @@ def _chooses(pod: Pod) -> bool:
 def _is_for_devices(pod: Pod, facts: Facts) -> bool:
     """Whether it asks for something that only GPU nodes have, such as network cards beside the GPUs."""
     devices = [Amount(name, amount, "") for name, amount in demand_of(pod).items() if is_extended(name)]
-    return bool(devices) and all(node.gpu_resources for node in facts.homes(only(pod, devices)))
+    return bool(devices) and all(node.gpu_resources for node in facts.feasible_nodes(only(pod, devices)))
 
 
 def _belongs_there(pod: Pod) -> bool:

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.duration import format_duration, parse_duration
 from webhook.model.edits import Edit
-from webhook.model.image import ImageSight
+from webhook.model.image import ImageInfo
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, parse_quantity
@@ -89,7 +89,7 @@ class Facts(Protocol):
         """The RuntimeClass of this name, None where the cluster has none."""
         ...
 
-    def candidates(self, pod: Pod) -> Sequence[NodeClass]:
+    def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known.
 
         Taken into account: nodeName, nodeSelector, required node affinity (expressions and fields), taints against
@@ -99,8 +99,8 @@ class Facts(Protocol):
         """
         ...
 
-    def homes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of those candidates that have room for all the pod asks for, were nothing else on them.
+    def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of those matching nodes that have room for all that the pod requests, were nothing else on them.
 
         Compared are the amounts of `webhook.model.demand.demand_of(pod)`: GPUs and other extended resources with what
         a node has (or once had, while its device plugin is away), cpu and memory with what pods may use of it. An
@@ -116,8 +116,8 @@ class Facts(Protocol):
         """The GPU resources that some node or node pool has."""
         ...
 
-    def most(self, resource: str, pod: Pod | None = None) -> int | None:
-        """The most of a resource that one node has: among the candidates of the pod, or among all nodes.
+    def largest(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The largest amount of a resource on one node: among the matching nodes of the pod, or among all nodes.
 
         cpu is in millicores, memory in bytes. 0 where no node has any of it, None where one has and nobody knows how
         much.
@@ -144,7 +144,7 @@ class Facts(Protocol):
         """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
         ...
 
-    def image(self, reference: str) -> ImageSight:
+    def image(self, reference: str) -> ImageInfo:
         """What is known of an image, written as in a container. Asking has it looked up where its registry may be."""
         ...
 

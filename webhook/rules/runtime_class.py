@@ -68,9 +68,9 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
         terms = [term for term in pod.required or () if not term.matches_nothing]
         if terms and all(contradicts(term.expressions, wanted) for term in terms):
             return f"it selects nodes by {wanted}, which the pod's required node affinity excludes", ELSEWHERE
-    nodes = facts.candidates(pod)
+    nodes = facts.matching_nodes(pod)
     if runtime_class.node_selector or runtime_class.tolerations:
-        possible, nodes = nodes, facts.candidates(replace(pod, runtime_class=name))
+        possible, nodes = nodes, facts.matching_nodes(replace(pod, runtime_class=name))
         if possible and not nodes:
             return "it selects none of the nodes the pod could land on", ELSEWHERE
     lacking = sum(

@@ -36,7 +36,7 @@ class Settings(RuleSettings):
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
     """Say of a GPU pod that no node could run why that is. Silent where no node is known."""
-    if not pod.gpus or pod.node_name or pod.is_held or facts.homes(pod) or not facts.knows_nodes():
+    if not pod.gpus or pod.node_name or pod.is_held or facts.feasible_nodes(pod) or not facts.knows_nodes():
         return
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
         for where, found, allowed, remedy, brief in islice(why_pending(pod, facts), _MOST_REASONS):

@@ -164,7 +164,7 @@ def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
     """
     if not pod.gpus or pod.has_started:
         return
-    there = facts.candidates(
+    there = facts.matching_nodes(
         changed(pod, gpus={}, accelerators=(), node_selector={}, required=None, runtime_class=None)
     )
     listed = [gpu.resource for gpu in pod.accelerators if gpu.is_listed or gpu.by_dra]

@@ -16,13 +16,13 @@ def takes_whole_nodes(pod: Pod, facts: Facts) -> bool | None:
     """
     if not pod.gpus or any(gpu.by_dra for gpu in pod.accelerators):
         return False
-    nodes = facts.homes(pod)
+    nodes = facts.feasible_nodes(pod)
     if not nodes:
         return None
     if any(node.by_claim for node in nodes):
         return False
     names = frozenset().union(*(node.gpu_resources for node in nodes))
-    amounts = {name: facts.most(name, pod) for name in names}
+    amounts = {name: facts.largest(name, pod) for name in names}
     return all(most is not None and most <= pod.gpus.get(name, 0) for name, most in amounts.items())
 
 

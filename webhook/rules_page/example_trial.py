@@ -14,7 +14,7 @@ from webhook.audit.review_objects import Item, ReviewContext, injected, look
 from webhook.engine import Foreseen, check_workload
 from webhook.facts.inventory import Inventory, read_inventory
 from webhook.facts.static_pods import StaticPods
-from webhook.ledger.context import Means
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.model.edits import apply
@@ -84,7 +84,7 @@ def _ledgers(example: Example) -> Ledgers:
     pods = StaticPods(yaml.safe_load_all(example.beside))
     if pods.unreadable:
         raise ValueError("beside: holds pods that Kubernetes would refuse")
-    return Ledgers(Means(MemoryStore(), pods))
+    return Ledgers(LedgerContext(MemoryStore(), pods))
 
 
 def _document(example: Example) -> Document:

@@ -17,7 +17,7 @@ class Call:
         self.lost = False
 
 
-class Baton:
+class LeaderLock:
     """Held by the thread that serves; changes hands during a `Call` only."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from gunicorn.workers.base import Worker
 
 from webhook.server.allocator import give_back_freed_memory
-from webhook.server.baton import Baton, Call
+from webhook.server.baton import Call, LeaderLock
 from webhook.server.connection import Connection, Response
 from webhook.server.framing import Budget, RequestReader
 from webhook.server.head import Heads
@@ -79,7 +79,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             stop=max(0.0, settings.graceful_seconds - _LAST_WORDS_SECONDS),
         )
         self._poller = Poller([listener.sock for listener in self.sockets], limits, self)
-        self._baton = Baton()
+        self._baton = LeaderLock()
         self._watch_sleeps = False
         for number in range(settings.threads):
             threading.Thread(target=self._serve, name=f"serve-{number}", daemon=True).start()

@@ -17,8 +17,8 @@ from webhook.audit.report import (
     Counts,
     Level,
     ObjectReference,
+    PodGroup,
     Running,
-    Sort,
     SourceLine,
 )
 from webhook.outcome import FindingKind
@@ -60,7 +60,7 @@ NUMBERS = st.integers(0, 10**6)
 MAYBE_LINES = st.none() | st.integers(1, 10**6)
 REFERENCES = st.builds(ObjectReference, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS)
 SOURCES = st.just(SourceLine()) | st.builds(SourceLine, TEXTS, MAYBE_LINES)
-SORTS = st.none() | st.builds(Sort, TEXTS, st.none() | NUMBERS, NUMBERS)
+SORTS = st.none() | st.builds(PodGroup, TEXTS, st.none() | NUMBERS, NUMBERS)
 
 
 def lists_of(elements: st.SearchStrategy, most: int = 3) -> st.SearchStrategy:

@@ -14,8 +14,8 @@ from webhook.audit.report import (
     Counts,
     Level,
     ObjectReference,
+    PodGroup,
     Running,
-    Sort,
     SourceLine,
 )
 from webhook.outcome import FindingKind
@@ -108,7 +108,7 @@ def _finding(chance: Random, number: int) -> AuditFinding:
         file=f"{namespace}.yaml" if number % 3 else "_default.yaml",
         line=chance.randrange(5, 60),
         source=SourceLine(),
-        sort=Sort(group, None if number % 31 == 0 else pods, count),
+        sort=PodGroup(group, None if number % 31 == 0 else pods, count),
         running=Running(pods, names) if number % 2 else None,
     )
 

@@ -16,7 +16,7 @@ from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
 from webhook.audit.quota_report import LimitUsage, Reported
-from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level, ObjectReference, Sort
+from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level, ObjectReference, PodGroup
 from webhook.audit.reports.html import figures
 from webhook.audit.reports.html.bars import bar, quota_bar, quota_style
 from webhook.audit.reports.html.changes import MOST_SHOWN
@@ -146,7 +146,7 @@ def test_the_worst_workloads_have_most_refusals_then_most_gpus() -> None:
 
     def refused(name: str, gpus: int, **other: object) -> AuditFinding:
         owner = ObjectReference("n", "Job", name, "batch/v1")
-        return replace(finding, owner=owner, sort=Sort("", 2, gpus), **other)
+        return replace(finding, owner=owner, sort=PodGroup("", 2, gpus), **other)
 
     found = [
         refused("small", 1),
@@ -184,14 +184,14 @@ def test_ten_thousand_findings_are_a_page_of_two_megabytes_at_most() -> None:
     ("sort", "text"),
     [
         pytest.param(None, "", id="not said"),
-        pytest.param(Sort("", 1, 1), "1 pod with 1 GPU", id="one"),
-        pytest.param(Sort("Worker", 4, 8), "Worker: 4 pods with 8 GPUs each, 32 GPUs", id="a group"),
-        pytest.param(Sort("", None, 2), "any number of pods with 2 GPUs each", id="as many as wanted"),
-        pytest.param(Sort("", 0, 2), "0 pods with 2 GPUs each, 0 GPUs", id="none"),
-        pytest.param(Sort("", 2000, 1), "2,000 pods with 1 GPU each, 2,000 GPUs", id="many"),
+        pytest.param(PodGroup("", 1, 1), "1 pod with 1 GPU", id="one"),
+        pytest.param(PodGroup("Worker", 4, 8), "Worker: 4 pods with 8 GPUs each, 32 GPUs", id="a group"),
+        pytest.param(PodGroup("", None, 2), "any number of pods with 2 GPUs each", id="as many as wanted"),
+        pytest.param(PodGroup("", 0, 2), "0 pods with 2 GPUs each, 0 GPUs", id="none"),
+        pytest.param(PodGroup("", 2000, 1), "2,000 pods with 1 GPU each, 2,000 GPUs", id="many"),
     ],
 )
-def test_pods_are_told_in_words(sort: Sort | None, text: str) -> None:
+def test_pods_are_told_in_words(sort: PodGroup | None, text: str) -> None:
     assert pods(sort) == text
 
 

@@ -11,8 +11,8 @@ from webhook.audit.report import (
     Comparison,
     Counts,
     ObjectReference,
+    PodGroup,
     Running,
-    Sort,
     SourceLine,
 )
 from webhook.audit.reports.plain_json import dumps
@@ -83,7 +83,7 @@ def _reference(reference: ObjectReference) -> dict[str, str]:
     }
 
 
-def _template(sort: Sort | None) -> dict[str, Any] | None:
+def _template(sort: PodGroup | None) -> dict[str, Any] | None:
     return {"group": sort.group, "pods": sort.pods, "gpus": sort.gpus} if sort is not None else None
 
 

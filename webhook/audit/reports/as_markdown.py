@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, Sort, SourceLine
+from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, PodGroup, SourceLine
 from webhook.audit.reports import report_wording
 from webhook.audit.reports.markdown_page import Page, code
 
@@ -74,7 +74,7 @@ def _cells(finding: AuditFinding) -> Iterator[str]:
     yield code(report_wording.policy_place(finding))
 
 
-def _name(title: str, sort: Sort | None, source: SourceLine) -> str:
+def _name(title: str, sort: PodGroup | None, source: SourceLine) -> str:
     parts = (title, report_wording.about(sort), report_wording.place(source))
     return "<br>".join(code(part) for part in parts if part)
 

@@ -9,8 +9,8 @@ from webhook.audit.report import (
     Comparison,
     Counts,
     ObjectReference,
+    PodGroup,
     Running,
-    Sort,
     SourceLine,
 )
 from webhook.outcome import printable
@@ -75,7 +75,7 @@ def _identity(finding: AuditFinding) -> tuple[object, ...]:
     return finding.owner, *finding.source.identity
 
 
-def about(sort: Sort | None) -> str:
+def about(sort: PodGroup | None) -> str:
     """Which pods of a workload are meant, with how many GPUs all of them ask for; empty for an object itself."""
     if sort is None:
         return ""

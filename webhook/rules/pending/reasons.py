@@ -23,11 +23,11 @@ class Reason(NamedTuple):
 class NodeFacts(Protocol):
     """What has to be known of the nodes: some of the Facts that rules have."""
 
-    def homes(self, pod: Pod) -> Sequence[NodeClass]:
+    def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that could run the pod, were nothing else on them."""
         ...
 
-    def most(self, resource: str, pod: Pod | None = None) -> int | None:
+    def largest(self, resource: str, pod: Pod | None = None) -> int | None:
         """The most of a resource that one node has, of those that the pod could be scheduled to; None: not known."""
         ...
 

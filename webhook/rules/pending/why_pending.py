@@ -37,7 +37,7 @@ _MOST_PARTS, _MOST_WEIGHT = 1000, 300
 
 def why_pending(pod: Pod, nodes: NodeFacts) -> Iterator[Reason]:
     """The reasons why a pod has no home, those that hold on their own first."""
-    fitting = nodes.homes(replace(pod, tolerations=EVERYTHING))
+    fitting = nodes.feasible_nodes(replace(pod, tolerations=EVERYTHING))
     if fitting:
         runtime_class = nodes.runtime_class(pod.runtime_class) if pod.runtime_class else None
         tolerations = (*pod.tolerations, *(runtime_class.tolerations if runtime_class else ()))
@@ -75,7 +75,7 @@ class _Hopeless:
             yield self._together(fewest(others, self._is_too_much))
 
     def _is_too_much(self, wants: Sequence[Want]) -> bool:
-        return not self.nodes.homes(only(self.pod, wants))
+        return not self.nodes.feasible_nodes(only(self.pod, wants))
 
     def _is_left_out(self, want: Want) -> bool:
         """Whether it is a label that every node has and none is known to: then nodes were written by hand."""
@@ -106,7 +106,7 @@ class _Hopeless:
                 is_unknown = want.resource not in self.nodes.gpu_resources()
                 return self._unknown_gpu(want, fits) if is_unknown else self._too_large(want, [])
             case Amount():
-                has_some = not self._is_too_much(gpus) and self.nodes.most(want.resource, only(self.pod, gpus))
+                has_some = not self._is_too_much(gpus) and self.nodes.largest(want.resource, only(self.pod, gpus))
                 return self._too_large(want, gpus if has_some else [])
             case Labels():
                 return no_node_has(want, self.nodes, fits)
@@ -143,7 +143,7 @@ class _Hopeless:
 
     def _too_large(self, want: Amount, others: Sequence[Want]) -> Reason:
         """More than the largest of the nodes that have the others."""
-        most = self.nodes.most(want.resource, only(self.pod, others)) or 0
+        most = self.nodes.largest(want.resource, only(self.pod, others)) or 0
         found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
         instead = "choose other nodes" if _labelled(others) else TELL
         if not most:
@@ -162,12 +162,14 @@ class _Hopeless:
     def _offered_instead(self, want: Amount, others: Sequence[Want]) -> list[str]:
         """Other GPU resources of the same vendor, for which nobody asks yet, on the nodes that have the others."""
         own, pod = self.pod.known.of(want.resource), only(self.pod, others)
-        known = {name for node in self.nodes.homes(pod) for name in node.gpu_resources}.difference(self.pod.gpus)
+        known = {name for node in self.nodes.feasible_nodes(pod) for name in node.gpu_resources}.difference(
+            self.pod.gpus
+        )
         alike = [
             name for name in sorted(known) if own and (gpu := self.pod.known.of(name)) and gpu.vendor is own.vendor
         ]
         used = [name for name in alike if self._is_used_alike(want.resource, name)]
-        return [name for name in used if self.nodes.most(name, pod) != 0]
+        return [name for name in used if self.nodes.largest(name, pod) != 0]
 
     def _together(self, wants: Sequence[Want]) -> Reason:
         """Things that some node has each, and no node has together."""
@@ -176,7 +178,7 @@ class _Hopeless:
             found = f"no node has {few([str(want) for want in wants])} together"
             return Reason(_place(wants), found, "some node has each", f"Change or remove one of them, or {TELL}")
         others = [want for want in wants if want is not amounts[0]]
-        most = self.nodes.most(amounts[0].resource, only(self.pod, others))
+        most = self.nodes.largest(amounts[0].resource, only(self.pod, others))
         if most is not None and most < amounts[0].amount:
             return self._too_large(amounts[0], others)
         found = f"requests {few([str(want) for want in amounts])}"

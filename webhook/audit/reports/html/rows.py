@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from webhook.audit.report import AuditFinding, Comparison, Sort
+from webhook.audit.report import AuditFinding, Comparison, PodGroup
 from webhook.audit.reports.report_wording import counted, home, listed, place, policy_place
 from webhook.outcome import printable
 
@@ -76,7 +76,7 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
     return Row(*map(printable, texts))
 
 
-def pods(sort: Sort | None) -> str:
+def pods(sort: PodGroup | None) -> str:
     """Which pods of a workload are meant, such as `Worker: 4 pods with 8 GPUs each, 32 GPUs`."""
     if sort is None:
         return ""

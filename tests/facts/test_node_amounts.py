@@ -33,11 +33,11 @@ def test_the_most_is_that_of_the_nodes_that_are_asked_about(amounts, asked):
     for among in asked.draw(st.lists(st.integers(0, (1 << len(amounts)) - 1), max_size=5)):
         chosen = [amount for place, amount in enumerate(amounts) if among >> place & 1]
         expected = None if None in chosen else max(chosen, default=0)
-        assert expected == column.most(among)
+        assert expected == column.largest(among)
 
 
 def test_a_resource_that_no_node_has_is_enough_for_nobody():
-    assert (NO_AMOUNTS.at_least(1), NO_AMOUNTS.most(0b111)) == (0, 0)
+    assert (NO_AMOUNTS.at_least(1), NO_AMOUNTS.largest(0b111)) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, live, stored, uid, uid_text
-from webhook.facts.pod_cache import HeardPods
+from webhook.facts.pod_cache import PodCache
 from webhook.facts.pod_table import Gone
 
 
@@ -17,9 +17,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def heard(clock: Clock) -> HeardPods:
+def heard(clock: Clock) -> PodCache:
     """Three pods: two with GPUs, and one without."""
-    heard = HeardPods(clock, clock)
+    heard = PodCache(clock, clock)
     heard.replace([stored("a"), stored("b", "team-b"), cpu_pod("web")])
     return heard
 
@@ -83,7 +83,7 @@ def test_who_is_missing_from_a_later_list_went(heard):
 
 
 def test_who_has_ended_by_the_first_list_is_gone(clock):
-    heard = HeardPods(clock, clock)
+    heard = PodCache(clock, clock)
     overdue = deleted(stored("c"), "2026-03-01T11:00:00Z", 30)
     assert not heard.replace([stored("a"), stored("b", phase="Failed"), overdue])
     assert {"a"} == live(heard)

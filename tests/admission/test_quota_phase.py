@@ -18,10 +18,10 @@ from tests.reviews import FACTS, NAMESPACE, pod, request, review, workload
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.quota_phase import Patience
-from webhook.admission.quota_service import QuotaDesk, QuotaParts
+from webhook.admission.quota_phase import TimeBudget
+from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
-from webhook.engine.quota_usage import Standing
+from webhook.engine.quota_usage import QuotaUsage
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.ledgers import Ledgers
@@ -74,7 +74,7 @@ class Shown:
     """Takes what would be shown to tenants."""
 
     def __init__(self) -> None:
-        self.standings: list[list[Standing]] = []
+        self.standings: list[list[QuotaUsage]] = []
         self.life: list[str] = []
 
     def start(self) -> None:
@@ -100,7 +100,7 @@ class Site:
         self.shown = Shown()
         self.pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
         parts = QuotaParts(self.store, self.pods, self.shown, tells_usage=tells_usage)
-        self.desk = QuotaDesk(parts, self.policies, self.metrics)
+        self.desk = QuotaService(parts, self.policies, self.metrics)
         ledgers = self.desk if has_ledgers else None
         self.service = Service(self.policies, FactsInAnyState(), self.metrics, ledgers=ledgers)
         self.client = create_app(self.service).test_client()
@@ -319,7 +319,7 @@ def test_a_ledger_out_of_reach_is_said_and_counted(tmp_path: Path, failure: str,
 
 def decided(site: Site, raw: dict[str, Any], told: Callable[[], None]) -> Decision:
     """What becomes of a pod whose sender waits for a second; `told` is called before anything may wait."""
-    return site.service.validate(request(raw), FACTS, Patience(1.0, told))
+    return site.service.validate(request(raw), FACTS, TimeBudget(1.0, told))
 
 
 def test_others_are_let_by_before_the_ledger_is_asked(site: Site) -> None:
@@ -344,7 +344,7 @@ def test_the_answer_comes_before_the_sender_gives_up(site: Site) -> None:
     first = threading.Thread(target=lambda: site.validate(1, 2), daemon=True)
     first.start()
     eventually(lambda: len(site.store.calls) > before)
-    decision = site.service.validate(request(pod(1)), FACTS, Patience(0.05))
+    decision = site.service.validate(request(pod(1)), FACTS, TimeBudget(0.05))
     assert "it is not known what is free: the ledger did not answer in time. Try again" in decision.answer.message
     go_on.set()
     first.join(10)

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT_SECONDS, Clock, deleted, live, stored, uid
-from webhook.facts.pod_cache import HeardPods
+from webhook.facts.pod_cache import PodCache
 
 
 class Cluster(RuleBasedStateMachine):
@@ -17,7 +17,7 @@ class Cluster(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.clock = Clock()
-        self.heard = HeardPods(self.clock, self.clock)
+        self.heard = PodCache(self.clock, self.clock)
         self.pods: dict[str, dict[str, Any]] = {}
         self.number = 0
         self.left: set[str] = set()

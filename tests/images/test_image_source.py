@@ -21,14 +21,14 @@ def test_what_the_cluster_knows_is_handed_on() -> None:
     with looking_up(Registries(), clock=Clock()) as images:
         facts: Facts = WithImages(snapshot, images)
         pod = pod_from_raw(POD)
-        assert facts.candidates(pod) == snapshot.candidates(pod)
-        assert len(facts.candidates(pod)) == 1
-        assert facts.homes(pod) == snapshot.homes(pod)
+        assert facts.matching_nodes(pod) == snapshot.matching_nodes(pod)
+        assert len(facts.matching_nodes(pod)) == 1
+        assert facts.feasible_nodes(pod) == snapshot.feasible_nodes(pod)
         too_large = replace(pod, containers=pod.containers * 9)
-        assert list(facts.homes(too_large)) == []
+        assert list(facts.feasible_nodes(too_large)) == []
         assert facts.knows_nodes()
         assert facts.gpu_resources() == {"nvidia.com/gpu"}
-        assert (facts.most("nvidia.com/gpu"), facts.most("cpu", pod)) == (8, None)
+        assert (facts.largest("nvidia.com/gpu"), facts.largest("cpu", pod)) == (8, None)
         assert list(facts.label_values("zone")) == ["a"]
         assert facts.priority_classes() == snapshot.priority_classes()
         assert set(facts.priority_classes()) == {"low"}

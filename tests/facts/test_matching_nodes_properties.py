@@ -104,7 +104,7 @@ def test_the_candidates_are_those_nodes_that_fit_one_by_one(nodes, runtime_class
         for found in snapshot.nodes.values():
             if fits(found, asking, snapshot):
                 expected[id(found.kind)] = expected.get(id(found.kind), 0) + 1
-        assert sorted(expected.values()) == sorted(nodes.count for nodes in snapshot.candidates(asking))
+        assert sorted(expected.values()) == sorted(nodes.count for nodes in snapshot.matching_nodes(asking))
 
 
 CHANGES = st.lists(st.tuples(st.just("with"), NODES) | st.tuples(st.just("without"), NAMES), max_size=4)

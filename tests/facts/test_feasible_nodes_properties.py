@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import counted, housed, node, pod
-from tests.facts.test_candidates_properties import NAMES, RUNTIME_CLASSES, TERMS, TOLERATIONS, fits
+from tests.facts.test_matching_nodes_properties import NAMES, RUNTIME_CLASSES, TERMS, TOLERATIONS, fits
 from tests.strategies import checked
 from webhook.facts.snapshot import Snapshot
 from webhook.model.accelerators import accelerator
@@ -74,7 +74,7 @@ def test_homes_and_the_most_are_those_of_the_nodes_one_by_one(nodes, runtime_cla
         possible = [raw for raw in nodes if fits(snapshot.nodes[raw["metadata"]["name"]], asking, snapshot)]
         assert sum(has_room(raw, asking) for raw in possible) == housed(snapshot, asking)
         for resource in (*NATIVE, *EXTENDED):
-            for among, found in ((possible, snapshot.most(resource, asking)), (nodes, snapshot.most(resource))):
+            for among, found in ((possible, snapshot.largest(resource, asking)), (nodes, snapshot.largest(resource))):
                 amounts = [has(raw, resource) for raw in among]
                 assert found == (None if None in amounts else max(amounts, default=0))
 
@@ -110,5 +110,5 @@ def test_a_snapshot_that_followed_changes_answers_like_one_built_afresh(nodes, c
     afresh = Snapshot.of(raws.values())
     assert (counted(afresh, asking), housed(afresh, asking)) == (counted(snapshot, asking), housed(snapshot, asking))
     for resource in (*NATIVE, *EXTENDED):
-        assert afresh.most(resource, asking) == snapshot.most(resource, asking)
+        assert afresh.largest(resource, asking) == snapshot.largest(resource, asking)
     assert afresh.label_values("zone") == snapshot.label_values("zone")

@@ -69,7 +69,7 @@ def test_an_amount_that_nobody_knows_is_enough():
 
 def test_where_everything_fits_candidates_and_homes_are_one_answer():
     asking = pod(asks={"cpu": "1", "memory": "1Gi"}, gpus={GPU: 1}, **ANYWHERE)
-    assert CLUSTER.homes(asking) is CLUSTER.candidates(asking)
+    assert CLUSTER.feasible_nodes(asking) is CLUSTER.matching_nodes(asking)
 
 
 def test_answers_stay_right_when_more_questions_come_than_are_remembered():
@@ -102,16 +102,16 @@ def test_questions_about_resources_that_no_node_has_leave_nothing_behind():
     ],
 )
 def test_the_most_of_a_resource_is_told_in_its_unit(resource, of_all, in_zone_b):
-    assert CLUSTER.most(resource) == of_all
-    assert CLUSTER.most(resource, pod(nodeSelector={"zone": "b"}, **ANYWHERE)) == in_zone_b
-    assert CLUSTER.most(resource, pod(nodeSelector={"zone": "c"})) == 0
+    assert CLUSTER.largest(resource) == of_all
+    assert CLUSTER.largest(resource, pod(nodeSelector={"zone": "b"}, **ANYWHERE)) == in_zone_b
+    assert CLUSTER.largest(resource, pod(nodeSelector={"zone": "c"})) == 0
 
 
 def test_the_most_is_not_known_where_one_of_the_nodes_does_not_tell():
     facts = CLUSTER.with_node(node("new", labels={"zone": "b"}))
-    assert facts.most("cpu") is None
-    assert facts.most("cpu", pod(nodeSelector={"zone": "a"}, **ANYWHERE)) == 192_000
-    assert facts.most(GPU) == 8
+    assert facts.largest("cpu") is None
+    assert facts.largest("cpu", pod(nodeSelector={"zone": "a"}, **ANYWHERE)) == 192_000
+    assert facts.largest(GPU) == 8
 
 
 def test_gpu_resources_are_those_of_all_nodes_also_of_those_whose_device_plugin_is_away():
@@ -133,8 +133,8 @@ def test_nodes_are_known_as_soon_as_there_is_one():
 
 
 def test_of_an_empty_cluster_nothing_is_known():
-    assert list(EMPTY.homes(pod(asks={"cpu": "1"}))) == []
-    assert (EMPTY.most("cpu"), EMPTY.gpu_resources(), EMPTY.priority_classes()) == (0, frozenset(), {})
+    assert list(EMPTY.feasible_nodes(pod(asks={"cpu": "1"}))) == []
+    assert (EMPTY.largest("cpu"), EMPTY.gpu_resources(), EMPTY.priority_classes()) == (0, frozenset(), {})
 
 
 def test_priority_classes_are_known_by_name():

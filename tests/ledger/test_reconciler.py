@@ -20,7 +20,7 @@ from tests.ledger.bookkeeping import (
 )
 from tests.ledger.small_cluster import raw_pod, seen_pod
 from webhook.ledger.ledger_store import LedgerError
-from webhook.ledger.reconciler import Keeper, Rhythm
+from webhook.ledger.reconciler import ReconcileIntervals, Reconciler
 from webhook.ledger.verdicts import Exceeded, Granted, Unanswered
 from webhook.model.pod import pod_from_raw
 from webhook.quota.quotas import Demand, Limit, Measure, Quota
@@ -61,8 +61,8 @@ class Kept(Replica):
         self.in_force = InForce(list(quotas))
         self.shown: list[dict] = []
         self.begun = threading.Event()
-        rhythm = Rhythm(round=IN_FLIGHT, after_news=0.01, idle=IDLE)
-        self.keeper = Keeper(
+        rhythm = ReconcileIntervals(round=IN_FLIGHT, after_news=0.01, idle=IDLE)
+        self.keeper = Reconciler(
             self.ledgers, self.in_force, rhythm=rhythm, begin=self.begun.set, listener=self.shown.append
         )
         return self
@@ -167,7 +167,7 @@ def test_a_reconciliation_may_list_for_longer_than_a_review(replica):
     replica.enter(2, VISION)
     replica.keeper.round()
     of_review, of_reconciliation = replica.view.seconds
-    assert of_review <= replica.timing.one_call < of_reconciliation == Rhythm().one_round
+    assert of_review <= replica.timing.one_call < of_reconciliation == ReconcileIntervals().one_round
 
 
 # What was admitted without an entry.

@@ -27,7 +27,7 @@ from tests.strategies import checked, pods
 from webhook.admission import phases
 from webhook.audit.documents import Document, DocumentError, read_text
 from webhook.audit.review_objects import Item, ReviewList, review
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.policy_set import PolicySet
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
@@ -245,7 +245,7 @@ def limited(**settings: Any) -> PolicySet:
     return PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4, **settings}}, name=NAMESPACE)})
 
 
-def allowed(*objects: Any, using: PolicySet, running: Sequence[SeenPod] = ()) -> list[bool]:
+def allowed(*objects: Any, using: PolicySet, running: Sequence[GpuPod] = ()) -> list[bool]:
     """Which of the objects of one file are allowed."""
     documents = [Document("f", number, number, obj) for number, obj in enumerate(objects, start=1)]
     return [item.is_allowed for item in review(documents, "default", against(using, pods=running)).items]

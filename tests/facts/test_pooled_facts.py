@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import GPU_TAINT, expressions, fields, node, pod, priority_class, runtime_class
-from tests.facts.test_candidates_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
+from tests.facts.test_matching_nodes_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
 from tests.rules.samples import Cluster
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import EMPTY, Snapshot
-from webhook.model.image import ImageSight
+from webhook.model.image import ImageInfo
 from webhook.model.node import NodeClass, NodePool, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.taints import Taint
@@ -30,7 +30,7 @@ BOTH = {"NVIDIA-H100-80GB-HBM3", "Tesla-T4"}
 
 
 def products(facts: Facts, asking: Pod) -> set[str]:
-    return {candidate.labels["nvidia.com/gpu.product"] for candidate in facts.candidates(asking)}
+    return {candidate.labels["nvidia.com/gpu.product"] for candidate in facts.matching_nodes(asking)}
 
 
 def asking(**parts: object) -> Pod:
@@ -59,7 +59,7 @@ def test_a_pool_is_a_candidate_where_a_node_of_it_would_be(wanted: Pod, expected
 
 def test_candidates_are_those_of_the_nodes_and_then_the_pools_which_count_as_no_node() -> None:
     nodes = Snapshot.of([node(f"n{n}", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"}) for n in range(3)])
-    of_nodes, *of_pools = WithPools(nodes, (H100, T4)).candidates(asking())
+    of_nodes, *of_pools = WithPools(nodes, (H100, T4)).matching_nodes(asking())
     shown = {"nvidia.com/gpu.product": "Tesla-T4"}
     assert of_nodes == NodeClass(shown, (), GPU, None, count=3)
     assert of_pools == [
@@ -70,7 +70,7 @@ def test_candidates_are_those_of_the_nodes_and_then_the_pools_which_count_as_no_
 
 def test_without_pools_the_candidates_are_those_of_the_nodes() -> None:
     nodes = Snapshot.of([node("n", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"})])
-    assert WithPools(nodes, ()).candidates(asking()) is nodes.candidates(asking())
+    assert WithPools(nodes, ()).matching_nodes(asking()) is nodes.matching_nodes(asking())
 
 
 def test_the_runtime_class_of_the_pod_selects_and_tolerates_among_pools_too() -> None:
@@ -81,7 +81,7 @@ def test_the_runtime_class_of_the_pod_selects_and_tolerates_among_pools_too() ->
 
 
 def test_runtime_classes_and_images_are_those_of_the_facts() -> None:
-    known, gone = RuntimeClass("nvidia", "handler"), ImageSight(problem="app:1 is gone")
+    known, gone = RuntimeClass("nvidia", "handler"), ImageInfo(problem="app:1 is gone")
     facts: Facts = WithPools(Cluster({"nvidia": known}, images={"app:1": gone}), (H100,))
     assert facts.runtime_class("nvidia") == known
     assert facts.runtime_class("kata") is None
@@ -89,7 +89,7 @@ def test_runtime_classes_and_images_are_those_of_the_facts() -> None:
 
 
 def rooms(facts: Facts, asking: Pod) -> set[str]:
-    return {home.labels["nvidia.com/gpu.product"] for home in facts.homes(asking)}
+    return {home.labels["nvidia.com/gpu.product"] for home in facts.feasible_nodes(asking)}
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_a_pool_has_room_unless_it_says_otherwise(wanted: Pod, expected: set[str
 
 def test_homes_are_those_of_the_nodes_and_then_the_pools() -> None:
     nodes = Snapshot.of([node("n", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"})])
-    assert [home.count for home in WithPools(nodes, (T4,)).homes(pod(gpus={"nvidia.com/gpu": 1}))] == [1, 0]
-    assert [home.count for home in WithPools(nodes, (T4,)).homes(pod(gpus={"nvidia.com/gpu": 2}))] == [0]
-    assert WithPools(nodes, ()).homes(pod()) is nodes.homes(pod())
+    assert [home.count for home in WithPools(nodes, (T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 1}))] == [1, 0]
+    assert [home.count for home in WithPools(nodes, (T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 2}))] == [0]
+    assert WithPools(nodes, ()).feasible_nodes(pod()) is nodes.feasible_nodes(pod())
 
 
 AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
@@ -139,14 +139,14 @@ AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
 )
 def test_the_most_counts_pools_too(pools: tuple[NodePool, ...], resource: str, expected: int | None) -> None:
     nodes = Snapshot.of([node("n", capacity={"cpu": "8", "nvidia.com/gpu": "2"})])
-    assert WithPools(nodes, pools).most(resource) == expected
+    assert WithPools(nodes, pools).largest(resource) == expected
 
 
 def test_the_most_of_the_pools_that_a_pod_could_be_scheduled_to() -> None:
     facts = WithPools(EMPTY, (H100, T4))
-    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "a"})) == 8
-    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "b"})) is None
-    assert facts.most("nvidia.com/gpu", asking(nodeSelector={"zone": "c"})) == 0
+    assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "a"})) == 8
+    assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "b"})) is None
+    assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "c"})) == 0
 
 
 def test_what_is_known_of_the_cluster_is_known_of_pools_too() -> None:
@@ -187,5 +187,5 @@ def test_a_pool_fits_exactly_when_a_node_without_a_known_name_would(pools, runti
     as_nodes = Snapshot.of(nodes, runtime_classes)
     facts = WithPools(Snapshot.of((), runtime_classes), pools)
     for _ in range(2):  # the second answer is a remembered one
-        assert [replace(one, count=0) for one in as_nodes.candidates(wanted)] == list(facts.candidates(wanted))
-        assert [replace(one, count=0) for one in as_nodes.homes(wanted)] == list(facts.homes(wanted))
+        assert [replace(one, count=0) for one in as_nodes.matching_nodes(wanted)] == list(facts.matching_nodes(wanted))
+        assert [replace(one, count=0) for one in as_nodes.feasible_nodes(wanted)] == list(facts.feasible_nodes(wanted))

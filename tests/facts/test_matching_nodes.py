@@ -92,7 +92,7 @@ def test_a_pod_that_asks_for_nothing_may_go_anywhere():
 
 
 def test_where_no_nodes_are_known_there_are_no_candidates():
-    assert Snapshot.of().candidates(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}])) == ()
+    assert Snapshot.of().matching_nodes(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}])) == ()
 
 
 TAINTED = Snapshot.of(
@@ -208,7 +208,7 @@ def test_nodes_that_rules_cannot_tell_apart_are_one_class():
     assert [
         NodeClass(*shared, frozenset({"nvidia.com/gpu"}), frozenset({"", "nvidia"}), count=2),
         NodeClass(*shared, frozenset({"nvidia.com/gpu"}), None, count=1),
-    ] == list(facts.candidates(pod(gpus={"nvidia.com/gpu": 1}, tolerations=[{"operator": "Exists"}])))
+    ] == list(facts.matching_nodes(pod(gpus={"nvidia.com/gpu": 1}, tolerations=[{"operator": "Exists"}])))
 
 
 def test_runtime_classes_are_known_by_name():

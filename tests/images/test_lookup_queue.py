@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.images.lookup_queue import AT_ONCE_OF_ONE, Waiting
+from webhook.images.lookup_queue import AT_ONCE_OF_ONE, LookupQueue
 from webhook.model.image import ImageReference
 
 
@@ -15,7 +15,7 @@ def reference(registry: str, name: str = "a") -> ImageReference:
 
 
 def test_registries_take_turns() -> None:
-    waiting = Waiting()
+    waiting = LookupQueue()
     for registry, name in [("x", "a"), ("x", "b"), ("x", "c"), ("y", "a"), ("z", "a")]:
         waiting.add(reference(registry, name))
     taken = [waiting.take() for _ in range(4)]
@@ -23,7 +23,7 @@ def test_registries_take_turns() -> None:
 
 
 def test_a_third_of_one_registry_has_to_wait_until_one_is_done() -> None:
-    waiting = Waiting()
+    waiting = LookupQueue()
     for name in "abc":
         waiting.add(reference("x", name))
     first = waiting.take()
@@ -38,7 +38,7 @@ def test_a_third_of_one_registry_has_to_wait_until_one_is_done() -> None:
 
 def test_a_registry_with_nothing_under_way_comes_before_those_that_keep_workers_busy() -> None:
     """Two registries that never answer have all four workers; whichever is free next is for somebody else."""
-    waiting = Waiting()
+    waiting = LookupQueue()
     for number in range(20):
         waiting.add(reference(f"slow-{number % 2}", str(number)))
     hanging = [waiting.take() for _ in range(4)]
@@ -53,7 +53,7 @@ def test_a_registry_with_nothing_under_way_comes_before_those_that_keep_workers_
 
 
 def test_who_asks_for_one_image_does_not_wait_for_all_of_those_who_ask_for_many() -> None:
-    waiting = Waiting()
+    waiting = LookupQueue()
     for number in range(500):
         waiting.add(reference("x", f"flood-{number}"), asker="mallory")
     waiting.add(reference("x", "app"), asker="team")
@@ -70,7 +70,7 @@ def test_who_asks_for_one_image_does_not_wait_for_all_of_those_who_ask_for_many(
     ],
 )
 def test_a_full_queue_makes_room_at_the_expense_of_who_has_most_in_it(registries: list[str], asker: str) -> None:
-    waiting = Waiting(most=60)
+    waiting = LookupQueue(most=60)
     for number in range(200):
         waiting.add(reference(registries[number % len(registries)], f"flood-{number}"), asker=asker)
     assert len(waiting) == 60
@@ -87,7 +87,7 @@ def test_a_full_queue_makes_room_at_the_expense_of_who_has_most_in_it(registries
 
 
 def test_hosts_that_count_as_one_registry_are_one() -> None:
-    waiting = Waiting(listed_as=lambda reference: reference.registry.partition(".")[2])
+    waiting = LookupQueue(listed_as=lambda reference: reference.registry.partition(".")[2])
     for number in range(3):
         waiting.add(reference(f"{number}.pkg.dev"))
     waiting.add(reference("quay.io"))
@@ -95,7 +95,7 @@ def test_hosts_that_count_as_one_registry_are_one() -> None:
 
 
 def test_one_that_waits_or_has_begun_is_not_added_again() -> None:
-    waiting = Waiting()
+    waiting = LookupQueue()
     waiting.add(reference("x"))
     waiting.add(reference("x"))
     taken = waiting.take()
@@ -109,7 +109,7 @@ def test_one_that_waits_or_has_begun_is_not_added_again() -> None:
 
 @pytest.mark.parametrize("sleepers", [1, 4])
 def test_closing_lets_everybody_go(sleepers: int) -> None:
-    waiting = Waiting()
+    waiting = LookupQueue()
     with ThreadPoolExecutor(sleepers) as pool:
         takers = [pool.submit(waiting.take) for _ in range(sleepers)]
         waiting.close()
@@ -119,7 +119,7 @@ def test_closing_lets_everybody_go(sleepers: int) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcdef"), st.booleans()), max_size=80))
 def test_bounds_hold_and_everything_that_was_accepted_is_handed_out_once(steps: list[tuple[str, str, bool]]) -> None:
-    waiting = Waiting(most=6)
+    waiting = LookupQueue(most=6)
     accepted: list[ImageReference] = []
     begun: list[ImageReference] = []
     handed: list[ImageReference] = []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from webhook.admission.metrics import Metrics
-from webhook.admission.quota_service import QuotaDesk, QuotaParts, _InForce
+from webhook.admission.quota_service import QuotaParts, QuotaService, _InForce
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.memory_store import MemoryStore
@@ -37,5 +37,5 @@ def test_no_ledger_is_removed_while_what_was_entered_in_it_may_be_in_flight(
     in_flight: float, idle: float, policies: PolicyStore
 ) -> None:
     parts = QuotaParts(MemoryStore(), StaticPods([]), timing=LedgerTiming(in_flight=in_flight))
-    desk = QuotaDesk(parts, policies, Metrics())
+    desk = QuotaService(parts, policies, Metrics())
     assert desk._keeper._rhythm.idle == idle

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.facts.pod_samples import cpu_pod, deleted, stored, uid, uid_text
 from webhook.facts.gpu_pods import counting_uid, stored_from_raw, uid_of
-from webhook.ledger.ledger_store import SeenPod
+from webhook.ledger.ledger_store import GpuPod
 from webhook.model.pod import Pod, pod_from_raw
 
 AT = "2026-03-01T12:00:00Z"
@@ -28,7 +28,7 @@ def requiring(*values: str) -> dict[str, Any]:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
 
 
-def seen(raw: object) -> SeenPod:
+def seen(raw: object) -> GpuPod:
     found = stored_from_raw(raw).seen
     assert found is not None
     return found
