@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from webhook.admission.conditions import pod_conditions, workload_conditions
+from deploy.match_conditions import pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
 from webhook.model.workloads import WORKLOADS
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from deploy.match_conditions import pod_conditions, workload_conditions
 from tests.conditions import agreement, pods, signals
 from tests.conditions.evaluator import Evaluator, MissingError, built
 from tests.fuzz.world import World
-from webhook.admission.conditions import pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
 
 SEED, REQUESTS = 1, 1500

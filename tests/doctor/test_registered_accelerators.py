@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.conditions import pod_conditions
+from deploy.match_conditions import pod_conditions
 from webhook.doctor import registered_accelerators
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.conditions import MatchCondition, pod_conditions, workload_conditions
+from deploy.match_conditions import MatchCondition, pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
 
 PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-from webhook.admission.device_conditions import ANNOTATES_NEW_DEVICES, POD_SIGNALS, container_signals
+from deploy.device_conditions import ANNOTATES_NEW_DEVICES, POD_SIGNALS, container_signals
 from webhook.model.accelerators import DEVICE_CLASSES
 
 
