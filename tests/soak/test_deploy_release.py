@@ -89,11 +89,12 @@ def creating_a_gpu_pod(plane: ControlPlane) -> int:
 
 
 def left_over(plane: ControlPlane) -> list[str]:
-    """Every object of the release, of every kind that can be listed."""
+    """Every object of the release, of every kind that can be listed; an error while one of the kinds is going."""
     kinds = plane.kubectl("api-resources", "--verbs=list", "--output=name").stdout.split()
     kinds = [kind for kind in kinds if kind not in {"events", "events.events.k8s.io", "componentstatuses"}]
-    found = plane.kubectl("get", ",".join(kinds), "--all-namespaces", f"--selector={LABELS}", "--output=name")
-    return found.stdout.split()
+    asked = ("get", ",".join(kinds), "--all-namespaces", f"--selector={LABELS}", "--output=name")
+    found = plane.kubectl(*asked, check=False)
+    return [found.stderr] if found.returncode else found.stdout.split()
 
 
 def write_as_replicas_do(plane: ControlPlane) -> None:

@@ -86,6 +86,7 @@ def test_upgrades_and_rollbacks_leave_no_gap(
         f"--registration={registration}",
     ]
     replica = Replica(tmp_path / "replica", port, POLICIES, arguments)
+    plane.kubectl("delete", "crd", "gpuquotas.gpupolicy.dev", "--ignore-not-found")  # helm takes none over
     helm("install", NAME, str(CHART), "--values=-", *where, values=before)
     try:
         replica.start()
