@@ -17,7 +17,7 @@ from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
-from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.schema import WorkloadsMode
 from webhook.rules import RULES
 from webhook.rules.rule import Facts
 

@@ -25,7 +25,7 @@ from webhook.audit.review_objects import Item, ReviewContext, ReviewList, review
 from webhook.model.claims import TEMPLATE
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.schema import WorkloadsMode
 
 Object = dict[str, Any]
 

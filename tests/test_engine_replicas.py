@@ -9,7 +9,7 @@ from tests.test_engine_quotas import pot
 from webhook import engine
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy
-from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.schema import WorkloadsMode
 from webhook.rules.rule import Mode, Rule, RuleSettings, Violation
 
 TEAM = "team"

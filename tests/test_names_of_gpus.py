@@ -9,8 +9,8 @@ import pytest
 from tests.reviews import against, container, pod, policies, request, workload
 from webhook import engine
 from webhook.admission import phases
-from webhook.audit.capacity import capacity_of
 from webhook.audit.documents import Document
+from webhook.audit.node_kinds import capacity_of
 from webhook.audit.review_objects import review as simulated
 from webhook.engine.quota_claims import reserved
 from webhook.facts.snapshot import Snapshot

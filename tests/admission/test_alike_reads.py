@@ -36,7 +36,7 @@ SETS = {"every": EVERY, "by index": BY_INDEX, "warning": WARNING, "shipped": SHI
 FROM = {"every": (NOTHING, SHIPPED), "shipped": (EVERY,)}
 """Recent policy sets, by the one in force."""
 FACTS = facts_of("mixed")
-_COPYING = {("draft.py", "__init__"), ("draft.py", "_reach"), ("quotas.py", "claims_of")}
+_COPYING = {("draft.py", "__init__"), ("draft.py", "_reach"), ("quota_claims.py", "claims_of")}
 """Who copies a map as a whole, of which nothing follows; what is asked of the copy's parts is noted."""
 
 _OF_NO_CONSEQUENCE = {("status",)}

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from tests.replicas import Replica
-from webhook.admission import kept_page
-from webhook.admission.kept_page import SECONDS, KeptPage
+from webhook.admission import app
+from webhook.admission.app import SECONDS, KeptPage
 
 
 class Clock:
@@ -87,7 +87,7 @@ def test_a_page_that_cannot_be_made_is_tried_again():
 
 
 def test_A38_the_page_of_metrics_is_kept_and_a_replica_that_drains_says_so_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_page, "SECONDS", 1e9)
+    monkeypatch.setattr(app, "SECONDS", 1e9)
     replica = Replica(tmp_path / "policies")
     first = replica.client.get("/metrics").data
     replica.metrics.error("bug")

@@ -6,8 +6,7 @@ import orjson
 import pytest
 
 from tests.reviews import pod, review
-from webhook.admission.review import BadRequestError, parse
-from webhook.admission.review_fields import MOST_GROUPS
+from webhook.admission.review import MOST_GROUPS, BadRequestError, parse
 
 
 def _parsed(change: dict[str, Any]) -> Any:

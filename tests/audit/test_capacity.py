@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.audit.capacity import capacity_of
+from webhook.audit.node_kinds import capacity_of
 from webhook.audit.report import Capacity
 from webhook.facts.snapshot import Snapshot
 

@@ -12,7 +12,7 @@ from typing import Any
 from tests.benchmarks.runs import demand
 from tests.benchmarks.served import Served
 from tests.benchmarks.wrk import Load
-from webhook.admission.kept_page import SECONDS
+from webhook.admission.app import SECONDS
 
 _COUNTED = re.compile(r"^gpu_policy_(?:requests|findings|errors)_total(\{[^}]*\}) (\S+)$", re.MULTILINE)
 

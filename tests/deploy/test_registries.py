@@ -11,7 +11,7 @@ from deploy.generate import CHART
 from tests.deploy.manifests import Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, LOOKING_UP, VALUE_SETS
 from webhook.images.allowlist import AllowList
-from webhook.images.presets import PRESETS
+from webhook.images.registries import PRESETS
 from webhook.model.image import parse_reference
 
 OWN = VALUE_SETS["images are looked up in registries of our own"]

@@ -19,8 +19,7 @@ from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
 from webhook.doctor.checklist import CHECKS, DoctorReport, examine
-from webhook.doctor.cluster import Cluster
-from webhook.doctor.connect import connect
+from webhook.doctor.cluster import Cluster, connect
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation as Examined
 from webhook.doctor.installation import Place

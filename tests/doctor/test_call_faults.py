@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.doctor.call_faults import CALL_FAULTS, explained
 from webhook.doctor.doctor_finding import Status
+from webhook.doctor.pod_trial import CALL_FAULTS, explained
 
 NAMES = {"namespace": "gpu-system", "name": "gpu", "port": 10250}
 POST = 'Post "https://gpu.gpu-system.svc:443/mutate?timeout=5s": '

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 from tests.e2e.control_plane import BINARIES, ControlPlane
 from webhook.commands.main import main
-from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.connect import _first_context, connect
+from webhook.doctor.cluster import UnavailableError, _first_context, connect
 
 
 def written(folder: Path, name: str, plane: ControlPlane, **changes: str) -> Path:

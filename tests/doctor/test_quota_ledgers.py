@@ -15,7 +15,7 @@ from webhook.doctor.cluster import Cluster, UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.workload import WebhookDeployment
-from webhook.ledger import content
+from webhook.ledger import book
 from webhook.ledger.book import Book
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
@@ -48,7 +48,7 @@ class Holding(Cluster):
         return self._found.get(path)
 
     def items(self, path: str, query: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
-        assert dict(query) == ({"labelSelector": f"{content.LABEL}=true"} if path == LEDGERS else {})
+        assert dict(query) == ({"labelSelector": f"{book.LABEL}=true"} if path == LEDGERS else {})
         if path not in self._found:
             raise UnavailableError(f"the API server does not know {path}")
         yield from self._found[path]
@@ -59,7 +59,7 @@ def policies(files: dict[str, str]) -> PolicySet:
 
 
 def ledger(text: str) -> dict[str, Any]:
-    return {"metadata": {"name": f"{content.PREFIX}pot.a"}, "data": {content.DATA: text}}
+    return {"metadata": {"name": f"{book.PREFIX}pot.a"}, "data": {book.DATA: text}}
 
 
 def well() -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_what_is_of_use_to_quotas_alone_is_not_missed_without_them() -> None:
 def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
     demand = Demand("team-vision", (("nvidia.com/gpu", 1),))
     large = Book({n.to_bytes(16): demand for n in range(30_000)}, frozenset({"team-vision"}))
-    packed = {"metadata": {"name": f"{content.PREFIX}pot.a"}, **content.content(large)}
+    packed = {"metadata": {"name": f"{book.PREFIX}pot.a"}, **book.content(large)}
     assert "data" not in packed
     assert said(well() | {LEDGERS: [packed]}) == [DoctorFinding(Status.OK, "1 ledger, 30000 entries")]
 

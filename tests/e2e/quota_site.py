@@ -15,8 +15,7 @@ from tests.e2e.load_balancer import EAGER, LoadBalancer
 from tests.e2e.objects import JUDGED
 from tests.e2e.quota_proxy import ApiProxy
 from tests.e2e.replica_set import ReplicaSet
-from webhook.ledger.book import uid_text
-from webhook.ledger.content import LABEL, PREFIX, book_in
+from webhook.ledger.book import LABEL, PREFIX, book_in, uid_text
 
 CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 

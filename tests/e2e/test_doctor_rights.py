@@ -12,8 +12,7 @@ from tests.doctor.breaks import (
 from tests.doctor.site import Site, said, wrong
 from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.eventually import eventually
-from webhook.doctor.cluster import Cluster
-from webhook.doctor.connect import connect
+from webhook.doctor.cluster import Cluster, connect
 from webhook.doctor.doctor_finding import Status
 from webhook.policy.loader import load
 

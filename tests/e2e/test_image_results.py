@@ -19,7 +19,7 @@ from tests.e2e.kept_certificates import KeptSite
 from tests.e2e.objects import gpu_pod
 from tests.images import docker_registry, images
 from tests.images.replicas import Registries, config, everybody
-from webhook.images import sync_loop
+from webhook.images import shared_results
 from webhook.images.lookups import Images
 from webhook.images.packing import packed_in, unpack
 from webhook.kubernetes.api_server import ApiServer
@@ -81,8 +81,8 @@ def installed(plane: ControlPlane, directory: Path, *arguments: str) -> Iterator
 
 @pytest.fixture
 def site(control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(sync_loop, "READ_SECONDS", 0.3)
-    monkeypatch.setattr(sync_loop, "WRITE_SECONDS", 0.1)
+    monkeypatch.setattr(shared_results, "READ_SECONDS", 0.3)
+    monkeypatch.setattr(shared_results, "WRITE_SECONDS", 0.1)
     with installed(control_plane, tmp_path) as site:
         yield site
 

@@ -14,7 +14,7 @@ from tests.facts.asking import is_gone, is_live
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
 from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
-from webhook.ledger.content import LABEL, PREFIX
+from webhook.ledger.book import LABEL, PREFIX
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
 from webhook.replica.ledger_config_maps import ApiStore
 

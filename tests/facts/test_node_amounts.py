@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.facts.node_amounts import NO_AMOUNTS, AmountColumn
-from webhook.facts.node_sets import mask_of
+from webhook.facts.node_sets import NO_AMOUNTS, AmountColumn, mask_of
 
 FEW = st.none() | st.integers(0, 3)
 MANY = st.none() | st.integers(0, 10**12)

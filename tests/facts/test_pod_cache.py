@@ -7,8 +7,7 @@ import pytest
 
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, live, stored, uid, uid_text
-from webhook.facts.pod_cache import PodCache
-from webhook.facts.pod_table import Gone
+from webhook.facts.pod_cache import Gone, PodCache
 
 
 @pytest.fixture

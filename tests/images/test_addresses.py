@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests.e2e.eventually import eventually
 from tests.images.scripted import LOOPBACK, ScriptedServer, scripted
 from webhook.images.addresses import connect, fault_in, resolve
-from webhook.images.deadline import Deadline
 from webhook.images.hosts import Host
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import Deadline, LookUpError
 
 PRIVATE = [
     ip_network(text) for text in ("10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")

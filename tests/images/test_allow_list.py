@@ -8,7 +8,7 @@ import pytest
 from tests.images import private_authority
 from webhook.images.allowlist import AllowList, AllowListError
 from webhook.images.hosts import Host, HostPattern, split_pattern
-from webhook.images.presets import PRESETS
+from webhook.images.registries import PRESETS
 from webhook.model.image import parse_reference
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: Registries\n"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.images.challenges import Challenge, parse_challenges
+from webhook.images.login import Challenge, parse_challenges
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_errors import LookUpError
-from webhook.images.lookup_limits import LookupLimits
+from webhook.images.lookup_limits import LookUpError, LookupLimits
 from webhook.images.registries import Registry
 from webhook.model.image import ImageConfig, ImageReference
 

@@ -24,8 +24,7 @@ from tests.images.scripted import (
     serving,
     whole,
 )
-from webhook.images.lookup_errors import LookUpError
-from webhook.images.lookup_limits import LookupLimits
+from webhook.images.lookup_limits import LookUpError, LookupLimits
 from webhook.model.image import ImageConfig
 
 MANIFEST = f"/v2/{REPOSITORY}/manifests/1"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.images.hosts import Host, HostError, HostPattern, Url, parse_url, split_host, split_pattern
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookUpError
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tests.images.scripted import (
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import Host, HostPattern
 from webhook.images.login import Token, TokenCache
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookUpError
 from webhook.images.registries import Registry, Site
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})

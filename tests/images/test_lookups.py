@@ -8,8 +8,8 @@ import pytest
 from tests.e2e.eventually import eventually
 from tests.images.asking import APP, PENDING, PINNED, Counts, seen
 from tests.images.replicas import Clock, Registries, config, looking_up
-from webhook.images.backoff import EXPIRY_SECONDS, LASTING_SECONDS
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_queue import EXPIRY_SECONDS, LASTING_SECONDS
 from webhook.images.lookups import Images
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 

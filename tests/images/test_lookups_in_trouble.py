@@ -9,10 +9,10 @@ from tests.e2e.eventually import eventually
 from tests.images.asking import APP, PENDING, PINNED, Counts, seen
 from tests.images.replicas import Clock, MemoryStore, Registries, config, everybody
 from webhook.images.allowlist import AllowList
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookUpError
 from webhook.images.lookup_queue import MOST_WAITING, LookupQueue
 from webhook.images.lookups import WORKERS, Images
-from webhook.images.presets import PRESETS
+from webhook.images.registries import PRESETS
 
 # How many at once
 

@@ -7,14 +7,14 @@ import pytest
 from tests.e2e.eventually import eventually
 from tests.images.asking import APP, seen
 from tests.images.replicas import Clock, MemoryStore, Registries, config, looking_up
-from webhook.images import sync_loop
-from webhook.images.lookup_errors import LookUpError
+from webhook.images import shared_results
+from webhook.images.lookup_limits import LookUpError
 
 
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync_loop, "READ_SECONDS", 0.05)
-    monkeypatch.setattr(sync_loop, "WRITE_SECONDS", 0.01)
+    monkeypatch.setattr(shared_results, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(shared_results, "WRITE_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("in_a_hurry")

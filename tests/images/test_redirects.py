@@ -21,7 +21,7 @@ from tests.images.scripted import (
     token,
 )
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookUpError
 from webhook.images.registries import Registry
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})

@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.images import images
-from webhook.images.configs import LONGEST_VALUE, read_config
-from webhook.images.lookup_errors import LookUpError
-from webhook.images.registry_documents import INDEXES, MANIFESTS, Index, Manifest, read_manifest
+from webhook.images.lookup_limits import LookUpError
+from webhook.images.registry_documents import (
+    INDEXES,
+    LONGEST_VALUE,
+    MANIFESTS,
+    Index,
+    Manifest,
+    read_config,
+    read_manifest,
+)
 
 AMD64, ARM64 = (images.manifest(images.config(architecture=name)) for name in ("amd64", "arm64"))
 anything = st.recursive(

@@ -5,9 +5,9 @@ import logging
 import pytest
 
 from tests.images.replicas import Clock, MemoryStore, Registries, config, everybody, looking_up
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookups import resolve
 from webhook.images.packing import unpack
-from webhook.images.resolving import resolve
 from webhook.model.image import NOT_LOOKED_UP, ImageReference
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server, first
 from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
-from webhook.kubernetes.reader import ATTEMPTS, LONGEST_WAIT_SECONDS, MOST_WAITED_SECONDS, Reader
+from webhook.kubernetes.discovery import ATTEMPTS, LONGEST_WAIT_SECONDS, MOST_WAITED_SECONDS, Reader
 
 PATH = "/apis/apps/v1/deployments"
 BUSY = {"message": "too many requests"}

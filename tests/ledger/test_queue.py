@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.ledger.bookkeeping import PATIENCE, at_once, eventually, joined
-from webhook.ledger.queue import SharedWrites
+from webhook.ledger.plan import SharedWrites
 
 
 class Desk:

@@ -9,8 +9,7 @@ import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, pot, uid
 from tests.ledger.small_cluster import raw_pod
-from webhook.ledger.book import MOST_RESOURCES, Book
-from webhook.ledger.content import content
+from webhook.ledger.book import MOST_RESOURCES, Book, content
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.space import MOST_BYTES, taken_of
 from webhook.ledger.verdicts import Claim, Crowded, Granted

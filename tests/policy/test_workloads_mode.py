@@ -6,9 +6,8 @@ import pytest
 import yaml
 
 from webhook.policy.policy_set import Policy
-from webhook.policy.schema import policy_schema
+from webhook.policy.schema import WorkloadsMode, policy_schema
 from webhook.policy.show import effective_policy, explain
-from webhook.policy.workloads_mode import WorkloadsMode
 from webhook.rules_page.page_of_rules import rules_reference
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"

@@ -13,7 +13,7 @@ from tests.facts.fake_api_server import FakeApiServer, Request, always, fake_api
 from tests.facts.fake_objects import FakeObjects
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
 from webhook.kubernetes.api_server import ApiServer
-from webhook.ledger.content import DATA, LABEL, PACKED, PREFIX
+from webhook.ledger.book import DATA, LABEL, PACKED, PREFIX
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
 from webhook.replica.ledger_config_maps import ApiStore
 

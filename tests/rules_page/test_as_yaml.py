@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from webhook.rules_page.as_yaml import as_yaml, in_one_line
+from webhook.rules_page.examples import as_yaml, in_one_line
 
 SPEC = {"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "env": {"A": "1", "B": "on"}}}
 

@@ -7,8 +7,7 @@ import pytest
 from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules import RULES
 from webhook.rules.rule import Example, Mode
-from webhook.rules_page.example_trial import try_out
-from webhook.rules_page.examples import examples
+from webhook.rules_page.examples import examples, try_out
 
 GPU_POD = """
 apiVersion: v1

@@ -5,7 +5,7 @@ import yaml
 
 from tests.rules.validity import faults
 from webhook.rules import RULES
-from webhook.rules_page.example_trial import try_out
+from webhook.rules_page.examples import try_out
 
 MOST_LINES = 15
 EXAMPLES = [

@@ -7,7 +7,7 @@ from webhook.model.pod import Pod
 from webhook.policy.pots import INHERITED
 from webhook.rules import GROUPS, RULES
 from webhook.rules.rule import Example, InjectionSettings, Rule, RuleSettings, Violation
-from webhook.rules_page.example_trial import cluster
+from webhook.rules_page.examples import cluster
 from webhook.rules_page.page_of_rules import rules_reference, undocumented
 
 DOCS = Path(__file__).parents[2] / "docs"

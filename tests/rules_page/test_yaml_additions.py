@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.rules_page.yaml_additions import additions
+from webhook.rules_page.examples import additions
 
 TRAINER = {"name": "trainer", "image": "train:1"}
 

@@ -1,13 +1,80 @@
-"""The Flask application: the pages beside the review endpoints. The only import of Flask."""
+"""The Flask application: the pages beside the review endpoints. The only import of Flask.
+
+Metrics on a port of their own: who may scrape need not reach the port of the reviews, and the other way round.
+
+A page that costs much and changes slowly, such as that of the metrics.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from webhook.admission.endpoint import ReviewEndpoint
-from webhook.admission.kept_page import KeptPage
-from webhook.admission.metrics import CONTENT_TYPE
-from webhook.admission.metrics_port import METRICS, MetricsApart
+from webhook.admission.endpoint import Environ, ReviewEndpoint, StartResponse, Wsgi
+from webhook.admission.metrics import CONTENT_TYPE, Metrics
 from webhook.admission.service import Service
+
+SECONDS = 1.0
+"""From the end of one making to the beginning of the next, at least; nobody scrapes more often than that."""
+
+
+class KeptPage:
+    """A page that is made at most once a second, and by one thread at a time; meanwhile everybody gets the last one.
+
+    Only while there is none yet does anybody wait for another thread. What `make` raises, whoever made it gets.
+    """
+
+    def __init__(self, make: Callable[[], bytes], clock: Callable[[], float] = time.monotonic) -> None:
+        self._make = make
+        self._clock = clock
+        self._making = threading.Lock()
+        self._page: bytes | None = None
+        self._made = 0.0
+
+    def get(self) -> bytes:
+        """The page, at most a second and the time of its making old."""
+        page = self._fresh()
+        if page is not None:
+            return page
+        last = self._page
+        if not self._making.acquire(blocking=last is None) and last is not None:
+            return last
+        try:
+            page = self._fresh()  # somebody else may have made it just now
+            if page is None:
+                page = self._page = self._make()
+                self._made = self._clock()
+            return page
+        finally:
+            self._making.release()
+
+    def _fresh(self) -> bytes | None:
+        return self._page if self._clock() - self._made < SECONDS else None
+
+
+METRICS = "/metrics"
+
+
+class MetricsApart:
+    """WSGI middleware that serves METRICS, and everything else, only where the client has reached the port for it."""
+
+    def __init__(self, application: Wsgi, metrics: Metrics) -> None:
+        self._application = application
+        self._metrics = metrics
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        is_metrics_port = environ.get("webhook.is_metrics_port")
+        if is_metrics_port is None or is_metrics_port is (environ["PATH_INFO"] == METRICS):
+            return self._application(environ, start_response)
+        self._metrics.error("bad_request")
+        text = b"not found on this port: /metrics has a port of its own, on which nothing else is served\n"
+        headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(text)))]
+        start_response("404 Not Found", headers)
+        return [text]
+
 
 _SERVED = "POST /mutate, /validate, /workloads and /policies, GET /livez, /readyz and /metrics are served"
 

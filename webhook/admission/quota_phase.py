@@ -10,8 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from webhook.admission.phases import Decision, decide
-from webhook.admission.review import AdmissionRequest, AdmissionResponse
-from webhook.admission.review_fields import objection_to
+from webhook.admission.review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from webhook.audit.capacity import capacity_of
 from webhook.audit.collect import Auditor, AuditScope, Collected
-from webhook.audit.compare import changed_injections, refused_anew
 from webhook.audit.documents import Document, DocumentError
+from webhook.audit.gathering import changed_injections, refused_anew
 from webhook.audit.input_claims import InputClaims
+from webhook.audit.node_kinds import capacity_of
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import counted, told
 from webhook.audit.report import AuditReport, Comparison

@@ -7,8 +7,7 @@ from webhook.audit.documents import DocumentError
 from webhook.audit.listing import Listing, NamespaceScope
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.kubernetes.api_server import ApiServer
-from webhook.kubernetes.discovery import ApiResource, Discovery, DiscoveryError
-from webhook.kubernetes.reader import Reader
+from webhook.kubernetes.discovery import ApiResource, Discovery, DiscoveryError, Reader
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 

@@ -15,8 +15,7 @@ from webhook.audit.report import ObjectReference
 from webhook.facts.gpu_pods import COUNTING
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
-from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, DiscoveryError
-from webhook.kubernetes.reader import Reader
+from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, DiscoveryError, Reader
 from webhook.model.workloads import WORKLOADS, controller_of
 
 __all__ = ["ClusterObjects", "NamespaceScope", "Progress"]

@@ -6,9 +6,8 @@ from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.kubernetes.api_server import JSON, RefusedError, UnreachableError
-from webhook.kubernetes.discovery import ApiResource
+from webhook.kubernetes.discovery import ApiResource, Reader
 from webhook.kubernetes.paged_list import Listed, PagedList
-from webhook.kubernetes.reader import Reader
 from webhook.model.globs import matcher
 
 PAGE = 250

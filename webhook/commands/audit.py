@@ -177,8 +177,7 @@ class _Request:
 
     def server(self) -> "ApiServer":
         """The API server, or why there is none and exit status 2."""
-        from webhook.doctor.cluster import UnavailableError
-        from webhook.doctor.connect import find_server
+        from webhook.doctor.cluster import UnavailableError, find_server
 
         try:
             return find_server(self.kubeconfig or os.environ.get("KUBECONFIG"), self.context)

@@ -134,7 +134,7 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     if output == "json":
         click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
         return
-    from webhook.audit.fitting_as_text import render_kinds
+    from webhook.audit.fitting import render_kinds
 
     render_kinds(kinds, _console())
 
@@ -148,7 +148,7 @@ def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
     if output == "json":
         click.echo(json.dumps(answer.to_json()))
     else:
-        from webhook.audit.fitting_as_text import render_answer
+        from webhook.audit.fitting import render_answer
 
         render_answer(answer, need, offer, _console())
     return answer.exit_status
@@ -163,7 +163,7 @@ def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[N
     if output == "json":
         click.echo(json.dumps([{**answer.to_json(), **kind.to_json()} for kind, answer in found], indent=2))
     else:
-        from webhook.audit.fitting_as_text import render_by_kind
+        from webhook.audit.fitting import render_by_kind
 
         render_by_kind(question.image, need, found, _console())
     return max((answer.exit_status for _, answer in found), default=0)

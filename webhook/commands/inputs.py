@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from webhook.facts.static_pods import StaticPods
     from webhook.ledger.ledgers import Ledgers
     from webhook.policy.policy_set import PolicySet
-    from webhook.replica.image_resolving import Resolver
+    from webhook.replica.image_lookups import Resolver
 
 UNUSABLE = 2
 """Exit status for unusable input or policy."""
@@ -150,8 +150,7 @@ def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Ac
 
 def namespaces_of(kubeconfig: Path) -> frozenset[str]:
     """The names of a cluster's namespaces, or why they cannot be listed and exit status 2."""
-    from webhook.doctor.cluster import UnavailableError
-    from webhook.doctor.connect import connect
+    from webhook.doctor.cluster import UnavailableError, connect
 
     try:
         cluster = connect(str(kubeconfig), None)
@@ -203,7 +202,7 @@ def registries_of(
                 "them out"
             )
         return None
-    from webhook.replica.image_resolving import Resolver, UnusableError
+    from webhook.replica.image_lookups import Resolver, UnusableError
 
     try:
         return Resolver(registries, credentials, results, kubeconfig)

@@ -127,8 +127,7 @@ def doctor(
 
     from webhook.doctor import report_as_json, report_as_text
     from webhook.doctor.checklist import examine
-    from webhook.doctor.cluster import UnavailableError
-    from webhook.doctor.connect import connect
+    from webhook.doctor.cluster import UnavailableError, connect
     from webhook.doctor.installation import Installation, Place
 
     try:

@@ -53,7 +53,7 @@ def quota(
     elif found:
         from rich.console import Console
 
-        from webhook.audit.quotas_as_text import render
+        from webhook.audit.quota_report import render
 
         render(found, Console(highlight=False), names_namespaces=namespace is None)
     else:
@@ -71,8 +71,7 @@ def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Re
 def _told(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":
     """What the objects of a cluster tell."""
     from webhook.audit.quota_report import of_objects
-    from webhook.doctor.cluster import UnavailableError
-    from webhook.doctor.connect import connect
+    from webhook.doctor.cluster import UnavailableError, connect
     from webhook.doctor.quota_ledgers import quota_objects
 
     try:

@@ -99,11 +99,11 @@ def _quota_parts(
     settings: QuotaSettings | None, inventory: Path | None, accelerators: Accelerators, *, tells_usage: bool
 ) -> "QuotaParts | None":
     if settings is not None:
-        from webhook.replica.quota_parts import quota_parts_of
+        from webhook.replica.ledger_config_maps import quota_parts_of
 
         return quota_parts_of(settings, accelerators, tells_usage=tells_usage)
     if inventory is None:
         return None
-    from webhook.replica.quota_parts import quota_parts_from
+    from webhook.replica.ledger_config_maps import quota_parts_from
 
     return quota_parts_from(inventory_pods(inventory, accelerators), tells_usage=tells_usage)

@@ -6,7 +6,7 @@ from webhook.doctor.cluster import Cluster, Object, UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.ledger.content import LABEL, book_in
+from webhook.ledger.book import LABEL, book_in
 
 _API = "/apis/gpupolicy.dev/v1alpha1"
 _QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"

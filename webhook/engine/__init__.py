@@ -6,10 +6,9 @@ validators about the final pod and notices injections that got lost on the way. 
 """
 
 from webhook.engine.mutating import ANNOTATION, complete
-from webhook.engine.policy_annotation import STAMP
-from webhook.engine.simulating import foresee
+from webhook.engine.running_rules import STAMP
 from webhook.engine.templates import Foreseen
-from webhook.engine.validating import judge
+from webhook.engine.validating import foresee, judge
 from webhook.engine.workloads import check_workload, foresee_pods
 
 __all__ = ["ANNOTATION", "STAMP", "Foreseen", "check_workload", "complete", "foresee", "foresee_pods", "judge"]

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from webhook.engine.policy_annotation import STAMP, due_stamp
-from webhook.engine.running_rules import ask_mutators, bounded, facts_under, told_once, violations
+from webhook.engine.running_rules import STAMP, ask_mutators, bounded, due_stamp, facts_under, told_once, violations
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
 from webhook.model.placed import placed

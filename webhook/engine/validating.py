@@ -1,11 +1,14 @@
-"""The validating phase."""
+"""The validating phase.
+
+What becomes of a pod that is about to be created: both phases, one after the other.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.engine.policy_annotation import STAMP, stamp_of
-from webhook.engine.running_rules import addressed, bounded, edits_of, facts_under, listed, violations
+from webhook.engine.mutating import complete
+from webhook.engine.running_rules import STAMP, addressed, bounded, edits_of, facts_under, listed, stamp_of, violations
 from webhook.model.edits import AddToleration, Edit
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
@@ -134,3 +137,17 @@ def _finds(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
     validators = [bound for bound in policy.validators if bound.rule.key == key]
     found = violations(pod, validators, facts_under(policy, facts))
     return any(finding.kind is FindingKind.VIOLATION for finding in found)
+
+
+def foresee(
+    raw: Mapping[str, Any], policy: Policy, facts: Facts, *, completing: Policy | None = None, namespace: str = ""
+) -> Outcome:
+    """What `complete` and then `judge` say of a pod, in one outcome. Raises ShapeError for a malformed pod.
+
+    `completing` is what completes it, where that is not all of `policy`. `namespace` is as in `complete`.
+    """
+    completed = complete(raw, completing or policy, facts, namespace=namespace)
+    if completed.refusals:
+        return completed
+    judged = judge(completed.object, policy, facts, namespace=namespace)
+    return replace(completed, findings=tuple(dict.fromkeys((*completed.findings, *judged.findings))))

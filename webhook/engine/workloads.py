@@ -4,8 +4,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.engine.quotas_of_workloads import QuotaTotal, totals
-from webhook.engine.templates import Foreseen, JudgedTemplate, TemplateContext, about, judge_template
+from webhook.engine.templates import (
+    Foreseen,
+    JudgedTemplate,
+    QuotaTotal,
+    TemplateContext,
+    about,
+    judge_template,
+    totals,
+)
 from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import Template, number_of_templates, templates_of
@@ -13,7 +20,7 @@ from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
-from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.schema import WorkloadsMode
 from webhook.rules.rule import Facts, Mode
 
 KEY = "workloads"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from webhook.facts import placement
+from webhook.facts import node_index
 from webhook.facts.claim_index import ClaimTable
 from webhook.facts.node_index import NodeTable
 from webhook.facts.objects import (
@@ -119,12 +119,12 @@ class Snapshot:
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of the nodes that the pod, as it stands, could be scheduled to; empty where none is known."""
-        known = self._table.classes(placement.matching_nodes(self._table, pod, self._runtime_class_of(pod)))
+        known = self._table.classes(node_index.matching_nodes(self._table, pod, self._runtime_class_of(pod)))
         return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of those candidates that have room for all the pod asks for, were nothing else on them."""
-        known = self._table.classes(placement.feasible_nodes(self._table, pod, self._runtime_class_of(pod)))
+        known = self._table.classes(node_index.feasible_nodes(self._table, pod, self._runtime_class_of(pod)))
         return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
 
     def _with_claimed_devices(self, pod: Pod) -> Sequence[NodeClass]:
@@ -152,7 +152,7 @@ class Snapshot:
         0 where no node has any of it, None where one has and nobody knows how much.
         """
         table = self._table
-        among = table.everything if pod is None else placement.matching_nodes(table, pod, self._runtime_class_of(pod))
+        among = table.everything if pod is None else node_index.matching_nodes(table, pod, self._runtime_class_of(pod))
         if not is_compared(resource):
             return None if among else 0
         return table.amounts(resource).largest(among)

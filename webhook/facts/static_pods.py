@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from uuid import NAMESPACE_URL, uuid5
 
 from webhook.facts.gpu_pods import stored_from_raw
-from webhook.facts.pod_table import PodTable, is_covered
+from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.wording import cut

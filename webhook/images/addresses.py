@@ -15,9 +15,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Thread
 
-from webhook.images.deadline import Deadline
 from webhook.images.hosts import Host
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import Deadline, LookUpError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -22,10 +22,8 @@ from typing import TypeVar
 
 from webhook.images.addresses import Network
 from webhook.images.hosts import HTTP, HTTPS, Host, HostError, HostPattern, split_host, split_pattern
-from webhook.images.presets import PRESETS
-from webhook.images.registries import Registry, Site
+from webhook.images.registries import PRESETS, Registry, Site, trust
 from webhook.images.strict_yaml import YamlValue, hint, read_yaml
-from webhook.images.trust import trust
 from webhook.model.image import ImageReference
 from webhook.model.shape import spelled
 

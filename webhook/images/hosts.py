@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urljoin, urlsplit
 
-from webhook.images.lookup_errors import LookUpError
+from webhook.images.lookup_limits import LookUpError
 from webhook.model.shape import spelled
 
 HTTPS = 443

@@ -1,23 +1,102 @@
 """Logging in: from a registry's challenge and the webhook's credentials to a header Authorization.
 
 Credentials go to the registry itself and to its token hosts, nowhere else; a token goes to the registry only.
+
+What a registry demands with status 401 (RFC 9110, 11.6.1).
+
+What an answer other than the one asked for means.
 """
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from threading import Lock
 from urllib.parse import parse_qsl, urlencode
 
-from webhook.images.challenges import Challenge
 from webhook.images.credentials import Login
 from webhook.images.hosts import Url, parse_url
 from webhook.images.http_request import HttpRequest, HttpResponse
-from webhook.images.lookup_errors import LookUpError
-from webhook.images.refusals import refusal
+from webhook.images.lookup_limits import LookUpError
 from webhook.images.registries import Site
 from webhook.images.registry_documents import read_json
+
+_LONGEST = 8 * 1024
+"""Characters of one header that are read."""
+
+_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"  # noqa: S105  # no secret: what RFC 9110 calls a token
+_SCHEME = re.compile(rf"[\s,]*({_TOKEN})(?=[\s,]|$)(?!\s*=)", re.ASCII)
+_PARAMETER = re.compile(rf'[\s,]*({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_TOKEN}))', re.ASCII)
+_ESCAPE = re.compile(r"\\(.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """A scheme in lower case, such as bearer or basic, with its parameters, their names in lower case."""
+
+    scheme: str
+    parameters: Mapping[str, str]
+
+
+def parse_challenges(headers: Iterable[str]) -> list[Challenge]:
+    """The challenges in WWW-Authenticate headers, in their order; reading a header ends at what is malformed."""
+    found: list[Challenge] = []
+    for header in headers:
+        if len(header) > _LONGEST:
+            continue
+        position = 0
+        while scheme := _SCHEME.match(header, position):
+            parameters: dict[str, str] = {}
+            position = scheme.end()
+            while parameter := _PARAMETER.match(header, position):
+                name, quoted, plain = parameter.groups()
+                parameters[name.lower()] = plain if quoted is None else _ESCAPE.sub(r"\1", quoted)
+                position = parameter.end()
+            found.append(Challenge(scheme.group(1).lower(), parameters))
+    return found
+
+
+_LONGEST_WAIT = 3600.0
+"""Seconds for which a registry can ask to be left alone."""
+
+
+def refusal(answer: HttpResponse, what: str) -> LookUpError:
+    """The error for an answer that is not `what` was asked for."""
+    host, status = answer.url.host, answer.status
+    if status == 404:
+        return LookUpError(f"{host} does not have {what} (404)")
+    if status in (401, 403):
+        return LookUpError(
+            f"{host} denies access to {what} ({status}); check that it exists and that the configured credentials may "
+            "pull it"
+        )
+    if status == 429:
+        return LookUpError(
+            f"{host} rejects requests for now, because there were too many (429)",
+            is_lasting=False,
+            retry_after=retry_after(answer),
+        )
+    if status == 408 or status >= 500:
+        return LookUpError(
+            f"{host} cannot answer the request at the moment ({status})",
+            is_lasting=False,
+            retry_after=retry_after(answer),
+        )
+    return LookUpError(f"{host} answers with status {status} instead of {what}")
+
+
+def retry_after(answer: HttpResponse) -> float:
+    """The seconds in the header Retry-After, or until the date in it; 0 where it says nothing, an hour at most."""
+    text = str(answer.headers.get("retry-after", ""))
+    if text.isascii() and text.isdigit():
+        return min(float(text[:9]), _LONGEST_WAIT)
+    try:
+        wait = parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(wait, 0.0), _LONGEST_WAIT)
+
 
 _CLIENT = "gpu-policy-webhook"
 _SENDABLE = re.compile(r"[!-~]{1,16384}", re.ASCII)

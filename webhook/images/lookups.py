@@ -2,22 +2,22 @@
 
 Who asks first has an image queued and hears that it is pending. A tag is looked up again after an hour, a failure after
 30 seconds to 10 minutes, each when somebody asks; what was known before stays meanwhile.
+
+Looking up images now, for commands: in no more threads, and no more gently, than a replica does it.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
-from webhook.images.backoff import Backoff, expiry, patience
 from webhook.images.cache import Entry, ImageCache, LookupResult
-from webhook.images.lookup_errors import LookUpError
-from webhook.images.lookup_queue import LookupQueue
+from webhook.images.lookup_limits import LookUpError
+from webhook.images.lookup_queue import Backoff, LookupQueue, expiry, patience
 from webhook.images.packing import MOST_PROBLEM
-from webhook.images.shared_results import ResultStore, Sharing
-from webhook.images.sync_loop import SyncLoop
+from webhook.images.shared_results import ResultStore, Sharing, StoreError, SyncLoop
 from webhook.model.image import (
     NOT_LOOKED_UP,
     ImageConfig,
@@ -251,3 +251,31 @@ class Images:
 
     def _is_wanted(self, key: str) -> bool:
         return self._admits(parse_reference(key))
+
+
+_log = logging.getLogger("gpu_policy.images")
+
+
+def resolve(
+    references: Iterable[str],
+    client: Client,
+    admits: Callable[[ImageReference], bool],
+    store: ResultStore | None = None,
+) -> dict[str, ImageInfo]:
+    """What the registries say about each of the references, as they were given; none is pending.
+
+    With a store the results are shared with the replicas; where that fails, the log says why.
+    """
+    texts = list(dict.fromkeys(references))
+    images = Images(client, admits, waiting=LookupQueue(len(texts)))
+    for text in texts:
+        images.sight(text)
+    images.start()
+    images.wait()
+    images.close()
+    if store is not None:
+        try:
+            images.share(store)
+        except StoreError as error:
+            _log.warning("the results are not shared with the replicas: %s", error)
+    return {text: images.sight(text) for text in texts}

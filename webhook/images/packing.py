@@ -14,8 +14,7 @@ from typing import Any
 import orjson
 
 from webhook.images.cache import MOST_REFERENCES, NEVER, LookupResult
-from webhook.images.configs import MOST_CHARACTERS
-from webhook.images.registry_documents import MOST_ARCHITECTURES, architecture_in, is_digest
+from webhook.images.registry_documents import MOST_ARCHITECTURES, MOST_CHARACTERS, architecture_in, is_digest
 from webhook.model.gzipped import unzipped
 from webhook.model.image import ImageConfig, ImageReferenceError, parse_reference
 

@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from threading import Lock
 
 from webhook.ledger.book import Book
-from webhook.ledger.cached_ledger import LATE, CachedLedger
+from webhook.ledger.cached_ledger import LATE, CachedLedger, Vanished
 from webhook.ledger.comparing import entered_demand
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
-from webhook.ledger.plan import Correction, Plan, Reservation, corrected
-from webhook.ledger.queue import SharedWrites
+from webhook.ledger.plan import Correction, Plan, Reservation, SharedWrites, corrected
 from webhook.ledger.settling import Settling
+from webhook.ledger.space import is_shared, withheld
 from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
-from webhook.ledger.vanished import Vanished
 from webhook.ledger.verdicts import Claim, Granted, Unanswered, Verdict
-from webhook.ledger.window import is_shared, withheld
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quotas import Demand, Quota
 

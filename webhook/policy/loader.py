@@ -19,9 +19,8 @@ from webhook.policy.namespace_index import NamespaceIndex
 from webhook.policy.policy_errors import Faults
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import RULES_PATH, PolicySource, read_source
-from webhook.policy.pots_source import read_pots
-from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, rule_schema
-from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.pots import read_pots
+from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
 from webhook.policy.yaml_lines import YamlNode
 from webhook.rules import RULES
 from webhook.rules.rule import Mode, Rule, RuleSettings

@@ -15,8 +15,7 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
 from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots, pot_finder
-from webhook.policy.schema import DEFAULT_FILE
-from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.schema import DEFAULT_FILE, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode, Rule, RuleSettings, Stage

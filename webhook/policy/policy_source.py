@@ -14,8 +14,15 @@ from webhook.policy.error_wording import unknown_key
 from webhook.policy.namespace_globs import fault_in
 from webhook.policy.node_pools import PoolSettings
 from webhook.policy.policy_errors import Faults, KeyPath
-from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, PolicyFile, Schema, policy_schema
-from webhook.policy.workloads_mode import WorkloadsMode
+from webhook.policy.schema import (
+    DEFAULT_FILE,
+    QUOTAS_FILE,
+    QUOTAS_KIND,
+    PolicyFile,
+    Schema,
+    WorkloadsMode,
+    policy_schema,
+)
 from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule import Rule
 

@@ -2,10 +2,13 @@
 
 The schema is written for draft-07, which the yaml-language-server reads best: references are resolved and nothing is
 required below `spec.rules`, because a namespace's file inherits what it leaves out.
+
+What a policy says about workloads, the objects that make pods.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import lru_cache
 from itertools import combinations
 from typing import Annotated, Any, Literal
@@ -18,9 +21,17 @@ from webhook.model.shape import spelled
 from webhook.policy.accelerator_settings import AcceleratorSettings
 from webhook.policy.camel_model import CamelModel
 from webhook.policy.node_pools import PoolSettings
-from webhook.policy.workloads_mode import WorkloadsMode
 from webhook.rules import RULES
 from webhook.rules.rule import Rule, RuleSettings
+
+
+class WorkloadsMode(StrEnum):
+    """What becomes of a workload whose pods would be refused."""
+
+    WARN = "warn"
+    ENFORCE = "enforce"
+    DISABLED = "disabled"
+
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 DEFAULT_FILE = "_default.yaml"

@@ -1,12 +1,125 @@
-"""What was expected of a pod against what became of it."""
+"""What was expected of a pod against what became of it.
 
+Whether an object holds what is written of it: where it does not, and what it holds there instead.
+
+Maps and lists may hold more, unless nothing is written in them. Entries of lists that have a name are compared with
+those of the same name, any other with whichever holds it. Nothing (`null`) is what stands nowhere.
+"""
+
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from webhook.outcome import Finding, printable
-from webhook.policy_tests.containing import Mismatch, lacking, own
 from webhook.policy_tests.format import Expectation, ExpectedFinding
 from webhook.policy_tests.subjects import Completion, Subject
+
+_LONGEST = 300
+"""Characters of a value that are shown."""
+_MOST_NAMES = 10
+"""Names that are listed where one is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A place in an object, what should stand there, and what does."""
+
+    place: str
+    expected: str
+    found: str
+
+
+def lacking(expected: Any, found: Any, place: str = "") -> Iterator[Mismatch]:
+    """Where `found` does not hold what is expected.
+
+    >>> pod = {"spec": {"containers": [{"name": "trainer", "env": [{"name": "NCCL_DEBUG", "value": "INFO"}]}]}}
+    >>> env = [{"name": "NCCL_DEBUG", "value": "WARN"}]
+    >>> [mismatch] = lacking({"spec": {"containers": [{"name": "trainer", "env": env}]}}, pod)
+    >>> mismatch.place, mismatch.expected, mismatch.found
+    ('spec.containers[trainer].env[NCCL_DEBUG].value', '"WARN"', '"INFO"')
+    """
+    if expected and isinstance(expected, dict) and isinstance(found, dict):
+        for key, value in expected.items():
+            yield from lacking(value, found.get(key), _below(place, key))
+    elif expected and isinstance(expected, list) and isinstance(found, list):
+        for entry in expected:
+            yield from _entry_lacking(entry, found, place)
+    elif not _equal(expected, found):
+        yield Mismatch(place, shown(expected), shown(found))
+
+
+def own(expected: Any, original: Any, place: str = "") -> Iterator[Mismatch]:
+    """Where `original`, in which nothing is injected yet, holds already what should be injected.
+
+    Only values count, not the maps around them, and not the name that tells which entry of a list is meant.
+    """
+    if isinstance(expected, dict) and isinstance(original, dict) and expected:
+        for key, value in expected.items():
+            yield from own(value, original.get(key), _below(place, key))
+    elif isinstance(expected, list) and isinstance(original, list) and expected:
+        for entry in expected:
+            yield from _entry_own(entry, original, place)
+    elif expected is not None and type(expected) is type(original) and not any(lacking(expected, original)):
+        yield Mismatch(place, f"{shown(expected)} injected", f"{shown(original)} in the resource itself")
+
+
+def shown(value: Any) -> str:
+    """A value in one line; what stands nowhere is nothing.
+
+    >>> shown(None), shown({"a": [1, "b"]})
+    ('nothing', '{"a": [1, "b"]}')
+    """
+    text = "nothing" if value is None else printable(json.dumps(value, ensure_ascii=False, default=str))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _entry_lacking(entry: Any, found: Sequence[Any], place: str) -> Iterator[Mismatch]:
+    name = _name(entry)
+    if name is None:
+        if not any(_holds(one, entry) for one in found):
+            yield Mismatch(place, shown(entry), shown(found))
+        return
+    named = [one for one in found if _name(one) == name]
+    if not named:
+        names = [str(_name(one)) for one in found if _name(one) is not None]
+        there = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        yield Mismatch(f"{place}[{name}]", shown(entry), f"nothing; there are {there}" if names else "nothing")
+    elif not any(_holds(one, entry) for one in named):
+        yield from lacking(entry, named[-1], f"{place}[{name}]")
+
+
+def _entry_own(entry: Any, original: Sequence[Any], place: str) -> Iterator[Mismatch]:
+    name = _name(entry)
+    if name is None:
+        known = next((one for one in original if _holds(one, entry)), None)
+        if known is not None:
+            yield Mismatch(place, f"{shown(entry)} injected", f"{shown(known)} in the resource itself")
+        return
+    rest = {key: value for key, value in entry.items() if key != "name"}
+    for one in original:
+        if _name(one) == name:
+            yield from own(rest or entry, one, f"{place}[{name}]")
+
+
+def _holds(found: Any, expected: Any) -> bool:
+    return next(lacking(expected, found), None) is None
+
+
+def _name(entry: Any) -> str | None:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _equal(expected: Any, found: Any) -> bool:
+    """Whether two values are the same to JSON, which knows no difference between 1 and 1.0."""
+    return expected == found and isinstance(expected, bool) == isinstance(found, bool)
+
+
+def _below(place: str, key: str) -> str:
+    if not key.replace("_", "").isalnum():
+        return f"{place}[{key}]"
+    return f"{place}.{key}" if place else key
 
 
 @dataclass(frozen=True, slots=True)

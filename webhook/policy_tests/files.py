@@ -17,8 +17,7 @@ from webhook.policy.document import check_names_differ, read_head
 from webhook.policy.policy_errors import Faults, KeyPath, PolicyError, PolicyErrors, key_text
 from webhook.policy.schema import API_VERSION
 from webhook.policy.yaml_lines import MAX_BYTES, YamlNode, read_yaml
-from webhook.policy_tests.format import KIND, CaseSettings, PolicyTestFile, policy_test_schema
-from webhook.policy_tests.suite import Case, Suite, node_at
+from webhook.policy_tests.format import KIND, Case, CaseSettings, PolicyTestFile, Suite, node_at, policy_test_schema
 
 CASES: KeyPath = ("spec", "cases")
 

@@ -1,18 +1,25 @@
-"""The format of files that test policies: models, and the JSON Schema for editors."""
+"""The format of files that test policies: models, and the JSON Schema for editors.
+
+Tests of policies as values: what a file says, before anything of it is run.
+"""
 
 import json
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
+from webhook.audit.documents import Document
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
 from webhook.policy.camel_model import CamelModel
 from webhook.policy.namespace_globs import fault_in
+from webhook.policy.policy_errors import KeyPath, PolicyError, key_text
 from webhook.policy.schema import Schema, for_editors
+from webhook.policy.yaml_lines import YamlNode
 from webhook.rules import RULES
 
 KIND = "GPUPolicyTest"
@@ -221,3 +228,66 @@ def policy_test_schema() -> Schema:
 def policy_test_schema_text() -> str:
     """The JSON Schema as it stands in docs/policy-test-schema.json."""
     return json.dumps(policy_test_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Resources and what is expected of them. `errors` are what is wrong with the resources that it names."""
+
+    name: str
+    description: str
+    namespace: str
+    documents: tuple[Document, ...]
+    errors: tuple[PolicyError, ...]
+    expect: CaseExpectation
+    node: YamlNode
+    path: KeyPath
+    """Where in the file it stands."""
+
+    @property
+    def file(self) -> str:
+        """The file it stands in."""
+        return self.node.file
+
+    @property
+    def line(self) -> int:
+        """The line it begins on, from 1."""
+        return self.node.line
+
+    def error(self, path: KeyPath, message: str) -> PolicyError:
+        """An error about what stands at `path` of the case."""
+        return error_at(self.node, path, message, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The test in one file. `policies` and `inventory` are what it says of them: a path (a text), the policies or
+    objects themselves, or None where it says nothing.
+    """
+
+    file: str
+    name: str
+    policies: YamlNode | None
+    inventory: YamlNode | None
+    cases: tuple[Case, ...]
+
+
+def error_at(root: YamlNode, path: KeyPath, message: str, base: KeyPath = ()) -> PolicyError:
+    """An error about what stands at `path` of `root`, which itself stands at `base` of the file."""
+    node = node_at(root, path)
+    return PolicyError(root.file, node.line, key_text((*base, *path)), message)
+
+
+def node_at(root: YamlNode, path: KeyPath) -> YamlNode:
+    """What stands at `path`, or the nearest value above it."""
+    node = root
+    for key in path:
+        child: YamlNode | None = None
+        if isinstance(node.value, dict):
+            child = node.value.get(str(key))
+        elif isinstance(node.value, list) and isinstance(key, int) and key < len(node.value):
+            child = node.value[key]
+        if child is None:
+            return node
+        node = child
+    return node

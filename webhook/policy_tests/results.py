@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from webhook.audit.review_objects import Item
 from webhook.policy.policy_errors import PolicyError
 from webhook.policy_tests.differences import Difference
-from webhook.policy_tests.suite import Case
+from webhook.policy_tests.format import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,9 @@ from webhook.policy.policy_set import PolicySet
 from webhook.policy_tests.differences import Difference, differences
 from webhook.policy_tests.files import find, read_suite
 from webhook.policy_tests.fixtures import PolicyTestInputs
-from webhook.policy_tests.format import Expectation, ResourceExpectation
+from webhook.policy_tests.format import Case, Expectation, ResourceExpectation, Suite
 from webhook.policy_tests.results import CaseResult, FileResult, Results
 from webhook.policy_tests.subjects import group_of, names_of, subject_of, without_groups
-from webhook.policy_tests.suite import Case, Suite
 
 
 def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], tell: Tell | None = None) -> Results:

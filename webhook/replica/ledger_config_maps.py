@@ -1,6 +1,8 @@
 """Ledgers as ConfigMaps in the API server, one for each quota, in the namespace of this installation.
 
 ConfigMaps are there in every cluster, and cannot be taken away together with the definition of their kind.
+
+What the quotas of a replica are made of in a cluster, and for an inventory.
 """
 
 import logging
@@ -8,12 +10,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from webhook.admission.quota_service import QuotaParts
+from webhook.facts.pod_source import LivePods
+from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer, RefusedError, UnreachableError
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
-from webhook.ledger.book import Book
-from webhook.ledger.content import LABEL, PREFIX, book_in, content
+from webhook.ledger.book import LABEL, PREFIX, Book, book_in, content
+from webhook.ledger.context import LedgerTiming
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
+from webhook.ledger.memory_store import MemoryStore
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.replica.quota_status import QuotaStatus
+from webhook.replica.settings import QuotaSettings
 
 _PAGE = 50
 """Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
@@ -163,3 +172,23 @@ def _remedy(refusal: RefusedError) -> str:
         case 413 | 422:
             return "; the quota has more pods than one object can hold"
     return ""
+
+
+def quota_parts_of(
+    settings: QuotaSettings, accelerators: Accelerators = BUILT_IN, *, tells_usage: bool = True
+) -> QuotaParts:
+    """Ledgers in the API server, and what is shown of them. Raises ClusterConfigError."""
+    server = ApiServer(settings.kubeconfig)
+    return QuotaParts(
+        ApiStore(server, settings.namespace),
+        LivePods(server, accelerators=accelerators),
+        QuotaStatus(server, settings.namespace),
+        LedgerTiming(in_flight=settings.in_flight_seconds),
+        is_bounded=True,
+        tells_usage=tells_usage,
+    )
+
+
+def quota_parts_from(pods: StaticPods, *, tells_usage: bool = True) -> QuotaParts:
+    """Ledgers in memory, for the pods of an inventory."""
+    return QuotaParts(MemoryStore(), pods, tells_usage=tells_usage)

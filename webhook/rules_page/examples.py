@@ -1,13 +1,205 @@
-"""Examples of a rule as people read them: what is applied, under which line of a policy, and what becomes of it."""
+"""Examples of a rule as people read them: what is applied, under which line of a policy, and what becomes of it.
 
-from collections.abc import Iterator
+What becomes of an example: the engine is asked, with nothing but the example's rule, in a cluster of three nodes.
+
+YAML as people write it in manifests and policies.
+
+What was added to an object, without all that was there before.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 import yaml
 
+from webhook.audit.documents import Document, read_text
+from webhook.audit.review_as_diff import WithoutAliases
+from webhook.audit.review_objects import Item, ReviewContext, injected, look
+from webhook.engine import Foreseen, check_workload
+from webhook.facts.inventory import Inventory, read_inventory
+from webhook.facts.static_pods import StaticPods
+from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.memory_store import MemoryStore
+from webhook.model.edits import apply
+from webhook.outcome import Finding, Outcome
+from webhook.policy.directory import contents_of
+from webhook.policy.loader import build
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.schema import API_VERSION, DEFAULT_FILE
 from webhook.rules.rule import Example, Rule
-from webhook.rules_page.as_yaml import as_yaml
-from webhook.rules_page.example_trial import ExampleTrial, try_out
+
+
+class _Dumper(WithoutAliases):
+    """Double quotes, no anchors, and lists indented below their key."""
+
+    def choose_scalar_style(self) -> Any:
+        """Double quotes where there have to be some."""
+        style = super().choose_scalar_style()
+        return '"' if style == "'" else style
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT  # the base class's
+        """Indent lists too."""
+        super().increase_indent(flow, indentless=False)
+
+
+def as_yaml(value: Any) -> str:
+    """A value in lines, the innermost maps and lists in one each.
+
+    >>> print(as_yaml({"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}}))
+    spec:
+      tolerations:
+        - {key: nvidia.com/gpu, operator: Exists}
+    """
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_WIDEST, default_flow_style=None)
+    return text.rstrip("\n")
+
+
+def in_one_line(value: Any) -> str:
+    """A map or list in one line.
+
+    >>> in_one_line({"mode": "enforce", "images": {"team/*": "12.4"}})
+    '{mode: enforce, images: {team/*: "12.4"}}'
+    """
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=_WIDEST, default_flow_style=True)
+    return text.strip()
+
+
+_WIDEST = 10_000
+"""Columns of a line, so that none is broken."""
+
+
+def additions(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What `after` has and `before` has not, at its place. Entries of lists keep their name, so that it is known whose.
+
+    >>> before = {"spec": {"hostname": "a", "containers": [{"name": "trainer", "image": "train:1"}]}}
+    >>> after = {"spec": {"hostname": "a", "containers": [{"name": "trainer", "image": "train:1", "tty": True}]}}
+    >>> additions(before, after)
+    {'spec': {'containers': [{'name': 'trainer', 'tty': True}]}}
+    """
+    return {
+        key: _added_lines(before[key], value) if key in before else value
+        for key, value in after.items()
+        if key not in before or before[key] != value
+    }
+
+
+def _added_lines(before: Any, after: Any) -> Any:
+    """What is new in a value that has changed. Lists only grow at their end, and their entries in themselves."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return additions(before, after)
+    if isinstance(before, list) and isinstance(after, list):
+        grown = [_entry(old, new) for old, new in zip(before, after, strict=False) if old != new]
+        return [*grown, *after[len(before) :]]
+    return after
+
+
+def _entry(before: Any, after: Any) -> Any:
+    named = {"name": after["name"]} if isinstance(after, dict) and "name" in after else {}
+    added = _added_lines(before, after)
+    return {**named, **added} if isinstance(added, dict) else added
+
+
+_SOURCE = "example.yaml"
+_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleTrial:
+    """What became of an example under a line of a policy.
+
+    `webhook` is the one that refused it, empty for none. `added` is what the rule added to the pod, or to those of each
+    template of a workload.
+    """
+
+    line: str
+    findings: tuple[Finding, ...]
+    webhook: str
+    refusal: str
+    warnings: tuple[str, ...]
+    added: tuple[Mapping[str, Any], ...]
+    is_workload: bool
+
+
+def try_out(rule: Rule, example: Example) -> ExampleTrial:
+    """Judge an example. Raises PolicyErrors for mistakes in its settings, ValueError for those in what is applied."""
+    line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
+    surroundings = ReviewContext(_policies(rule, line), cluster().snapshot, _ledgers(example))
+    item = look(_document(example), _NAMESPACE, surroundings)
+    outcome = item.outcome or _of_workload(item, surroundings)
+    refusals = outcome.refusals
+    return ExampleTrial(
+        line=line,
+        findings=outcome.findings,
+        webhook=_refusing(item, refusals) if refusals else "",
+        refusal=outcome.refusal,
+        warnings=outcome.warnings,
+        added=() if refusals else _added(item),
+        is_workload=item.outcome is None,
+    )
+
+
+def _policies(rule: Rule, line: str) -> PolicySet:
+    """The policies of one line, read as those of a directory are. Raises PolicyErrors."""
+    head = f"apiVersion: {API_VERSION}\nkind: GPUPolicy\nmetadata: {{name: {Path(DEFAULT_FILE).stem}}}\n"
+    text = f"{head}spec:\n  rules:\n    {line}\n"
+    return build(contents_of(Path(_SOURCE), {DEFAULT_FILE: text.encode()}), [rule])
+
+
+@cache
+def cluster() -> Inventory:
+    """The cluster in which examples are judged."""
+    with as_file(files(__package__) / "cluster.yaml") as path:
+        return read_inventory(path)
+
+
+def _ledgers(example: Example) -> Ledgers:
+    pods = StaticPods(yaml.safe_load_all(example.beside))
+    if pods.unreadable:
+        raise ValueError("beside: holds pods that Kubernetes would refuse")
+    return Ledgers(LedgerContext(MemoryStore(), pods))
+
+
+def _document(example: Example) -> Document:
+    (document,) = read_text(example.manifest, _SOURCE)
+    if isinstance(document, Document):
+        return document
+    raise ValueError(str(document))
+
+
+def _of_workload(item: Item, surroundings: ReviewContext) -> Outcome:
+    """What whoever applies a workload hears."""
+    if item.policy is None:
+        raise ValueError(f"{item.title}: makes no pods")
+    quotas = surroundings.policies.quotas_for(item.namespace)
+    return check_workload(item.document.object, item.namespace, item.policy, surroundings.facts, quotas)
+
+
+def _refusing(item: Item, refusals: Sequence[Finding]) -> str:
+    """The webhook that refuses: what the API server would refuse on its own never reaches the validating one."""
+    if item.outcome is None:
+        return "workloads.gpupolicy.dev"
+    return "mutate.gpupolicy.dev" if any(one.fails_validation for one in refusals) else "validate.gpupolicy.dev"
+
+
+def _added(item: Item) -> tuple[Mapping[str, Any], ...]:
+    """What is new in the pods' specs; annotations tell of it, and are left out."""
+    if item.outcome is not None:
+        pairs = [(item.document.object, item.outcome.object)]
+    else:
+        pairs = [(one.template.pod, _completed(one)) for one in item.pods]
+    added = (additions({"spec": before["spec"]}, {"spec": after["spec"]}) for before, after in pairs)
+    return tuple(one for one in added if one)
+
+
+def _completed(pods: Foreseen) -> Mapping[str, Any]:
+    edits = (edit for injection in injected(pods) for edit in injection.edits)
+    return apply(pods.template.pod, edits).object
 
 
 def examples(rule: Rule) -> Iterator[str]:

@@ -18,10 +18,9 @@ from webhook.audit.documents import DocumentError
 from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level, ObjectReference, PodGroup
 from webhook.audit.reports.html import figures
-from webhook.audit.reports.html.bars import bar, quota_bar, quota_style
-from webhook.audit.reports.html.changes import MOST_SHOWN
+from webhook.audit.reports.html.figures import bar, quota_bar, quota_style
 from webhook.audit.reports.html.page import MOST_WITHOUT_SCRIPT, render
-from webhook.audit.reports.html.rows import pods
+from webhook.audit.reports.html.rows import MOST_SHOWN, pods
 from webhook.outcome import printable
 
 REPORTS = [

@@ -13,7 +13,7 @@ from tests.audit.reports.any_report import NASTY, REPORTS, SOME
 from tests.audit.sample_report import CREATED, HOSTILE, TRAINER, empty, sample, sample_of_files
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, SourceLine
 from webhook.audit.reports import as_markdown
-from webhook.audit.reports.markdown_page import MOST, code
+from webhook.audit.reports.as_markdown import MOST, code
 from webhook.outcome import printable
 
 PARSER = MarkdownIt("commonmark").enable("table")

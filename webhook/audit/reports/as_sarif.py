@@ -2,19 +2,131 @@
 
 What would be refused is an error, what would be warned about a warning, everything else a note. The limits are those
 of GitHub, which shows 5,000 results of a run and takes files of up to 10 MB, compressed.
+
+Where a finding is, in the words of SARIF: a place in a file, and an object.
+
+Code scanning shows nothing without a file and a line, so objects of a cluster, which have neither, get a path made of
+their namespace, kind and name, and input from a pipe gets `stdin`.
+
+The rules in the words of SARIF, from their promises and what their modules say of them.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from os.path import join
 from typing import Any
+from urllib.parse import quote
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import AuditFinding, AuditReport, Level
+from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference, SourceLine
 from webhook.audit.reports import report_wording
 from webhook.audit.reports.plain_json import dumps
-from webhook.audit.reports.sarif_places import ROOT, in_file, logical, of_object
-from webhook.audit.reports.sarif_rules import descriptors
+from webhook.audit.reports.report_wording import STDIN, shortened
 from webhook.release import version
+from webhook.rules import RULES
+from webhook.rules.rule import Rule
+
+ROOT = "%SRCROOT%"
+"""What paths are relative to: the directory in which the command runs, which is the root of a repository in CI."""
+
+LONGEST_NAME = 1_000
+"""Characters; only files have longer ones."""
+
+_CLUSTER = "cluster"
+
+
+def in_file(path: str, line: int | None) -> dict[str, Any]:
+    """A physical location. `line` counts from 1; without one the first is meant, as code scanning wants to have one."""
+    return {"artifactLocation": _artifact(path), "region": _region(line)}
+
+
+def of_object(source: SourceLine, owner: ObjectReference) -> dict[str, Any]:
+    """The physical location of an object: where it was read, or a path that stands for it."""
+    if source.file == STDIN:
+        return {"artifactLocation": {"uri": "stdin"}, "region": _region(source.line)}
+    if source.file:
+        return in_file(source.file, source.line)
+    parts = (_CLUSTER, owner.namespace, owner.kind, owner.name)
+    return {"artifactLocation": {"uri": "/".join(_quoted(part) for part in parts if part)}, "region": _region(None)}
+
+
+def logical(reference: ObjectReference) -> dict[str, Any]:
+    """The logical location of an object, named in full by apiVersion, kind, namespace and name."""
+    parts = (reference.api_version, reference.kind, reference.namespace, reference.name)
+    return {
+        "name": shortened(reference.name, LONGEST_NAME),
+        "fullyQualifiedName": shortened("/".join(part for part in parts if part), LONGEST_NAME),
+        "kind": "resource",
+    }
+
+
+def _region(line: int | None) -> dict[str, int]:
+    """The first character of a line: where in it the fault is, nobody knows."""
+    first = max(line or 1, 1)
+    return {"startLine": first, "startColumn": 1, "endLine": first, "endColumn": 2}
+
+
+def _artifact(path: str) -> dict[str, str]:
+    """A file below the working directory by its path from there, any other by its absolute path."""
+    relative = os.path.normpath(path)
+    if os.path.isabs(relative) or _leaves(relative):
+        relative = os.path.relpath(relative)
+    if _leaves(relative):
+        return {"uri": f"file://{_quoted(os.path.abspath(path), '/')}"}
+    return {"uri": _quoted(relative, "/"), "uriBaseId": ROOT}
+
+
+def _leaves(relative: str) -> bool:
+    return relative == os.pardir or relative.startswith(os.pardir + os.sep)
+
+
+def _quoted(text: str, safe: str = "") -> str:
+    return quote(text.encode(errors="surrogatepass"), safe)
+
+
+_LONGEST = 1024
+"""Characters that GitHub allows in a description."""
+_MODES = (
+    "Each rule has a mode in the policy of a namespace: enforce injects or refuses, warn says in a warning what it "
+    "would do, audit only records it, disabled does nothing. `gpu-policy policy show NAMESPACE` prints what applies to "
+    "a namespace and where it comes from."
+)
+
+
+def descriptors(found: Iterable[str]) -> list[dict[str, Any]]:
+    """Every rule of the product, then those that findings name besides."""
+    known = {rule.key for rule in RULES}
+    return [*map(_described, RULES), *(_unknown(key) for key in dict.fromkeys(found) if key not in known)]
+
+
+def _described(rule: Rule) -> dict[str, Any]:
+    story = _story(rule)
+    return _descriptor(rule.key, rule.promise, story, f"{story}\n\n{_MODES}")
+
+
+def _unknown(key: str) -> dict[str, Any]:
+    text = key or "unnamed"
+    return _descriptor(key, text, text, _MODES)
+
+
+def _descriptor(key: str, short: str, full: str, story: str) -> dict[str, Any]:
+    return {
+        "id": key,
+        "name": key[:255],
+        "shortDescription": {"text": short[:_LONGEST]},
+        "fullDescription": {"text": full[:_LONGEST]},
+        "help": {"text": story},
+        "defaultConfiguration": {"level": "error"},
+        "properties": {"tags": ["gpu", "kubernetes"], "precision": "very-high", "problem.severity": "error"},
+    }
+
+
+def _story(rule: Rule) -> str:
+    """What the module of the rule says, in one line for each paragraph."""
+    text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST_RESULTS = 5_000

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from webhook.audit import quotas_as_text
+from webhook.audit import quota_report
 from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level
 from webhook.audit.reports import report_wording
 from webhook.audit.reports.text_tables import table
@@ -122,7 +122,7 @@ class _Printer:
         """What is in use of the quotas."""
         if report.quotas:
             self.title("GPU quotas")
-            quotas_as_text.render(report.quotas[:MOST], self._console, names_namespaces=True)
+            quota_report.render(report.quotas[:MOST], self._console, names_namespaces=True)
             self.rest(len(report.quotas) - MOST)
 
     def errors(self, report: AuditReport) -> None:

@@ -1,15 +1,74 @@
-"""What the page draws: refusals by namespace and rule, the worst workloads, GPUs and quotas."""
+"""What the page draws: refusals by namespace and rule, the worst workloads, GPUs and quotas.
+
+Bars made of segments, as the percentages that SVG wants.
+
+What would become of all that was looked at, in a sentence and in four numbers.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from urllib.parse import quote, urlencode
 
 from webhook.audit.quota_report import LimitUsage, Reported
-from webhook.audit.report import AuditFinding, Capacity, Level, ObjectReference
-from webhook.audit.reports.html.bars import Bar, bar, quota_bar, quota_style
+from webhook.audit.report import AuditFinding, AuditReport, Capacity, Level, ObjectReference
 from webhook.audit.reports.report_wording import home
 from webhook.outcome import printable
+
+_NARROWEST = Fraction(6, 1000)
+"""Of a segment that stands for something: however little it is, it can be seen."""
+_NEARLY_FULL = Fraction(9, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a bar: what it stands for, and where it begins and how wide it is, in percent of the bar."""
+
+    style: str
+    start: str
+    width: str
+
+
+Bar = tuple[Segment, ...]
+
+
+def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) -> Bar:
+    """Segments side by side; the bar is full where the amounts come to `whole`."""
+    segments = []
+    start = Fraction(0)
+    for style, amount in amounts:
+        if amount <= 0 or whole <= 0 or start >= 1:
+            continue
+        width = min(max(Fraction(amount) / whole, _NARROWEST), 1 - start)
+        segments.append(Segment(style, _percent(start), _percent(width)))
+        start += width
+    return tuple(segments)
+
+
+def quota_bar(part: LimitUsage) -> Bar:
+    """What is used of a limit. Where it is more than that, the limit is where the second segment begins."""
+    share = part.share
+    if share is None:
+        return ()
+    if share > 1:
+        return bar((("full", 1), ("over", share - 1)), share)
+    return bar(((quota_style(part), share),), 1)
+
+
+def quota_style(part: LimitUsage) -> str:
+    """How full a limit is, in a word: `over`, `full`, `near`, `some`, or `unknown`."""
+    share = part.share
+    if share is None:
+        return "unknown"
+    if share >= 1:
+        return "over" if part.rest.endswith("over") else "full"
+    return "near" if share >= _NEARLY_FULL else "some"
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share * 100):.3f}%"
+
 
 MOST_WORKLOADS = 10
 
@@ -153,3 +212,63 @@ def link(**state: str) -> str:
     """Where the table shows nothing else: a place in the same page, as its script reads it."""
     shown = {key: printable(value) for key, value in state.items()}
     return f"#findings?{urlencode(shown, quote_via=quote)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """How many pods and workloads have something in common. `share` is text, such as `2.6 %`."""
+
+    style: str
+    label: str
+    count: int
+    share: str
+
+
+def totals(report: AuditReport) -> tuple[Total, ...]:
+    """What would become of the pods and workloads; every one of them is in one of the totals."""
+    counts = report.counts
+    whole = counts.pods + counts.workloads
+    kept = max(whole - counts.refused - counts.warned - counts.completed, 0)
+    named = (
+        (Level.REFUSE, "refused", counts.refused),
+        (Level.WARN, "admitted with a warning", counts.warned),
+        (Level.COMPLETE, "completed", counts.completed),
+        ("rest", "admitted as they are", kept),
+    )
+    return tuple(Total(style, label, count, _share(count, whole)) for style, label, count in named)
+
+
+def totals_bar(found: Iterable[Total]) -> Bar:
+    """The totals side by side."""
+    amounts = [(total.style, total.count) for total in found]
+    return bar(amounts, sum(count for _, count in amounts))
+
+
+def _share(count: int, whole: int) -> str:
+    """In percent with one digit; only none is 0, and only all are 100."""
+    if not whole:
+        return ""
+    percent = 100 * count / whole
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %"
+
+
+def verdict(report: AuditReport) -> str:
+    """The gravest thing to say in one sentence."""
+    counts = report.counts
+    whole = counts.pods + counts.workloads
+    objects = f"{whole:,} {'pods and workloads' if whole != 1 else 'pod or workload'}"
+    others = sum(1 for _ in report.at(Level.REFUSE))
+    if counts.refused:
+        return f"{counts.refused:,} of {objects} would be refused"
+    if others:
+        found = "1 other finding is a refusal" if others == 1 else f"{others:,} other findings are refusals"
+        return f"None of {objects} would be refused, but {found}"
+    if counts.warned:
+        return f"None of {objects} would be refused, {counts.warned:,} would get a warning"
+    if whole:
+        return f"None of {objects} would be refused"
+    return "No pod and no workload was looked at"

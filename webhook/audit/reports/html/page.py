@@ -14,9 +14,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from webhook.audit.report import AuditReport, Level, SourceLine
-from webhook.audit.reports.html import figures, totals
-from webhook.audit.reports.html.changes import MOST_SHOWN, changes
-from webhook.audit.reports.html.rows import as_data, rows
+from webhook.audit.reports.html import figures
+from webhook.audit.reports.html.rows import MOST_SHOWN, as_data, changes, rows
 from webhook.audit.reports.report_wording import counted, looked_at, place
 from webhook.outcome import printable
 
@@ -27,7 +26,7 @@ MOST_WITHOUT_SCRIPT = 300
 def render(report: AuditReport) -> str:
     """The whole page; the same for the same report."""
     found = rows(report.findings, report.comparison)
-    parts = totals.totals(report)
+    parts = figures.totals(report)
     script, style = _asset("script.js"), _asset("style.css")
     return _template().render(
         content_security_policy=_content_security_policy(script, style),
@@ -35,9 +34,9 @@ def render(report: AuditReport) -> str:
         style=Markup(style),  # noqa: S704  # as above
         data=Markup(as_data(found)),  # noqa: S704  # holds no character that begins markup
         report=report,
-        verdict=totals.verdict(report),
+        verdict=figures.verdict(report),
         totals=parts,
-        totals_bar=totals.totals_bar(parts),
+        totals_bar=figures.totals_bar(parts),
         levels=[(level, sum(1 for _ in report.at(level))) for level in Level],
         changes=changes(report.comparison) if report.comparison is not None else None,
         charts=(
