@@ -10,7 +10,7 @@ JUNIT ?=
 # Tests start hundreds of processes, each of which would compile the whole project.
 unexport PYTHONDONTWRITEBYTECODE
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
-IN_PARALLEL := -n 3 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
+IN_PARALLEL := -n 4 --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
 BENCHMARKS := engine alike cuda images_memory memory pods_memory large_reviews direct through_apiserver quota audit reports
 
@@ -31,8 +31,8 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
-unit: $(READY)
-	$(BIN)/python -m pytest $(IN_PARALLEL) $(JUNIT)
+unit: $(READY) ## Every test, with half as many examples of each property as in CI
+	PROPERTY_TIMES=$${PROPERTY_TIMES:-0.5} $(BIN)/python -m pytest $(IN_PARALLEL) $(JUNIT)
 
 coverage: $(READY) ## What the tests leave out that need no API server; property tests go through the same lines, and would take twice as long
 	rm -f .coverage .coverage.*

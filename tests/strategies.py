@@ -13,18 +13,24 @@ from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.selectors import Expression
 from webhook.model.taints import Taint
 
-TIMES = int(os.environ.get("PROPERTY_TIMES", "1"))
-"""How many times the usual number of examples; `make properties` has ten times as many."""
+TIMES = float(os.environ.get("PROPERTY_TIMES", "1"))
+"""How many times the usual number of examples: CI takes as many, `make test` half, `make properties` ten times."""
+
+
+def examples(usual: int) -> int:
+    """How many examples of a property are tried, of which there are `usual` ones in CI."""
+    return max(1, round(usual * TIMES))
+
 
 checked = settings(
-    max_examples=200 * TIMES,
+    max_examples=examples(200),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 """Decorator for property tests: the same examples on every machine, without a clock."""
 
-checked_on_pods = settings(checked, max_examples=30 * TIMES)
+checked_on_pods = settings(checked, max_examples=examples(30))
 """The same for tests that generate whole pods, which takes milliseconds each."""
 
 GPU_NAMES = (

@@ -12,7 +12,7 @@ from tests.audit.audits import audited, audited_in_a_cluster, stored
 from tests.reviews import FACTS, INJECTING, NAMESPACE, WORKLOADS, against, patched, pod, policy, request, requests_only
 from tests.reviews import workload as built_in
 from tests.rule_settings import policy_sets
-from tests.strategies import broken_pods, pods
+from tests.strategies import broken_pods, examples, pods
 from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
@@ -29,7 +29,7 @@ from webhook.policy.schema import WorkloadsMode
 
 Object = dict[str, Any]
 
-checked = settings(checked_in_general, max_examples=100)
+checked = settings(checked_in_general, max_examples=examples(100))
 
 
 # The corpus

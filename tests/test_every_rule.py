@@ -16,11 +16,11 @@ from tests.rule_settings import rule_values
 from tests.rules.samples import Cluster, asked, settings_of
 from tests.rules.validity import faults, lost_beyond, names_set_twice
 from tests.strategies import (
-    TIMES,
     broken_pods,
     checked,
     checked_on_pods,
     clusters,
+    examples,
     json_values,
     pods,
     requests_only,
@@ -42,7 +42,7 @@ EACH = pytest.mark.parametrize("rule", RULES, ids=[rule.key for rule in RULES])
 ADVISERS = [rule for rule in RULES if rule.only_advises]
 GPU_PODS = st.one_of(pods(), service_pods(), requests_only())
 
-checked_for_all = settings(checked, max_examples=50 * TIMES)
+checked_for_all = settings(checked, max_examples=examples(50))
 """For what is demanded of every rule by itself: each is asked about the same pods, since making one takes longer than
 asking all rules about it.
 """
@@ -126,7 +126,7 @@ def test_a_pod_without_gpus_is_untouched(raw, values, facts):
         assert asked(rule, raw, values[rule.key], facts) == ([], [])
 
 
-@settings(checked, max_examples=540 * TIMES)
+@settings(checked, max_examples=examples(540))
 @given(st.data())
 def test_no_json_makes_a_rule_fail(data):
     try:

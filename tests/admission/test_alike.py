@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from tests.reviews import FACTS, INJECTING, NODES, RUNTIME_CLASS, WITHOUT_CLASSES, pod, policy, request, wanting_pod
 from tests.rule_settings import policy_sets
-from tests.strategies import IMAGES, broken_pods, checked_on_pods, image_sights, pods, requests_only, service_pods
+from tests.strategies import (
+    IMAGES,
+    broken_pods,
+    checked_on_pods,
+    examples,
+    image_sights,
+    pods,
+    requests_only,
+    service_pods,
+)
 from webhook.admission import alike, phases
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
@@ -282,7 +291,7 @@ class Tally:
 def test_a_remembered_decision_is_the_same_to_the_byte_as_a_fresh_one(phase: str) -> None:
     tally = Tally()
 
-    @settings(checked_on_pods, max_examples=100, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+    @settings(checked_on_pods, max_examples=examples(100), phases=[Phase.explicit, Phase.reuse, Phase.generate])
     @given(histories())
     def compare(history: History) -> None:
         decide, memory = remembering(phase)

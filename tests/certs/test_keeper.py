@@ -14,7 +14,7 @@ from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms, material_of
 from certs.trust import read_bundle, trusted_until
 from tests.certs.memory_cluster import CONFIGURATIONS, SECRET, MemoryCluster
-from tests.strategies import TIMES
+from tests.strategies import examples
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TERMS = Terms(names=("gpu-policy.gpu-policy.svc",))
@@ -301,7 +301,7 @@ class Replicas:
         assert_trusted(self.cluster, *self.keepers)
 
 
-@settings(max_examples=100 * TIMES, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(events=st.lists(st.tuples(EVENTS, st.integers(0, 2)), max_size=60))
 def test_whatever_happens_in_whatever_order_every_replica_stays_trusted(
     events: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory

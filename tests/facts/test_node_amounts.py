@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import checked
+from tests.strategies import checked, examples
 from webhook.facts.node_sets import NO_AMOUNTS, AmountColumn, mask_of
 
 FEW = st.none() | st.integers(0, 3)
@@ -15,7 +15,7 @@ MANY = st.none() | st.integers(0, 10**12)
 AMOUNTS = st.lists(FEW, max_size=150) | st.lists(MANY, max_size=150) | st.lists(FEW | MANY, min_size=60, max_size=150)
 
 
-@settings(checked, max_examples=60)
+@settings(checked, max_examples=examples(60))
 @given(amounts=AMOUNTS, asked=st.data())
 def test_those_with_at_least_so_much_are_those_that_have_it_or_might(amounts, asked):
     column = AmountColumn(amounts, len(amounts))
@@ -25,7 +25,7 @@ def test_those_with_at_least_so_much_are_those_that_have_it_or_might(amounts, as
         assert mask_of(expected, len(amounts)) == column.at_least(wanted)
 
 
-@settings(checked, max_examples=60)
+@settings(checked, max_examples=examples(60))
 @given(amounts=AMOUNTS, asked=st.data())
 def test_the_most_is_that_of_the_nodes_that_are_asked_about(amounts, asked):
     column = AmountColumn(amounts, len(amounts))

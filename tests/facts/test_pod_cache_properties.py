@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT_SECONDS, Clock, deleted, live, stored, uid
+from tests.strategies import examples
 from webhook.facts.pod_cache import PodCache
 
 
@@ -86,5 +87,5 @@ class Cluster(RuleBasedStateMachine):
         return self.clock.now - AT_SECONDS <= seconds
 
 
-Cluster.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Cluster.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestCluster = Cluster.TestCase

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.images.replicas import config
-from tests.strategies import checked
+from tests.strategies import checked, examples
 from webhook.images.cache import MOST_REFERENCES, NEVER, LookupResult
 from webhook.images.packing import MOST_PACKED, MOST_UNPACKED, Content, PackError, pack, unpack
 from webhook.model.image import ImageConfig
@@ -21,7 +21,7 @@ HEADER = ["gpu-policy-images 1", True]
 ENV: Any = [0, {"CUDA_VERSION": "12.4.1"}]
 DIGEST = "sha256:" + "ab" * 32
 
-some_checked = settings(checked, max_examples=50)
+some_checked = settings(checked, max_examples=examples(50))
 """For many results at a time, which take long to draw."""
 
 references = st.builds(

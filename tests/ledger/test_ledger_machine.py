@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
+from tests.strategies import examples
 from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
@@ -365,4 +366,4 @@ class LedgerMachine(RuleBasedStateMachine):
 
 
 TestLedger = LedgerMachine.TestCase
-TestLedger.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLedger.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, Field, model_validator
 
+from tests.strategies import examples
 from webhook.policy.directory import Contents
 from webhook.policy.loader import build, load
 from webhook.policy.policy_errors import PolicyErrors
@@ -483,7 +484,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(damaged() | st.binary(max_size=100), st.sampled_from(["a.yaml", "_default.yaml"]))
 def test_whatever_a_file_holds_the_only_exception_is_policy_errors(source: bytes, file: str) -> None:
     contents = Contents(Path("policies"), ((file, source), ("z.yaml", VALID.replace(b"a}", b"z}"))), (), "")

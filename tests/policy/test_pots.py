@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.strategies import examples
 from webhook.policy.directory import Contents
 from webhook.policy.loader import build
 from webhook.policy.policy_errors import PolicyErrors
@@ -383,7 +384,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(damaged())
 def test_whatever_the_file_holds_the_only_exception_is_policy_errors(source: bytes) -> None:
     try:

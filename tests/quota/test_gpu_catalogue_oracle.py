@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.rules.samples import container, expression, pod
+from tests.strategies import examples
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.quota.gpu_catalogue import CATALOGUE
 
@@ -145,7 +146,7 @@ def pods() -> st.SearchStrategy[Pod]:
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(pods(), st.sampled_from(sorted(CATALOGUES)))
 def test_a_pod_counts_against_every_model_that_it_could_land_on(asking, which):
     catalogue = CATALOGUES[which]
@@ -158,7 +159,7 @@ def test_a_pod_counts_against_every_model_that_it_could_land_on(asking, which):
             assert names_of(kind, labels, which) <= counted, labels
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(st.just(kind), st.sampled_from(sorted(kind.labels)))))
 def test_a_pod_that_names_the_gpu_counts_against_no_other_family(chosen):
     kind, key = chosen

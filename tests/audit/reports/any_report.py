@@ -6,6 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from tests.audit.sample_report import HOSTILE
+from tests.strategies import examples
 from webhook.audit.documents import DocumentError
 from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import (
@@ -24,7 +25,7 @@ from webhook.audit.report import (
 from webhook.outcome import FindingKind
 from webhook.rules.rule import Mode
 
-SOME = settings(max_examples=25, deadline=None)
+SOME = settings(max_examples=examples(25), deadline=None)
 """For tests that render a whole report."""
 
 NASTY = (
