@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PICTURE = re.findall(r"```\n(.*?)```", PAGE, re.DOTALL)[0]
 NAMED = sorted(set(re.findall(r"`((?:webhook|certs|deploy)/[\w/]+(?:\.py)?)/?`", PAGE)))
+PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))
 BESIDE = {"server"}
 """Rooms that stand on no floor."""
 
@@ -49,3 +50,11 @@ def test_the_pure_rooms_are_those_of_the_contract() -> None:
     (pure,) = [one["source_modules"] for one in contracts() if str(one["name"]).startswith("Rules and models are pure")]
     assert isinstance(pure, list)
     assert {f"webhook.{room}" for room in re.findall(r"`(\w+)`", sentence)} == set(pure)
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md", *PAGES])
+def test_every_module_that_a_page_names_is_there(page: str) -> None:
+    """By its path, or by its name alone where the page says which room it is in."""
+    modules = {path.name for room in ("webhook", "certs", "deploy", "tests") for path in (ROOT / room).rglob("*.py")}
+    named = re.findall(r"`([\w/.]*\w\.py)(?:::\w+)?`", (ROOT / page).read_text(encoding="utf-8"))
+    assert [name for name in named if not ((ROOT / name).exists() if "/" in name else name in modules)] == []

@@ -19,7 +19,7 @@ from webhook.model.pod import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
-from webhook.quota.gpu_demand import demand_of
+from webhook.quota.claimed_gpus import demand_of
 from webhook.quota.quotas import Demand, Excess, QuotaScope
 from webhook.rules.gpu_quota import Settings
 from webhook.rules.rule import Mode

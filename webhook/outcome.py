@@ -8,8 +8,8 @@ from typing import Any
 from webhook.model.edits import Edit
 from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
-from webhook.model.sentences import cut_at_a_word, cut_sentence, ended, fitted, shorter
 from webhook.model.shape import shortened
+from webhook.model.wording import cut_at_a_word, cut_sentence, ended, fitted, shorter
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Mode
 

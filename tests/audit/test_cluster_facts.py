@@ -16,7 +16,7 @@ from tests.facts.fake_api_server import (
 )
 from tests.facts.samples import device_class, node, pod, priority_class, runtime_class
 from tests.facts.served_kinds import Groups, aggregated
-from webhook.audit.cluster_facts import read_facts
+from webhook.audit.object_sources import read_facts
 from webhook.facts.snapshot import Snapshot
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.node import PriorityClass

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tests.cuda.test_families import FAMILIES, SILENT
 from tests.strategies import checked
 from webhook.cuda.evidence import ImageContext, need_of
-from webhook.cuda.published import PUBLISHED
-from webhook.cuda.suggestions import suggest, suggestions
+from webhook.cuda.suggestions import PUBLISHED, suggest, suggestions
 from webhook.model.versions import parse_version
 
 CUDA_13 = [

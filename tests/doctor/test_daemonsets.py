@@ -9,9 +9,9 @@ from tests.deploy.manifests import shipped
 from tests.e2e.match_condition_cases import ANNOTATED, KEPT_AWAY, MATCHED, VISIBLE, container, spec
 from webhook.doctor import daemonsets
 from webhook.doctor.cluster import Cluster
+from webhook.doctor.daemonsets import why_sent
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.sent import why_sent
 
 Raw = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.policies import changed_at, of_config_maps
+from webhook.doctor.installation import changed_at, of_config_maps
 from webhook.policy.loader import load
 from webhook.policy.policy_errors import PolicyErrors
 

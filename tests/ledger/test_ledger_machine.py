@@ -22,7 +22,7 @@ from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.memory_store import MemoryStore
 from webhook.ledger.reconciler import ReconcileIntervals, Reconciler
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
-from webhook.quota.gpu_demand import demand_of
+from webhook.quota.claimed_gpus import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 
 REPLICAS = 3

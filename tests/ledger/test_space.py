@@ -14,7 +14,7 @@ from webhook.ledger.context import LedgerTiming
 from webhook.ledger.space import MOST_BYTES, taken_of
 from webhook.ledger.verdicts import Claim, Crowded, Granted
 from webhook.model.pod import pod_from_raw
-from webhook.quota.gpu_demand import MOST_UNITS, demand_of
+from webhook.quota.claimed_gpus import MOST_UNITS, demand_of
 from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
 
 CONFIG_MAP = 1024**2

@@ -4,9 +4,8 @@ import pytest
 
 from webhook.model.globs import is_glob
 from webhook.quota.gpu_catalogue import CATALOGUE
-from webhook.quota.label_reading import models_at
 from webhook.quota.models import MODELS, NAMES
-from webhook.quota.product_labels import CLOSED, IN_WORDS, VALUES
+from webhook.quota.product_labels import CLOSED, IN_WORDS, VALUES, models_at
 
 EXAMPLES = [model for model in MODELS if model.example is not None]
 

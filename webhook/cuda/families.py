@@ -3,6 +3,11 @@
 A family is found by the end of the repository's path, whatever registry or mirror stands before it:
 registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. What is in no family is read by the words in its tag and name, and
 a bare version there means nothing.
+
+Docker's official images of languages, systems and servers, none of which has CUDA.
+
+Not every image in `library/` is known here, because a name without a namespace may also be one that was only loaded
+into a node.
 """
 
 import re
@@ -14,10 +19,31 @@ from webhook.cuda.bases import Base
 from webhook.cuda.image_reading import Name, Reader, Reading, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.official_images import WITHOUT_CUDA, WITHOUT_CUDA_ANYWHERE
 from webhook.cuda.origins import build_of
 from webhook.cuda.tokens import Words
 from webhook.model.image import ImageReference
+
+WITHOUT_CUDA: frozenset[str] = frozenset(
+    """
+    almalinux alpine alt amazoncorretto amazonlinux archlinux bash busybox caddy cassandra centos cirros clojure
+    composer consul couchdb crystal dart debian docker drupal eclipse-temurin elasticsearch elixir erlang fedora
+    fluentd gcc ghost golang gradle groovy haproxy haskell hello-world httpd ibmjava influxdb java jetty joomla jruby
+    julia kibana kong logstash mageia mariadb maven memcached mongo mongo-express mysql nats neo4j nextcloud nginx node
+    openjdk opensuse oraclelinux perl photon php postgres pypy python r-base rabbitmq redis registry rethinkdb
+    rockylinux ros ruby rust scratch solr sonarqube spark swift telegraf tomcat traefik ubuntu vault wordpress zookeeper
+    """.split()  # noqa: SIM905  # a hundred lines of quotes say less
+)
+
+WITHOUT_CUDA_ANYWHERE: frozenset[str] = frozenset(
+    """
+    agnhost alpine busybox curl golang haproxy httpd mariadb memcached mongo mysql nginx node pause postgres python
+    rabbitmq redis registry traefik
+    """.split()  # noqa: SIM905  # as above
+)
+"""Names that mean the same in any organisation and registry: servers, and what Kubernetes is tested with (pause and
+agnhost of registry.k8s.io). Languages and systems on which people build their own CUDA are left out. Python is not: its
+CUDA comes with pip, and no name tells."""
+
 
 _CUDA = readers.worded(BuiltFor.CUDA)
 _CPU = readers.worded(BuiltFor.NONE)

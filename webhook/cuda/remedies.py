@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from webhook.cuda.checks import find
 from webhook.cuda.cuda_finding import Cause, Verdict
-from webhook.cuda.gpus import generation_of, least_compute
-from webhook.cuda.hardware import framework
+from webhook.cuda.gpus import framework, generation_of, least_compute
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.toolkits import MINORS, threshold_of
+from webhook.cuda.verdict import find
 from webhook.model.versions import Version
 
 _LAST_OF_BRANCH = 999

@@ -3,7 +3,7 @@
 from webhook.cuda.cuda_finding import Cause, CudaFinding, Verdict, driver_of
 from webhook.cuda.drivers import NEWEST_BRANCH
 from webhook.cuda.forward_compat import base_branches, is_base
-from webhook.cuda.hardware import branches_of
+from webhook.cuda.gpus import branches_of
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.toolkits import FLOORS, Threshold, native_driver, threshold_of

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.doctor.cluster import Object, UnavailableError
+from webhook.doctor.cluster import Object, UnavailableError, selects
 from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
-from webhook.doctor.selecting import selects
 
 ENTRY = "policies.gpupolicy.dev"
 """The entry that ConfigMaps of policies are sent by."""

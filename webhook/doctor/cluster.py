@@ -1,6 +1,8 @@
 """Look-ups that may fail: each gives what was asked for, or the reason why it cannot be had.
 
 Finding the cluster as kubectl does, and making sure that somebody is there.
+
+What a LabelSelector of the cluster selects.
 """
 
 import os
@@ -13,6 +15,7 @@ from typing import Any
 import yaml
 
 from webhook.kubernetes.api_server import ApiServer, ClusterConfigError, RefusedError, UnreachableError
+from webhook.model.selectors import Expression
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
@@ -143,3 +146,12 @@ def _first_context(kubeconfig: str) -> str | None:
             if isinstance(content, dict) and content.get("current-context"):
                 return str(content["current-context"])
     return None
+
+
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether it selects an object with these labels."""
+    exact = (selector.get("matchLabels") or {}).items() <= labels.items()
+    return exact and all(
+        Expression(one["key"], one["operator"], tuple(one.get("values") or ())).matches(labels)
+        for one in selector.get("matchExpressions") or ()
+    )

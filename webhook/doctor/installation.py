@@ -1,14 +1,17 @@
-"""One installation, looked up part by part when a check first asks for it, and then remembered."""
+"""One installation, looked up part by part when a check first asks for it, and then remembered.
+
+The policies of an installation, read from ConfigMaps as the kubelet projects them into one directory.
+"""
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
 from webhook.doctor.cluster import Cluster, Object, UnavailableError
-from webhook.doctor.policies import of_config_maps
 from webhook.doctor.workload import WebhookDeployment
 from webhook.facts.snapshot import Snapshot
 from webhook.kubernetes.api_paths import CORE, path_of
@@ -19,9 +22,33 @@ from webhook.kubernetes.webhook_configurations import (
     api_path,
     read_registration,
 )
-from webhook.policy.loader import load
+from webhook.policy.config_maps import files_of
+from webhook.policy.directory import contents_of
+from webhook.policy.loader import build, load
 from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet
+
+
+def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
+    """The policies in ConfigMaps, each with how it is mounted; of two files with one name the later wins.
+
+    Raises PolicyErrors, and UnavailableError where there is no ConfigMap.
+    """
+    if not mounted:
+        raise UnavailableError("the Deployment mounts no ConfigMap with policies")
+    files: dict[str, bytes] = {}
+    for source, config_map in mounted:
+        files.update(files_of(config_map, source.get("items") or ()))
+    where = Path(" and ".join(f"ConfigMap {source['name']}" for source, _ in mounted))
+    return build(contents_of(where, files))
+
+
+def changed_at(config_map: Object) -> datetime:
+    """When it was last written, as far as it says."""
+    metadata = config_map["metadata"]
+    times = [metadata["creationTimestamp"], *(one.get("time") for one in metadata.get("managedFields") or ())]
+    return max(datetime.fromisoformat(time) for time in times if time)
+
 
 REGISTRATION_KEY = "webhooks.yaml"
 

@@ -9,10 +9,9 @@ from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
-from webhook.doctor.cluster import UnavailableError
+from webhook.doctor.cluster import UnavailableError, selects
 from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
-from webhook.doctor.selecting import selects
 from webhook.model.wording import few
 
 _EXPECTED = "a NetworkPolicy that lets in nobody but the API server, or callers that have to show a certificate"

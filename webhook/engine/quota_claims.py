@@ -31,9 +31,8 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.claimed_gpus import uncounted
-from webhook.quota.gpu_demand import demand_of
-from webhook.quota.objections import Objection, is_unspecified, objections
+from webhook.quota.claimed_gpus import demand_of, uncounted
+from webhook.quota.quota_wording import Objection, is_unspecified, objections
 from webhook.quota.quotas import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Mode

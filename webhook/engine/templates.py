@@ -20,8 +20,8 @@ from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.gpu_demand import demand_of
-from webhook.quota.objections import is_unspecified, objections
+from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.quota_wording import is_unspecified, objections
 from webhook.quota.quotas import Excess, Limit, QuotaScope
 from webhook.rules.rule import Facts, Mode, Stage
 

@@ -13,9 +13,8 @@ from threading import Lock
 
 from webhook.ledger.book import Book
 from webhook.ledger.cached_ledger import LATE, CachedLedger, Vanished
-from webhook.ledger.comparing import entered_demand
 from webhook.ledger.context import LedgerContext
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger, entered_demand
 from webhook.ledger.plan import Correction, Plan, Reservation, SharedWrites, corrected
 from webhook.ledger.settling import Settling
 from webhook.ledger.space import is_shared, withheld

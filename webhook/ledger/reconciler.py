@@ -12,9 +12,16 @@ from threading import Event, Thread
 from typing import Protocol
 
 from webhook.ledger.book import Book
-from webhook.ledger.comparing import by_namespace, counted_otherwise, demands_of
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.ledger_store import GpuPod, LedgerChangedError, LedgerError, StoredLedger
+from webhook.ledger.ledger_store import (
+    GpuPod,
+    LedgerChangedError,
+    LedgerError,
+    StoredLedger,
+    by_namespace,
+    counted_otherwise,
+    demands_of,
+)
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.plan import Correction
 from webhook.quota.amounts import used

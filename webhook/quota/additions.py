@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from webhook.model.accelerators import Vendor
 from webhook.model.globs import matcher
-from webhook.quota.label_reading import models_at
 from webhook.quota.models import MODELS, NAMES, VENDORS
-from webhook.quota.product_labels import IN_WORDS, VALUES_OF
+from webhook.quota.product_labels import IN_WORDS, VALUES_OF, models_at
 
 _DOMAINS = {"nvidia.com": Vendor.NVIDIA, "amd.com": Vendor.AMD, "intel.com": Vendor.INTEL}
 

@@ -1,4 +1,7 @@
-"""Which pods may get GPUs that no quota can count, whatever is in use: it can be said without asking the ledger."""
+"""Which pods may get GPUs that no quota can count, whatever is in use: it can be said without asking the ledger.
+
+What a pod asks of the quotas of its namespace.
+"""
 
 from collections.abc import Iterator
 
@@ -6,8 +9,9 @@ from webhook.model.accelerators import Share
 from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.model.wording import cut, few
-from webhook.quota.objections import Objection
-from webhook.quota.quotas import ClaimsMode, Quota
+from webhook.quota.quota_wording import Objection
+from webhook.quota.quotas import ClaimsMode, Counting, Demand, Quota
+from webhook.quota.resources import PLAIN, entered_name
 
 CLAIMS = "spec.resourceClaims"
 """Where the claims of a pod stand."""
@@ -51,3 +55,23 @@ def _opening(container: Container, quota: Quota) -> list[str]:
         for request in container.gpu_requests
         if request.count and request.accelerator.share is Share.NODE and request.resource not in quota.counting.weights
     ]
+
+
+MOST_UNITS = 10**15
+"""Of one resource, as a pod is counted: more than any limit allows, and a number that every reader of JSON can hold."""
+
+
+def demand_of(pod: Pod, namespace: str, counting: Counting) -> Demand | None:
+    """The GPUs that the scheduler reserves for a pod, and the models it may land on; None for a pod without GPUs.
+
+    Attributes of a GPU, such as its share of memory (nvidia.com/gpumem), are no GPUs and never count. Resources that
+    count alike whatever they are called go by one name.
+    """
+    if not pod.gpus:
+        return None
+    gpus: dict[str, int] = {}
+    for resource, count in pod.gpus.items():
+        plain = resource in PLAIN
+        name = resource if plain else entered_name(resource, counting.named, counting.accelerators)
+        gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
+    return Demand(namespace, tuple(sorted(gpus.items())), counting.catalogue.models_of(pod))

@@ -15,9 +15,8 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms
 from webhook.model.selectors import Expression, Operator
 from webhook.quota.additions import Addition, OwnModel, additions_of, own_models
-from webhook.quota.label_reading import LONGEST_VALUE, models_at
 from webhook.quota.models import MODELS, NAMES, VENDORS
-from webhook.quota.product_labels import CLOSED, KEYS
+from webhook.quota.product_labels import CLOSED, KEYS, LONGEST_VALUE, models_at
 
 Models = frozenset[str]
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, PlainSerializer, PlainValidator, Validation
 from webhook.model.accelerators import ANY, accelerators_in
 from webhook.model.shape import spelled
 from webhook.quota.gpu_catalogue import CATALOGUE, Catalogue
-from webhook.quota.label_reading import models_in
+from webhook.quota.product_labels import models_in
 from webhook.quota.weights import MIG_RESOURCES, is_unknown_slice
 
 _FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)

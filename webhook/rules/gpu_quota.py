@@ -21,10 +21,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.quota.claimed_gpus import uncounted
+from webhook.quota.claimed_gpus import demand_of, uncounted
 from webhook.quota.gpu_catalogue import CATALOGUE
-from webhook.quota.gpu_demand import demand_of
-from webhook.quota.objections import objections
+from webhook.quota.quota_wording import objections
 from webhook.quota.quotas import (
     ClaimsMode,
     Counting,

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from webhook.model.selectors import Expression, Operator
 from webhook.model.wording import cut
-from webhook.quota.label_reading import models_at
 from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
-from webhook.quota.product_labels import GKE_ACCELERATOR, IN_WORDS
+from webhook.quota.product_labels import GKE_ACCELERATOR, IN_WORDS, models_at
 from webhook.rules.pending.reasons import NodeFacts
 
 OWNERS: Mapping[str, str] = {
