@@ -22,7 +22,8 @@ from webhook.model.shape import ShapeError
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
-from webhook.rules.rule import Advice, Mode, Rule, RuleSettings
+from webhook.rules.rule import Advice, Rule
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
 MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
@@ -321,7 +322,7 @@ def test_completing_twice_changes_nothing_the_second_time() -> None:
 
 
 def test_a_validator_may_advise_without_refusing() -> None:
-    rule = Rule("r", "p", RuleSettings, validate=lambda *_: [Advice("spec", "found", "Do this")])
+    rule = Rule(key="r", promise="p", settings=RuleSettings, validate=lambda *_: [Advice("spec", "found", "Do this")])
     in_force = Policy("p", (), "", (BoundRule(rule, Mode.ENFORCE, RuleSettings(mode=Mode.ENFORCE), "p.yaml"),))
     outcome = engine.judge(pod(1), in_force, FACTS)
     assert (outcome.refusals, outcome.warnings) == ((), ("r: spec: found. Do this.",))

@@ -22,7 +22,7 @@ from webhook.policy.bound_quotas import BoundQuota
 from webhook.quota.claimed_gpus import demand_of
 from webhook.quota.quotas import Demand, Excess, QuotaScope
 from webhook.rules.gpu_quota import Settings
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 TEAM = "team-vision"
 POLICY = policy({})

@@ -10,7 +10,8 @@ from webhook import engine
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.policy.schema import WorkloadsMode
-from webhook.rules.rule import Mode, Rule, RuleSettings, Violation
+from webhook.rules.rule import Rule, Violation
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 TEAM = "team"
 SPREAD = {"replicaSpread": {}}
@@ -142,7 +143,7 @@ def counting(workloads: str = "warn") -> Policy:
     def judge(pod: Any, replicas: int, settings: Counting, facts: Any) -> Any:
         yield Violation("spec.containers[c0]", f"{replicas} pods of {pod.owner_kind}", f"{settings.mode}", "Run one")
 
-    rule = Rule("counting", "p", Counting, judge_replicas=judge)
+    rule = Rule(key="counting", promise="p", settings=Counting, judge_replicas=judge)
     bound = BoundRule(rule, Mode.ENFORCE, Counting(mode=Mode.ENFORCE), "p.yaml")
     return Policy("p", ("p.yaml",), "0" * 64, (bound,), workloads=WorkloadsMode(workloads))
 

@@ -16,7 +16,7 @@ from webhook.facts.snapshot import Snapshot
 from webhook.model.shape import ShapeError
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 TEAM = "team-vision"
 LIMITED = {"gpuLimits": {"maxPerPod": 8}}

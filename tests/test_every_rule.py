@@ -1,8 +1,10 @@
 """What every rule must keep, whatever it is about: demanded of each entry of RULES on generated pods and settings."""
 
+import ast
 import copy
 import inspect
 import json
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +36,8 @@ from webhook.model.shape import ShapeError
 from webhook.outcome import FindingKind
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
-from webhook.rules.rule import Advice, Mode, Rule, Stage, Violation
+from webhook.rules.rule import Advice, Rule, Stage, Violation
+from webhook.rules.rule_settings import Mode
 
 DEFAULT = Path(__file__).parents[1] / "policies" / "_default.yaml"
 MUTATORS = [rule for rule in RULES if rule.mutate is not None]
@@ -265,3 +268,17 @@ def test_a_rule_that_refuses_what_api_validation_refuses_says_so(rule: Rule) -> 
     """Its source names `fails_validation` exactly where the rule announces it, or `/mutate` would not ask it."""
     source = inspect.getsource(inspect.getmodule(rule.validate or rule.mutate))
     assert ("fails_validation=True" in source) == rule.anticipates_validation
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.key) for rule in RULES])
+def test_rules_say_what_they_are_in_one_order(rule: Rule) -> None:
+    """That of the fields of `Rule`: who has read one file knows where to look in every other."""
+    module = inspect.getmodule(rule.mutate or rule.validate)
+    assert module is not None
+    (call,) = [
+        node.value
+        for node in ast.parse(inspect.getsource(module)).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.targets[0]) == "RULE"
+    ]
+    said = [keyword.arg for keyword in call.keywords]
+    assert said == [field.name for field in fields(Rule) if field.name in said]

@@ -10,7 +10,7 @@ from tests.strategies import checked_on_pods, clusters, pods, requests_only, ser
 from webhook.model.pod import pod_from_raw
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 GPU_PODS = st.one_of(pods(), service_pods(), requests_only())
 RULE = {rule.key: rule for rule in RULES}

@@ -16,7 +16,7 @@ from webhook.outcome import (
     Outcome,
 )
 from webhook.policy.policy_set import NO_POLICY
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 
 def finding(

@@ -15,7 +15,7 @@ from webhook.audit.review_objects import Item, review
 from webhook.facts.inventory import load_inventory
 from webhook.policy.loader import load
 from webhook.rules import RULES
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

@@ -11,7 +11,7 @@ from webhook.ledger.reconciler import Usage
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 GPUS = Limit(Measure.GPUS, "", Fraction(8))
 H100 = Limit(Measure.MODEL, "H100", Fraction(4))

@@ -11,7 +11,7 @@ from webhook.model.pod import Pod
 from webhook.model.shape import shortened
 from webhook.model.wording import cut_at_a_word, cut_sentence, ended, fitted, shorter
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 LONGEST_WARNING = 256
 """Characters of one warning; the API server cuts what is longer."""

@@ -18,7 +18,8 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
 from webhook.facts.facts_source import FactsStatus
 from webhook.policy.policy_store import PolicyStore
-from webhook.rules.rule import Rule, RuleSettings
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import RuleSettings
 
 
 @pytest.fixture
@@ -146,9 +147,13 @@ def buggy(pod: Any, settings: Any, facts: Any) -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        pytest.param("/mutate", Rule("faulty", "Fails.", RuleSettings, mutate=buggy), id="mutate"),
-        pytest.param("/validate", Rule("faulty", "Fails.", RuleSettings, validate=buggy), id="validate"),
-        pytest.param("/validate", Rule("faulty", "Fails.", RuleSettings, mutate=buggy), id="safety net"),
+        pytest.param("/mutate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, mutate=buggy), id="mutate"),
+        pytest.param(
+            "/validate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, validate=buggy), id="validate"
+        ),
+        pytest.param(
+            "/validate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, mutate=buggy), id="safety net"
+        ),
     ],
 )
 def test_a_bug_in_a_rule_gives_500_is_counted_and_logged_without_what_the_pod_says(

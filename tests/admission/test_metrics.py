@@ -18,7 +18,7 @@ from webhook.ledger.reconciler import Usage
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.rules import RULES
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 LABELS = {
     "gpu_policy_requests_total": {"phase", "operation", "result"},

@@ -19,7 +19,7 @@ from webhook.audit.report import (
     SourceLine,
 )
 from webhook.outcome import FindingKind
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 CREATED = datetime(2026, 3, 9, 6, 30, 5, 250_000, tzinfo=UTC)
 

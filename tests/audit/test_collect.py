@@ -16,7 +16,7 @@ from webhook.audit.report import AuditFinding, Counts, Level, PodGroup, Running,
 from webhook.audit.reports import report_wording
 from webhook.outcome import FindingKind
 from webhook.policy.policy_set import PolicySet
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 FOUR = policies({"gpuLimits": {"maxPerPod": 4}})
 TOLERATING = policies({"tolerations": {}})

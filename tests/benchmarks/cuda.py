@@ -24,7 +24,8 @@ from webhook.images.lookups import Images
 from webhook.model.image import parse_reference
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.rules.cuda_driver import RULE
-from webhook.rules.rule import Facts, RuleSettings
+from webhook.rules.rule import Facts
+from webhook.rules.rule_settings import RuleSettings
 
 DRIVERS = ("470.82.01", "535.183.01", "550.54.15", "565.57.01", "570.124.06")
 PRODUCTS = ("Tesla-T4", "NVIDIA-A100-SXM4-80GB", "NVIDIA-L4", "NVIDIA-H100-80GB-HBM3")

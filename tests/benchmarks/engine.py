@@ -25,7 +25,8 @@ from webhook.model.pod import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
 from webhook.rules import RULES
-from webhook.rules.rule import Advice, Facts, Rule, RuleSettings
+from webhook.rules.rule import Advice, Facts, Rule
+from webhook.rules.rule_settings import RuleSettings
 
 REVIEW = Path(__file__).with_name("review-create-pod.json")
 SIZES = sized([(1, 10), (100, 10), (1000, 10), (1, 1000), (1, 5000), (1000, 5000)], [(1, 10), (10, 50)])

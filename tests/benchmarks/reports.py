@@ -22,7 +22,7 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.outcome import FindingKind
 from webhook.replica.published_reports import publish
 from webhook.replica.report_objects import Kinds
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 NAMESPACES, PODS, WORKLOADS = sized((100, 10_000, 2_000), (4, 100, 20))
 

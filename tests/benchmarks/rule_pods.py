@@ -9,7 +9,8 @@ from typing import Any
 
 from webhook.model.edits import apply
 from webhook.model.pod import pod_from_raw
-from webhook.rules.rule import Advice, Facts, Rule, RuleSettings
+from webhook.rules.rule import Advice, Facts, Rule
+from webhook.rules.rule_settings import RuleSettings
 
 Raw = Mapping[str, Any]
 

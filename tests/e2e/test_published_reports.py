@@ -21,7 +21,7 @@ from webhook.replica.published_reports import LEVELS, PublishedReports, publish
 from webhook.replica.quota_objects import INSTALLATION, MANAGED_BY
 from webhook.replica.report_objects import CONTENT, FORMATS, Kinds, path
 from webhook.replica.settings import ConfigMapPlace
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-audit")
 NAME = "gpu-policy-audit.1"

@@ -19,7 +19,8 @@ from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
 from webhook.model.taints import Toleration
 from webhook.rules import RULES
-from webhook.rules.rule import Advice, Facts, Mode, Rule, Violation
+from webhook.rules.rule import Advice, Facts, Rule, Violation
+from webhook.rules.rule_settings import Mode
 
 
 def with_rule(broken: Rule) -> tuple[Rule, ...]:

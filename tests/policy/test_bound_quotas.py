@@ -14,7 +14,7 @@ from webhook.policy.directory import read_directory
 from webhook.policy.loader import build
 from webhook.policy.policy_set import REMEMBERED
 from webhook.quota.quotas import QuotaScope
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 OWN = "gpuQuota: {{mode: enforce, gpus: {}}}"
 POT = "- {{name: {}, namespaces: {}, gpus: {}}}\n"

@@ -13,7 +13,8 @@ from webhook.policy.directory import Contents
 from webhook.policy.loader import build, load
 from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules import RULES
-from webhook.rules.rule import Mode, Rule, RuleSettings
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 DEFAULT = """
 sharedMemory: {mode: enforce, memoryFraction: 0.25}
@@ -282,7 +283,7 @@ def test_what_a_rule_checks_itself_is_told_in_its_words(policies, settings, expe
     policies.policy("_default", "sample: {mode: warn}")
     policies.policy("team-a", f"sample: {body}")
     with pytest.raises(PolicyErrors) as caught:
-        load(policies.path, [Rule("sample", "A sample.", Sample)])
+        load(policies.path, [Rule(key="sample", promise="A sample.", settings=Sample)])
     assert [f"{policies.path}/team-a.yaml:6: spec.rules.sample{expected}"] == str(caught.value).splitlines()
 
 

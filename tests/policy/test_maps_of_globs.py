@@ -11,7 +11,8 @@ from webhook.policy.loader import load
 from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import explain
-from webhook.rules.rule import Rule, RuleSettings
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import RuleSettings
 from webhook.rules_page.page_of_rules import rules_reference
 
 
@@ -30,7 +31,7 @@ class ByGlob(RuleSettings):
     """Versions by glob."""
 
 
-BY_GLOB = Rule("byGlob", "A map of globs.", ByGlob)
+BY_GLOB = Rule(key="byGlob", promise="A map of globs.", settings=ByGlob)
 
 
 def test_a_map_of_globs_is_merged_key_by_key_and_every_key_keeps_its_characters(policies) -> None:

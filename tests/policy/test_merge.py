@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from webhook.policy.merge import merge, merge_rule
 from webhook.policy.yaml_lines import YamlNode
-from webhook.rules.rule import Rule, RuleSettings
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import RuleSettings
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -79,7 +80,7 @@ class Sizes(RuleSettings):
     exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"a", "b", "c"}),)
 
 
-SIZES = Rule("sizes", "Sizes.", Sizes)
+SIZES = Rule(key="sizes", promise="Sizes.", settings=Sizes)
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> Any:

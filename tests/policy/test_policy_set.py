@@ -7,7 +7,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from webhook.policy.policy_set import REMEMBERED
-from webhook.rules.rule import Mode, Stage
+from webhook.rules.rule import Stage
+from webhook.rules.rule_settings import Mode
 
 
 def test_mutators_come_in_stages_and_validators_in_the_order_of_the_rules(policies) -> None:

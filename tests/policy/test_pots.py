@@ -13,7 +13,7 @@ from webhook.policy.loader import build
 from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.pots import INHERITED, PotSettings
 from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 RESEARCH = """
 - name: research

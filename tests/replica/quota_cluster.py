@@ -15,7 +15,7 @@ from webhook.engine.quota_usage import QuotaUsage
 from webhook.kubernetes.api_server import ApiServer
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.quota_status import QuotaStatus, StatusTiming
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 GROUP = "/apis/gpupolicy.dev/v1alpha1"
 DEFINITIONS = yaml.safe_dump_all(shipped().of("CustomResourceDefinition"))

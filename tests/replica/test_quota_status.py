@@ -27,7 +27,7 @@ from webhook.engine.quota_usage import QuotaUsage, statuses
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.quota_objects import API, INSTALLATION, MANAGED_BY
 from webhook.replica.quota_status import QuotaStatus, StatusTiming
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 __all__ = ["namespaces", "plane", "publisher"]
 

@@ -6,7 +6,8 @@ import pytest
 
 from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules import RULES
-from webhook.rules.rule import Example, Mode
+from webhook.rules.rule import Example
+from webhook.rules.rule_settings import Mode
 from webhook.rules_page.examples import examples, try_out
 
 GPU_POD = """

@@ -6,7 +6,8 @@ from pathlib import Path
 from webhook.model.pod import Pod
 from webhook.policy.pots import INHERITED
 from webhook.rules import GROUPS, RULES
-from webhook.rules.rule import Example, InjectionSettings, Rule, RuleSettings, Violation
+from webhook.rules.rule import Example, Rule, Violation
+from webhook.rules.rule_settings import InjectionSettings, RuleSettings
 from webhook.rules_page.examples import cluster
 from webhook.rules_page.page_of_rules import rules_reference, undocumented
 
@@ -35,11 +36,11 @@ class Silent(RuleSettings):
 
 
 def test_a_setting_without_a_description_is_found() -> None:
-    assert undocumented([Rule("silent", "It promises.", Silent)]) == ["silent.size"]
+    assert undocumented([Rule(key="silent", promise="It promises.", settings=Silent)]) == ["silent.size"]
 
 
 def test_a_rule_without_a_promise_is_found() -> None:
-    assert undocumented([Rule("silent", "", RuleSettings)]) == ["silent"]
+    assert undocumented([Rule(key="silent", promise="", settings=RuleSettings)]) == ["silent"]
 
 
 def test_every_rule_stands_under_its_group_in_order_and_has_every_key() -> None:
@@ -57,7 +58,7 @@ def judge(pod: Pod, settings: RuleSettings, facts: object) -> list[Violation]:
     return [Violation("spec", "is a pod", "none is allowed", "Go home")]
 
 
-PLAIN = Rule("plain", "It promises.", RuleSettings, validate=judge)
+PLAIN = Rule(key="plain", promise="It promises.", settings=RuleSettings, validate=judge)
 
 
 def test_a_rule_without_settings_of_its_own_says_so() -> None:
@@ -77,7 +78,14 @@ kind: Pod
 metadata: {name: train}
 spec: {containers: [{name: trainer, image: "train:1"}]}
 """
-    told = Rule("told", "It promises.", OfItsOwn, validate=judge, problem="Pods are there.", examples=(Example(pod),))
+    told = Rule(
+        key="told",
+        promise="It promises.",
+        settings=OfItsOwn,
+        validate=judge,
+        problem="Pods are there.",
+        examples=(Example(pod),),
+    )
     assert (
         rules_reference({"Told": [told]})
         .partition("\n## Told\n")[2]

@@ -21,7 +21,7 @@ from webhook.admission.review import AdmissionRequest
 from webhook.admission.series import NamespaceSeries, Series, Watched
 from webhook.outcome import FindingKind
 from webhook.rules import RULES
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.5, 2.0, 10.0)

@@ -30,7 +30,7 @@ from webhook.quota.claimed_gpus import demand_of
 from webhook.quota.quota_wording import amount_of, number
 from webhook.quota.quotas import Limit, Quota, QuotaScope
 from webhook.rules import gpu_quota
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}
 

@@ -18,7 +18,8 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.quota.claimed_gpus import BY_CLAIM, CLAIMS
 from webhook.rules import tolerations
-from webhook.rules.rule import Facts, Mode
+from webhook.rules.rule import Facts
+from webhook.rules.rule_settings import Mode
 
 KEY = "resourceClaims"
 """What findings about claims are called by where no quota has anything to say of them; no rule has this name."""

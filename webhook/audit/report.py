@@ -12,7 +12,7 @@ from hashlib import sha256
 from webhook.audit.documents import DocumentError
 from webhook.audit.quota_report import Reported
 from webhook.outcome import Finding, FindingKind, printable
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 
 class Level(StrEnum):

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from webhook.audit.review_objects import Item, ReviewList, injected
 from webhook.outcome import Finding, printable
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 
 def render(reviewed: ReviewList, console: Console) -> None:

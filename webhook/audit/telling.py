@@ -14,7 +14,7 @@ from webhook.audit.review_objects import Item, injected
 from webhook.engine import Foreseen
 from webhook.model.workloads import Template, controller_of
 from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 MOST_FINDINGS = 100
 """Findings of one rule and level that are told of one object."""

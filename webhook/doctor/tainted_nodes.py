@@ -14,7 +14,8 @@ from webhook.facts.objects import Node, node_from_raw
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
 from webhook.model.taints import Taint, Toleration
 from webhook.model.wording import few
-from webhook.rules.rule import Mode, RuntimeClassName
+from webhook.rules.rule import RuntimeClassName
+from webhook.rules.rule_settings import Mode
 from webhook.rules.tolerations import Settings, TolerationSettings
 
 SLICES = tuple(f"/apis/resource.k8s.io/{version}/resourceslices" for version in ("v1", "v1beta2", "v1beta1"))

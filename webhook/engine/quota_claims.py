@@ -35,7 +35,7 @@ from webhook.quota.claimed_gpus import demand_of, uncounted
 from webhook.quota.quota_wording import Objection, is_unspecified, objections
 from webhook.quota.quotas import ClaimsMode, Excess, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 KEY = gpu_quota.RULE.key
 """What findings about quotas are called by."""

@@ -10,7 +10,7 @@ from webhook.model.globs import is_glob
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import Limit, Measure, Quota
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 Place = tuple[str, str]
 """Namespace and name of an object; the name is the key of the quota."""

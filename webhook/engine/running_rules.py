@@ -19,7 +19,8 @@ from webhook.model.shape import CountError
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import BoundRule, Policy
-from webhook.rules.rule import Advice, Facts, Mode, Violation
+from webhook.rules.rule import Advice, Facts, Violation
+from webhook.rules.rule_settings import Mode
 
 MOST_OF_A_RULE = 1_000
 """Findings of one rule about one pod that are kept; a refusal shows the first hundred."""

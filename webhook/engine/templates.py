@@ -23,7 +23,8 @@ from webhook.quota.amounts import amounts
 from webhook.quota.claimed_gpus import demand_of
 from webhook.quota.quota_wording import is_unspecified, objections
 from webhook.quota.quotas import Excess, Limit, QuotaScope
-from webhook.rules.rule import Facts, Mode, Stage
+from webhook.rules.rule import Facts, Stage
+from webhook.rules.rule_settings import Mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from webhook.model.edits import AddToleration, Edit
 from webhook.model.pod import Pod, pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Facts, IfMissing, InjectionSettings, Mode
+from webhook.rules.rule import Facts
+from webhook.rules.rule_settings import IfMissing, InjectionSettings, Mode
 
 
 def judge(  # noqa: PLR0913  # all that decides

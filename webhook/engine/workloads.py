@@ -21,7 +21,8 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
-from webhook.rules.rule import Facts, Mode
+from webhook.rules.rule import Facts
+from webhook.rules.rule_settings import Mode
 
 KEY = "workloads"
 """What findings about a workload itself are called by; no rule has this name."""

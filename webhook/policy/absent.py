@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.model.globs import is_glob, matcher
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 _STRICTNESS = {Mode.ENFORCE: 3, Mode.WARN: 2, Mode.AUDIT: 1, Mode.DISABLED: 0}
 

@@ -7,7 +7,7 @@ from typing import Any
 from webhook.model.globs import is_glob, matcher
 from webhook.quota.quotas import OnLedgerFailure, Quota, QuotaScope
 from webhook.rules.gpu_quota import Settings
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 
 @dataclass(frozen=True, slots=True)

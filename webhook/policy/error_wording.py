@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from webhook.policy.policy_errors import KeyPath
 from webhook.policy.schema import Schema, part_at
 from webhook.policy.yaml_lines import YamlNode
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 MODES = ", ".join(Mode)
 _KINDS = {

@@ -23,7 +23,8 @@ from webhook.policy.pots import read_pots
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
 from webhook.policy.yaml_lines import YamlNode
 from webhook.rules import RULES
-from webhook.rules.rule import Mode, Rule, RuleSettings
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 
 def load(directory: Path | str, rules: Sequence[Rule] = RULES) -> PolicySet:

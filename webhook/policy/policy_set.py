@@ -18,7 +18,8 @@ from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots, pot_finder
 from webhook.policy.schema import DEFAULT_FILE, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
-from webhook.rules.rule import Mode, Rule, RuleSettings, Stage
+from webhook.rules.rule import Rule, Stage
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 REMEMBERED = 10_000
 """Namespaces whose policy and quotas are remembered after their globs were resolved once."""

@@ -26,7 +26,7 @@ from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema
 from webhook.policy.yaml_lines import YamlNode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 INHERITED = ("claims", "models", "onLedgerFailure", "unspecifiedModel", "weights")
 """Keys of a pot that come from `gpuQuota` of `_default.yaml` where the pot leaves them out, merged as maps are."""

@@ -22,7 +22,8 @@ from webhook.policy.accelerator_settings import AcceleratorSettings
 from webhook.policy.camel_model import CamelModel
 from webhook.policy.node_pools import PoolSettings
 from webhook.rules import RULES
-from webhook.rules.rule import Rule, RuleSettings
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import RuleSettings
 
 
 class WorkloadsMode(StrEnum):

@@ -13,7 +13,8 @@ from webhook.policy.schema import API_VERSION, DEFAULT_FILE, as_written, part_at
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import RULES
-from webhook.rules.rule import Mode, Rule
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import Mode
 
 
 def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from webhook.cuda import cuda_wording
 from webhook.cuda.environment import cuda_version
@@ -30,7 +30,8 @@ from webhook.model.requirements import living_terms, requiring
 from webhook.model.versions import VersionError
 from webhook.rules.manifests import train
 from webhook.rules.pending.wants import EVERYTHING
-from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings, Stage, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation
+from webhook.rules.rule_settings import RuleSettings, choice
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of the annotation by which a pod says what the image of one container needs: a CUDA version, or none."""
@@ -73,17 +74,13 @@ CudaVersion = Annotated[str, AfterValidator(_cuda)]
 class Settings(RuleSettings):
     """Settings of `cudaDriver`."""
 
-    unknown: Annotated[Unknown, BeforeValidator(lambda value: Unknown(value) if isinstance(value, str) else value)] = (
-        Unknown.ALLOW
-    )
+    unknown: Annotated[Unknown, choice(Unknown)] = Unknown.ALLOW
     """What happens to a pod if it is not known what its images need, or on which nodes it could run: `allow`, `warn` or
     `deny`. A pod is never refused because the registry of its image has not answered yet."""
     steer: bool = True
     """Whether the pod gets a required node affinity that excludes the nodes which cannot run its images, while others
     can. It excludes them by the coarsest label that they have and the others do not."""
-    forward_compat: Annotated[
-        ForwardCompat, BeforeValidator(lambda value: ForwardCompat(value) if isinstance(value, str) else value)
-    ] = ForwardCompat.ALLOW
+    forward_compat: Annotated[ForwardCompat, choice(ForwardCompat)] = ForwardCompat.ALLOW
     """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with the cuda-compat
     package in the image: `allow` or `deny`."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
@@ -276,10 +273,10 @@ RULE = Rule(
         ),
     ),
     settings=Settings,
-    follows_nodes=True,
     mutate=mutate,
-    can_inject=lambda settings: settings.steer,
     validate=validate,
     stage=Stage.STEERING,
     is_momentary=True,
+    follows_nodes=True,
+    can_inject=lambda settings: settings.steer,
 )

@@ -16,14 +16,15 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from webhook.model.accelerators import Vendor
 from webhook.model.container import Container
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
 from webhook.rules.manifests import train
-from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings
+from webhook.rules.rule import Advice, Example, Facts, Rule
+from webhook.rules.rule_settings import RuleSettings, choice
 
 VARIABLE = "NVIDIA_DRIVER_CAPABILITIES"
 
@@ -57,9 +58,7 @@ class Settings(RuleSettings):
 
     capabilities: Annotated[
         tuple[
-            Annotated[
-                Capability, BeforeValidator(lambda value: Capability(value) if isinstance(value, str) else value)
-            ],
+            Annotated[Capability, choice(Capability)],
             ...,
         ],
         Field(strict=False, json_schema_extra={"minItems": 1}),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container, GpuRequest
@@ -14,7 +14,8 @@ from webhook.model.shape import spelled
 from webhook.model.wording import cut, few, not_enabled
 from webhook.model.workloads.placeholders import is_placeholder
 from webhook.rules.manifests import train
-from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import InjectionSettings, choice
 
 
 class RequestsOnly(StrEnum):
@@ -27,9 +28,7 @@ class RequestsOnly(StrEnum):
 class Settings(InjectionSettings):
     """Settings of `gpuLimits`."""
 
-    requests_only: Annotated[
-        RequestsOnly, BeforeValidator(lambda value: RequestsOnly(value) if isinstance(value, str) else value)
-    ] = RequestsOnly.DENY
+    requests_only: Annotated[RequestsOnly, choice(RequestsOnly)] = RequestsOnly.DENY
     """What happens to GPUs that stand in requests but not in limits, which Kubernetes refuses: `deny` refuses the pod
     and says how to mend it, `repair` adds the same number to the limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
@@ -40,7 +39,7 @@ class Settings(InjectionSettings):
     Unset: no maximum."""
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
     """Repair GPUs that stand in requests only, where the policy says so."""
     if settings.requests_only is not RequestsOnly.REPAIR:
         return
@@ -50,7 +49,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddGpuLimit]:
                 yield AddGpuLimit(container, request.resource, _written(request, 0))
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse GPU requests that cannot be met or that ask for too much."""
     for container in pod.containers:
         yield from _amounts(container, settings)
@@ -206,6 +205,6 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
-    can_inject=lambda settings: settings.requests_only is RequestsOnly.REPAIR,
     anticipates_validation=True,
+    can_inject=lambda settings: settings.requests_only is RequestsOnly.REPAIR,
 )

@@ -21,7 +21,8 @@ from webhook.model.taints import Taint, Toleration, distinct
 from webhook.model.wording import cut, few
 from webhook.rules.names import LabelValue, TaintKey
 from webhook.rules.pending.wants import Amount, only
-from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
+from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 """Prefixes of resource names of those who make GPUs. What else they offer, such as network cards, is on GPU nodes."""
@@ -170,8 +171,6 @@ def _names_gpus(container: Container) -> bool:
 RULE = Rule(
     key="gpuNodesForGpuPods",
     promise="GPU nodes are for GPU pods.",
-    settings=Settings,
-    validate=validate,
     problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay free because no GPU pod fits.",
     examples=(
         Example(
@@ -189,4 +188,6 @@ spec:
 """,
         ),
     ),
+    settings=Settings,
+    validate=validate,
 )

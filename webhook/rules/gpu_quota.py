@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
 from webhook.model.pod import Pod
@@ -36,7 +36,8 @@ from webhook.quota.quotas import (
 )
 from webhook.rules.exact import Amount, ExistingResource, GpuResource, KnownModel, ModelName, Weight
 from webhook.rules.names import LabelKey
-from webhook.rules.rule import Advice, Example, Facts, Rule, RuleSettings, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import RuleSettings, choice
 
 _LONGEST_VALUE = 63
 _VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]*[A-Za-z0-9*?])?", re.ASCII)
@@ -97,21 +98,15 @@ class Settings(RuleSettings):
     together."""
     by_resource: Mapping[ExistingResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
     """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
-    unspecified_model: Annotated[
-        UnspecifiedModel, BeforeValidator(lambda value: UnspecifiedModel(value) if isinstance(value, str) else value)
-    ] = UnspecifiedModel.COUNT
+    unspecified_model: Annotated[UnspecifiedModel, choice(UnspecifiedModel)] = UnspecifiedModel.COUNT
     """What happens to a pod that does not select a model, if `byModel` is set: `count` counts it against the limit of
     each model, `deny` refuses it and says which label to select."""
-    claims: Annotated[
-        ClaimsMode, BeforeValidator(lambda value: ClaimsMode(value) if isinstance(value, str) else value)
-    ] = ClaimsMode.WARN
+    claims: Annotated[ClaimsMode, choice(ClaimsMode)] = ClaimsMode.WARN
     """What happens to a pod that may get GPUs which cannot be counted, if a quota applies to it: `deny` refuses it,
     `warn` admits it with a warning, `allow` says nothing. Such a pod has resource claims, requests a device class that
     is neither known nor declared, or requests a resource that gives access to all GPUs of a node, such as
     gpu.intel.com/i915_monitoring, without an entry in `weights`."""
-    on_ledger_failure: Annotated[
-        OnLedgerFailure, BeforeValidator(lambda value: OnLedgerFailure(value) if isinstance(value, str) else value)
-    ] = OnLedgerFailure.DENY
+    on_ledger_failure: Annotated[OnLedgerFailure, choice(OnLedgerFailure)] = OnLedgerFailure.DENY
     """What happens to a pod while usage cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
 
     _accelerators: Accelerators = PrivateAttr(BUILT_IN)
@@ -150,7 +145,7 @@ def counting_of(settings: Settings, accelerators: Accelerators = BUILT_IN) -> Co
     return Counting(catalogue, settings.weights, settings.unspecified_model, settings.claims, accelerators)
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Refuse a pod that would not even fit if nothing else were in use, or that does not say what must be known."""
     if not settings.limits:
         return

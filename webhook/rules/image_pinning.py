@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from webhook.model.container import Container
 from webhook.model.globs import is_glob, matcher
@@ -19,7 +19,8 @@ from webhook.model.image import ImageReference, ImageReferenceError, parse_refer
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.rules.manifests import train
-from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
+from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import RuleSettings, choice
 
 _HOST = re.compile(r"([a-z0-9.*?-]+|\[[0-9a-f:.]+\])(:[0-9*?]{1,5})?", re.ASCII)
 _PATH = re.compile(r"[a-z0-9._*?-]+(/[a-z0-9._*?-]+)*", re.ASCII)
@@ -68,9 +69,7 @@ class Require(StrEnum):
 class Settings(RuleSettings):
     """Settings of `imagePinning`."""
 
-    require: Annotated[Require, BeforeValidator(lambda value: Require(value) if isinstance(value, str) else value)] = (
-        Require.TAG
-    )
+    require: Annotated[Require, choice(Require)] = Require.TAG
     """What the image of a GPU container needs: `tag` wants a tag other than `latest`, or a digest; `digest` wants a
     digest."""
     registries: tuple[Annotated[str, Field(max_length=255), AfterValidator(_registry)], ...] = Field(
@@ -82,7 +81,7 @@ class Settings(RuleSettings):
     like. Empty: from anywhere."""
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse images of GPU containers that may change under their name, or come from elsewhere."""
     for container in pod.lasting_containers():
         if not container.gpu_count or not container.image:

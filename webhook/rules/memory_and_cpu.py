@@ -19,7 +19,8 @@ from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, format_bytes, is_some, parse_quantity
 from webhook.model.shape import spelled
 from webhook.rules.manifests import train
-from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, RuleSettings, Violation
+from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import RuleSettings
 
 
 class Settings(RuleSettings):
@@ -60,7 +61,7 @@ _MEMORY = _Want("memory limit", "limits.memory", "64Gi", "it can use up its node
 _CPU = _Want("CPU request", "requests.cpu", "8", "its GPUs may wait for data")
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse GPU containers that lack a limit or request, or have a memory request below their limit."""
     containers = [container for container in pod.lasting_containers() if container.gpu_count]
     if not containers:

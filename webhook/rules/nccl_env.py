@@ -11,7 +11,8 @@ from pydantic import AfterValidator, Field
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
 from webhook.model.several_nodes import may_span_nodes
-from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule
+from webhook.rules.rule import Advice, Example, Facts, Rule
+from webhook.rules.rule_settings import InjectionSettings
 
 
 def _is_ours_to_set(name: str) -> str:
@@ -48,7 +49,7 @@ class Settings(InjectionSettings):
     injected, with a warning."""
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
     """Add the variables that the container does not set in any form."""
     least = 1 if settings.multi_node and may_span_nodes(pod) else settings.min_gpus
     for container in pod.lasting_containers():

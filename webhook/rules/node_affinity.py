@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from webhook.model.edits import PreferNodes, RequireNodes
@@ -18,7 +18,8 @@ from webhook.model.selectors import Expression, contradicts, implies
 from webhook.model.wording import cut
 from webhook.rules.manifests import train
 from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, asks_for_any
-from webhook.rules.rule import Example, Facts, IfMissing, InjectionSettings, Rule, Stage, Violation
+from webhook.rules.rule import Example, Facts, Rule, Stage, Violation
+from webhook.rules.rule_settings import IfMissing, InjectionSettings, choice
 
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 500
 """Expressions of a pod that one message shows, and characters of each."""
@@ -80,9 +81,7 @@ class Settings(InjectionSettings):
     """Expressions that nodes of a GPU pod should satisfy, each with a `weight` from 1 to 100. Karpenter treats
     preferences as requirements; where no node satisfies all of them, it drops the pod's own preferences before
     these."""
-    if_missing: Annotated[
-        IfMissing, BeforeValidator(lambda value: IfMissing(value) if isinstance(value, str) else value)
-    ] = IfMissing.REFUSE
+    if_missing: Annotated[IfMissing, choice(IfMissing)] = IfMissing.REFUSE
     """What happens to a pod that reaches validation without a required expression, because another webhook removed it:
     `refuse` or `warn`. A missing preference brings a warning only."""
 
@@ -95,7 +94,7 @@ class Settings(InjectionSettings):
         return self
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes | PreferNodes]:
     """AND the required expressions into every term, and add the preferences that the pod does not state."""
     if not pod.gpus:
         return
@@ -110,7 +109,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
             yield PreferNodes(wanted, preference.weight)
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse a pod whose own placement leaves no node that satisfies a required expression."""
     if not pod.gpus:
         return

@@ -16,7 +16,8 @@ from webhook.model.node import PriorityClass
 from webhook.model.pod import Pod
 from webhook.model.wording import cut
 from webhook.rules.names import ObjectGlob, ObjectName
-from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, PriorityClassName, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, PriorityClassName, Rule, Violation
+from webhook.rules.rule_settings import InjectionSettings
 
 WHERE = "spec.priorityClassName"
 _MOST_NAMED = 6
@@ -143,12 +144,6 @@ def idle(settings: Settings) -> str:
 RULE = Rule(
     key="priorityClass",
     promise="GPU pods have a PriorityClass that their namespace may use.",
-    settings=Settings,
-    mutate=mutate,
-    validate=validate,
-    judges_injections=True,
-    can_inject=lambda settings: settings.name is not None,
-    can_object=lambda settings: bool(settings.allowed),
     problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
     "team gives all of its pods the highest class there is.",
     examples=(
@@ -180,6 +175,12 @@ spec:
             {"name": "training", "allowed": ["batch-*"]},
         ),
     ),
-    references=references,
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+    judges_injections=True,
+    can_inject=lambda settings: settings.name is not None,
+    can_object=lambda settings: bool(settings.allowed),
     idle=idle,
+    references=references,
 )

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator
-
 from webhook.rules.rule import Advice, Violation
+from webhook.rules.rule_settings import choice
 
 
 class Reaction(StrEnum):
@@ -24,7 +23,5 @@ class Reaction(StrEnum):
             yield Advice(found.where, f"{found.found}; {found.allowed}", found.remedy, found.brief)
 
 
-ReactionSetting = Annotated[
-    Reaction, BeforeValidator(lambda value: Reaction(value) if isinstance(value, str) else value)
-]
+ReactionSetting = Annotated[Reaction, choice(Reaction)]
 """A reaction as policies write it."""

@@ -11,7 +11,8 @@ from typing import Literal
 
 from webhook.model.edits import SpreadOverNodes
 from webhook.model.pod import Pod
-from webhook.rules.rule import Example, Facts, InjectionSettings, Mode, Rule, Violation
+from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import InjectionSettings, Mode
 
 HOST = "kubernetes.io/hostname"
 KARPENTER = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
@@ -36,7 +37,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNod
             yield spread
 
 
-def judge_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def judge_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Speak of replicas that nothing keeps apart. How many they are would make the same fault a new one when scaled."""
     if _may_crowd(pod) and not _is_spread(settings, facts):
         yield Violation(
@@ -80,10 +81,10 @@ spec:
 RULE = Rule(
     key="replicaSpread",
     promise="Replicas of a GPU workload do not all run on one node.",
+    problem="One node with many GPUs takes all replicas of a service, and when that node fails, the service is down.",
+    examples=(Example(_DEPLOYMENT, {}, Mode.WARN), Example(_DEPLOYMENT, {"inject": "preferred"})),
     settings=Settings,
     mutate=mutate,
     judge_replicas=judge_replicas,
     can_inject=lambda settings: settings.inject != "none",
-    problem="One node with many GPUs takes all replicas of a service, and when that node fails, the service is down.",
-    examples=(Example(_DEPLOYMENT, {}, Mode.WARN), Example(_DEPLOYMENT, {"inject": "preferred"})),
 )

@@ -7,38 +7,17 @@ and records.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
-from typing import Annotated, Any, ClassVar, Protocol
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic.alias_generators import to_camel
+from enum import IntEnum
+from typing import Any, Protocol
 
 from webhook.model.claims import PodResourceClaim, Requests
-from webhook.model.duration import format_duration, parse_duration
 from webhook.model.edits import Edit
 from webhook.model.image import ImageInfo
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
-from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Expression
-from webhook.model.shape import spelled
 from webhook.model.taints import Toleration
-
-
-class Mode(StrEnum):
-    """What becomes of a rule's answer, the same for every rule."""
-
-    ENFORCE = "enforce"
-    WARN = "warn"
-    AUDIT = "audit"
-    DISABLED = "disabled"
-
-
-class IfMissing(StrEnum):
-    """What becomes of a pod that lost an enforced injection on its way."""
-
-    REFUSE = "refuse"
-    WARN = "warn"
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,87 +131,6 @@ class Facts(Protocol):
 NO_MEMORY_LIMIT = "no memory limit"
 """The fault of a GPU container without a memory limit."""
 
-LARGEST_SIZE = 2**60
-"""Bytes; an exbibyte is more than any node has, and Kubernetes cuts what no 64-bit integer holds."""
-
-
-def _read_bytes(value: object) -> object:
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        return value
-    try:
-        size = parse_quantity(value)
-    except QuantityError as error:
-        raise ValueError(f"{error}; write a size such as 16Gi") from None
-    if not isinstance(size, int) or not 0 < size < LARGEST_SIZE:
-        raise ValueError(
-            f"{spelled(value)} is not a whole positive number of bytes below 1Ei; write a size such as 16Gi"
-        )
-    return size
-
-
-ByteSize = Annotated[
-    int,
-    Field(gt=0, lt=LARGEST_SIZE),
-    BeforeValidator(_read_bytes),
-    WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1}),
-]
-"""A size in bytes, written in policies as a Kubernetes quantity in quotes or not, such as 16Gi."""
-
-
-LONGEST_DURATION = 2**31 - 1
-"""Seconds; Kubernetes takes no more."""
-
-
-def _read_duration(value: object) -> object:
-    """The text as it is printed, so that one duration has one text."""
-    if not isinstance(value, str | int | float):
-        return value
-    try:
-        seconds = parse_duration(str(value))
-    except ValueError:
-        such_as = "write hours, minutes and seconds such as 12h, 90m or 1h30m"
-        raise ValueError(f"{spelled(value)} is not a duration; {such_as}") from None
-    if not 0 < seconds <= LONGEST_DURATION:
-        raise ValueError(f"{value} is out of range; write a duration from 1s to {format_duration(LONGEST_DURATION)}")
-    return format_duration(seconds)
-
-
-Duration = Annotated[
-    str,
-    BeforeValidator(_read_duration),
-    WithJsonSchema({"type": "string", "examples": ["12h"], "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}),
-]
-"""A duration above 0 as text, such as 12h, 90m or 1h30m; `parse_duration` has its seconds."""
-
-
-class RuleSettings(BaseModel):
-    """What every rule's settings have in common. Keys are written in camelCase; unknown keys are errors."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        strict=True,
-        use_attribute_docstrings=True,
-    )
-
-    mode: Annotated[Mode, BeforeValidator(lambda value: Mode(value) if isinstance(value, str) else value)]
-    """`enforce` injects or refuses, `warn` says what it would do, `audit` only records it, `disabled` does nothing."""
-
-    exclusive: ClassVar[tuple[frozenset[str], ...]] = ()
-    """Keys of which a policy may set one; a namespace's file that sets one replaces the default's other."""
-
-
-class InjectionSettings(RuleSettings):
-    """Settings of a rule that injects."""
-
-    if_missing: Annotated[
-        IfMissing, BeforeValidator(lambda value: IfMissing(value) if isinstance(value, str) else value)
-    ] = IfMissing.WARN
-    """What happens to a pod that reaches validation without what the rule injected, because another webhook removed it:
-    `refuse` or `warn`."""
-
 
 class Stage(IntEnum):
     """When a mutator runs. Mutators of one stage see the same pod, so their order does not matter."""
@@ -289,7 +187,7 @@ class Example:
     beside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One promise: its key in policy files, its settings, and how it completes a pod or judges one.
 
@@ -299,9 +197,15 @@ class Rule:
 
     key: str
     promise: str
+    problem: str = ""
+    """What goes wrong without the rule, in one sentence, as whoever runs the cluster sees it."""
+    examples: tuple[Example, ...] = ()
+    """Objects that are refused or completed, for the documents."""
     settings: type[RuleSettings]
     mutate: Mutator | None = None
     validate: Validator | None = None
+    judge_replicas: ReplicasJudge | None = None
+    """What is wrong with several pods that are made alike, which none shows alone. Asked about workloads only."""
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
     """The faults that its violations name, so that advice of other rules about one of these can be left out."""
@@ -310,29 +214,23 @@ class Rule:
     anticipates_validation: bool = False
     """Whether some of its violations are `fails_validation`: only such a rule is asked about them at `/mutate`."""
     judges_injections: bool = False
-    """Whether its violations are of what it injects itself, so that what another version of the policy injected could
-    be taken for the author's."""
+    """True if the rule validates a field that it also injects. A value injected under another version of the policy
+    would otherwise look like the author's own."""
     is_momentary: bool = False
-    """Whether what it injects follows from what is known of nodes and images at the moment, so that the lack of it is
-    not held against a pod."""
+    """True if the injection depends on the current state of nodes or images. Such an injection may be missing from a
+    pod for good reasons, so its absence is never reported."""
     warns_of_injections: bool = True
     """Whether people hear in mode warn of what it would inject. Where nobody has to do anything about that, it is only
     recorded."""
     follows_nodes: bool = False
     """Whether its violations follow from the nodes that the pod may use. Schedulers and queues narrow these down in
     pods that were admitted; such an update brings a warning, and is not refused."""
-    judge_replicas: ReplicasJudge | None = None
-    """What is wrong with several pods that are made alike, which none shows alone. Asked about workloads only."""
-    problem: str = ""
-    """What goes wrong without the rule, in one sentence, as whoever runs the cluster sees it."""
-    examples: tuple[Example, ...] = ()
-    """Objects that are refused or completed, for the documents."""
-    idle: Callable[[Any], str] = lambda _: ""
-    """What is to be written where its settings do nothing, whatever the pod; empty where they do something."""
     can_inject: Callable[[Any], bool] = lambda _: True
     """Whether `mutate` yields anything under its settings, for whatever pod. Where it does not, it is not asked."""
     can_object: Callable[[Any], bool] = lambda _: True
-    """The same of `validate`."""
+    """Whether `validate` yields anything under its settings, for whatever pod. Where it does not, it is not asked."""
+    idle: Callable[[Any], str] = lambda _: ""
+    """What is to be written where its settings do nothing, whatever the pod; empty where they do something."""
     labels: Callable[[Any], Iterable[str]] = lambda _: ()
     """The labels that its settings tell pods by, so that pods which differ in one of these are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()

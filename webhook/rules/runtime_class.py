@@ -10,15 +10,14 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BeforeValidator
-
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
 from webhook.rules.manifests import train
 from webhook.rules.names import ObjectName
-from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, RuntimeClassName
+from webhook.rules.rule import Advice, Example, Facts, Rule, RuntimeClassName
+from webhook.rules.rule_settings import InjectionSettings, choice
 
 TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
 ELSEWHERE = "Change nodeSelector or affinity, or set runtimeClassName"
@@ -37,9 +36,7 @@ class Settings(InjectionSettings):
     name: ObjectName = "nvidia"
     """Name of the RuntimeClass object. It is set only if the object exists, because Kubernetes refuses pods whose
     RuntimeClass does not exist."""
-    when_missing: Annotated[
-        WhenMissing, BeforeValidator(lambda value: WhenMissing(value) if isinstance(value, str) else value)
-    ] = WhenMissing.SILENT
+    when_missing: Annotated[WhenMissing, choice(WhenMissing)] = WhenMissing.SILENT
     """Whether the user gets a warning when the RuntimeClass is not set for one of these reasons: `warn` or `silent`.
     Clusters whose default runtime is that of NVIDIA need no RuntimeClass."""
 

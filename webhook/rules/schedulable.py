@@ -25,7 +25,8 @@ from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
 from webhook.rules.manifests import train
 from webhook.rules.pending.why_pending import why_pending
-from webhook.rules.rule import Example, Facts, Mode, Rule, RuleSettings, Violation
+from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import Mode, RuleSettings
 
 _MOST_REASONS = 8
 
@@ -34,7 +35,7 @@ class Settings(RuleSettings):
     """Settings of `schedulable`. Pools that scale from zero are declared in the policy's `nodePools`."""
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Say of a GPU pod that no node could run why that is. Silent where no node is known."""
     if not pod.gpus or pod.node_name or pod.is_held or facts.feasible_nodes(pod) or not facts.knows_nodes():
         return
@@ -51,9 +52,6 @@ def _names_nodes(pod: Pod) -> bool:
 RULE = Rule(
     key="schedulable",
     promise="A pod that no node could ever run is reported when it is created.",
-    settings=Settings,
-    follows_nodes=True,
-    validate=validate,
     problem="A pod that no node could ever run stays Pending, and the one event that says why is read hours later.",
     examples=(
         Example(
@@ -70,4 +68,7 @@ RULE = Rule(
             ),
         ),
     ),
+    settings=Settings,
+    validate=validate,
+    follows_nodes=True,
 )

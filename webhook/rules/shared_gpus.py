@@ -17,14 +17,15 @@ from collections.abc import Iterator
 from webhook.model.accelerators import Share
 from webhook.model.container import Container, GpuRequest
 from webhook.model.pod import Pod
-from webhook.rules.rule import Example, Facts, Rule, RuleSettings, Violation
+from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import RuleSettings
 
 
 class Settings(RuleSettings):
     """Settings of `sharedGpus`."""
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse more than one unit of a shared GPU in a container."""
     for container in pod.lasting_containers():
         for request in container.gpu_requests:

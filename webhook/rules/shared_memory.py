@@ -17,7 +17,8 @@ from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.pod import Pod, Volume
 from webhook.model.quantity import format_bytes, is_some
 from webhook.rules.manifests import train
-from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, ByteSize, Example, Facts, InjectionSettings, Rule
+from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, Example, Facts, Rule
+from webhook.rules.rule_settings import ByteSize, InjectionSettings
 
 DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
 VOLUME = "gpu-policy-shm"
@@ -39,7 +40,7 @@ class Settings(InjectionSettings):
     exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"size", "memoryFraction"}),)
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolume | AddMount | Advice]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolume | AddMount | Advice]:
     """Mount one memory volume at /dev/shm in every container that asks for enough GPUs and has nothing there."""
     if pod.host_ipc:
         return
@@ -57,7 +58,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddMemoryVolu
         yield AddMount(container, volume, DIRECTORY)
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Advice]:
     """Tell of volumes in memory at /dev/shm that may hold more than memory limits allow, or that nothing limits."""
     memory = {volume.name: volume for volume in pod.volumes if volume.is_memory}
     if not memory:

@@ -20,7 +20,8 @@ from webhook.model.edits import SetActiveDeadline
 from webhook.model.globs import matcher
 from webhook.model.pod import Pod
 from webhook.rules.names import LabelKey, LabelValueGlob
-from webhook.rules.rule import Advice, Duration, Example, Facts, InjectionSettings, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import Duration, InjectionSettings
 
 WHERE = "spec.activeDeadlineSeconds"
 UNABLE = frozenset({"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"})
@@ -76,7 +77,7 @@ class Settings(InjectionSettings):
         return parse_duration(self.max)
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetActiveDeadline | Advice]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetActiveDeadline | Advice]:
     """Limit the time of an interactive GPU pod that has no limit, and cut a longer one where the policy says so."""
     if not _is_interactive(pod, settings):
         return
@@ -93,7 +94,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetActiveDead
         )
 
 
-def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:  # noqa: ARG001  # the contract
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Refuse interactive GPU pods without a limit or with a longer one, where the policy does not set it instead."""
     if not _is_interactive(pod, settings):
         return
@@ -145,14 +146,14 @@ spec:
 RULE = Rule(
     key="timeLimit",
     promise="Interactive GPU pods end after a while.",
-    settings=Settings,
-    mutate=mutate,
-    validate=validate,
-    judges_injections=True,
-    labels=lambda settings: settings.keys,
     problem="A notebook that somebody forgot on Friday keeps its GPU over the weekend, while others wait for one.",
     examples=(
         Example(_SERVER.format(""), {"max": "8h"}),
         Example(_SERVER.format("  activeDeadlineSeconds: 604800\n"), {"max": "8h"}),
     ),
+    settings=Settings,
+    mutate=mutate,
+    validate=validate,
+    judges_injections=True,
+    labels=lambda settings: settings.keys,
 )

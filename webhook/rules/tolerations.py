@@ -23,7 +23,8 @@ from webhook.model.taints import Toleration
 from webhook.rules.claimed import Alternatives, all_are_of, claimed_gpus
 from webhook.rules.manifests import train
 from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, asks_for_any
-from webhook.rules.rule import Example, Facts, InjectionSettings, Rule, Stage
+from webhook.rules.rule import Example, Facts, Rule, Stage
+from webhook.rules.rule_settings import InjectionSettings
 
 
 class TolerationSettings(BaseModel):

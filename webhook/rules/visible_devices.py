@@ -27,7 +27,8 @@ from webhook.model.pod import Pod, Volume, changed
 from webhook.rules.device_annotations import GKE_KEYS, asking_for_devices, named_gpus
 from webhook.rules.device_files import asks_for_devices, is_device_file, shown
 from webhook.rules.reaction import Reaction, ReactionSetting
-from webhook.rules.rule import Advice, Example, Facts, InjectionSettings, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import InjectionSettings
 from webhook.rules.visible_variables import (
     VARIABLE,
     asks_for_nvidia,
@@ -81,7 +82,7 @@ class Settings(InjectionSettings):
     Write `deny` if nodes with more GPUs may join that `nodePools` does not declare."""
 
 
-def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:  # noqa: ARG001  # the contract
+def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     """Set `void` in the containers of an NVIDIA pod that ask for no GPU and do not set the variable themselves."""
     if not pod.asks_for(Vendor.NVIDIA) or pod.has_passthrough:
         return

@@ -16,7 +16,8 @@ from webhook.policy.schema import Schema, part_at, policy_schema, rule_schema, s
 from webhook.quota.models import MODELS
 from webhook.quota.product_labels import IN_WORDS, INSTANCE_TYPES
 from webhook.rules import GROUPS, RULES, gpu_quota
-from webhook.rules.rule import InjectionSettings, Rule, RuleSettings
+from webhook.rules.rule import Rule
+from webhook.rules.rule_settings import InjectionSettings, RuleSettings
 from webhook.rules_page import prose
 from webhook.rules_page.examples import examples, in_one_line
 

@@ -23,7 +23,7 @@ from webhook.audit.report import (
     SourceLine,
 )
 from webhook.outcome import FindingKind
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 SOME = settings(max_examples=examples(25), deadline=None)
 """For tests that render a whole report."""

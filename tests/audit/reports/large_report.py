@@ -19,7 +19,7 @@ from webhook.audit.report import (
     SourceLine,
 )
 from webhook.outcome import FindingKind
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 TEAMS = (
     *("vision", "nlp", "speech", "recsys", "robotics", "genomics", "weather", "ads", "search", "fraud", "pricing"),

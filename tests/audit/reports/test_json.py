@@ -15,7 +15,7 @@ from tests.audit.sample_report import empty, sample, sample_of_files
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports import as_json
 from webhook.outcome import FindingKind
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "audit-schema.json").read_text())
 

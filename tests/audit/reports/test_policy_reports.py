@@ -21,7 +21,7 @@ from webhook.audit.reports import as_open_reports, as_policy_reports
 from webhook.audit.reports.policy_results import LABELS, SOURCE, Naming, ResultLimits, objects
 from webhook.outcome import FindingKind
 from webhook.replica.report_objects import Kinds
-from webhook.rules.rule import Mode
+from webhook.rules.rule_settings import Mode
 
 FORMATS = [pytest.param(as_policy_reports, id="PolicyReport"), pytest.param(as_open_reports, id="OpenReports")]
 REPORTS = [

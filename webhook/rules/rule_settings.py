@@ -1,0 +1,115 @@
+"""What settings of rules are made of: modes, closed choices, sizes, durations, and what all settings have in common."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from webhook.model.duration import format_duration, parse_duration
+from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.shape import spelled
+
+
+class Mode(StrEnum):
+    """What becomes of a rule's answer, the same for every rule."""
+
+    ENFORCE = "enforce"
+    WARN = "warn"
+    AUDIT = "audit"
+    DISABLED = "disabled"
+
+
+class IfMissing(StrEnum):
+    """What becomes of a pod that lost an enforced injection on its way."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+
+
+Member = TypeVar("Member", bound=StrEnum)
+
+
+def choice(members: type[Member]) -> BeforeValidator:
+    """Reads one of several words of a policy, for a field such as `mode: Annotated[Mode, ...]`."""
+    return BeforeValidator(lambda value: members(value) if isinstance(value, str) else value)
+
+
+LARGEST_SIZE = 2**60
+"""Bytes; an exbibyte is more than any node has, and Kubernetes cuts what no 64-bit integer holds."""
+
+
+def _read_bytes(value: object) -> object:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return value
+    try:
+        size = parse_quantity(value)
+    except QuantityError as error:
+        raise ValueError(f"{error}; write a size such as 16Gi") from None
+    if not isinstance(size, int) or not 0 < size < LARGEST_SIZE:
+        raise ValueError(
+            f"{spelled(value)} is not a whole positive number of bytes below 1Ei; write a size such as 16Gi"
+        )
+    return size
+
+
+ByteSize = Annotated[
+    int,
+    Field(gt=0, lt=LARGEST_SIZE),
+    BeforeValidator(_read_bytes),
+    WithJsonSchema({"type": "string", "examples": ["16Gi"], "minLength": 1}),
+]
+"""A size in bytes, written in policies as a Kubernetes quantity in quotes or not, such as 16Gi."""
+
+
+LONGEST_DURATION = 2**31 - 1
+"""Seconds; Kubernetes takes no more."""
+
+
+def _read_duration(value: object) -> object:
+    """The text as it is printed, so that one duration has one text."""
+    if not isinstance(value, str | int | float):
+        return value
+    try:
+        seconds = parse_duration(str(value))
+    except ValueError:
+        such_as = "write hours, minutes and seconds such as 12h, 90m or 1h30m"
+        raise ValueError(f"{spelled(value)} is not a duration; {such_as}") from None
+    if not 0 < seconds <= LONGEST_DURATION:
+        raise ValueError(f"{value} is out of range; write a duration from 1s to {format_duration(LONGEST_DURATION)}")
+    return format_duration(seconds)
+
+
+Duration = Annotated[
+    str,
+    BeforeValidator(_read_duration),
+    WithJsonSchema({"type": "string", "examples": ["12h"], "pattern": "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}),
+]
+"""A duration above 0 as text, such as 12h, 90m or 1h30m; `parse_duration` has its seconds."""
+
+
+class RuleSettings(BaseModel):
+    """What every rule's settings have in common. Keys are written in camelCase; unknown keys are errors."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+    mode: Annotated[Mode, choice(Mode)]
+    """`enforce` injects or refuses, `warn` says what it would do, `audit` only records it, `disabled` does nothing."""
+
+    exclusive: ClassVar[tuple[frozenset[str], ...]] = ()
+    """Keys of which a policy may set one; a namespace's file that sets one replaces the default's other."""
+
+
+class InjectionSettings(RuleSettings):
+    """Settings of a rule that injects."""
+
+    if_missing: Annotated[IfMissing, choice(IfMissing)] = IfMissing.WARN
+    """What happens to a pod that reaches validation without what the rule injected, because another webhook removed it:
+    `refuse` or `warn`."""
