@@ -7,8 +7,10 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
-from webhook.audit.report import AuditReport
+if TYPE_CHECKING:  # the command line asks for the names of formats before it knows whether it audits
+    from webhook.audit.report import AuditReport
 
 FORMATS: dict[str, str] = {
     "text": "as_text",
@@ -20,10 +22,10 @@ FORMATS: dict[str, str] = {
     "policyreport": "as_policy_reports",
     "openreports": "as_open_reports",
 }
-"""Each format and the module of `webhook.audit.reports` that renders it."""
+"""Each format and the module of `webhook.audit.reports` that renders it: the one list of formats."""
 
 
-def rendered(report: AuditReport, form: str, *, is_for_a_terminal: bool = False) -> str:
+def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = False) -> str:
     """The report in a format, one of FORMATS; as text with colours where it is for a terminal."""
     module = import_module(f"webhook.audit.reports.{FORMATS[form]}")
     if form != "text":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook.audit.writing import FORMATS
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, manifests_of, registries_of
 from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_options
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from webhook.policy.policy_set import PolicySet
     from webhook.replica.settings import ConfigMapPlace
 
-_FORMATS = ("text", "json", "html", "markdown", "sarif", "junit", "policyreport", "openreports")
 _EXCLUDED = ("kube-system",)
 
 
@@ -65,7 +65,7 @@ _EXCLUDED = ("kube-system",)
     metavar="NAME|GLOB",
     help="With --cluster, leave this namespace out; repeatable [default: kube-system].",
 )
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True)
 @click.option(
     "--output",
     "-o",

@@ -14,11 +14,11 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_v
 from webhook.cuda.gpus import generation_of
 from webhook.cuda.products import GpuProduct, model_of
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
+from webhook.model.camel_model import CamelModel
 from webhook.model.node import NodePool
 from webhook.model.shape import spelled
 from webhook.model.taints import Taint
 from webhook.model.versions import parse_version
-from webhook.policy.camel_model import CamelModel
 from webhook.rules.names import LabelKey, LabelValue, TaintKey
 
 ARCH = "kubernetes.io/arch"

@@ -13,9 +13,9 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
+from webhook.model.camel_model import CamelModel
 from webhook.model.shape import spelled
 from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots
-from webhook.policy.camel_model import CamelModel
 from webhook.policy.document import check_names_differ, mapping_at, read_document, read_head
 from webhook.policy.error_wording import details_of, locate, message_for
 from webhook.policy.merge import merge

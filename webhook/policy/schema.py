@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import to_jsonable_python
 
+from webhook.model.camel_model import CamelModel
 from webhook.model.quantity import format_bytes
 from webhook.model.shape import spelled
 from webhook.policy.accelerator_settings import AcceleratorSettings
-from webhook.policy.camel_model import CamelModel
 from webhook.policy.node_pools import PoolSettings
 from webhook.rules import RULES
 from webhook.rules.rule import Rule

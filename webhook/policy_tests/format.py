@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.audit.documents import Document
+from webhook.model.camel_model import CamelModel
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
-from webhook.policy.camel_model import CamelModel
 from webhook.policy.namespace_globs import fault_in
 from webhook.policy.policy_errors import KeyPath, PolicyError, key_text
 from webhook.policy.schema import Schema, for_editors

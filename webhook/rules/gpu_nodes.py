@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field
 
+from webhook.model.camel_model import CamelModel
 from webhook.model.container import Container
 from webhook.model.demand import demand_of, is_extended
 from webhook.model.node import NodeClass
@@ -31,12 +31,8 @@ _FRACTIONS = ("gpu-fraction", "gpu-memory")
 Source: pkg/common/constants of kai-scheduler/KAI-Scheduler."""
 
 
-class NodeTaint(BaseModel):
+class NodeTaint(CamelModel):
     """A taint that marks GPU nodes."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
 
     key: TaintKey = Field(min_length=1)
     """Key of the taint, such as `nvidia.com/gpu`."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, model_validator
 
+from webhook.model.camel_model import CamelModel
 from webhook.model.edits import PreferNodes, RequireNodes
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring, selected
@@ -25,17 +25,10 @@ _MOST_SHOWN, _LONGEST_SHOWN = 8, 500
 """Expressions of a pod that one message shows, and characters of each."""
 
 
-class NodeExpression(BaseModel):
+class NodeExpression(CamelModel):
     """One requirement on a node label, as it would stand in a node affinity."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        strict=True,
-        use_attribute_docstrings=True,
-    )
+    model_config = ConfigDict(populate_by_name=True)
 
     key: LabelKey
     """Node label key, such as `nvidia.com/gpu.present`."""

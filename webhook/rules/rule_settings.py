@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from webhook.model.camel_model import CamelModel
 from webhook.model.duration import format_duration, parse_duration
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.shape import spelled
@@ -88,17 +88,10 @@ Duration = Annotated[
 """A duration above 0 as text, such as 12h, 90m or 1h30m; `parse_duration` has its seconds."""
 
 
-class RuleSettings(BaseModel):
+class RuleSettings(CamelModel):
     """What every rule's settings have in common. Keys are written in camelCase; unknown keys are errors."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        strict=True,
-        use_attribute_docstrings=True,
-    )
+    model_config = ConfigDict(populate_by_name=True)
 
     mode: Annotated[Mode, choice(Mode)]
     """`enforce` injects or refuses, `warn` says what it would do, `audit` only records it, `disabled` does nothing."""

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field, model_validator
 
 from webhook.model.accelerators import DEVICE_CLASSES
+from webhook.model.camel_model import CamelModel
 from webhook.model.edits import AddToleration
 from webhook.model.pod import Pod
 from webhook.model.taints import Toleration
@@ -27,17 +27,10 @@ from webhook.rules.rule import Example, Facts, Rule, Stage
 from webhook.rules.rule_settings import InjectionSettings
 
 
-class TolerationSettings(BaseModel):
+class TolerationSettings(CamelModel):
     """One toleration to add, as it would stand in a pod, and for which resources."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        strict=True,
-        use_attribute_docstrings=True,
-    )
+    model_config = ConfigDict(populate_by_name=True)
 
     key: TaintKey = ""
     """Taint key; may be left out only with operator `Exists`, which then tolerates every taint."""

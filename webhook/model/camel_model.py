@@ -1,4 +1,4 @@
-"""What every part of a policy file has in common."""
+"""What settings, and every part of a file of ours, have in common."""
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
