@@ -17,6 +17,7 @@ from typing import Protocol
 
 from webhook.images.cache import Entry, ImageCache, LookupResult
 from webhook.images.packing import Content, PackError, pack, unpack
+from webhook.periodic_task import Attempts, about
 
 _SAME_TIME_SECONDS = 5.0
 """Clocks of replicas are this far apart at most when they are counted as agreeing; they go by the API server's."""
@@ -228,7 +229,7 @@ class SyncLoop:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._tried = threading.Event()
-        self._complaint = ""
+        self._attempts = Attempts(_log, "results are not shared with the other replicas", (StoreError,))
         self._thread = threading.Thread(target=self._run, name="images-shared", daemon=True)
         self.is_well = False
         """Whether the last exchange succeeded."""
@@ -257,21 +258,11 @@ class SyncLoop:
         while not self._stop.is_set():
             self._try()
             self._tried.set()
-            if self._wake.wait(READ_SECONDS * random.uniform(0.8, 1.2)):  # noqa: S311  # apart from other replicas
+            if self._wake.wait(about(READ_SECONDS)):
                 self._stop.wait(WRITE_SECONDS + self._sharing.size / SLOW_BYTES)
             self._wake.clear()
         if self._sharing.has_news:
             self._try()
 
     def _try(self) -> None:
-        complaint, bug = "", None
-        try:
-            self._sharing.exchange()
-        except StoreError as error:
-            complaint = str(error)
-        except Exception as error:  # noqa: BLE001  # a bug met in one exchange must not end all later ones
-            complaint, bug = repr(error), error
-        if complaint and complaint != self._complaint:
-            _log.error("results are not shared with the other replicas: %s", complaint, exc_info=bug)
-        self._complaint = complaint
-        self.is_well = not complaint
+        self.is_well = self._attempts.make(self._sharing.exchange)

@@ -24,6 +24,7 @@ from webhook.ledger.ledger_store import (
 )
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.plan import Correction
+from webhook.periodic_task import Attempts
 from webhook.quota.amounts import used
 from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
 
@@ -118,7 +119,7 @@ class Reconciler:
         self._begin = begin
         self._listener = listener
         self._rounds = _Rounds()
-        self._complaints: dict[str, str] = {}
+        self._attempts: dict[str, Attempts] = {}
         self._reconciled: float | None = None
         self._news = Event()
         self._stop = Event()
@@ -163,17 +164,9 @@ class Reconciler:
                 self._once(self.strike_gone)
 
     def _once(self, work: Callable[[], None]) -> None:
-        """Do it; what goes wrong is said once, and never ends the thread."""
-        complaint, bug = "", None
-        try:
-            work()
-        except LedgerError as error:
-            complaint = str(error)
-        except Exception as error:  # noqa: BLE001  # a bug met in one round must not end all later ones
-            complaint, bug = repr(error), error
-        if complaint and complaint != self._complaints.get(work.__name__):
-            _log.error("ledgers of quotas: %s", complaint, exc_info=bug)
-        self._complaints[work.__name__] = complaint
+        """Do it; what goes wrong is logged once, and never ends the thread."""
+        attempts = self._attempts.setdefault(work.__name__, Attempts(_log, "ledgers of quotas", (LedgerError,)))
+        attempts.make(work)
 
     def strike_gone(self) -> None:
         """Strike the entries of pods that are known to be gone."""

@@ -9,8 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.policy.directory import Contents, Fingerprint, fingerprint, read_directory
 from webhook.policy.loader import build
 from webhook.policy.policy_errors import PolicyError, PolicyErrors
@@ -86,8 +88,7 @@ class PolicyStore:
         self._listener = listener
         self._clock = clock
         self._reloading = threading.Lock()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._task: PeriodicTask | None = None
         self._replaced: tuple[_Replaced, ...] = ()
         self._fingerprint: Fingerprint | None = fingerprint(self._directory)
         contents = read_directory(self._directory)
@@ -129,25 +130,16 @@ class PolicyStore:
 
     def watch(self, interval: float = 1.0) -> None:
         """Check every `interval` seconds in a background thread, until `close`."""
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._check_until_closed, args=(interval,), name="policy-watch", daemon=True
-            )
-            self._thread.start()
+        if self._task is None:
+            attempts = Attempts(_log, f"checking the policies in {self._directory} failed")
+            self._task = PeriodicTask("policy-watch", partial(attempts.make, self.check), interval, waits_first=True)
+            self._task.start()
 
     def close(self) -> None:
         """Stop watching; what is loaded stays usable."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-    def _check_until_closed(self, interval: float) -> None:
-        while not self._stop.wait(interval):
-            try:
-                self.check()
-            except Exception:  # noqa: BLE001  # a fault in one reload must not end all later ones
-                _log.exception("checking the policies in %s failed", self._directory)
+        if self._task is not None:
+            self._task.close()
+            self._task = None
 
     def _reload(self) -> bool:
         try:

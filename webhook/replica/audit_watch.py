@@ -5,8 +5,6 @@ The last audit of the cluster as metrics. Rules, levels and kinds come from clos
 """
 
 import logging
-import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -17,6 +15,7 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.series import OTHER, Labels, Watched
 from webhook.audit.report import Level
 from webhook.kubernetes.api_server import ApiServer
+from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.replica.audit_status import AuditStatus, Counts, StatusError, stale_after, status_in
 from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.settings import AuditSettings
@@ -74,7 +73,6 @@ def _bounded_to(most: int) -> Callable[[AuditStatus], Counts]:
 
 LOOK_SECONDS = 60.0
 """How often the ConfigMap is read, a fifth more or less; it has some 20 KiB where there are many namespaces."""
-_CLOSE_SECONDS = 1.5
 
 _log = logging.getLogger("gpu_policy.audit")
 
@@ -91,20 +89,17 @@ class AuditWatch:
         self._most = settings.namespace_series
         self._status: AuditStatus | None = None
         self._stale_after: float | None = None
-        self._complaint = ""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="audit-status", daemon=True)
+        attempts = Attempts(_log, "the status of audits", (ClusterError, StatusError), logging.WARNING)
+        self._task = PeriodicTask("audit-status", lambda: attempts.make(self.look), LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
         """Begin, and show in the metrics what was found."""
         show(metrics.registry, lambda: self._status, lambda: self._stale_after, self._most)
-        self._thread.start()
+        self._task.start()
 
     def close(self) -> None:
         """End the thread; a request that hangs is left to itself."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(_CLOSE_SECONDS)
+        self._task.close()
 
     def look(self) -> None:
         """Read the status once. Raises ClusterError and StatusError."""
@@ -114,18 +109,3 @@ class AuditWatch:
             raise StatusError(f"there is no ConfigMap {self._place}; apply the release again, with audit.enabled")
         self._stale_after = stale_after(found)
         self._status = status_in(found)
-
-    def _run(self) -> None:
-        while True:
-            complaint, bug = "", None
-            try:
-                self.look()
-            except (ClusterError, StatusError) as error:
-                complaint = str(error)
-            except Exception as error:  # noqa: BLE001  # a bug met in one look must not end all later ones
-                complaint, bug = repr(error), error
-            if complaint and complaint != self._complaint:
-                _log.warning("the status of audits: %s", complaint, exc_info=bug)
-            self._complaint = complaint
-            if self._stop.wait(LOOK_SECONDS * random.uniform(0.8, 1.2)):  # noqa: S311  # apart from other replicas
-                return

@@ -4,8 +4,6 @@ Whether the webhook configurations of the cluster still are those that were inst
 """
 
 import logging
-import random
-import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -26,6 +24,7 @@ from webhook.kubernetes.webhook_configurations import (
     differences,
     load_registration,
 )
+from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.settings import InstallationSettings, KeptCertificates
 
@@ -76,7 +75,7 @@ LOOK_SECONDS = 5.0
 """How often certificates and registration are looked at: three small requests, each a read of one object by name."""
 
 _FIRST_RETRIES = (0.2, 0.5, 1.0, 2.0, 5.0)
-_CLOSE_SECONDS = 1.5
+_EXPECTED = (ClusterError, CertificateError, RegistrationError)
 
 _log = logging.getLogger("gpu_policy.installation")
 
@@ -108,52 +107,33 @@ class Maintenance:
             self._degraded = f"{error}; until this replica restarts, it does not look after its installation"
             _log.error("%s", self._degraded)  # the text says it all
             self._certificates = CertificateWitness(cluster, settings.certificate_file, ())
-        self._complaints: dict[str, str] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="installation", daemon=True)
+        duties = [duty for duty in (self._certificates, self._registration) if duty is not None]
+        self._attempts = {duty: Attempts(_log, type(duty).__name__, _EXPECTED) for duty in duties}
+        self._task = PeriodicTask("installation", self._look, LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
         """Begin, and show in the metrics how things stand."""
         metrics.watch_certificates(self._seconds_left, self._has_fault, lambda: self._server.clock_skew)
         if (registration := self._registration) is not None:
             metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
-        self._thread.start()
+        self._task.start()
 
     def close(self) -> None:
         """End the thread; a request that hangs is left to itself."""
-        self._stop.set()
-        self._thread.join(_CLOSE_SECONDS)
+        self._task.close()
 
     def _has_fault(self) -> bool:
         """Whether certificates are not looked after as they should be, be it for a bug."""
-        complaint = self._complaints.get(type(self._certificates).__name__, "")
+        complaint = self._attempts[self._certificates].complaint
         return bool(self._degraded or self._certificates.status.fault or complaint)
 
     def _seconds_left(self) -> dict[str, float]:
         now = datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
         return {name: max(0.0, (end - now).total_seconds()) for name, end in self._certificates.status.ends.items()}
 
-    def _run(self) -> None:
-        while True:
-            for duty in (self._certificates, self._registration):
-                if duty is not None:
-                    self._do(duty)
-            if self._stop.wait(LOOK_SECONDS * random.uniform(0.8, 1.2)):  # noqa: S311  # apart from other replicas
-                return
-
-    def _do(self, duty: _CertificateDuty | RegistrationWatch) -> None:
-        """Look once; what goes wrong is said once, and never ends the thread."""
-        name = type(duty).__name__
-        complaint, bug = "", None
-        try:
-            duty.look()
-        except (ClusterError, CertificateError, RegistrationError) as error:
-            complaint = str(error)
-        except Exception as error:  # noqa: BLE001  # a bug met in one look must not end all later ones
-            complaint, bug = repr(error), error
-        if complaint and complaint != self._complaints.get(name):
-            _log.error("%s: %s", name, complaint, exc_info=bug)
-        self._complaints[name] = complaint
+    def _look(self) -> None:
+        for duty, attempts in self._attempts.items():
+            attempts.make(duty.look)
 
 
 def prepare(settings: InstallationSettings) -> None:

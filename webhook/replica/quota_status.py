@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Event, Lock, Thread
+from functools import partial
+from threading import Lock
 from typing import Any
 
 from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
 from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
+from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.replica.quota_objects import EVERYWHERE, StoredStatus, body, heard, labels_of, path_in, removal
 
 _ANSWER_SECONDS = 5.0
@@ -84,13 +86,14 @@ class QuotaStatus:
         self._complaint = ""
         resource = WatchedResource("gpuquotas", EVERYWHERE, self._replace, self._change, optional=True)
         self._watch = Watch(resource, server, clock, watch_timing)
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="quota-status", daemon=True)
+        attempts = Attempts(_log, "GPUQuota objects are not as they should be", level=logging.WARNING)
+        work = partial(attempts.make, self.write_some)
+        self._task = PeriodicTask("quota-status", work, self._timing.round, waits_first=True)
 
     def start(self) -> None:
         """Begin to follow the objects that there are, and to write. Call it after the fork, once."""
         self._watch.start()
-        self._thread.start()
+        self._task.start()
 
     @property
     def known(self) -> int | None:
@@ -103,18 +106,9 @@ class QuotaStatus:
 
     def close(self) -> None:
         """End, within 2 seconds; the objects stay."""
-        self._stop.set()
         self._watch.stop()
-        if self._thread.is_alive():
-            self._thread.join(_CLOSE_SECONDS)
+        self._task.close(_CLOSE_SECONDS)
         self._watch.join(_CLOSE_SECONDS)
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._timing.round * random.uniform(0.8, 1.2)):  # noqa: S311  # apart from others
-            try:
-                self.write_some()
-            except Exception as error:  # noqa: BLE001  # a bug met in one round must not end all later ones
-                self._complain(repr(error), error)
 
     def write_some(self) -> None:
         """One round: bring some objects closer to what was shown last."""
@@ -202,10 +196,10 @@ class QuotaStatus:
         """The API server's time, to the second."""
         return f"{datetime.now(UTC) - timedelta(seconds=self._server.clock_skew):%Y-%m-%dT%H:%M:%SZ}"
 
-    def _complain(self, complaint: str, bug: Exception | None = None) -> None:
+    def _complain(self, complaint: str) -> None:
         """Say what goes wrong once, until all has been well again."""
         if complaint and not self._complaint:
-            _log.warning("GPUQuota objects are not as they should be: %s", complaint, exc_info=bug)
+            _log.warning("GPUQuota objects are not as they should be: %s", complaint)
         self._complaint = complaint
 
     # What there is
