@@ -4,18 +4,17 @@ Pools are matched by the same code as nodes, each as if it were one node. They h
 node by name fits none of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from webhook.facts.forwarded_facts import ForwardedFacts
 from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import Mask
 from webhook.facts.objects import Node, node_from_raw
 from webhook.facts.snapshot import Snapshot
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.claims import PodResourceClaim, Requests
-from webhook.model.image import ImageInfo
-from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
+from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import Pod
 from webhook.rules.rule import Facts
 
@@ -24,29 +23,21 @@ _MAX_TABLES = 256
 _MAX_ANSWERS = 64
 
 
-class WithPools:
-    """Implements Facts: those of another, with these pools as further candidates, counted as 0 nodes each.
+class WithPools(ForwardedFacts):
+    """Facts with these pools as further nodes, counted as 0 nodes each. Whether any node is known is not changed.
 
     What they cost does not depend on the number of nodes.
     """
 
-    __slots__ = ("_accelerators", "_facts", "_pools")
+    __slots__ = ("_accelerators", "_pools")
 
     def __init__(self, facts: Facts, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> None:
+        super().__init__(facts)
         self._accelerators = accelerators
-        self._facts = facts
         self._pools = pools
 
-    def runtime_class(self, name: str) -> RuntimeClass | None:
-        """The RuntimeClass of this name, None where the cluster has none."""
-        return self._facts.runtime_class(name)
-
-    def image(self, reference: str) -> ImageInfo:
-        """What is known of an image."""
-        return self._facts.image(reference)
-
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The candidates among the nodes, and then the classes of the pools whose nodes the pod could be scheduled to.
+        """The matching nodes, and then the classes of the pools whose nodes the pod could be scheduled to.
 
         What the pod's RuntimeClass adds counts for pools as it does for nodes.
         """
@@ -54,16 +45,12 @@ class WithPools:
         return nodes if not self._pools else (*nodes, *self._as_nodes(pod).matching_nodes(pod))
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The homes among the nodes, and then the classes of such pools whose nodes may have room for the pod.
+        """The feasible nodes, and then the classes of such pools whose nodes may have room for the pod.
 
         A pool says at most how many GPUs its nodes have. Of all else they have enough, as far as anybody knows.
         """
         nodes = self._facts.feasible_nodes(pod)
         return nodes if not self._pools else (*nodes, *self._as_nodes(pod).feasible_nodes(pod))
-
-    def knows_nodes(self) -> bool:
-        """Whether any node is known at all: pools are declared beside nodes, and say nothing of those."""
-        return self._facts.knows_nodes()
 
     def gpu_resources(self) -> frozenset[str]:
         """The GPU resources that some node or node pool has."""
@@ -77,18 +64,6 @@ class WithPools:
     def label_values(self, key: str) -> Sequence[str]:
         """The values that a label has on nodes and node pools, sorted; empty where none has it."""
         return sorted({*self._facts.label_values(key), *self._as_nodes().label_values(key)})
-
-    def priority_classes(self) -> Mapping[str, PriorityClass]:
-        """The PriorityClasses by name; empty where they are not known."""
-        return self._facts.priority_classes()
-
-    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
-        """What a claim that a pod names asks for; None where it is not known."""
-        return self._facts.claim(named, namespace)
-
-    def extended_resource(self, device_class: str) -> str:
-        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
-        return self._facts.extended_resource(device_class)
 
     def _as_nodes(self, pod: Pod | None = None) -> Snapshot:
         """The pools as if each were a node, in a cluster with the RuntimeClass of the pod."""
