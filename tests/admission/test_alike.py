@@ -77,7 +77,7 @@ class Images:
         self.known = dict(known or {})
         self.asked: list[str] = []
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the protocol
+    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the protocol
         self.asked.append(text)
         return self.known.get(text, NOT_LOOKED_UP)
 

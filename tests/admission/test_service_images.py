@@ -25,7 +25,7 @@ class Remembering:
         self.recalled: set[str] = set()
         self.life: list[str] = []
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:
+    def info(self, text: str, asker: str = "") -> ImageInfo:
         self.asked.add((text, asker))
         return NOT_LOOKED_UP
 

@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: RuleSettings) -> None:
-    need = need_of(case.image, ImageContext(sight=facts.image(case.image)))
+    need = need_of(case.image, ImageContext(info=facts.image(case.image)))
     ground = land((need,), facts.matching_nodes(pod), is_forward_compat_allowed=True)
     edits = len(list(RULE.mutate(pod, settings, facts)))
     says = tuple(type(value).__name__ for value in RULE.validate(pod, settings, facts))
@@ -125,7 +125,7 @@ def _knowing(names: Sequence[str]) -> Images:
     images = Images(Registries(said), everybody)
     images.start()
     for image in names:
-        images.sight(image)
+        images.info(image)
     demand(images.wait(10), "the registries were not asked about all images within 10 s")
     return images
 

@@ -17,8 +17,8 @@ CASES = quick_yaml.load(Path(__file__).with_name("cases.yaml").read_text())
 
 def by_configuration(case):
     env = case.get("env")
-    sight = ImageInfo() if env is None else ImageInfo(ImageConfig("sha256:0", env))
-    return need_of(case["image"], ImageContext(sight=sight))
+    info = ImageInfo() if env is None else ImageInfo(ImageConfig("sha256:0", env))
+    return need_of(case["image"], ImageContext(info=info))
 
 
 def by_container(case):

@@ -167,7 +167,7 @@ def test_what_nobody_knows_to_need_none_is_not_said_to(image):
 
 
 def configured(**env):
-    return ImageContext(sight=ImageInfo(config=ImageConfig("sha256:0", env)))
+    return ImageContext(info=ImageInfo(config=ImageConfig("sha256:0", env)))
 
 
 def test_the_base_of_an_exporter_says_nothing_of_what_it_needs():

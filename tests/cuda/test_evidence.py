@@ -14,12 +14,12 @@ SILENT = "registry.corp.example/team/app:3"
 NGC_GATE = ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"})
 
 
-def sight(env=None, *architectures):
+def info(env=None, *architectures):
     return ImageInfo(ImageConfig("sha256:" + "0" * 64, env or {}, architectures))
 
 
 POLICY, ENV, NOTE = (("nvcr.io/*", "11.1"),), (("CUDA_VERSION", "11.2.3.4"),), "11.3"
-SEEN = sight({"CUDA_VERSION": "11.4.5.006"})
+SEEN = info({"CUDA_VERSION": "11.4.5.006"})
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_each_evidence_beats_the_next(claims, expected, evidence):
             id="env",
         ),
         pytest.param(
-            ImageContext(annotation="newest", sight=SEEN), "image", 'annotation: "newest" is not', id="annotation"
+            ImageContext(annotation="newest", info=SEEN), "image", 'annotation: "newest" is not', id="annotation"
         ),
         pytest.param(
-            ImageContext(sight=sight({"CUDA_VERSION": "12-4"})),
+            ImageContext(info=info({"CUDA_VERSION": "12-4"})),
             "tag",
             'CUDA_VERSION: "12-4" is not',
             id="configuration",
         ),
         pytest.param(
-            ImageContext(sight=ImageInfo(problem="no answer in 10 s")),
+            ImageContext(info=ImageInfo(problem="no answer in 10 s")),
             "tag",
             "looking it up in its registry failed: no answer",
             id="registry",
@@ -74,17 +74,17 @@ def test_what_cannot_be_read_is_noted_and_the_next_is_asked(claims, expected, no
 
 def test_a_pending_registry_is_waited_for_unless_something_stronger_decides():
     pending = ImageInfo(is_pending=True)
-    need = need_of(IMAGE, ImageContext(sight=pending))
+    need = need_of(IMAGE, ImageContext(info=pending))
     assert (need.kind, need.cuda, need.is_pending) == (BuiltFor.UNKNOWN, None, True)
-    assert not need_of(IMAGE, ImageContext(annotation="12.4", sight=pending)).is_pending
+    assert not need_of(IMAGE, ImageContext(annotation="12.4", info=pending)).is_pending
     refreshed = ImageInfo(SEEN.config, is_pending=True)
-    assert str(need_of(IMAGE, ImageContext(sight=refreshed)).cuda) == "11.4.5"
+    assert str(need_of(IMAGE, ImageContext(info=refreshed)).cuda) == "11.4.5"
 
 
 def test_a_configuration_without_cuda_leaves_the_answer_to_the_tables():
-    need = need_of(IMAGE, ImageContext(sight=sight({})))
+    need = need_of(IMAGE, ImageContext(info=info({})))
     assert str(need.cuda) == "12.6.1"
-    assert need_of(SILENT, ImageContext(sight=sight({}))).kind is BuiltFor.UNKNOWN
+    assert need_of(SILENT, ImageContext(info=info({}))).kind is BuiltFor.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_the_environment_alone_tells_need_compat_and_gate(image, env, expected, 
     need = need_of(image, ImageContext(env=tuple(env.items())))
     assert (str(need.cuda), need.compat) == (expected, compat)
     assert need.env == (ImageEnv.of(gate) if gate else None)
-    read = need_of(image, ImageContext(sight=sight(env)))
+    read = need_of(image, ImageContext(info=info(env)))
     assert (read.cuda, read.compat, read.env) == (need.cuda, compat, ImageEnv.of(env))
 
 
@@ -177,7 +177,7 @@ def test_a_version_in_the_container_counts_for_the_toolkit_unless_the_image_has_
     need = need_of(SILENT, ImageContext(env=tuple(env.items())))
     assert (str(need.cuda), need.compat) == ("11.6.2", Compat.UNKNOWN)
     assert need.env == ImageEnv.of(env, {"NVIDIA_REQUIRE_CUDA": "cuda>=9.0", **env})
-    assert need_of(SILENT, ImageContext(sight=sight(env))).env == ImageEnv.of(env)
+    assert need_of(SILENT, ImageContext(info=info(env))).env == ImageEnv.of(env)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_lie_about_the_version_does_not_move_the_floor_of_the_framework():
 
 def test_an_image_built_on_a_monthly_release_has_its_floor():
     env = {"CUDA_VERSION": "12.6.3.004", "NVIDIA_PYTORCH_VERSION": "24.11"}
-    need = need_of(SILENT, ImageContext(sight=sight(env)))
+    need = need_of(SILENT, ImageContext(info=info(env)))
     assert (str(need.cuda), str(need.compute_floor), need.is_floor_verified) == ("12.6.3", "7.5", False)
     assert str(need.certain_floor) == "6.0"
 
@@ -234,7 +234,7 @@ def test_what_nobody_read_is_marked_in_the_evidence():
 def test_the_registry_knows_the_architectures_better_than_the_name():
     image = "lmsysorg/sglang:v0.5.9-cu129-amd64"
     assert need_of(image, ImageContext()).architectures == ("amd64",)
-    assert need_of(image, ImageContext(sight=sight({}, "amd64", "arm64"))).architectures == ("amd64", "arm64")
+    assert need_of(image, ImageContext(info=info({}, "amd64", "arm64"))).architectures == ("amd64", "arm64")
 
 
 def test_a_variable_of_unknown_value_hides_the_literal_before_it():
@@ -301,7 +301,7 @@ def test_the_strongest_evidence_that_is_there_decides_whatever_the_image(image, 
         (("*", "12.1"),) if mapped else (),
         (("CUDA_VERSION", "12.2"),) if in_env else (),
         "12.3" if noted else None,
-        sight({"CUDA_VERSION": "12.4"}) if seen else ImageInfo(),
+        info({"CUDA_VERSION": "12.4"}) if seen else ImageInfo(),
     )
     expected = next((at for at, is_there in enumerate((mapped, in_env, noted, seen)) if is_there), None)
     if expected is not None:

@@ -105,12 +105,12 @@ def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_imag
     with running(*replicas):
         for replica, mine in zip(replicas, texts, strict=True):
             for text in mine:
-                replica.sight(text)
+                replica.info(text)
         eventually(lambda: [replica.known for replica in replicas] == [80] * 4)
         everything = [text for mine in texts for text in mine]
         assert site.shared() == set(everything)
         for replica in replicas:
-            assert {text: replica.sight(text).config for text in everything} == {
+            assert {text: replica.info(text).config for text in everything} == {
                 text: config(text) for text in everything
             }
         assert all(replica.is_shared for replica in replicas)
@@ -127,7 +127,7 @@ def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_imag
 def test_what_somebody_does_to_the_config_map_is_mended(change: dict[str, Any], site: Site) -> None:
     replica = site.look_ups(Registries())
     with running(replica):
-        replica.sight("docker.io/team/app:1")
+        replica.info("docker.io/team/app:1")
         eventually(lambda: site.shared() == {"docker.io/team/app:1"})
         site.write({"metadata": {"labels": {"team": "ours"}}, "data": {"note": "kept"}, **change})
         eventually(lambda: site.plane.raw("GET", site.results)[1].get("binaryData") != change["binaryData"])
@@ -141,8 +141,8 @@ def test_without_the_config_map_look_ups_go_on_and_results_are_shared_when_it_is
     site.plane.raw("DELETE", site.results)
     replica = site.look_ups(Registries())
     with running(replica):
-        replica.sight("docker.io/team/app:1")
-        eventually(lambda: replica.sight("docker.io/team/app:1").config is not None)
+        replica.info("docker.io/team/app:1")
+        eventually(lambda: replica.info("docker.io/team/app:1").config is not None)
         assert replica.is_shared is False
         document["metadata"] = {"name": NAME, "labels": document["metadata"]["labels"]}
         status, answer = site.plane.raw("POST", site.results.rpartition("/")[0], document)
@@ -153,7 +153,7 @@ def test_without_the_config_map_look_ups_go_on_and_results_are_shared_when_it_is
 def test_applying_the_release_again_leaves_the_results_alone(site: Site) -> None:
     replica = site.look_ups(Registries())
     with running(replica):
-        replica.sight("docker.io/team/app:1")
+        replica.info("docker.io/team/app:1")
         eventually(site.shared)
     site.apply_again()
     assert site.shared() == {"docker.io/team/app:1"}

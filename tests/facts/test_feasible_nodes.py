@@ -23,7 +23,7 @@ ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
 
 
 @pytest.mark.parametrize(
-    ("asking", "candidates", "homes"),
+    ("asking", "matching", "feasible"),
     [
         pytest.param(pod(), 1, 1, id="nothing at all"),
         pytest.param(pod(**ANYWHERE), 3, 3, id="nothing but a place"),
@@ -49,8 +49,8 @@ ANYWHERE = {"tolerations": [{"operator": "Exists"}]}
         pytest.param(pod(asks={"cpu": "100"}, overhead={"cpu": "30"}, **ANYWHERE), 3, 1, id="with overhead"),
     ],
 )
-def test_a_candidate_is_a_home_if_it_has_enough_of_everything(asking, candidates, homes):
-    assert (candidates, homes) == (counted(CLUSTER, asking), housed(CLUSTER, asking))
+def test_a_candidate_is_a_home_if_it_has_enough_of_everything(asking, matching, feasible):
+    assert (matching, feasible) == (counted(CLUSTER, asking), housed(CLUSTER, asking))
 
 
 def test_what_the_runtime_class_adds_counts_for_homes_too():

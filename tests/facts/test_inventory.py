@@ -49,10 +49,10 @@ def test_every_form_that_kubectl_prints_is_read(tmp_path, text):
 def test_device_classes_of_an_inventory_give_what_no_node_lists(tmp_path):
     file = tmp_path / "inventory.yaml"
     asking = pod(gpus={"nvidia.com/gpu": 1})
-    for kind, homes in (("DeviceClass", 1), ("StorageClass", 0)):
+    for kind, feasible in (("DeviceClass", 1), ("StorageClass", 0)):
         given = {**device_class("gpu.nvidia.com", "nvidia.com/gpu"), "kind": kind}
         file.write_text(yaml.safe_dump({"kind": "List", "items": [*ITEMS, given]}))
-        assert len(load_inventory(file).feasible_nodes(asking)) == homes
+        assert len(load_inventory(file).feasible_nodes(asking)) == feasible
 
 
 def test_an_inventory_without_nodes_is_an_empty_cluster(tmp_path):

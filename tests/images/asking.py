@@ -18,6 +18,6 @@ class Counts(list[str]):
 
 def seen(images: Images, text: str = APP) -> ImageInfo:
     """What is known once everything that was asked for is settled."""
-    images.sight(text)
+    images.info(text)
     assert images.wait(20)
-    return images.sight(text)
+    return images.info(text)

@@ -30,7 +30,7 @@ def test_a_reference_has_the_sight_of_its_last_result() -> None:
     cache.put("a", found(2.0, config("x")))
     entry = cache.get("a")
     assert entry is not None
-    assert entry.sight.config == config("x")
+    assert entry.info.config == config("x")
     assert (entry.at, entry.due, cache.known, len(cache)) == (2.0, 3602.0, 1, 1)
 
 
@@ -38,7 +38,7 @@ def test_images_with_equal_environments_share_one_object() -> None:
     cache = ImageCache()
     for name in ("x", "y"):
         cache.put(name, found(1.0, config(name, {"CUDA_VERSION": "12.4" + ".1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.4"})))
-    x, y = (entry.sight.config for _, entry in cache.entries())
+    x, y = (entry.info.config for _, entry in cache.entries())
     assert x is not None
     assert y is not None
     assert x.env is y.env
@@ -49,7 +49,7 @@ def test_references_to_one_image_share_its_configuration() -> None:
     cache = ImageCache()
     cache.put("a:1", found(1.0, config("x")))
     cache.put("a:latest", found(2.0, config("x")))
-    one, other = (entry.sight for _, entry in cache.entries())
+    one, other = (entry.info for _, entry in cache.entries())
     assert one is other
     assert cache.config_of(config("x").digest) == config("x")
 
@@ -58,7 +58,7 @@ def test_another_configuration_under_the_same_digest_is_held_beside_the_first() 
     cache = ImageCache()
     cache.put("a", found(1.0, config("x")))
     cache.put("b", found(2.0, config("x", {"CUDA_VERSION": "99.9"})))
-    assert [entry.sight.config.env["CUDA_VERSION"] for _, entry in cache.entries() if entry.sight.config] == [
+    assert [entry.info.config.env["CUDA_VERSION"] for _, entry in cache.entries() if entry.info.config] == [
         "12.4.1",
         "99.9",
     ]
@@ -113,7 +113,7 @@ def test_bounds_hold_and_nothing_is_counted_that_is_gone(
         cache.put(reference, result)
         assert len(cache) <= most
         assert cache.bytes <= most_bytes
-        assert cache.known == sum(entry.sight.config is not None for _, entry in cache.entries())
+        assert cache.known == sum(entry.info.config is not None for _, entry in cache.entries())
     for reference, _ in cache.entries():
         cache.put(reference, problem(1000.0, ""))
     alone = ImageCache(most, most_bytes)

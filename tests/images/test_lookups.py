@@ -17,7 +17,7 @@ from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 
 
 def test_the_first_sight_is_pending_and_a_later_one_knows_the_image(images: Images, client: Registries) -> None:
-    assert images.sight(APP) == PENDING
+    assert images.info(APP) == PENDING
     assert seen(images).config == config(APP)
     assert client.asked == [APP]
     assert (images.known, images.pending) == (1, 0)
@@ -60,17 +60,17 @@ def test_all_spellings_of_a_reference_are_one(texts: list[str], images: Images, 
     ],
 )
 def test_what_is_no_reference_is_a_problem_and_nobody_is_asked(text: str, images: Images, client: Registries) -> None:
-    sight = images.sight(text)
-    assert (sight.config, sight.is_pending) == (None, False)
-    assert "is not an image reference" in sight.problem
-    assert len(sight.problem) < 500
+    info = images.info(text)
+    assert (info.config, info.is_pending) == (None, False)
+    assert "is not an image reference" in info.problem
+    assert len(info.problem) < 500
     assert images.pending == 0
 
 
 def test_a_registry_that_is_not_on_the_list_is_never_asked(client: Registries, clock: Clock) -> None:
     images = Images(client, lambda reference: reference.registry == "nvcr.io", clock=clock)
     images.start()
-    assert images.sight("docker.io/team/app:1") == NOT_LOOKED_UP
+    assert images.info("docker.io/team/app:1") == NOT_LOOKED_UP
     assert seen(images, "nvcr.io/nvidia/pytorch:24.01-py3").config is not None
     images.close()
     assert client.asked == ["nvcr.io/nvidia/pytorch:24.01-py3"]
@@ -82,9 +82,9 @@ def test_asking_never_waits_for_a_registry_that_does_not_answer(client: Registri
     client.answers = {f"docker.io/team/app:{number}": lambda: silence.wait() and config() for number in range(5)}
     with looking_up(client, clock=clock) as images:
         for number in range(5):
-            assert images.sight(f"docker.io/team/app:{number}") == PENDING
+            assert images.info(f"docker.io/team/app:{number}") == PENDING
         eventually(lambda: len(client.asked) == 2)
-        assert images.sight(APP) == PENDING
+        assert images.info(APP) == PENDING
         images.close()
         silence.set()
 
@@ -93,9 +93,9 @@ def test_many_threads_that_ask_for_one_image_have_it_looked_up_once(images: Imag
     gate = threading.Event()
     client.answers[APP] = lambda: gate.wait(20) and config(APP)
     with ThreadPoolExecutor(16) as pool:
-        sights = list(pool.map(lambda _: images.sight(APP), range(2000)))
+        infos = list(pool.map(lambda _: images.info(APP), range(2000)))
     gate.set()
-    assert set(map(repr, sights)) == {repr(PENDING)}
+    assert set(map(repr, infos)) == {repr(PENDING)}
     assert seen(images).config == config(APP)
     assert client.asked == [APP]
 
@@ -111,7 +111,7 @@ def test_an_answer_holds_for_about_an_hour_and_is_then_confirmed_by_one_cheap_re
     assert seen(images).config == config(APP)
     assert client.looked_at == []
     clock.advance(EXPIRY_SECONDS * 0.22)
-    assert images.sight(APP).config == config(APP)
+    assert images.info(APP).config == config(APP)
     assert images.wait(20)
     assert (client.asked, client.looked_at) == ([APP], [APP])
     seen(images)
@@ -125,9 +125,9 @@ def test_a_tag_that_was_moved_is_looked_up_anew_and_the_old_answer_stays_meanwhi
     seen(images)
     client.answers[APP] = config("moved")
     clock.advance(EXPIRY_SECONDS)
-    assert images.sight(APP).config == config(APP)
+    assert images.info(APP).config == config(APP)
     assert images.wait(20)
-    assert images.sight(APP).config == config("moved")
+    assert images.info(APP).config == config("moved")
     assert client.asked == [APP, APP]
 
 
@@ -140,7 +140,7 @@ def test_an_image_that_is_known_by_its_digest_is_not_read_twice(
     client.answers[APP] = config("other")
     clock.advance(EXPIRY_SECONDS)
     seen(images)
-    assert images.sight(APP).config == config("other")
+    assert images.info(APP).config == config("other")
     assert client.asked == [APP, "docker.io/team/app:2"]
 
 
@@ -165,17 +165,17 @@ def test_a_failure_is_a_problem_that_stays_until_asking_again_helps(
 ) -> None:
     early, late = again
     client.answers[APP] = error
-    sight = seen(images)
-    assert (sight.config, sight.is_pending) == (None, False)
-    assert sight.problem
+    info = seen(images)
+    assert (info.config, info.is_pending) == (None, False)
+    assert info.problem
     clock.advance(early)
-    assert seen(images) == sight
+    assert seen(images) == info
     assert client.asked == [APP]
     client.answers[APP] = config("mended")
     clock.advance(late - early)
-    assert images.sight(APP) == sight
+    assert images.info(APP) == info
     assert images.wait(20)
-    assert images.sight(APP).config == config("mended")
+    assert images.info(APP).config == config("mended")
 
 
 def test_a_registry_that_goes_on_failing_is_asked_less_and_less_often(
@@ -217,4 +217,4 @@ def test_a_registry_that_asks_to_be_left_alone_is_not_asked_for_other_images_eit
     assert client.asked == [APP, "nvcr.io/nvidia/cuda:12"]
     clock.advance(101)
     seen(images, "docker.io/team/other:1")
-    assert images.sight("docker.io/team/other:1").config is not None
+    assert images.info("docker.io/team/other:1").config is not None

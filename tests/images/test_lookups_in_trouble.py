@@ -24,11 +24,11 @@ def test_a_slow_registry_holds_up_no_other_and_gets_two_requests_at_once_at_most
     slow = [f"slow.example/app:{number}" for number in range(20)]
     client.answers = dict.fromkeys(slow, lambda: gate.wait(20) and config())
     for text in slow:
-        images.sight(text)
+        images.info(text)
     eventually(lambda: client.at_once["slow.example"] == 2)
     for number in range(50):
-        images.sight(f"fast.example/app:{number}")
-    eventually(lambda: images.sight("fast.example/app:49").config is not None)
+        images.info(f"fast.example/app:{number}")
+    eventually(lambda: images.info("fast.example/app:49").config is not None)
     assert images.pending == 20
     gate.set()
     assert images.wait(20)
@@ -40,7 +40,7 @@ def test_more_images_than_may_wait_stay_pending_and_nothing_grows(client: Regist
     images = Images(client, everybody, clock=clock)
     registries = [f"registry-{number}.example" for number in range(5)]
     for number in range(5 * MOST_WAITING):
-        assert images.sight(f"{registries[number % 5]}/app:{number}") == PENDING
+        assert images.info(f"{registries[number % 5]}/app:{number}") == PENDING
     assert images.pending == MOST_WAITING
     images.start()
     assert images.wait(20)
@@ -51,8 +51,8 @@ def test_more_images_than_may_wait_stay_pending_and_nothing_grows(client: Regist
 def test_images_of_one_registry_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:
     images = Images(client, everybody, clock=clock)
     for number in range(2 * MOST_WAITING):
-        images.sight(f"docker.io/mallory/app:{number}")
-    images.sight("nvcr.io/nvidia/cuda:12")
+        images.info(f"docker.io/mallory/app:{number}")
+    images.info("nvcr.io/nvidia/cuda:12")
     images.start()
     assert images.wait(20)
     images.close()
@@ -65,8 +65,8 @@ def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries,
     allowed = AllowList(registry for name in ("pkg.dev", "nvcr.io") for registry in PRESETS[name])
     images = Images(client, allowed.admits, clock=clock, waiting=LookupQueue(listed_as=allowed.listed_as))
     for number in range(2 * MOST_WAITING):
-        images.sight(f"host-{number}.pkg.dev/mallory/app:1", "mallory")
-    images.sight("nvcr.io/nvidia/cuda:12", "team")
+        images.info(f"host-{number}.pkg.dev/mallory/app:1", "mallory")
+    images.info("nvcr.io/nvidia/cuda:12", "team")
     images.start()
     assert images.wait(20)
     images.close()
@@ -149,10 +149,10 @@ def test_closing_does_not_wait_for_a_registry_that_hangs(client: Registries, clo
     images = Images(client, everybody, MemoryStore(clock), clock=clock)
     images.start()
     for text in client.answers:
-        images.sight(text)
+        images.info(text)
     eventually(lambda: sum(client.at_once.values()) == 4)
     images.close()
-    assert images.sight(APP) == PENDING
+    assert images.info(APP) == PENDING
     silence.set()
 
 

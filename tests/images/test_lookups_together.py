@@ -23,7 +23,7 @@ def test_replicas_agree_and_only_one_of_them_asks(clock: Clock) -> None:
     with looking_up(one, store, clock) as first, looking_up(other, store, clock) as second:
         seen(first)
         eventually(lambda: second.known)
-        assert seen(second) == first.sight(APP)
+        assert seen(second) == first.info(APP)
         assert other.asked == []
         assert (first.is_shared, second.is_shared) == (True, True)
 
@@ -41,7 +41,7 @@ def test_a_problem_that_lasts_is_shared_and_one_that_may_be_our_own_is_not(clock
         assert seen(second, gone).problem == "gone"
         assert seen(second, slow).config is not None
         assert other.asked == [slow]
-        eventually(lambda: first.sight(slow).config is not None)
+        eventually(lambda: first.info(slow).config is not None)
 
 
 @pytest.mark.usefixtures("in_a_hurry")

@@ -13,18 +13,18 @@ from webhook.model.image import NOT_LOOKED_UP, ImageReference
 
 def test_every_reference_is_answered_as_it_was_given() -> None:
     client = Registries({"docker.io/library/gone:1": LookUpError("gone")})
-    sights = resolve(["python", "gone:1", "a b", "python"], client, everybody)
-    assert list(sights) == ["python", "gone:1", "a b"]
-    assert sights["python"].config == config("docker.io/library/python:latest")
-    assert sights["gone:1"].problem == "gone"
-    assert "is not an image reference" in sights["a b"].problem
-    assert not any(sight.is_pending for sight in sights.values())
+    infos = resolve(["python", "gone:1", "a b", "python"], client, everybody)
+    assert list(infos) == ["python", "gone:1", "a b"]
+    assert infos["python"].config == config("docker.io/library/python:latest")
+    assert infos["gone:1"].problem == "gone"
+    assert "is not an image reference" in infos["a b"].problem
+    assert not any(info.is_pending for info in infos.values())
 
 
 def test_more_references_than_a_replica_would_queue_are_all_looked_up() -> None:
     texts = [f"docker.io/team/app:{number}" for number in range(2_500)]
-    sights = resolve(texts, Registries(), everybody)
-    assert all(sight.config is not None for sight in sights.values())
+    infos = resolve(texts, Registries(), everybody)
+    assert all(info.config is not None for info in infos.values())
 
 
 def test_a_registry_that_is_not_on_the_list_is_not_asked() -> None:
@@ -46,9 +46,9 @@ def test_what_is_found_is_shared_with_the_replicas() -> None:
     resolve(["docker.io/team/app:1"], Registries(), everybody, store)
     client = Registries()
     with looking_up(client, store, clock) as images:
-        images.sight("docker.io/team/app:1")
+        images.info("docker.io/team/app:1")
         assert images.wait(20)
-        assert images.sight("docker.io/team/app:1").config == config("docker.io/team/app:1")
+        assert images.info("docker.io/team/app:1").config == config("docker.io/team/app:1")
     assert client.asked == []
 
 

@@ -52,7 +52,7 @@ class Replica:
         entry = self.cache.get(reference)
         if entry is None:
             return "unknown"
-        return entry.sight.problem if entry.sight.config is None else entry.sight.config.digest
+        return entry.info.problem if entry.info.config is None else entry.info.config.digest
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_one_replica_finds_the_others_know_without_asking_again(
     exchange(one, other)
     entry = other.cache.get(TAG)
     assert entry is not None
-    assert entry.sight.config == config("x")
+    assert entry.info.config == config("x")
     assert entry.due == pytest.approx(clock() - 60 + HOUR, abs=1)
     assert not other.sharing.has_news
 

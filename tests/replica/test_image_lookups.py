@@ -91,7 +91,7 @@ def test_look_ups_begin_with_their_metrics_and_go_on_without_the_config_map(
     assert value_of(metrics, "gpu_policy_images_known") is None
     look_ups.start(metrics)
     try:
-        assert look_ups.sight("quay.io/team/app:1") == NOT_LOOKED_UP
+        assert look_ups.info("quay.io/team/app:1") == NOT_LOOKED_UP
         eventually(lambda: any(path == PLACE.path for path, _ in server.seen))
         assert value_of(metrics, "gpu_policy_image_results_shared") == 0
         assert (value_of(metrics, "gpu_policy_images_known"), value_of(metrics, "gpu_policy_images_pending")) == (0, 0)

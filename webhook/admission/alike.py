@@ -142,7 +142,7 @@ class _Known:
 
     def holds(self, facts: Facts) -> bool:
         """Whether as much is known of the images as then. Asking may have them looked up, as for any other pod."""
-        return all(facts.image(image) == sight for image, sight in self.images)
+        return all(facts.image(image) == info for image, info in self.images)
 
     def about(self, request: AdmissionRequest) -> Decision:
         """The same about a pod alike."""
@@ -194,7 +194,7 @@ class _Noted:
         """Each image with what is known of it."""
         return tuple(self.seen.items())
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the facts know on whose behalf
+    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the facts know on whose behalf
         """What is known of the image at this moment."""
         found = self._facts.image(text)
         self.are_steady = self.are_steady and self.seen.setdefault(text, found) == found

@@ -24,9 +24,9 @@ class _Unended:
         self._images = images
         self._deadline = deadline
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:
+    def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known of the image at this moment."""
-        return self._deadline.outside(lambda: self._images.sight(text, asker))
+        return self._deadline.outside(lambda: self._images.info(text, asker))
 
 
 class Service:
@@ -101,8 +101,8 @@ class Service:
     def _with_images(self, facts: Facts, review: AdmissionRequest, patience: TimeBudget) -> Facts:
         if self._images is None:
             return facts
-        sights = Recalled(self._images) if review.is_dry_run else self._images
-        return WithImages(facts, _Unended(sights, patience.deadline), review.namespace)
+        infos = Recalled(self._images) if review.is_dry_run else self._images
+        return WithImages(facts, _Unended(infos, patience.deadline), review.namespace)
 
     def readiness(self) -> tuple[str, int]:
         """The text and status code of /readyz: every check on a line of its own."""

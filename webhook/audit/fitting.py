@@ -92,14 +92,12 @@ class Knowledge:
     """What is known of images beforehand: what the policy says of globs, and what registries said of images."""
 
     mapping: tuple[tuple[str, str], ...] = ()
-    sights: Mapping[str, ImageInfo] = field(default_factory=lambda: MappingProxyType({}))
+    infos: Mapping[str, ImageInfo] = field(default_factory=lambda: MappingProxyType({}))
 
     def need(self, question: Question) -> Need:
         """What the image needs. What the question says of the cuda-compat package beats the evidence."""
-        sight = self.sights.get(question.image, NOT_LOOKED_UP)
-        need = need_of(
-            question.image, ImageContext(mapping=self.mapping, env=question.env, annotation=None, sight=sight)
-        )
+        info = self.infos.get(question.image, NOT_LOOKED_UP)
+        need = need_of(question.image, ImageContext(mapping=self.mapping, env=question.env, annotation=None, info=info))
         match question.cuda_compat:
             case None | Compat.UNKNOWN:
                 return need

@@ -19,8 +19,8 @@ _TOO_MANY = ImageInfo(problem=f"an audit looks up {MOST_IMAGES} images at most, 
 
 
 class LookedUp:
-    """Implements webhook.images.image_source.Sights: knows of each image what its registry said in the last look-up,
-    and remembers which others it was asked for.
+    """Implements `webhook.images.image_source.ImageSource`: it knows what registries said about images in the last
+    look-up, and remembers which others it was asked for.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -28,7 +28,7 @@ class LookedUp:
         self._known: dict[str, ImageInfo] = {}
         self._wanted: dict[str, None] = {}
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # nobody else waits
+    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # nobody else waits
         """What is known of an image."""
         found = self._known.get(text)
         if found is not None:

@@ -40,7 +40,7 @@ class ImageContext:
     mapping: tuple[tuple[str, str], ...] = ()
     env: Pairs = ()
     annotation: str | None = None
-    sight: ImageInfo = field(default=NOT_LOOKED_UP)
+    info: ImageInfo = field(default=NOT_LOOKED_UP)
 
 
 class _Config(NamedTuple):
@@ -79,10 +79,10 @@ def need_of(image: str, claims: ImageContext) -> Need:
     ('12.4.1', 'tag 12.4.1-base-ubuntu22.04 of mirror/nvidia/cuda')
     """
     env = environment.about_cuda(claims.env)
-    sight = claims.sight
-    found = sight.config
+    info = claims.info
+    found = info.config
     config = None if found is None else _Config(tuple(found.env.items()), found.architectures)
-    question = _Question(image, claims.mapping, env, claims.annotation, config, sight.is_pending, sight.problem)
+    question = _Question(image, claims.mapping, env, claims.annotation, config, info.is_pending, info.problem)
     size = len(image) + len(claims.annotation or "") + sum([len(name) + len(value or "") for name, value in env])
     return _answered(question) if size <= _LONGEST_KEY else _answer(question)
 

@@ -45,7 +45,7 @@ class NodeTable:
         self._answers: dict[Mask, tuple[NodeClass, ...]] = {}
         self._amounts: dict[str, AmountColumn] = {}
         self.last_asked: tuple[ref[Pod], RuntimeClass | None, Mask] | None = None
-        """The pod of the last question, which may be gone, its RuntimeClass, and its candidates."""
+        """The pod of the last question, which may be gone, its RuntimeClass, and its matching nodes."""
 
     def with_node(self, node: Node) -> "NodeTable":
         """The table with a node added or changed; it keeps the indexes of what did not change about the node."""

@@ -123,7 +123,7 @@ class Snapshot:
         return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of those candidates that have room for all the pod asks for, were nothing else on them."""
+        """Classes of those matching nodes that have room for all that the pod requests, were nothing else on them."""
         known = self._table.classes(node_index.feasible_nodes(self._table, pod, self._runtime_class_of(pod)))
         return (*known, *more) if (more := self._with_claimed_devices(pod)) else known
 
@@ -147,7 +147,7 @@ class Snapshot:
         return self._table.gpu_resources
 
     def largest(self, resource: str, pod: Pod | None = None) -> int | None:
-        """The most of a resource that one node has: among the candidates of the pod, or among all nodes.
+        """The largest amount of a resource on one node: among the matching nodes of the pod, or among all nodes.
 
         0 where no node has any of it, None where one has and nobody knows how much.
         """

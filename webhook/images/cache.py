@@ -42,10 +42,10 @@ class LookupResult:
 class Entry:
     """What is known of one reference. `at`, `due` (when to ask again) and `used` are in seconds of time.monotonic()."""
 
-    __slots__ = ("at", "due", "failures", "image", "sight", "used")
+    __slots__ = ("at", "due", "failures", "image", "info", "used")
 
-    def __init__(self, sight: ImageInfo, image: "_Image | None", at: float, due: float, failures: int) -> None:
-        self.sight = sight
+    def __init__(self, info: ImageInfo, image: "_Image | None", at: float, due: float, failures: int) -> None:
+        self.info = info
         self.image = image
         self.at = at
         self.due = due
@@ -56,10 +56,10 @@ class Entry:
 class _Image:
     """One image, whatever number of references lead to it."""
 
-    __slots__ = ("env", "sight", "users")
+    __slots__ = ("env", "info", "users")
 
     def __init__(self, config: ImageConfig, env: "_Env") -> None:
-        self.sight = ImageInfo(config)
+        self.info = ImageInfo(config)
         self.env = env
         self.users = 0
 
@@ -100,15 +100,15 @@ class ImageCache:
     def config_of(self, digest: str) -> ImageConfig | None:
         """The configuration of an image that some reference leads to."""
         image = self._images.get(digest)
-        return None if image is None else image.sight.config
+        return None if image is None else image.info.config
 
     def put(self, reference: str, result: LookupResult, failures: int = 0) -> None:
         """Remember a result in place of what was known; `failures` so far, the last included."""
         with self._writing:
             before = self._entries.get(reference)
             image = None if result.config is None else self._use(result.config)
-            sight = ImageInfo(problem=result.problem) if image is None else image.sight
-            entry = Entry(sight, image, result.at, result.at + result.again, failures)
+            info = ImageInfo(problem=result.problem) if image is None else image.info
+            entry = Entry(info, image, result.at, result.at + result.again, failures)
             entry.used = max(result.at, before.used if before is not None else 0.0)
             self._entries[reference] = entry
             self._count(reference, entry, +1)
@@ -132,7 +132,7 @@ class ImageCache:
     def _use(self, config: ImageConfig) -> _Image:
         """The image with this configuration, one user more; another one under the same digest is not believed on."""
         image = self._images.get(config.digest)
-        if image is None or image.sight.config != config:
+        if image is None or image.info.config != config:
             key = tuple(sorted(config.env.items()))
             env = self._envs.get(key)
             if env is None:
@@ -150,11 +150,11 @@ class ImageCache:
         if image is None:
             return
         image.users -= 1
-        if image.users or image.sight.config is None:
+        if image.users or image.info.config is None:
             return
         self.bytes -= _IMAGE_BYTES
-        if self._images.get(image.sight.config.digest) is image:
-            del self._images[image.sight.config.digest]
+        if self._images.get(image.info.config.digest) is image:
+            del self._images[image.info.config.digest]
         image.env.users -= 1
         if not image.env.users:
             del self._envs[image.env.key]
@@ -162,7 +162,7 @@ class ImageCache:
 
     def _count(self, reference: str, entry: Entry, sign: int) -> None:
         self.known += sign * (entry.image is not None)
-        problem = _PROBLEM_BYTES + _size(entry.sight.problem) if entry.image is None else 0
+        problem = _PROBLEM_BYTES + _size(entry.info.problem) if entry.image is None else 0
         self.bytes += sign * (_REFERENCE_BYTES + len(reference) + problem)
 
     def _shrink(self) -> None:

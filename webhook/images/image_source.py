@@ -10,7 +10,7 @@ from webhook.rules.rule import Facts
 class ImageSource(Protocol):
     """Whoever looks images up."""
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:
+    def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known of the image at this moment; never waits. `asker` is on whose behalf, such as a namespace."""
         ...
 
@@ -24,14 +24,14 @@ class Memory(ImageSource, Protocol):
 
 
 class Recalled:
-    """Sights for dry runs, which leave no trace: what is known already. Implements Sights."""
+    """An ImageSource for dry runs, which leave no trace: it answers with what is known already."""
 
     __slots__ = ("_memory",)
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # nothing is done on anybody's behalf
+    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # nothing is done on anybody's behalf
         """What is known of the image at this moment."""
         return self._memory.recall(text)
 
@@ -48,4 +48,4 @@ class WithImages(ForwardedFacts):
 
     def image(self, reference: str) -> ImageInfo:
         """What is known of the image at this moment; asking has it looked up."""
-        return self._images.sight(reference, self._asker)
+        return self._images.info(reference, self._asker)

@@ -80,7 +80,7 @@ class Images:
 
     # Asked by anybody
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:
+    def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known of an image at this moment. Never waits for a registry and never raises.
 
         `asker` is on whose behalf, such as a namespace: who asks for much makes nobody else wait longer.
@@ -95,7 +95,7 @@ class Images:
         entry.used = now = self._clock()
         if entry.due <= now:
             self._waiting.add(reference, asker)
-        return entry.sight
+        return entry.info
 
     def recall(self, text: str) -> ImageInfo:
         """The same, and nothing follows from having been asked: no look-up, no longer memory."""
@@ -103,7 +103,7 @@ class Images:
         if isinstance(reference, ImageInfo):
             return reference
         entry = self._cache.get(str(reference))
-        return _PENDING if entry is None else entry.sight
+        return _PENDING if entry is None else entry.info
 
     @property
     def known(self) -> int:
@@ -183,7 +183,7 @@ class Images:
         """What the reference leads to; a registry that wants to be left alone for a while is."""
         self._left_alone.check(reference.registry)
         try:
-            return self._looked_up(reference, None if known is None else known.sight.config)
+            return self._looked_up(reference, None if known is None else known.info.config)
         except LookUpError as error:
             self._left_alone.heed(reference.registry, error)
             raise
@@ -200,7 +200,7 @@ class Images:
     def _succeed(self, reference: ImageReference, known: Entry | None, config: ImageConfig) -> None:
         key = str(reference)
         self._cache.put(key, LookupResult(self._clock(), expiry(key), config))
-        is_news = known is None or known.sight.config != config
+        is_news = known is None or known.info.config != config
         if is_news and self._in_step is not None:
             self._in_step.add(key)
         self._count("found" if is_news else "unchanged")
@@ -217,7 +217,7 @@ class Images:
         key, now = str(reference), self._clock()
         failures = 1 + (known.failures if known is not None else 0)
         again = patience(failures, error)
-        if known is not None and known.sight.config is not None:
+        if known is not None and known.info.config is not None:
             self._cache.postpone(key, now + again, failures)
         else:
             problem = "".join(filter(str.isprintable, str(error)))[:MOST_PROBLEM] or "no reason was given"
@@ -269,7 +269,7 @@ def resolve(
     texts = list(dict.fromkeys(references))
     images = Images(client, admits, waiting=LookupQueue(len(texts)))
     for text in texts:
-        images.sight(text)
+        images.info(text)
     images.start()
     images.wait()
     images.close()
@@ -278,4 +278,4 @@ def resolve(
             images.share(store)
         except StoreError as error:
             _log.warning("the results are not shared with the replicas: %s", error)
-    return {text: images.sight(text) for text in texts}
+    return {text: images.info(text) for text in texts}

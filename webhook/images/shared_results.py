@@ -140,7 +140,7 @@ class Sharing:
                 self._take(reference, result, ours, now)
         if content.is_complete:  # what is not there was lost
             for reference, entry in self._cache.entries():
-                if entry.sight.config is not None and reference not in content.results:
+                if entry.info.config is not None and reference not in content.results:
                     self.add(reference)
 
     def _is_better(self, reference: str, ours: LookupResult, theirs: LookupResult) -> bool:
@@ -153,7 +153,7 @@ class Sharing:
         if result.config is None:
             if _holds(result, now) and (ours is None or ours.due < result.at + result.again):
                 self._cache.put(reference, result, failures=1)
-        elif ours is None or ours.sight.config != result.config or ours.at + _SAME_TIME_SECONDS < result.at:
+        elif ours is None or ours.info.config != result.config or ours.at + _SAME_TIME_SECONDS < result.at:
             self._cache.put(reference, replace(result, again=self._expiry(reference)))
 
     def _write(self, held: StoredResults, theirs: Mapping[str, LookupResult], ahead: float) -> None:
@@ -187,7 +187,7 @@ class Sharing:
 
 
 def _result_of(entry: Entry) -> LookupResult:
-    return LookupResult(entry.at, max(0.0, entry.due - entry.at), entry.sight.config, entry.sight.problem)
+    return LookupResult(entry.at, max(0.0, entry.due - entry.at), entry.info.config, entry.info.problem)
 
 
 def _holds(result: LookupResult, now: float) -> bool:

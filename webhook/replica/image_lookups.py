@@ -103,9 +103,9 @@ class ImageLookUps:
             _Client(allowed, credentials), allowed.admits, store, waiting=LookupQueue(listed_as=allowed.listed_as)
         )
 
-    def sight(self, text: str, asker: str = "") -> ImageInfo:
+    def info(self, text: str, asker: str = "") -> ImageInfo:
         """What is known of the image at this moment; never waits."""
-        return self._images.sight(text, asker)
+        return self._images.info(text, asker)
 
     def recall(self, text: str) -> ImageInfo:
         """What is known of the image at this moment; no look-up follows."""
@@ -163,7 +163,7 @@ class Resolver:
         """What the registry of each image says, or why it says nothing."""
         client = RegistryClient(self._allowed, self._credentials, LookupLimits())
         found = resolve(images, client, self._allowed.admits, self._store)
-        return {image: _not_asked(image) if sight is NOT_LOOKED_UP else sight for image, sight in found.items()}
+        return {image: _not_asked(image) if info is NOT_LOOKED_UP else info for image, info in found.items()}
 
 
 def _public() -> AllowList:

@@ -157,7 +157,7 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
         mapping=settings.mapping,
         env=container.env,
         annotation=annotation if isinstance(annotation, str) else None,
-        sight=facts.image(container.image),
+        info=facts.image(container.image),
     )
     return need_of(container.image, claims)
 

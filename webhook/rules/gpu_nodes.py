@@ -80,11 +80,11 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     if settings.keys.isdisjoint([toleration.key for toleration in pod.tolerations]) or _belongs_there(pod):
         return
     opened = _Opened(pod.tolerations, settings)
-    homes = facts.feasible_nodes(pod)
-    nodes = [node for node in homes if node.gpu_resources and opened.by(node.taints)]
+    feasible = facts.feasible_nodes(pod)
+    nodes = [node for node in feasible if node.gpu_resources and opened.by(node.taints)]
     if nodes and not _is_for_devices(pod, facts):
         used = sorted({_name(toleration) for node in nodes for toleration in opened.by(node.taints)})
-        elsewhere = ", and choose other nodes" if _chooses(pod) and all(node.gpu_resources for node in homes) else ""
+        elsewhere = ", and choose other nodes" if _chooses(pod) and all(node.gpu_resources for node in feasible) else ""
         yield Violation(
             "spec.tolerations",
             f"lets a pod without GPUs onto {_counted(nodes)} by tolerating {few(used)}",
