@@ -1,6 +1,7 @@
 """A review answers for an object what both phases of the webhook would, and where it was read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,6 +61,14 @@ def test_a_pod_that_is_completed_lacks_nothing() -> None:
     item = only(pod(2))
     assert (item.is_allowed, item.findings, policy_of(item)) == (True, (), "_default")
     assert item.result["spec"]["runtimeClassName"] == "nvidia"
+
+
+def test_what_is_shown_is_what_the_patch_makes_whatever_the_engine_says_of_it() -> None:
+    (item,) = reviewed(pod(2)).items
+    assert item.outcome is not None
+    doubted = replace(item, outcome=replace(item.outcome, object={"kind": "Another"}))
+    assert doubted.result == item.outcome.object
+    assert item.document.object == pod(2)
 
 
 def test_a_refused_pod_is_shown_as_it_is() -> None:

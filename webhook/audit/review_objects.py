@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import jsonpatch
+
 from webhook import engine
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.input_claims import InputClaims
@@ -43,8 +45,11 @@ class Item:
 
     @property
     def result(self) -> Mapping[str, Any]:
-        """The object after `patch`."""
-        return self.outcome.object if self.outcome is not None else self.document.object
+        """The object after `patch`, applied as the API server applies it: what the engine says of it is not believed."""
+        if not self.patch:
+            return self.document.object
+        result: Mapping[str, Any] = jsonpatch.apply_patch(self.document.object, self.patch)
+        return result
 
     @property
     def title(self) -> str:
