@@ -45,7 +45,7 @@ class Item:
 
     @property
     def result(self) -> Mapping[str, Any]:
-        """The object after `patch`, applied as the API server applies it: what the engine says of it is not believed."""
+        """The object after `patch`, applied as the API server applies it, whatever the engine says of it."""
         if not self.patch:
             return self.document.object
         result: Mapping[str, Any] = jsonpatch.apply_patch(self.document.object, self.patch)
