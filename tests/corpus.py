@@ -15,8 +15,8 @@ from webhook.facts.inventory import read_inventory
 from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.memory_store import MemoryStore
 from webhook.model.pod import pod_from_raw
 from webhook.model.workloads import Template, is_pod, templates_of
 from webhook.policy.policy_set import PolicySet

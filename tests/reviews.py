@@ -13,9 +13,8 @@ from webhook.admission.review import AdmissionRequest, parse
 from webhook.audit.review_objects import ReviewContext
 from webhook.facts.snapshot import Snapshot
 from webhook.ledger.context import LedgerContext
-from webhook.ledger.ledger_store import GpuPod
+from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules import RULES

@@ -39,7 +39,7 @@ from webhook.audit.documents import Document
 from webhook.audit.review_objects import review
 from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
-from webhook.ledger.memory_store import MemoryStore
+from webhook.ledger.ledger_store import MemoryStore
 from webhook.policy.loader import load
 from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet

@@ -11,8 +11,8 @@ from tests.reviews import policy
 from tests.strategies import checked
 from webhook import engine
 from webhook.cuda.evidence import ImageContext, need_of
+from webhook.cuda.landing import foreseen
 from webhook.cuda.offer import offer_of
-from webhook.cuda.steering import foreseen
 from webhook.cuda.verdict import Verdict, judge
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import EMPTY, Snapshot

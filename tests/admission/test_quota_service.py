@@ -8,7 +8,7 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.quota_service import QuotaParts, QuotaService, _InForce
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerTiming
-from webhook.ledger.memory_store import MemoryStore
+from webhook.ledger.ledger_store import MemoryStore
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 
 

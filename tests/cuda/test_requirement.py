@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.cuda.requirement import Bounds, KnownSystem, outcomes
+from webhook.cuda.gate import Bounds, KnownSystem, outcomes
 from webhook.model.versions import Version, parse_version
 
 HOLDS, FAILS, OPEN = frozenset({True}), frozenset({False}), frozenset({True, False})

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.cuda.tokens import words_in
+from webhook.cuda.image_reading import words_in
 
 
 @pytest.mark.parametrize(

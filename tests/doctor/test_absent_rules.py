@@ -12,8 +12,8 @@ from webhook.doctor import absent_rules
 from webhook.doctor.cluster import Cluster
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
-from webhook.policy.absent import loosened_for_nobody
 from webhook.policy.loader import load
+from webhook.policy.show import loosened_for_nobody
 
 POLICY = """apiVersion: gpupolicy.dev/v1alpha1
 kind: GPUPolicy

@@ -22,8 +22,8 @@ from webhook.admission.service import Service
 from webhook.facts.facts_source import StaticFacts
 from webhook.facts.snapshot import Snapshot
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_store import PolicyStore
 from webhook.rules import RULES
 from webhook.rules.rule import Facts, Rule

@@ -12,9 +12,8 @@ from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.book import Book
 from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.ledger import Reservation
-from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger
+from webhook.ledger.ledger_store import GpuPod, LedgerError, MemoryStore, StoredLedger
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.memory_store import MemoryStore
 from webhook.ledger.verdicts import Claim, Verdict
 from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
 

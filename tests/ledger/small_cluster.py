@@ -5,8 +5,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from webhook.ledger.book import Book
-from webhook.ledger.ledger_store import GpuPod, LedgerChangedError, LedgerError, StoredLedger
-from webhook.ledger.memory_store import MemoryStore
+from webhook.ledger.ledger_store import GpuPod, LedgerChangedError, LedgerError, MemoryStore, StoredLedger
 from webhook.model.globs import matcher
 from webhook.model.pod import pod_from_raw
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.ledger.store_contract import StoreContract
-from webhook.ledger.memory_store import MemoryStore
+from webhook.ledger.ledger_store import MemoryStore
 
 
 class TestMemoryStore(StoreContract):

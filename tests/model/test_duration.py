@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.duration import format_duration, parse_duration
+from webhook.model.quantity import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from fractions import Fraction
 import pytest
 
 from webhook.model.accelerators import accelerator
-from webhook.quota.mig_profiles import MIG_GPUS
+from webhook.quota.amounts import weight
+from webhook.quota.mig_profiles import MIG_GPUS, PARTITIONED_GPUS
 from webhook.quota.models import NAMES
-from webhook.quota.partitions import PARTITIONED_GPUS
 from webhook.quota.quotas import Counting
-from webhook.quota.weights import weight
 
 MIG = "nvidia.com/mig-"
 AS_KNOWN = Counting()

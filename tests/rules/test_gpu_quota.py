@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from tests.rules.samples import container, messages, pod, settings_of, term, terms
+from webhook.quota.amounts import MIG_RESOURCES
 from webhook.quota.quotas import Limit, Measure, UnspecifiedModel
-from webhook.quota.weights import MIG_RESOURCES
 from webhook.rules.gpu_quota import RULE, Settings, counting_of, limits_of
 
 SLICE = "nvidia.com/mig-1g.10gb"

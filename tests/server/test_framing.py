@@ -3,8 +3,7 @@
 import pytest
 from gunicorn.config import Config
 
-from webhook.server.framing import Budget, RequestReader
-from webhook.server.head import Heads
+from webhook.server.framing import Budget, Heads, RequestReader
 from webhook.server.refusal import Refusal
 
 MOST = 7 * 2**20

@@ -4,7 +4,7 @@ import pytest
 from gunicorn.config import Config
 from gunicorn.http.errors import InvalidHeader, ParseException
 
-from webhook.server.head import Heads
+from webhook.server.framing import Heads
 
 PEER = ("127.0.0.1", 1)
 OF_AN_API_SERVER = (

@@ -17,9 +17,8 @@ from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.images.image_source import ImageSource, WithImages
 from webhook.ledger.context import LedgerContext
-from webhook.ledger.ledger_store import GpuPod, Pods
+from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.memory_store import MemoryStore
 from webhook.policy.policy_set import PolicySet
 
 

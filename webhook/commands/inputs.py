@@ -136,8 +136,8 @@ def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Ac
     """Ledgers in memory, for one command, begun with the pods of a file, of a cluster, or with none."""
     from webhook.facts.static_pods import StaticPods
     from webhook.ledger.context import LedgerContext
+    from webhook.ledger.ledger_store import MemoryStore
     from webhook.ledger.ledgers import Ledgers
-    from webhook.ledger.memory_store import MemoryStore
 
     if kubeconfig is None:
         pods = StaticPods() if inventory is None else inventory_pods(inventory, accelerators)

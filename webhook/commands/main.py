@@ -166,7 +166,7 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
     for notice in policy_set.notices:
         click.echo(f"note: {notice}", err=True)
     if kubeconfig is not None:
-        from webhook.policy.absent import loosened_for_nobody
+        from webhook.policy.show import loosened_for_nobody
 
         for loosened, patterns in loosened_for_nobody(policy_set, namespaces_of(kubeconfig)):
             absent = f"{', '.join(patterns)}: no such namespace in the cluster"

@@ -16,11 +16,10 @@ from dataclasses import replace
 
 from webhook.cuda import catalogue, readers, release_families
 from webhook.cuda.bases import Base
-from webhook.cuda.image_reading import Name, Reader, Reading, without_cuda
+from webhook.cuda.image_reading import Name, Reader, Reading, Words, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.origins import build_of
-from webhook.cuda.tokens import Words
 from webhook.model.image import ImageReference
 
 WITHOUT_CUDA: frozenset[str] = frozenset(

@@ -3,17 +3,178 @@
 Only toolkits in the legacy mode do, the default before 1.18; others start the container, and CUDA fails in it. So this
 is a finding of its own and no part of the verdict. Sources: nvidia-container-toolkit (internal/config/image) collects
 the requirements, libnvidia-container (src/cli/configure.c) holds them against each GPU.
+
+One requirement of an image (NVIDIA_REQUIRE_*), held against a node as libnvidia-container does.
+
+`requirement := term (" " term)*` is true where one term is; `term := factor ("," factor)*` where all its factors are;
+`factor := name operator value`. Evaluation goes from left to right and stops where the answer is certain. A factor that
+cannot be read fails the whole, whatever comes behind it. What is not known of a node is left open. Source: libnvidia-
+container, src/cli/dsl.c.
 """
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
 
 from webhook.cuda.drivers import reported_by
 from webhook.cuda.need import ImageEnv
 from webhook.cuda.offer import Offer
 from webhook.cuda.products import model_of
-from webhook.cuda.requirement import Bounds, KnownSystem, outcomes
+from webhook.model.versions import Version
+
+_INFINITE = 10**20
+_LONGEST_NUMBER = 19
+"""Digits; longer numbers do not fit into 64 bits and are invalid."""
+_LONGEST_FACTOR = 128
+"""Characters from which the original cannot spell out a factor that is false, which makes it invalid."""
+
+
+class Bounds(NamedTuple):
+    """A version that lies between two, which are equal where it is known: numbers without zeros at the end."""
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @classmethod
+    def of(cls, version: Version, *, is_exact: bool = True) -> "Bounds":
+        """The version itself, or every one that begins with it."""
+        low = _without_zeros(version.parts)
+        return cls(low, low if is_exact else (*version.parts, _INFINITE))
+
+
+def _without_zeros(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Versions compare as tuples then: what is missing counts as 0."""
+    length = len(numbers)
+    while length and numbers[length - 1] == 0:
+        length -= 1
+    return numbers[:length]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSystem:
+    """What a requirement is held against; None stands for not known."""
+
+    cuda: Bounds | None = None
+    driver: Bounds | None = None
+    arch: Bounds | None = None
+    brand: str | None = None
+
+
+_TRUE, _FALSE, _INVALID = 1, 2, 4
+"""What may come of a factor or a term, as bits: several where something is not known."""
+_EITHER = _TRUE | _FALSE
+
+_FACTOR = re.compile(r"([^<>=!]+)([<>=!]+)(.+)", re.DOTALL)
+_OPERATORS = {"=": "=", "!=": "!=", "!": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+"""The original takes a lone exclamation mark for unequal."""
+_NAMES = frozenset({"cuda", "driver", "arch", "brand"})
+_VERSION = re.compile(r"[0-9][0-9.]*", re.ASCII)
+
+
+class _Factor(NamedTuple):
+    """`numbers` is None where the value is no version. `if_false` is what comes of it where it does not hold."""
+
+    name: str
+    operator: str
+    value: str
+    numbers: tuple[int, ...] | None
+    if_false: int
+
+
+@lru_cache(maxsize=128)
+def _terms_of(requirement: str) -> tuple[tuple[_Factor | None, ...], ...]:
+    """The terms and their factors, None for those that cannot be read. Empty tokens are skipped."""
+    terms = [term for term in requirement.split(" ") if term]
+    return tuple(tuple(_factor_of(text) for text in term.split(",") if text) for term in terms)
+
+
+def _factor_of(text: str) -> _Factor | None:
+    match = _FACTOR.fullmatch(text)
+    if match is None:
+        return None
+    name, operator, value = match.groups()
+    if name.lower() not in _NAMES or operator not in _OPERATORS:
+        return None
+    operator = _OPERATORS[operator]
+    is_too_long = len(f"{name} {operator} {value}") >= _LONGEST_FACTOR
+    return _Factor(name.lower(), operator, value.lower(), _numbers_of(value), _INVALID if is_too_long else _FALSE)
+
+
+def _numbers_of(value: str) -> tuple[int, ...] | None:
+    numbers = [number for number in value.split(".") if number]
+    if _VERSION.fullmatch(value) is None or max(map(len, numbers)) > _LONGEST_NUMBER:
+        return None
+    return _without_zeros(tuple(map(int, numbers)))
+
+
+def outcomes(requirement: str, seen: KnownSystem) -> frozenset[bool]:
+    """Whether the requirement may hold, and whether it may not; one of the two where nothing that matters is unknown.
+
+    >>> outcomes("cuda>=12.0 arch>=8.0", Seen(cuda=Bounds((12, 4), (12, 4))))
+    frozenset({True})
+    """
+    possible: set[bool] = set()
+    is_first = True
+    for term in _terms_of(requirement):
+        if not term:  # nothing but commas: the original stops here, with the answer of the term before
+            break
+        results = _results(term, seen)
+        if results & _TRUE:
+            possible.add(True)
+        if results & _INVALID:
+            possible.add(False)
+        if not results & _FALSE:
+            return frozenset(possible)
+        is_first = False
+    return frozenset({*possible, is_first})
+
+
+def _results(term: tuple[_Factor | None, ...], seen: KnownSystem) -> int:
+    """What may come of a term."""
+    possible = 0
+    for factor in term:
+        results = _INVALID if factor is None else _compared(factor, seen)
+        possible |= results & ~_TRUE
+        if not results & _TRUE:
+            return possible
+    return possible | _TRUE
+
+
+def _compared(factor: _Factor, seen: KnownSystem) -> int:
+    """What may come of a factor."""
+    if factor.name == "brand":
+        results = _brand(factor, seen.brand)
+    elif factor.numbers is None:
+        return _INVALID
+    else:
+        results = _version(factor.operator, factor.numbers, getattr(seen, factor.name))
+    return results & ~_FALSE | factor.if_false if results & _FALSE else results
+
+
+def _brand(factor: _Factor, brand: str | None) -> int:
+    if factor.operator not in ("=", "!="):
+        return _INVALID
+    if brand is None:
+        return _EITHER
+    return _TRUE if (factor.value == brand) == (factor.operator == "=") else _FALSE
+
+
+def _version(operator: str, value: tuple[int, ...], found: Bounds | None) -> int:
+    if found is None:
+        return _EITHER
+    low, high = found
+    if operator in (">=", "<"):
+        always, never = low >= value, high < value
+    elif operator in (">", "<="):
+        always, never = low > value, high <= value
+    else:
+        always, never = low == high == value, not low <= value <= high
+    if operator in ("<", "<=", "!="):
+        always, never = never, always
+    return _TRUE if always else _FALSE if never else _EITHER
 
 
 class Gate(StrEnum):

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from webhook.cuda import ngc
 from webhook.cuda.bases import Base
-from webhook.cuda.image_reading import Name, Reader, Reading, by_words
+from webhook.cuda.image_reading import Name, Reader, Reading, by_words, is_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.released import RAPIDS
 from webhook.cuda.releases import version_of
-from webhook.cuda.tokens import is_cuda
 from webhook.cuda.toolkits import TOOLKITS
 from webhook.model.versions import Version, parse_version
 

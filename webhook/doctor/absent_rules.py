@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from webhook.doctor.configurations import left_out
 from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
-from webhook.policy.absent import loosened_for_nobody
+from webhook.policy.show import loosened_for_nobody
 
 _MEND = "create them, or let only administrators create them; otherwise remove them from"
 

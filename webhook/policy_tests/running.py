@@ -10,8 +10,8 @@ from webhook.audit.review_objects import Item, ReviewContext, look
 from webhook.engine import check_workload
 from webhook.facts.inventory import Inventory
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.memory_store import MemoryStore
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_errors import KeyPath, PolicyError, PolicyErrors
 from webhook.policy.policy_set import PolicySet

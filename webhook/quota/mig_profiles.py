@@ -1,6 +1,11 @@
 """How many MIG slices of each profile fit on one GPU.
 
 Source: MIGP, the tables of supported profiles in NVIDIA's MIG user guide: the largest number of instances of each.
+
+How many partitions an AMD GPU has in each mode.
+
+Source: AMDSMI, the documents and the header of AMD SMI: the number of partitions of each mode of MI300X, and the six
+dies (XCD) of MI300A, each of which is a partition in mode CPX.
 """
 
 from collections.abc import Mapping
@@ -82,3 +87,11 @@ MIG_GPUS: tuple[CutGpu, ...] = (
     ),
 )
 """Two rows of one model are two ways in which drivers cut it."""
+
+
+PARTITION_SOURCE = "AMDSMI"
+
+PARTITIONED_GPUS: tuple[CutGpu, ...] = (
+    CutGpu(("MI300X",), {"spx": 1, "dpx": 2, "qpx": 4, "cpx": 8}, PARTITION_SOURCE),
+    CutGpu(("MI300A",), {"spx": 1, "cpx": 6}, PARTITION_SOURCE),
+)

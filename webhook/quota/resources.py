@@ -8,7 +8,7 @@ import re
 from collections.abc import Set
 
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerator
-from webhook.quota.weights import is_unknown_slice
+from webhook.quota.amounts import is_unknown_slice
 
 PLAIN = frozenset(
     {

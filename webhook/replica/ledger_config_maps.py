@@ -18,8 +18,7 @@ from webhook.kubernetes.api_server import METADATA, ApiServer, RefusedError, Unr
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
 from webhook.ledger.book import LABEL, PREFIX, Book, book_in, content
 from webhook.ledger.context import LedgerTiming
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
-from webhook.ledger.memory_store import MemoryStore
+from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings

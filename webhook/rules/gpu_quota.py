@@ -34,8 +34,7 @@ from webhook.quota.quotas import (
     QuotaScope,
     UnspecifiedModel,
 )
-from webhook.rules.exact import Amount, ExistingResource, GpuResource, KnownModel, ModelName, Weight
-from webhook.rules.names import LabelKey
+from webhook.rules.names import Amount, ExistingResource, GpuResource, KnownModel, LabelKey, ModelName, Weight
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import RuleSettings, choice
 

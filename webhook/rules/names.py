@@ -1,15 +1,24 @@
-"""Names in policies that end in every pod they concern: one that the API server refuses would break all of them."""
+"""Names in policies that end in every pod they concern: one that the API server refuses would break all of them.
+
+Exact numbers and names of GPUs in policies. A number is whole or a fraction, never a float that rounds.
+"""
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
+from webhook.model.accelerators import ANY, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
+from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
+from webhook.quota.gpu_catalogue import CATALOGUE, Catalogue
+from webhook.quota.product_labels import models_in
 
 
 def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
@@ -84,3 +93,133 @@ ObjectGlob = Annotated[
     ),
 ]
 """What names of objects are compared with; one that no object can have would never match."""
+
+
+_FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
+_LARGEST = 10**9
+"""Whole numbers below this are taken; no cluster has so many GPUs."""
+_REMEDY = 'write a whole number such as 4, or a fraction in quotes such as "1/4"'
+
+
+def _read(value: object) -> Fraction:
+    written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    if written is not None and int(written.group(2)):
+        return Fraction(int(written.group(1)), int(written.group(2)))
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST:
+        return Fraction(value)
+    raise ValueError(f"{spelled(value)} {_fault(value, is_fraction=written is not None)}")
+
+
+def _fault(value: object, *, is_fraction: bool) -> str:
+    """What is wrong with a number that cannot be taken, and what to write instead."""
+    match value:
+        case bool():
+            return f"is a boolean; {_REMEDY}"
+        case int() if value < 0:
+            return f"is below 0; {_REMEDY}"
+        case int():
+            return f"is too large; write a number below {_LARGEST}"
+        case str() if is_fraction:
+            return f"divides by 0; {_REMEDY}"
+        case str() if value.isascii() and value.isdigit():
+            return "is a string; remove the quotes"
+    return f"is no exact number; {_REMEDY}"
+
+
+def _read_positive(value: object) -> Fraction:
+    number = _read(value)
+    if not number:
+        raise ValueError(f"{spelled(value)} is no weight; {_REMEDY}")
+    return number
+
+
+def _written(number: Fraction) -> int | str:
+    return number.numerator if number.denominator == 1 else str(number)
+
+
+def _schema(least: int) -> dict[str, Any]:
+    whole = {"type": "integer", "minimum": least}
+    return {"anyOf": [whole, {"type": "string", "pattern": "^[0-9]{1,9}/[0-9]{1,9}$", "examples": ["1/4"]}]}
+
+
+Amount = Annotated[Fraction, PlainValidator(_read), PlainSerializer(_written), WithJsonSchema(_schema(0))]
+"""A number of GPUs, 0 included: a whole number, or a fraction in quotes."""
+
+Weight = Annotated[Fraction, PlainValidator(_read_positive), PlainSerializer(_written), WithJsonSchema(_schema(1))]
+"""What a unit weighs, in GPUs: a whole number, or a fraction in quotes; more than 0."""
+
+
+def _gpu_resource(name: str, info: ValidationInfo) -> str:
+    if accelerators_in(info.context).of(name) is None:
+        raise ValueError(
+            f"{spelled(name)} is no GPU resource; those are nvidia.com/gpu, nvidia.com/gpu.shared, "
+            "nvidia.com/mig-1g.10gb and the like, nvidia.com/pgpu, amd.com/gpu and its partitions, gpu.intel.com/i915, "
+            "gpu.intel.com/xe, device classes of GPUs, and those of accelerators.extra"
+        )
+    return name
+
+
+GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
+"""A resource name that stands for GPUs."""
+
+
+def _is_all_known(info: ValidationInfo) -> bool:
+    """Whether everything is there that these settings inherit, names of models and weights among it."""
+    return accelerators_in(info.context) is not ANY
+
+
+def _existing_resource(name: str, info: ValidationInfo) -> str:
+    """No MIG slice that no GPU has: a limit of it would limit nothing. One that `weights` has is believed."""
+    weights = info.data.get("weights") if _is_all_known(info) else None
+    if weights is not None and name not in weights and is_unknown_slice(name):
+        close = get_close_matches(name, MIG_RESOURCES, n=1)
+        hint = f"did you mean {close[0]}? If it is right" if close else "if it is right"
+        raise ValueError(
+            f"{spelled(name)} is a slice of no GPU that is known; {hint}, write under weights what it weighs"
+        )
+    return name
+
+
+ExistingResource = Annotated[GpuResource, AfterValidator(_existing_resource)]
+"""A resource name that stands for GPUs, and not for MIG slices that neither the table nor `weights` know."""
+
+_MODEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
+
+
+def _model_name(name: str) -> str:
+    if not _MODEL_NAME.fullmatch(name):
+        raise ValueError(f"{spelled(name)} cannot be a model's name; write up to 63 letters, digits and inner - _ .")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_model_name)]
+"""A name that a GPU model may have."""
+
+
+def _known_model(name: str, info: ValidationInfo) -> str:
+    """The name of a model of the catalogue, or of one that the settings' own `models` declare before it."""
+    declared = info.data.get("models") if _is_all_known(info) else None
+    catalogue = CATALOGUE.extended(declared or {})
+    if declared is not None and not catalogue.leaves(name):
+        meant = _meant(name, catalogue)
+        if meant:
+            remedy = f"did you mean {meant}? docs/rules.md names all, and others are declared under models"
+        else:
+            remedy = f"declare it under models, or use one of {', '.join(catalogue.names)}"
+        raise ValueError(f"{spelled(name)} is no known model; {remedy}")
+    return name
+
+
+def _meant(name: str, catalogue: Catalogue) -> str:
+    """The known name that is meant by another spelling, or by the value of a label; empty where it is none."""
+    found = models_in(name)
+    same = [known for known in catalogue.names if catalogue.leaves(known) == found]
+    lowered = {known.lower(): known for known in catalogue.names}
+    close = [lowered[one] for one in get_close_matches(name.lower(), lowered, n=1)]
+    return next(iter((*same, *close)), "")
+
+
+KnownModel = Annotated[str, AfterValidator(_known_model)]
+"""The name of a GPU model that the catalogue or `models` know."""

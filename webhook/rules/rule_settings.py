@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from webhook.model.camel_model import CamelModel
-from webhook.model.duration import format_duration, parse_duration
-from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.quantity import QuantityError, format_duration, parse_duration, parse_quantity
 from webhook.model.shape import spelled
 
 

@@ -15,10 +15,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from webhook.model.duration import format_duration, parse_duration
 from webhook.model.edits import SetActiveDeadline
 from webhook.model.globs import matcher
 from webhook.model.pod import Pod
+from webhook.model.quantity import format_duration, parse_duration
 from webhook.rules.names import LabelKey, LabelValueGlob
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import Duration, InjectionSettings

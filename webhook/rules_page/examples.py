@@ -24,8 +24,8 @@ from webhook.engine import Foreseen, check_workload
 from webhook.facts.inventory import Inventory, read_inventory
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.memory_store import MemoryStore
 from webhook.model.edits import apply
 from webhook.outcome import Finding, Outcome
 from webhook.policy.directory import contents_of

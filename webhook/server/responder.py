@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from webhook.server.connection import Connection, Response
-from webhook.server.framing import ReceivedRequest
-from webhook.server.head import Head
+from webhook.server.framing import Head, ReceivedRequest
 from webhook.server.refusal import Refusal, failed, malformed
 
 log = logging.getLogger("gpu_policy.server")

@@ -8,8 +8,8 @@ from tests.model.workloads.samples import OBJECTS, title
 from tests.reviews import NAMESPACE, policy
 from webhook.engine.workloads import foresee_pods
 from webhook.facts.snapshot import Snapshot
+from webhook.model.likeness import may_span_nodes
 from webhook.model.pod import pod_from_raw
-from webhook.model.several_nodes import may_span_nodes
 from webhook.model.workloads import templates_of
 
 GROUPS = {

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.accelerators import accelerator
+from webhook.model.likeness import IN_A_GROUP
 from webhook.model.quantity import QuantityError, parse_quantity
-from webhook.model.several_nodes import IN_A_GROUP
 from webhook.model.workloads.merging import is_worth, merged
 from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, product
 from webhook.model.workloads.shm_volumes import with_shared_memory

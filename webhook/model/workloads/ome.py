@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.model.several_nodes import IN_A_GROUP
+from webhook.model.likeness import IN_A_GROUP
 from webhook.model.workloads.merging import merged
 from webhook.model.workloads.parts import counted, from_spec, listed, mapped, named, part, product, with_the_rest
 from webhook.model.workloads.placeholders import settled_template

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.model.several_nodes import INDEX, JOB_SET, LEADER_WORKER_SET, RAY, TRAINING, VOLCANO
+from webhook.model.likeness import INDEX, JOB_SET, LEADER_WORKER_SET, RAY, TRAINING, VOLCANO
 from webhook.model.workloads.parts import counted, part
 from webhook.model.workloads.template import Template
 
