@@ -17,7 +17,7 @@ from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, is_pod, templates_of
 from webhook.policy.policy_set import PolicySet
 from webhook.rules import RULES

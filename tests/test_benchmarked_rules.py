@@ -8,7 +8,7 @@ from tests.benchmarks.cluster import nodes
 from tests.benchmarks.engine import REVIEW
 from tests.benchmarks.rule_pods import PRIORITY_CLASS, rule_pods
 from webhook.facts.inventory import load_inventory
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Violation
 

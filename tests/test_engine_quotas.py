@@ -15,7 +15,7 @@ from webhook.engine.quota_claims import NO_CLAIMS, claims_of, reserved
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Verdict
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota

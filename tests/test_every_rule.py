@@ -30,7 +30,7 @@ from tests.strategies import (
 )
 from webhook.engine import complete, judge
 from webhook.model.edits import apply
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import ShapeError
 from webhook.outcome import FindingKind

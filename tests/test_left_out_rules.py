@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.rule_settings import rule_values
 from tests.rules.samples import settings_of
 from tests.strategies import checked_on_pods, clusters, pods, requests_only, service_pods
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode

@@ -17,7 +17,7 @@ from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.verdicts import Claim, Granted, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet

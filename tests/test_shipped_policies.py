@@ -205,7 +205,7 @@ def test_example_2_gets_all_five_injections() -> None:
 
 
 def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() -> None:
-    from webhook.model.pod import pod_from_raw
+    from webhook.model.pod_reader import pod_from_raw
 
     assert sum(nodes.count for nodes in FACTS.matching_nodes(pod_from_raw(example(2).result))) == 1
 

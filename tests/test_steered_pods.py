@@ -17,7 +17,8 @@ from webhook.cuda.verdict import Verdict, judge
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.node import NodeClass, NodePool
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.node_pools import PoolSettings
 from webhook.policy.policy_set import Policy

@@ -22,7 +22,8 @@ from webhook.facts.snapshot import Snapshot
 from webhook.images.image_source import WithImages
 from webhook.images.lookups import Images
 from webhook.model.image import parse_reference
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.cuda_driver import RULE
 from webhook.rules.rule import Facts
 from webhook.rules.rule_settings import RuleSettings

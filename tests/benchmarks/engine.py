@@ -21,7 +21,7 @@ from tests.benchmarks.rule_pods import PRIORITY_CLASS, rule_pods
 from tests.benchmarks.runs import demand, head, row, sized
 from webhook import engine
 from webhook.facts.inventory import load_inventory
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
 from webhook.rules import RULES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.model.edits import apply
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Advice, Facts, Rule
 from webhook.rules.rule_settings import RuleSettings
 

@@ -11,7 +11,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import NODES, TAINT, change, cuda_pod, present
 from tests.e2e.installation import Installation
 from webhook.facts.snapshot import Snapshot
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 
 Namespaces = Callable[[str], str]
 

@@ -18,7 +18,7 @@ from tests.e2e.scheduling_cases import BOUND, PENDING, Case
 from tests.e2e.scheduling_nodes import asking, nodes_and_class, random_spec
 from tests.rules.samples import violations
 from webhook.facts.snapshot import Snapshot
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.schedulable import RULE
 
 Raw = dict[str, Any]

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.facts.snapshot import Snapshot
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 

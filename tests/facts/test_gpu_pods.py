@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.facts.pod_samples import cpu_pod, deleted, stored, uid, uid_text
 from webhook.facts.gpu_pods import counting_uid, stored_from_raw, uid_of
 from webhook.ledger.ledger_store import GpuPod
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 
 AT = "2026-03-01T12:00:00Z"
 AT_SECONDS = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()

@@ -12,7 +12,7 @@ from tests.e2e.eventually import eventually
 from tests.facts.samples import node, priority_class, runtime_class
 from webhook.facts.facts_source import FactsSource
 from webhook.facts.live import CLAIMS, LiveFacts
-from webhook.kubernetes.api_server import ClusterConfigError
+from webhook.kubernetes.api_errors import ClusterConfigError
 from webhook.kubernetes.watch import WatchTiming
 from webhook.model.node import PriorityClass
 

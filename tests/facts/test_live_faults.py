@@ -28,7 +28,7 @@ from tests.facts.fake_api_server import (
 )
 from tests.facts.samples import claim, device_class, node, pod, priority_class, runtime_class
 from webhook.facts.live import LiveFacts
-from webhook.kubernetes.api_server import ClusterConfigError
+from webhook.kubernetes.api_errors import ClusterConfigError
 from webhook.kubernetes.watch import WatchTiming
 from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, Requests
 from webhook.model.node import PriorityClass

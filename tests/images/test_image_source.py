@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.images.replicas import Clock, Registries, config, looking_up
 from webhook.facts.snapshot import Snapshot
 from webhook.images.image_source import WithImages
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Facts
 
 NODE = {

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server, first
-from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ATTEMPTS, LONGEST_WAIT_SECONDS, MOST_WAITED_SECONDS, Reader
 
 PATH = "/apis/apps/v1/deployments"

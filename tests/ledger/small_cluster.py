@@ -7,7 +7,7 @@ from uuid import UUID
 from webhook.ledger.book import Book
 from webhook.ledger.ledger_store import GpuPod, LedgerChangedError, LedgerError, MemoryStore, StoredLedger
 from webhook.model.globs import matcher
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 
 
 def raw_pod(gpus: int, resource: str = "nvidia.com/gpu", **spec: object) -> dict[str, object]:

@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
 from tests.strategies import examples
-from webhook.ledger.context import LedgerContext, LedgerTiming
+from webhook.ledger.context import LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.reconciler import ReconcileIntervals, Reconciler
+from webhook.ledger.reconciler import Reconciler
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, Verdict, Withheld
 from webhook.quota.claimed_gpus import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope

@@ -19,10 +19,11 @@ from tests.ledger.bookkeeping import (
     uid,
 )
 from tests.ledger.small_cluster import raw_pod, seen_pod
+from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
-from webhook.ledger.reconciler import ReconcileIntervals, Reconciler
+from webhook.ledger.reconciler import Reconciler
 from webhook.ledger.verdicts import Exceeded, Granted, Unanswered
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.quota.quotas import Demand, Limit, Measure, Quota
 
 IDLE = 300.0

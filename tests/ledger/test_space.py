@@ -13,7 +13,7 @@ from webhook.ledger.book import MOST_RESOURCES, Book, content
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.space import MOST_BYTES, taken_of
 from webhook.ledger.verdicts import Claim, Crowded, Granted
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.quota.claimed_gpus import MOST_UNITS, demand_of
 from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, Replica, at_once, demand, joined, of_namespace, pot, uid
 from tests.ledger.small_cluster import seen_pod
-from webhook.ledger.context import LedgerTiming
+from webhook.ledger.context import LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerError
-from webhook.ledger.reconciler import ReconcileIntervals, Reconciler
+from webhook.ledger.reconciler import Reconciler
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, Granted, InTreeExceeded, Unanswered, Withheld
 from webhook.quota.quotas import Quota
 

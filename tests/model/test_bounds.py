@@ -8,7 +8,7 @@ import pytest
 from tests.reviews import FACTS, pod, policies, request
 from webhook.admission import phases
 from webhook.model import bounds, container
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import CountError
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -110,7 +110,7 @@ def test_A39_lists_that_cannot_be_stored_together_are_refused(spec: dict[str, An
 
 def test_A39_nothing_is_made_of_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
-    monkeypatch.setattr("webhook.model.pod.container_from_raw", lambda *args: read.append(args))
+    monkeypatch.setattr("webhook.model.pod_reader.container_from_raw", lambda *args: read.append(args))
     raw = pod(spec={"containers": [{}] * 900_000})
     tracemalloc.start()
     try:

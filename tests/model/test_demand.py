@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import GPU_NAMES, checked, checked_on_pods, pods
 from webhook.model.demand import demand_of, is_compared
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
 
 GI = 1024**3

@@ -27,7 +27,7 @@ from webhook.model.edits import (
 )
 from webhook.model.node import PriorityClass
 from webhook.model.placed import placed
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import Expression
 from webhook.model.taints import Toleration
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import GPU_NAMES, LOOK_ALIKES, checked_on_pods, pods
 from webhook.model.accelerators import Vendor
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 
 
 def container(count, *, resource="nvidia.com/gpu", sidecar=False):

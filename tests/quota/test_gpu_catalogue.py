@@ -4,7 +4,7 @@ import pytest
 
 from tests.rules.samples import container, pod, term, terms
 from webhook.model.accelerators import Vendor
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.quota.gpu_catalogue import CATALOGUE
 
 PRODUCT = "nvidia.com/gpu.product"

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.rules.samples import container, expression, pod
 from tests.strategies import examples
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 from webhook.quota.gpu_catalogue import CATALOGUE
 
 PRODUCT = "nvidia.com/gpu.product"

@@ -11,7 +11,7 @@ from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import Snapshot
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo
 from webhook.model.node import NodePool
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.cuda_driver import RULE
 from webhook.rules.rule import Advice, Violation
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.replica_spread import RULE
 
 PREFERRED = {"inject": "preferred"}

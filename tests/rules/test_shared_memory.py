@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
 from webhook.rules.shared_memory import RULE
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tests.rules.samples import Cluster, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import CLAIM, TEMPLATE, Devices
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.tolerations import RULE
 
 DEFAULT = {"operator": "Exists", "key": "nvidia.com/gpu", "effect": "NoSchedule"}

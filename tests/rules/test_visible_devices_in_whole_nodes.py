@@ -5,7 +5,7 @@ import pytest
 from tests.rules.samples import Cluster, container, messages, mutated, pod, settings_of
 from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device, told
 from webhook.model.node import NodeClass
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Violation
 from webhook.rules.visible_devices import RULE
 

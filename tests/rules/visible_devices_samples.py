@@ -1,7 +1,7 @@
 """What tests of `visibleDevices` have in common."""
 
 from tests.rules.samples import Cluster, settings_of
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.rule import Advice
 from webhook.rules.visible_devices import RULE
 

@@ -10,7 +10,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import change, remove_node
 from webhook import engine
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Outcome
 from webhook.policy.policy_set import Policy
 

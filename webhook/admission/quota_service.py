@@ -8,10 +8,10 @@ from typing import Protocol
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.quota_usage import QuotaUsage, standings_of
-from webhook.ledger.context import LedgerContext, LedgerTiming
+from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, ReconcileIntervals
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.reconciler import LEAST_IDLE, LONGEST_ROUND, ReconcileIntervals, Reconciler, Usage
+from webhook.ledger.reconciler import Reconciler, Usage
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 from webhook.quota.quotas import Quota, QuotaScope
 

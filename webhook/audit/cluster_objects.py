@@ -13,8 +13,9 @@ from webhook.audit.listing import SECONDS, Listing, NamespaceScope
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference
 from webhook.facts.gpu_pods import COUNTING
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer
 from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, DiscoveryError, Reader
 from webhook.model.workloads import WORKLOADS, controller_of
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.audit.documents import DocumentError
-from webhook.kubernetes.api_server import JSON, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_server import JSON
 from webhook.kubernetes.discovery import ApiResource, Reader
 from webhook.kubernetes.paged_list import Listed, PagedList
 from webhook.model.globs import matcher

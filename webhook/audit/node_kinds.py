@@ -15,7 +15,7 @@ from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import EMPTY
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import as_integer
 from webhook.model.versions import Version
 from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT

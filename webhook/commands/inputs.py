@@ -234,7 +234,7 @@ def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Acce
     if kubeconfig is None:
         return StaticFacts(EMPTY, "no source of facts")
     from webhook.facts.live import LiveFacts
-    from webhook.kubernetes.api_server import ClusterConfigError
+    from webhook.kubernetes.api_errors import ClusterConfigError
 
     try:
         source = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)

@@ -44,7 +44,7 @@ def check(
 
 def prepare(installation: InstallationSettings) -> None:
     """Do what has to be done before anything is served; exit with status 2 and a message where that is impossible."""
-    from webhook.kubernetes.api_server import ClusterConfigError
+    from webhook.kubernetes.api_errors import ClusterConfigError
     from webhook.kubernetes.webhook_configurations import RegistrationError
     from webhook.replica import duties
 

@@ -13,7 +13,7 @@ from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
 from webhook.doctor.served import METRICS, pages
-from webhook.kubernetes.api_server import RefusedError
+from webhook.kubernetes.api_errors import RefusedError
 
 SOON = timedelta(days=30)
 """How long before an end people should know of it."""

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from webhook.kubernetes.api_server import ApiServer, ClusterConfigError, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import ClusterConfigError, RefusedError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer
 from webhook.model.selectors import Expression
 
 Object = dict[str, Any]

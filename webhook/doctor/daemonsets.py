@@ -12,7 +12,8 @@ from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import Container
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.rules.device_annotations import DEVICE_KEYS, PATH_KEYS, VENDORS_KEYS
 from webhook.rules.visible_variables import LEGACY, VARIABLE

@@ -13,8 +13,8 @@ from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.doctor.workload import DEFAULT_PORT
+from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.kubernetes.api_server import RefusedError
 
 
 @dataclass(frozen=True, slots=True)

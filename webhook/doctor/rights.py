@@ -7,7 +7,7 @@ from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.workload import WebhookDeployment
-from webhook.kubernetes.api_server import RefusedError
+from webhook.kubernetes.api_errors import RefusedError
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, changed_at
-from webhook.kubernetes.api_server import RefusedError
+from webhook.kubernetes.api_errors import RefusedError
 from webhook.policy.policy_errors import PolicyErrors
 
 DELIVERED_SECONDS = 180.0

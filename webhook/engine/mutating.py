@@ -8,7 +8,7 @@ from webhook.engine.running_rules import STAMP, ask_mutators, bounded, due_stamp
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
 from webhook.model.placed import placed
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts

@@ -24,7 +24,8 @@ from webhook.ledger.verdicts import (
     Verdict,
     Withheld,
 )
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import shortened
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Outcome

@@ -12,7 +12,8 @@ from webhook.engine.quota_claims import KEY, finding_of, uncounted_of_pots
 from webhook.engine.running_rules import addressed_to, facts_under, told
 from webhook.engine.validating import foresee
 from webhook.model.edits import AddGpuLimit
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.bound_quotas import BoundQuota

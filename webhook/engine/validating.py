@@ -10,7 +10,8 @@ from typing import Any
 from webhook.engine.mutating import complete
 from webhook.engine.running_rules import STAMP, addressed, bounded, edits_of, facts_under, listed, stamp_of, violations
 from webhook.model.edits import AddToleration, Edit
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts

@@ -18,7 +18,8 @@ from webhook.ledger.book import uid_bytes
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import APP, INIT
-from webhook.model.pod import Pod, pod_from_raw
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import pod_from_raw
 
 COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of the pods that are not finished."""

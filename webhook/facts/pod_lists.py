@@ -12,8 +12,9 @@ from typing import Any
 
 from webhook.facts.gpu_pods import COUNTING, counting_uid, stored_from_raw, uid_of
 from webhook.facts.pod_cache import is_covered
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
 from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.model.accelerators import BUILT_IN, Accelerators

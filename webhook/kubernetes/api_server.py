@@ -12,7 +12,15 @@ from urllib.parse import urlencode
 
 import orjson
 
-from webhook.kubernetes.responses import parsed, reason, retry_after, told_time
+from webhook.kubernetes.api_errors import (
+    ClusterConfigError,
+    RefusedError,
+    SilenceError,
+    TooLongError,
+    UnreachableError,
+    refusal_of,
+)
+from webhook.kubernetes.responses import parsed, reason, told_time
 
 CONNECT_SECONDS = 5.0
 """How long a connection to the API server may take."""
@@ -36,37 +44,6 @@ _CONNECTIONS = 32
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 """A peer that vanished without a word is noticed after a minute, long before a watch that may be silent ends."""
-
-
-class ClusterConfigError(ValueError):
-    """How to reach the cluster is not known; the text says what was tried and what to do."""
-
-
-class RefusedError(Exception):
-    """The API server answered, but not with what was asked for. `status` is the HTTP status or its equivalent.
-
-    `about` is the name of the object that the refusal is about; empty where it names none, as for an unknown resource.
-    `rest` is where a list may go on whose rest has expired; empty where it has to begin anew.
-    """
-
-    def __init__(self, status: int, message: str, retry_after: float = 0.0, about: str = "", *, rest: str = "") -> None:
-        super().__init__(f"the API server answered {status}: {message}")
-        self.status = status
-        self.retry_after = retry_after
-        self.about = about
-        self.rest = rest
-
-
-class UnreachableError(Exception):
-    """No answer came, or it broke off."""
-
-
-class TooLongError(ValueError):
-    """An answer is longer than anything that is read at once."""
-
-
-class SilenceError(UnreachableError):
-    """Nothing was heard for longer than promised."""
 
 
 class ApiServer:
@@ -188,7 +165,7 @@ class ApiServer:
             if response.status in (200, 201, 202):
                 self._set_clock(told_time(response))  # a proxy's refusal says nothing of the API server
                 return response
-            refusal = _refusal(response)
+            refusal = refusal_of(response)
         except (HTTPError, OSError) as error:
             if isinstance(error, SSLError):
                 self._log_in_again()
@@ -271,32 +248,6 @@ class Stream:
     def close(self) -> None:
         """End the connection."""
         self._response.close()
-
-
-def _refusal(response: Any) -> RefusedError:
-    """What an answer that is no success says, at most 300 characters of it."""
-    body = response.read(65536)
-    response.close()
-    try:
-        found = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        found = None
-    message = found.get("message") if isinstance(found, dict) else None
-    text = message if isinstance(message, str) else body.decode("utf-8", "replace")
-    return RefusedError(
-        response.status,
-        " ".join(text.split())[:300] or "nothing",
-        retry_after(response),
-        _told(found, "details", "name"),
-        rest=_told(found, "metadata", "continue"),
-    )
-
-
-def _told(found: Any, part: str, key: str) -> str:
-    """A text in a part of a refusal; empty where there is none."""
-    inner = found.get(part) if isinstance(found, dict) else None
-    value = inner.get(key) if isinstance(inner, dict) else None
-    return value if isinstance(value, str) else ""
 
 
 def _target(path: str, query: Mapping[str, str]) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from webhook.kubernetes.api_errors import RefusedError, TooLongError, UnreachableError
 from webhook.kubernetes.api_paths import path_of, segment
-from webhook.kubernetes.api_server import JSON, ApiServer, RefusedError, TooLongError, UnreachableError
+from webhook.kubernetes.api_server import JSON, ApiServer
 from webhook.kubernetes.paged_list import Gets
 
 _SECONDS = 30.0

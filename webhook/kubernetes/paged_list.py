@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
-from webhook.kubernetes.api_server import JSON, RefusedError, TooLongError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, TooLongError, UnreachableError
+from webhook.kubernetes.api_server import JSON
 
 _EXPIRED = 410
 """What the API server says when the rest of a list, which it keeps for some minutes, is no longer to be had."""

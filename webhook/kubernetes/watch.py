@@ -8,7 +8,8 @@ from random import uniform
 from threading import Event, Thread
 from typing import Any
 
-from webhook.kubernetes.api_server import ApiServer, RefusedError, SilenceError, Stream, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, SilenceError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer, Stream
 from webhook.kubernetes.paged_list import Listed, PagedList
 from webhook.kubernetes.responses import from_json
 

@@ -95,3 +95,25 @@ class LedgerContext:
     """For pods that wait until others of their namespace are stored."""
     tells_usage: bool = True
     """Whether refusals say how much is in use, and by which pods of the namespace that asks."""
+
+
+LONGEST_ROUND = 10.0
+"""Seconds from one reconciliation to the next, where nothing asks for a shorter time."""
+
+LEAST_IDLE = 600.0
+"""Seconds after which a ledger that nobody has changed may be of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileIntervals:
+    """How often things are done, in seconds."""
+
+    round: float = LONGEST_ROUND
+    """From one reconciliation to the next, a third more or less."""
+    after_news: float = 0.5
+    """The longest wait between hearing that a pod is gone and striking its entry."""
+    one_round: float = 60.0
+    """The longest that one ledger may take."""
+    idle: float = LEAST_IDLE
+    """After this long without a change a ledger is removed whose quota is no more, or that of a namespace without
+    entries, which the next pod begins anew."""

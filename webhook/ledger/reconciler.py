@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import Protocol
 
 from webhook.ledger.book import Book
+from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger import Ledger
 from webhook.ledger.ledger_store import (
     GpuPod,
@@ -29,12 +30,6 @@ from webhook.quota.amounts import used
 from webhook.quota.quotas import Demand, Limit, Quota, QuotaScope
 
 _log = logging.getLogger("gpu_policy.quota")
-
-LONGEST_ROUND = 10.0
-"""Seconds from one reconciliation to the next, where nothing asks for a shorter time."""
-
-LEAST_IDLE = 600.0
-"""Seconds after which a ledger that nobody has changed may be of no use."""
 
 _CLOSE_SECONDS = 1.5
 
@@ -80,21 +75,6 @@ class Usage:
     namespaces: frozenset[str] = frozenset()
     version: str = ""
     unconfirmed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReconcileIntervals:
-    """How often things are done, in seconds."""
-
-    round: float = LONGEST_ROUND
-    """From one reconciliation to the next, a third more or less."""
-    after_news: float = 0.5
-    """The longest wait between hearing that a pod is gone and striking its entry."""
-    one_round: float = 60.0
-    """The longest that one ledger may take."""
-    idle: float = LEAST_IDLE
-    """After this long without a change a ledger is removed whose quota is no more, or that of a namespace without
-    entries, which the next pod begins anew."""
 
 
 class Reconciler:

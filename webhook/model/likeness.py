@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook.model.container import APP, EPHEMERAL, INIT
-from webhook.model.pod import Pod, has_started, namespace_of, owner_kind
+from webhook.model.pod import Pod
+from webhook.model.pod_reader import has_started, namespace_of, owner_kind
 
 LONGEST = 16 * 1024
 """Bytes of what a pod says; the pods that come in numbers say a fifth of it."""

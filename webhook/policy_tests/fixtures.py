@@ -13,7 +13,7 @@ from webhook.facts.inventory import Inventory, InventoryError, read_inventory
 from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load

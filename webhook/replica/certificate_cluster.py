@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from certs.cluster import ChangedError, ClusterError
-from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer
 
 _ANSWER_SECONDS = 5.0
 _MOST_SKEW_SECONDS = 3600.0

@@ -20,7 +20,8 @@ from webhook.images.lookups import Images, resolve
 from webhook.images.packing import KEY, packed_in
 from webhook.images.registries import PRESETS
 from webhook.images.shared_results import ResultStore, StoreChangedError, StoredResults, StoreError
-from webhook.kubernetes.api_server import ApiServer, ClusterConfigError
+from webhook.kubernetes.api_errors import ClusterConfigError
+from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo, ImageReference, parse_reference
 from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.settings import ConfigMapPlace, ImageSettings

@@ -13,8 +13,9 @@ from typing import Any
 from webhook.admission.quota_service import QuotaParts
 from webhook.facts.pod_source import LivePods
 from webhook.facts.static_pods import StaticPods
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.kubernetes.api_server import METADATA, ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_server import METADATA, ApiServer
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
 from webhook.ledger.book import LABEL, PREFIX, Book, book_in, content
 from webhook.ledger.context import LedgerTiming

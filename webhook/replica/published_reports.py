@@ -9,7 +9,8 @@ import orjson
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import NAME, Format, Naming, objects
-from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer
 from webhook.replica.quota_objects import labels_of
 from webhook.replica.report_objects import FORMATS, Kinds, place_of, served
 from webhook.replica.report_writer import Wanted, Writer

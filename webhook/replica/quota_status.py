@@ -11,7 +11,8 @@ from threading import Lock
 from typing import Any
 
 from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
-from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.replica.quota_objects import EVERYWHERE, StoredStatus, body, heard, labels_of, path_in, removal

@@ -10,8 +10,9 @@ import orjson
 
 from webhook.audit.reports import as_open_reports, as_policy_reports
 from webhook.audit.reports.policy_results import Format
+from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import path_of
-from webhook.kubernetes.api_server import METADATA_LIST, ApiServer, RefusedError
+from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
 from webhook.kubernetes.paged_list import Listed, PagedList
 
 CONTENT = "gpupolicy.dev/content"

@@ -6,7 +6,8 @@ from typing import Any
 
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.reports.policy_results import Format, Naming
-from webhook.kubernetes.api_server import ApiServer, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_server import ApiServer
 from webhook.replica.report_objects import (
     ANSWER_SECONDS,
     Place,

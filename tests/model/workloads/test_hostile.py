@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.model.workloads.samples import OBJECTS, title
 from tests.strategies import checked, json_values
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import WORKLOADS, Template, templates_of
 from webhook.model.workloads.parts import MOST_PODS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.model.workloads.samples import CASES, OBJECTS, title
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import WORKLOADS, Template, is_pod, templates_of, workload_of
 
 OF_SLINKY = {"key": "nodeset.slinky.slurm.net/worker", "operator": "Equal", "effect": "NoExecute"}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.model.workloads.samples import OBJECTS, title
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
 
 SPEC: dict[str, Any] = {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}

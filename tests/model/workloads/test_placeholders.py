@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
 from webhook.model.workloads.placeholders import is_placeholder
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
 
 GPU = {"name": "main", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}

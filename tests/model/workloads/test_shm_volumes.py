@@ -7,7 +7,7 @@ import yaml
 
 from tests.reviews import FACTS, NAMESPACE, policy
 from webhook.engine.workloads import foresee_pods
-from webhook.model.pod import pod_from_raw
+from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
 
 POLICY = policy({"sharedMemory": {"minGpus": 1}})

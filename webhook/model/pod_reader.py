@@ -1,0 +1,183 @@
+"""Pods in JSON become values, or an error that names the place where the API server would refuse them too."""
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from webhook.model import bounds
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.affinity import has_anti_affinity, node_terms
+from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw, positive
+from webhook.model.pod import Pod, Volume, effective_gpus
+from webhook.model.shape import CountError, ShapeError, each, entries, mapping, text, too_many
+from webhook.model.taints import Toleration, toleration_from_raw
+
+
+def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: str = "") -> Pod:
+    """Read a pod, whose GPUs are those that `accelerators` knows. `namespace` is where it is; empty: where it says.
+
+    Raises ShapeError, which names the place, where a part has a type that the API server would refuse, or more entries
+    than it stores.
+    """
+    pod = mapping(raw, "object")
+    metadata = mapping(pod.get("metadata"), "metadata")
+    annotations = entries(metadata.get("annotations"), "metadata", "annotations")
+    labels = entries(metadata.get("labels"), "metadata", "labels")
+    try:
+        return _read(mapping(pod.get("spec")), accelerators, annotations, labels, metadata, namespace, has_started(pod))
+    except ShapeError as error:
+        raise error.inside("spec") from None
+
+
+def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
+    spec: Mapping[str, Any],
+    known: Accelerators,
+    annotations: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    namespace: str,
+    has_started: bool,
+) -> Pod:
+    runtime_class = spec.get("runtimeClassName")
+    affinity = mapping(spec.get("affinity"), "affinity")
+    _check_counts(spec)
+    containers = _containers(spec, known)
+    gpus = effective_gpus(containers)
+    volumes, node_selector = each(spec, "volumes", _volume), _node_selector(spec)
+    tolerations = each(spec, "tolerations", _toleration)
+    required, preferred = node_terms(affinity)
+    return Pod(
+        containers=tuple(containers),
+        volumes=volumes,
+        node_selector=node_selector,
+        tolerations=tolerations,
+        required=required,
+        preferred=preferred,
+        node_name=text(spec.get("nodeName"), "nodeName"),
+        runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
+        host_ipc=spec.get("hostIPC") is True,
+        memory_limit=_pod_memory_limit(spec),
+        annotations=annotations,
+        gpus=gpus,
+        accelerators=tuple([gpu for name in gpus if (gpu := known.of(name)) is not None]),
+        known=known,
+        labels=labels,
+        owner_kind=owner_kind(metadata),
+        namespace=namespace or namespace_of(metadata),
+        priority_class=text(spec.get("priorityClassName"), "priorityClassName"),
+        active_deadline=_seconds(spec.get("activeDeadlineSeconds")),
+        resource_claims=spec.get("resourceClaims"),
+        says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or has_anti_affinity(affinity),
+        resources=_resources(spec),
+        overhead=entries(spec.get("overhead"), "overhead"),
+        is_gated=bool(spec.get("schedulingGates")),
+        has_started=has_started,
+    )
+
+
+def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]:
+    """Those of all three lists."""
+    containers: list[Container] = []
+    for list_name in (INIT, APP, EPHEMERAL):
+        if spec.get(list_name) is None:
+            continue
+        position = count()
+        containers += each(
+            spec,
+            list_name,
+            lambda raw, name=list_name, at=position: container_from_raw(raw, name, next(at), known),  # type: ignore[misc]  # defaults bind early
+            by_name=True,
+        )
+    return containers
+
+
+def _check_counts(spec: Mapping[str, Any]) -> None:
+    """Refuse lists that cannot be stored, or not all of them together, before anything is made of them."""
+    least = bounds.least_stored(spec)
+    if least <= bounds.STORABLE:
+        return
+    where, found, most = bounds.too_long(spec)
+    if found > most:
+        raise too_many(found, most, where)
+    most_bytes = f"{bounds.STORABLE}, since no API server stores more"
+    raise CountError(f"lists that take at least {least} bytes where pods are stored", most_bytes)
+
+
+def has_started(pod: Mapping[str, Any]) -> bool:
+    """Whether a kubelet has taken the pod."""
+    status = pod.get("status")
+    return isinstance(status, dict) and status.get("startTime") is not None
+
+
+def namespace_of(metadata: Mapping[str, Any]) -> str:
+    """The namespace as the pod says it, empty where it says none."""
+    found = metadata.get("namespace")
+    return found if isinstance(found, str) else ""
+
+
+def owner_kind(metadata: Mapping[str, Any]) -> str:
+    """Kind of the controller that made the pod, empty where nothing did.
+
+    Anybody can write owner references, so that nothing which protects others may depend on them.
+    """
+    references = metadata.get("ownerReferences")
+    for one in references if isinstance(references, list) else ():
+        if isinstance(one, dict) and one.get("controller") is True:
+            kind = one.get("kind")
+            return kind if isinstance(kind, str) else ""
+    return ""
+
+
+def _seconds(value: object) -> int | None:
+    if value is None or value.__class__ is int:
+        return value
+    raise ShapeError(value, "a whole number", "activeDeadlineSeconds")
+
+
+def _node_selector(spec: Mapping[str, Any]) -> dict[str, str]:
+    selector = entries(spec.get("nodeSelector"), "nodeSelector")
+    return {key: text(value, f"nodeSelector[{key}]") for key, value in selector.items()} if selector else {}
+
+
+def _toleration(raw: object) -> Toleration:
+    toleration = raw if raw.__class__ is dict else mapping(raw)
+    for part, value in toleration.items():
+        if value is not None and value.__class__ is not (int if part == "tolerationSeconds" else str):
+            _check_part(part, value)
+    return toleration_from_raw(toleration)
+
+
+def _check_part(part: str, value: object) -> None:
+    """Refuse a part of a toleration that has a type of its own where the API server refuses it."""
+    if part in ("key", "operator", "value", "effect"):
+        text(value, part)
+    elif part == "tolerationSeconds" and value.__class__ is not int:
+        raise ShapeError(value, "a whole number", part)
+
+
+def _volume(raw: object) -> Volume:
+    volume = raw if raw.__class__ is dict else mapping(raw)
+    name = volume.get("name")
+    if name.__class__ is str and "hostPath" not in volume and "emptyDir" not in volume:
+        return Volume(name)
+    name = text(name, "name")
+    path = text(mapping(volume.get("hostPath"), "hostPath").get("path"), "hostPath", "path")
+    empty = mapping(volume.get("emptyDir"), "emptyDir")
+    if empty.get("medium") != "Memory":
+        return Volume(name, path)
+    return Volume(name, path, is_memory=True, size_limit=empty.get("sizeLimit"))
+
+
+def _resources(spec: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    resources = mapping(spec.get("resources"), "resources")
+    for part in ("limits", "requests") if resources else ():
+        entries(resources.get(part), "resources", part)
+    return resources
+
+
+def _pod_memory_limit(spec: Mapping[str, Any]) -> int | None:
+    """The pod-level memory limit in bytes (spec.resources, Kubernetes 1.34), None where there is none."""
+    resources = mapping(spec.get("resources"), "resources")
+    if not resources:
+        return None
+    return positive(mapping(resources.get("limits"), "resources", "limits").get("memory"))
