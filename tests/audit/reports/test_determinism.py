@@ -6,14 +6,11 @@ import sys
 from pathlib import Path
 
 SCRIPT = """
-import io, sys
-from rich.console import Console
+import sys
 from tests.audit.sample_report import sample
-from webhook.audit.reports import as_json, as_junit, as_markdown, as_sarif, as_text
-stream = io.StringIO()
-as_text.render(sample(), Console(file=stream, width=80))
+from webhook.audit.writing import FORMATS, rendered
 sys.stdout.reconfigure(encoding="utf-8")
-print(stream.getvalue(), *(each.render(sample()) for each in (as_json, as_junit, as_markdown, as_sarif)))
+print(*(rendered(sample(), form) for form in FORMATS))
 """
 
 
