@@ -34,7 +34,7 @@ def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
     preference = st.builds(lambda entry, weight: {**entry, "weight": weight}, expressions(), st.integers(1, 100))
     globs = st.lists(_some(("nvidia.com/*", "amd.com/gpu", "*")), max_size=2)
     entry = st.builds(lambda toleration, resources: {**toleration, "resources": resources}, tolerations(), globs)
-    return {
+    values = {
         "tolerations": _map(add=st.lists(entry, max_size=3)),
         "nodeAffinity": _map(
             required=st.lists(expressions(), max_size=3).map(_required), preferred=st.lists(preference, max_size=2)
@@ -101,7 +101,9 @@ def rule_values(key: str) -> st.SearchStrategy[dict[str, Any]]:
             onLedgerFailure=_some(("deny", "allow")),
             models=_some(({}, {"T4": {"pool": ["gpu"]}})),
         ),
-    }[key]
+    }
+    assert key in values, f"{key}: say here what settings of this rule may be, for the tests of every rule"
+    return values[key]
 
 
 @st.composite

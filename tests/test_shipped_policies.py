@@ -40,38 +40,14 @@ def test_the_default_names_every_rule_in_the_order_of_the_documents() -> None:
     assert list(written) == [rule.key for rule in RULES]
 
 
-SHIPPED_MODES = {
-    "tolerations": Mode.ENFORCE,
-    "nodeAffinity": Mode.ENFORCE,
-    "replicaSpread": Mode.WARN,
-    "gpuNodesForGpuPods": Mode.WARN,
-    "priorityClass": Mode.DISABLED,
-    "timeLimit": Mode.DISABLED,
-    "runtimeClass": Mode.ENFORCE,
-    "sharedMemory": Mode.ENFORCE,
-    "ncclEnv": Mode.ENFORCE,
-    "driverCapabilities": Mode.DISABLED,
-    "gpuLimits": Mode.ENFORCE,
-    "sharedGpus": Mode.ENFORCE,
-    "memoryAndCpu": Mode.WARN,
-    "visibleDevices": Mode.WARN,
-    "imagePinning": Mode.WARN,
-    "schedulable": Mode.WARN,
-    "cudaDriver": Mode.ENFORCE,
-    "gpuQuota": Mode.ENFORCE,
-}
-
-
-def test_every_rule_is_shipped_in_the_mode_that_is_promised_for_it() -> None:
-    assert modes("anything") == {key: mode for key, mode in SHIPPED_MODES.items() if mode is not Mode.DISABLED}
-
-
-def test_the_read_me_names_every_rule_with_the_mode_it_is_shipped_in() -> None:
+def test_every_rule_is_shipped_in_the_mode_that_the_read_me_promises() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     told = {
         cells[1].strip("` "): cells[-2].split(",")[0].strip() for line in lines if len(cells := line.split("|")) == 5
     }
-    assert {key: told.get(key) for key in SHIPPED_MODES} == SHIPPED_MODES
+    assert {rule.key: told.get(rule.key) for rule in RULES} == {
+        rule.key: modes("anything").get(rule.key, Mode.DISABLED).value for rule in RULES
+    }
 
 
 def test_replicas_that_do_not_know_workloads_yet_can_read_what_the_chart_brings() -> None:

@@ -1,8 +1,9 @@
 """The Flask application: the pages beside the review endpoints. The only import of Flask.
 
-Metrics on a port of their own: who may scrape need not reach the port of the reviews, and the other way round.
+`MetricsApart` serves the metrics on a port of their own, so that whoever scrapes need not reach the port of the
+reviews.
 
-A page that costs much and changes slowly, such as that of the metrics.
+`KeptPage` keeps a page that costs much and changes slowly, such as that of the metrics.
 """
 
 import threading

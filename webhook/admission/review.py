@@ -1,7 +1,7 @@
 """AdmissionReview v1 on the wire: bytes to a request, an answer to bytes. No decisions are made here.
 
-What the texts of an AdmissionReview may hold, as Kubernetes defines them: they become parts of paths and keys, and
-whoever reaches the port can write them.
+Texts of a review become parts of paths and keys, and whoever reaches the port can write them: they are checked here for
+what Kubernetes allows.
 
 Sources: ValidateNamespaceName, IsDNS1123Subdomain, IsValidPathSegmentName and IsDNS1035Label of
 k8s.io/apimachinery (pkg/api/validation, pkg/util/validation), and AdmissionRequest of k8s.io/api/admission/v1.

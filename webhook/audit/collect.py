@@ -1,6 +1,6 @@
 """An audit: objects are judged one after the other, and nothing is kept of them but what was found.
 
-Quotas of which more is in use than they allow, as findings of an audit.
+Quotas that are used beyond their limits become findings, too.
 """
 
 from collections import Counter

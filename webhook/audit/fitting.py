@@ -1,6 +1,6 @@
 """Whether an image runs on a node: one question, one answer, by the same tables and rules as in admission.
 
-Answers about images and nodes for people at a terminal.
+The second half prints these answers for people at a terminal.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

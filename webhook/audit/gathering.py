@@ -1,6 +1,6 @@
 """Findings of many objects, gathered so that each fault is kept once for the object that people change to mend it.
 
-What a change of policies changes for the same objects: the preview of it.
+The last functions put two audits of the same objects side by side: the preview of a change of policies.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """The GPU nodes of a cluster by what they offer to CUDA: as many rows as there are kinds, however many nodes.
 
-The GPUs of a cluster by model, resource and driver, as the nodes tell of them.
+`capacity_of` counts the GPUs of a cluster by model, resource and driver.
 """
 
 from collections import Counter

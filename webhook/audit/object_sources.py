@@ -1,6 +1,6 @@
 """Where the objects of an audit come from, with all that has to be known to judge them.
 
-The nodes, classes and resource claims of a live cluster, read once.
+Nodes, classes and resource claims of a live cluster are read once, before its objects.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

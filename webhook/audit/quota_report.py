@@ -1,6 +1,7 @@
 """Quotas for reports: counted from the pods of an inventory, or as the objects of a cluster tell of them.
 
-Quotas for people at a terminal: a line with a bar for each limit, in 80 columns and without colours as well.
+The second half prints quotas for people at a terminal: a line with a bar for each limit, in 80 columns and without
+colours as well.
 """
 
 from collections import Counter

@@ -4,7 +4,7 @@ A family is found by the end of the repository's path, whatever registry or mirr
 registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. What is in no family is read by the words in its tag and name, and
 a bare version there means nothing.
 
-Docker's official images of languages, systems and servers, none of which has CUDA.
+Docker's official images of languages, systems and servers have no CUDA.
 
 Not every image in `library/` is known here, because a name without a namespace may also be one that was only loaded
 into a node.

@@ -4,7 +4,7 @@ Only toolkits in the legacy mode do, the default before 1.18; others start the c
 is a finding of its own and no part of the verdict. Sources: nvidia-container-toolkit (internal/config/image) collects
 the requirements, libnvidia-container (src/cli/configure.c) holds them against each GPU.
 
-One requirement of an image (NVIDIA_REQUIRE_*), held against a node as libnvidia-container does.
+A requirement (NVIDIA_REQUIRE_*) is compared with a node as libnvidia-container does it.
 
 `requirement := term (" " term)*` is true where one term is; `term := factor ("," factor)*` where all its factors are;
 `factor := name operator value`. Evaluation goes from left to right and stops where the answer is certain. A factor that

@@ -4,7 +4,8 @@ Sources: ARCH, the page "CUDA Toolkit, Driver, and Architecture Matrix" of the d
 CUDAJL, the compatibility tables of CUDA.jl; BWCG, the Blackwell compatibility guide (code for X.Y runs on X.Z, Z >= Y,
 and on no other major version, so the first toolkit of the major version counts). What is in none is unverified.
 
-Whether a GPU and a CPU can run an image, whatever the driver, and whether the driver can drive the GPU.
+The checks below the tables say whether a GPU and a CPU can run an image, whatever the driver, and whether the driver
+can drive the GPU.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """An image's name taken apart, and what a reader of names makes of it.
 
-What the words in a tag or repository name say: a CUDA version, a CPU build, another vendor's accelerator.
+Words in a tag or repository name can say a CUDA version, a CPU build, or another vendor's accelerator.
 
 Words begin and end where letters and digits do, so that focus118, mcu124 and the hash cu118abc say nothing. cuDNN's
 version, Python's (py312) and the distribution's (ubuntu22.04) are none of CUDA's.

@@ -1,6 +1,6 @@
 """Where a pod could land, and what would become of its containers there.
 
-Keeping a pod off the nodes where it would fail, by labels that those nodes have and no other candidate does.
+Steering keeps a pod off the nodes where it would fail, by labels that those nodes have and no other candidate has.
 
 Only ever by exclusion (NotIn): a node without the label, one that comes later and an autoscaled pool stay eligible.
 Nodes get labels late, and pools declare few, so what is known to follow from the others counts as if it stood there.

@@ -3,7 +3,7 @@
 Only tags are named that are known to exist, or that follow from a series without a known gap; families without such
 knowledge have no suggestion.
 
-The images of nvidia/cuda that are published for each CUDA version, as far as somebody has read.
+`PUBLISHED` has the images of nvidia/cuda that exist for each CUDA version, as far as somebody has read.
 
 Source: the Dockerfiles of gitlab.com/nvidia/container-images/cuda that are not at the end of their life (2025-08), the
 last update of each version. NVIDIA deletes older updates.

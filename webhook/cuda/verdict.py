@@ -1,6 +1,6 @@
 """Whether an image runs on nodes.
 
-Every check of an image against nodes asked, and the worst answer that is certain taken.
+Every check is asked, and the worst certain answer counts.
 
 What is certainly wrong outweighs what is not known, and that outweighs what is right, so that an answer never depends
 on the order in which faults are found.

@@ -1,8 +1,8 @@
 """Look-ups that may fail: each gives what was asked for, or the reason why it cannot be had.
 
-Finding the cluster as kubectl does, and making sure that somebody is there.
+`connect` finds the cluster as kubectl does, and makes sure that somebody answers.
 
-What a LabelSelector of the cluster selects.
+`selects` says what a LabelSelector selects.
 """
 
 import os

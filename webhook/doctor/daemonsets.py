@@ -1,6 +1,6 @@
 """DaemonSets whose pods are sent to the webhook: on a new node they cannot start while no replica answers.
 
-Which pods of a DaemonSet the API server asks about, and why: what the matchConditions say, in words for people.
+The first half says which pods the API server sends, and why: the matchConditions in words for people.
 """
 
 from collections.abc import Iterator, Mapping

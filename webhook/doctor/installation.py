@@ -1,6 +1,6 @@
 """One installation, looked up part by part when a check first asks for it, and then remembered.
 
-The policies of an installation, read from ConfigMaps as the kubelet projects them into one directory.
+The policies of an installation are read from ConfigMaps, as the kubelet projects them into one directory.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """GPU pods on trial: dry runs that go from the API server to the webhook and back, as any pod does.
 
-What the API server says when it cannot call the webhook, in words that tell where to look.
+Where the API server cannot call the webhook, its message is translated into words that tell where to look.
 """
 
 import re

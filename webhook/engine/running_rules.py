@@ -1,6 +1,6 @@
 """Asking one rule, and what its answers are called: the one place where modes are applied.
 
-The stamp: which version of which policy completed a pod.
+The stamp is an annotation that says which version of which policy completed a pod.
 
 Policies reach replicas at different moments: `judge` learns from it that the pod was completed by one that it does not
 have yet. Whatever else stands in the annotation when the pod is completed is replaced.

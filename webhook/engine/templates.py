@@ -1,6 +1,6 @@
 """One pod template: what would become of the pods that are made from it, told where its author can find it.
 
-Quotas and workloads: what can be said of their pods before the first one comes, whatever is in use by then.
+The first half compares workloads with quotas: some pods can never fit, whatever is in use when they come.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """The validating phase.
 
-What becomes of a pod that is about to be created: both phases, one after the other.
+`foresee` runs both phases one after the other: what becomes of a pod that is about to be created.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

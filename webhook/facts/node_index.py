@@ -3,7 +3,7 @@
 The indexes are as many as the nodes have label keys and resources, whatever pods ask for: a key that no node has needs
 none, and all resources that no node has share one.
 
-Where a pod can be, asked of all nodes at once.
+`matching_nodes` and `feasible_nodes` ask all nodes at once where a pod can be.
 """
 
 from collections.abc import Iterable, Mapping

@@ -3,7 +3,7 @@
 Python combines integers 30 bits at a time, so a question about 5,000 nodes costs some hundred nanoseconds, hardly more
 than one about 10, and a pod that lists many conditions pays for its own length and not for the cluster's size.
 
-Which nodes have how much of one resource, as sets of nodes.
+`AmountColumn` knows which nodes have how much of one resource, as sets of nodes.
 
 Every node may have another amount of memory, so that one set for each amount would be as many sets as there are nodes,
 each as long as the cluster is large. Sets are kept for some of the amounts, and the few nodes between two of them are

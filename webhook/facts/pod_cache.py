@@ -1,6 +1,6 @@
 """What was heard of the pods of a cluster: who counts, and who went.
 
-The GPU pods that were heard of, by uid and by namespace, and the uids of those that went.
+`PodTable` has the pods by uid and by namespace, and the uids of those that are gone.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Pods as they are now: consistent lists, which the API server answers from its storage however old its caches are.
 
-In-tree ResourceQuotas: which one certainly refuses one more pod.
+In-tree ResourceQuotas are read too, since one may certainly refuse one more pod.
 
 Only what holds for every pod is read: quotas without scopes, their numbers of pods and their requests of GPUs. Their
 status is what the API server itself compares (plugin/pkg/admission/resourcequota of Kubernetes).

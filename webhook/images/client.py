@@ -3,7 +3,8 @@
 Whatever a registry, or whoever stands in for one, answers: the outcome is what it says, or a LookUpError, within the
 limits of time and size. Nobody is contacted who is not on the list. Nothing is tried twice.
 
-All that is said to one registry for one look-up: logging in where it is demanded, following where it redirects.
+A `RepositorySession` is all that is said to one registry for one look-up: logging in where it is demanded, following
+where it redirects.
 """
 
 from dataclasses import dataclass

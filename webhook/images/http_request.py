@@ -3,7 +3,7 @@
 http.client is used as it is: without a pool, redirects, repetitions, decompression, cookies or proxies from the
 environment there is nothing in which an answer could differ from what was sent.
 
-A connection that gives out neither more bytes nor more time than was agreed on.
+A `BoundedSocket` gives out neither more bytes nor more time than was agreed on.
 
 A socket's timeout begins anew with every byte, so that a server which sends one a second is never too slow for it. Here
 every read gets what is left of one deadline, and every byte is paid for, those of heads, chunk sizes and trailers too.

@@ -2,9 +2,9 @@
 
 Credentials go to the registry itself and to its token hosts, nowhere else; a token goes to the registry only.
 
-What a registry demands with status 401 (RFC 9110, 11.6.1).
+A challenge is what a registry demands with status 401 (RFC 9110, 11.6.1).
 
-What an answer other than the one asked for means.
+Every other status is translated into an error that says what it means.
 """
 
 import re

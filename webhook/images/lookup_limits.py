@@ -1,8 +1,8 @@
 """How much of anything a registry is given.
 
-Time that runs out.
+A `Deadline` is time that runs out, and never restarts.
 
-Why a registry could not be asked, or gave no usable answer.
+A `LookUpError` says why a registry could not be asked, or gave no usable answer.
 """
 
 import time

@@ -1,6 +1,6 @@
 """References that wait for their registry: each once, bounded in number, and nobody at the expense of others.
 
-When a registry is asked again: as seldom as can be, and not at all while it wants to be left alone.
+`Backoff` says when a registry is asked again: seldom, and not at all while it wants to be left alone.
 """
 
 import random

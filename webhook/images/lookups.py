@@ -3,7 +3,7 @@
 Who asks first has an image queued and hears that it is pending. A tag is looked up again after an hour, a failure after
 30 seconds to 10 minutes, each when somebody asks; what was known before stays meanwhile.
 
-Looking up images now, for commands: in no more threads, and no more gently, than a replica does it.
+Commands look images up at once, in no more threads than a replica, and no more often.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """One registry, with everything that may be contacted for it.
 
-Whose certificates are trusted.
+A registry may have certificate authorities of its own.
 
-Public registries, and the hosts that each of them sends its clients to for tokens and blobs.
+`PRESETS` has the public registries, and the hosts to which each of them sends its clients for tokens and blobs.
 
 From what the registries publish for firewalls; where they publish nothing, from what they were seen to redirect to. A
 host that is missing makes look-ups fail with its name in the text, and can be listed under spec.registries.

@@ -3,7 +3,7 @@
 Everything here is a pure function of bytes. What is odd is an error and never guessed at; what is not needed is not
 looked at. Only one document is turned into objects at a time, since those can weigh several times what was sent.
 
-The configuration of an image, reduced to the variables that say something about CUDA and the driver.
+The configuration of an image is reduced to the variables that say something about CUDA and the driver.
 """
 
 import hashlib

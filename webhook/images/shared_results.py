@@ -3,7 +3,7 @@
 Whoever has news merges them with what stands there and writes it back, by compare-and-swap. What stands there is then
 what everybody goes by. Without it a replica looks up for itself.
 
-The thread that keeps one replica in step with the shared object: soon after there is news, and now and then.
+`SyncLoop` is the thread that exchanges results with the shared object: soon after there is news, and now and then.
 """
 
 import logging

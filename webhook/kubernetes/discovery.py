@@ -1,7 +1,7 @@
 """Which kinds an API server serves, and in which version: two calls where it tells of all groups at once (Kubernetes
 1.27 and newer), else one for each version of the groups that are asked about.
 
-Reading much of a cluster once, and being no burden to its API server: what asks for patience is given it.
+`Reader` reads much of a cluster once, and waits whenever its API server asks for patience.
 """
 
 import time

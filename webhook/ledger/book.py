@@ -2,7 +2,7 @@
 
 Pods of a namespace that ask for the same share a text, so a pod costs the 16 bytes of its uid, which are 22 in base64.
 
-How a ledger stands in a ConfigMap: as text, a large one packed.
+In a ConfigMap a ledger is text, and packed where it is large.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The book as this replica knows it: read and written last, and since when each entry has been seen.
 
-Which entries of a book are there in vain, because their pods count no more or never came.
+`Vanished` finds entries whose pods no longer count, or never came.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """What ledgers work with, and how long things may take.
 
-Who may wait at a time until pods are stored: some threads of a replica have to be left, to answer the rest.
+`Seats` bounds how many threads wait for pods to be stored: some have to be left for other requests.
 """
 
 import time

@@ -1,9 +1,8 @@
 """Where ledgers are kept, and what else the cluster is asked about pods: two small interfaces.
 
-What pods ask for beside what a book says of them. Books and pods are many, what they ask for is not, so whatever can
-be said of equal demands is found out once.
+Books and pods are many, but what pods request is often the same: demands are compared once for all that are equal.
 
-Ledgers of one process, for inventories: nothing outlives it.
+`MemoryStore` keeps the ledgers of one process, for inventories.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set

@@ -1,6 +1,6 @@
 """The ledgers of all quotas, and a pod that has to go by several of them.
 
-The namespaces that are known to exist. Whoever reaches the port can make up reviews of others.
+Only namespaces that are known to exist get ledgers: whoever reaches the port can make up reviews of others.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """What is wanted of a book, and what becomes of it: nothing here reads or writes.
 
-Many threads, one writer: who comes while something is being written waits, and goes with the next write.
+Threads that come while a write is under way wait, and go with the next write.
 """
 
 import time

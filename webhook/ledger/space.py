@@ -1,6 +1,6 @@
 """How much of a ledger a namespace may fill. A ConfigMap holds 1 MiB, and all namespaces of a pot share one.
 
-How much of a pot a namespace may hold with entries that have no stored pod yet.
+A namespace may hold only a part of a pot with entries that have no stored pod yet.
 
 A pod is stored milliseconds after its entry, so honest creates pass through a small window one after the other. Entries
 whose pods somebody refuses after us fill the window of their namespace and nothing else.

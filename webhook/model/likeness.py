@@ -5,7 +5,7 @@ are no files of the node and no memory, the host name, and what the labels say b
 The service account's volume has another name in every pod (`kube-api-access-` and five letters), which is left out
 where it stands for nothing else. `tests/admission/test_alike_reads.py` notes what the engine reads, and tries it.
 
-Which pods belong to a job that may run on several nodes, by their owner and by what controllers write on pods.
+The last half tells which pods belong to a job on several nodes, by their owner and by what controllers write on pods.
 
 Labels and annotations are those of kubeflow/training-operator and kubeflow/mpi-operator, kubernetes-sigs/jobset,
 kubernetes-sigs/lws, ray-project/kuberay, volcano-sh/volcano, and of the Job controller of Kubernetes for Jobs with the

@@ -2,7 +2,7 @@
 
 Source: the grammar in k8s.io/apimachinery/pkg/api/resource/quantity.go.
 
-Durations as people write them, such as 8h, 90m or 1h30m: hours, minutes and seconds, each at most once.
+Durations are written as 8h, 90m or 1h30m: hours, minutes and seconds, each at most once.
 """
 
 import re

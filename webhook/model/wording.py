@@ -1,6 +1,6 @@
 """Words that messages about pods and nodes share: amounts, short lists, and what somebody may have meant.
 
-Sentences that fit: cut between words where they must be cut, and ended by one full stop.
+Sentences are made to fit: cut between words, and ended by one full stop.
 """
 
 import re

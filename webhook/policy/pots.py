@@ -1,6 +1,6 @@
 """The format of `_quotas.yaml`: quotas that several namespaces share, each as strict as the rule `gpuQuota`.
 
-Reads `_quotas.yaml`: pots with every mistake in them, each filled up from what `_default.yaml` says of counting.
+`_quotas.yaml` is read with every mistake in it; each pot takes from `_default.yaml` how GPUs are counted.
 """
 
 import json

@@ -3,7 +3,7 @@
 The schema is written for draft-07, which the yaml-language-server reads best: references are resolved and nothing is
 required below `spec.rules`, because a namespace's file inherits what it leaves out.
 
-What a policy says about workloads, the objects that make pods.
+`WorkloadsMode` is what a policy does with the objects that make pods.
 """
 
 import json

@@ -1,6 +1,7 @@
 """What holds in a namespace, after merging and with every default filled in, and which file said so.
 
-Policies that loosen rules for namespaces which nobody has created: whoever may create namespaces can take them.
+`loosened_for_nobody` finds policies that loosen rules for namespaces which do not exist: whoever may create namespaces
+can take them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """What was expected of a pod against what became of it.
 
-Whether an object holds what is written of it: where it does not, and what it holds there instead.
+The first half compares an object with what a test expects of it: where they differ, and what is there instead.
 
 Maps and lists may hold more, unless nothing is written in them. Entries of lists that have a name are compared with
 those of the same name, any other with whichever holds it. Nothing (`null`) is what stands nowhere.

@@ -1,6 +1,6 @@
 """The policies and the clusters that tests name, each read once.
 
-Policy files that stand in a test: given to the loader so that it finds mistakes in the lines where they are.
+Policy files may stand in a test; the loader finds mistakes in the lines where they are.
 """
 
 import json

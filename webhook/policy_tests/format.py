@@ -1,6 +1,6 @@
 """The format of files that test policies: models, and the JSON Schema for editors.
 
-Tests of policies as values: what a file says, before anything of it is run.
+`Suite` and `Case` are tests as values: what a file says, before anything of it runs.
 """
 
 import json

@@ -1,6 +1,6 @@
 """What pods count against the limits of a quota.
 
-What one unit of a GPU resource weighs, in whole GPUs: exact fractions.
+Weights say what one unit of a GPU resource is in whole GPUs, as exact fractions.
 
 A MIG slice is 1/(most slices of its profile on one GPU of the pod's model), a partition of an AMD GPU 1/(partitions in
 its mode); where the model is open, the heaviest of those that it can be. Sharing by time or MPS says nothing of how

@@ -1,6 +1,6 @@
 """Which pods may get GPUs that no quota can count, whatever is in use: it can be said without asking the ledger.
 
-What a pod asks of the quotas of its namespace.
+`demand_of` counts what a pod requests of the quotas of its namespace.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The GPU models that quotas can limit, and which of them a pod may land on by what it says itself.
 
-A pod chooses its nodes by labels. What the values of some labels mean is known (`models.py`, `product_labels.py`), and a policy
-may add to it. Everything else that a pod says leaves its model open. The answer may name too many models, never too
-few: a pod that could land on an H100 is counted against it.
+A pod chooses its nodes by labels. What the values of some labels mean is known (`models.py`, `product_labels.py`), and
+a policy may add to it. Everything else that a pod says leaves its model open. The answer may name too many models,
+never too few: a pod that could land on an H100 is counted against it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

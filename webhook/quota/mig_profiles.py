@@ -2,7 +2,7 @@
 
 Source: MIGP, the tables of supported profiles in NVIDIA's MIG user guide: the largest number of instances of each.
 
-How many partitions an AMD GPU has in each mode.
+AMD GPUs are partitioned by mode, and every mode has its number of partitions.
 
 Source: AMDSMI, the documents and the header of AMD SMI: the number of partitions of each mode of MI300X, and the six
 dies (XCD) of MI300A, each of which is a partition in mode CPX.

@@ -5,7 +5,7 @@ Distributed Cloud; AS, kubernetes/autoscaler (its lists and comments for aws, az
 aws/karpenter-provider-aws; KA, Azure/karpenter-provider-azure; AZ, pages on sizes of Azure virtual machines. A row
 without any is unverified. Where a source does not tell how much memory the GPU has, the row names the family.
 
-GPU models in the values of node labels, in whatever spelling: `NVIDIA-A100-SXM4-40GB-SHARED`, `nvidia-a100-80gb`.
+`models_in` finds GPU models in label values, in whatever spelling: `NVIDIA-A100-SXM4-40GB-SHARED`, `nvidia-a100-80gb`.
 """
 
 import re

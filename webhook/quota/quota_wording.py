@@ -1,6 +1,6 @@
 """What people read of a quota: exact numbers, and why a pod does not fit.
 
-What is wrong with a pod under a quota whatever else is in use: it can be said without asking the ledger.
+Some pods break a quota whatever else is in use: that is said without asking the ledger.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -1,7 +1,7 @@
 """What a replica shows of the last audit of the cluster: all replicas show the same, since all of them read it in one
 place.
 
-The last audit of the cluster as metrics. Rules, levels and kinds come from closed sets; namespaces are bounded.
+The last audit becomes metrics. Rules, levels and kinds come from closed sets; namespaces are bounded.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """The duties of a replica, and the thread that does them.
 
-Whether the webhook configurations of the cluster still are those that were installed.
+`RegistrationWatch` compares the webhook configurations of the cluster with those that were installed.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """The look-ups of a replica: what they ask, what they share with the other replicas, and how they go.
 
-Asking registries on behalf of a command: now, and for as long as it takes.
+Commands ask registries at once, and for as long as it takes.
 """
 
 import base64

@@ -2,7 +2,7 @@
 
 ConfigMaps are there in every cluster, and cannot be taken away together with the definition of their kind.
 
-What the quotas of a replica are made of in a cluster, and for an inventory.
+The last function puts together what the quotas of a replica need, in a cluster and for an inventory.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Names in policies that end in every pod they concern: one that the API server refuses would break all of them.
 
-Exact numbers and names of GPUs in policies. A number is whole or a fraction, never a float that rounds.
+Numbers of GPUs are whole or fractions, never floats that round.
 """
 
 import re

@@ -1,10 +1,10 @@
 """Examples of a rule as people read them: what is applied, under which line of a policy, and what becomes of it.
 
-What becomes of an example: the engine is asked, with nothing but the example's rule, in a cluster of three nodes.
+The engine is asked what becomes of an example, with nothing but the example's rule, in a cluster of three nodes.
 
-YAML as people write it in manifests and policies.
+Objects are shown as YAML, as people write it in manifests and policies.
 
-What was added to an object, without all that was there before.
+Of a completed object only what was added is shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

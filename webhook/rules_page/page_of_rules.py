@@ -1,6 +1,6 @@
 """Writes docs/rules.md.
 
-Settings as tables in Markdown.
+Settings are tables in Markdown.
 """
 
 import inspect

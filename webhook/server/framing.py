@@ -1,10 +1,10 @@
 """Bytes of a connection become whole requests before anyone spends time on them.
 
-The head is parsed once (`webhook.server.framing`); the Content-Length in it decides how many bytes still belong to the
-request. A body of any other length is refused at its head, and so is every body of a client that gets no review
-answered. The application is given only complete bodies, so reading one never blocks.
+The head is parsed once; the Content-Length in it decides how many bytes still belong to the request. A body of any
+other length is refused at its head, and so is every body of a client that gets no review answered. The application is
+given only complete bodies, so reading one never blocks.
 
-Heads of requests: gunicorn parses them and makes a WSGI environment of them, once for all that are alike.
+gunicorn parses the heads of requests and makes a WSGI environment of them, once for all that are alike.
 
 The API server sends one head for each webhook over and over, with another number in Content-Length. To parse it and
 make an environment of it takes a sixth of what a review does, so what came of it is remembered without the number.

@@ -4,13 +4,14 @@ The API server opens connections ahead and leaves the surplus idle after the TLS
 wait for the first request of a connection is dead once as many of those are open as it has threads. Here no thread
 waits for a client at all: connections wait in a poller until a whole request has arrived, answers leave the same way.
 
-How the C library keeps memory that was freed: as little as it can.
+The C library is told to keep as little freed memory as it can.
 
 A body and what parses it are buffers of megabytes, made and freed by whichever thread has the baton. glibc would keep
 them for each of its arenas, eight for every processor, and raise the size from which it maps memory for one buffer
 alone with each that is freed, to 32 MiB: a replica would stay as large as all threads have ever been together.
 
-One thread at a time polls, reads, answers and writes; another takes over only when that one is held up.
+The `LeaderLock` lets one thread at a time poll, read, answer and write; another takes over only when that one is held
+up.
 
 Threads that work at the same time contend for the interpreter lock at every system call: with requests this short,
 four threads answer a third fewer of them than one. So the threads of the server share a baton. Its holder does

@@ -1,6 +1,6 @@
 """The report as Markdown for a comment on a pull request: one sentence, what changes, what is refused, then details.
 
-Markdown of a bounded size, in which no text can become anything but text.
+`Page` makes Markdown of a bounded size, in which no text can become anything but text.
 
 Whatever comes from a manifest stands in a code span: there nothing is a link, a mention, HTML or emphasis. In tables a
 pipe ends a cell even in a code span, so spans are interrupted by one.

@@ -3,12 +3,12 @@
 What would be refused is an error, what would be warned about a warning, everything else a note. The limits are those
 of GitHub, which shows 5,000 results of a run and takes files of up to 10 MB, compressed.
 
-Where a finding is, in the words of SARIF: a place in a file, and an object.
+SARIF has words of its own for where a finding is: a place in a file, and an object.
 
 Code scanning shows nothing without a file and a line, so objects of a cluster, which have neither, get a path made of
 their namespace, kind and name, and input from a pipe gets `stdin`.
 
-The rules in the words of SARIF, from their promises and what their modules say of them.
+It also lists the rules, from their promises and their docstrings.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Labels that a pod wants and no node has: what nodes have instead, and what was probably meant.
 
-What a GPU model is called on the nodes that there are, where a pod calls it as another platform does.
+Where a pod calls a GPU model as another platform does, the message says what it is called here.
 
 Whose the labels are is known from where `webhook/quota/product_labels.py` has them: GKE, the autoscalers of AWS and
 Azure, Karpenter, CoreWeave, and what NVIDIA, AMD and Intel run on nodes.

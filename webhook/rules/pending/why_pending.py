@@ -3,7 +3,7 @@
 Each thing that the pod wants is asked for alone. What no node has even so is a reason of its own; what only fails
 together is reduced to as few things as do; and where nothing fails, it is the taints.
 
-Which taints keep a pod off every node that it fits on otherwise, and what it would have to tolerate.
+Taints may keep a pod off every node that it fits on otherwise: the message says which ones it would have to tolerate.
 """
 
 import re

@@ -1,8 +1,8 @@
 """What the page draws: refusals by namespace and rule, the worst workloads, GPUs and quotas.
 
-Bars made of segments, as the percentages that SVG wants.
+Bars are made of segments, as the percentages that SVG wants.
 
-What would become of all that was looked at, in a sentence and in four numbers.
+Totals say what would become of all objects, in a sentence and in four numbers.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """Findings as the texts that the table of the page shows, and all of them as data for its script.
 
-What the policies of an audit change against others, as the page lists it.
+Rows of changes say what the policies of an audit change against others.
 """
 
 import json
