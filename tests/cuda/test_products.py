@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import checked
 from webhook.cuda.gpus import GENERATIONS
-from webhook.cuda.products import DATA_CENTER_ONLY, MODELS, base_name, model_of
+from webhook.cuda.products import DATA_CENTER_ONLY, PRODUCTS, base_name, model_of
 
 LABELLED = """Tesla-K80 3.7 yes
 Tesla-P4 6.1 yes
@@ -194,17 +194,17 @@ def test_what_sharing_and_slicing_append_is_no_part_of_the_name(product, name):
 
 def test_every_compute_capability_named_is_known_or_of_a_board():
     known = {row.compute for row in GENERATIONS}
-    assert {model.compute for model in MODELS if model.compute not in known and not model.arch} == {None}
+    assert {model.compute for model in PRODUCTS if model.compute not in known and not model.arch} == {None}
 
 
 def test_compute_capabilities_of_data_centre_gpus_belong_to_no_other():
-    others = [model for model in MODELS if model.compute is not None and not model.is_data_center]
+    others = [model for model in PRODUCTS if model.compute is not None and not model.is_data_center]
     assert DATA_CENTER_ONLY.isdisjoint(model.compute.parts for model in others)
 
 
 def test_no_row_hides_a_later_one():
-    for at, row in enumerate(MODELS):
-        assert not any(before.words <= row.words for before in MODELS[:at])
+    for at, row in enumerate(PRODUCTS):
+        assert not any(before.words <= row.words for before in PRODUCTS[:at])
 
 
 @checked

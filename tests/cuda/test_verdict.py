@@ -13,7 +13,7 @@ from webhook.cuda.gate import Gate
 from webhook.cuda.gpus import GENERATIONS, generation_of
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.offer import Offer, offer_from
-from webhook.cuda.products import MODELS
+from webhook.cuda.products import PRODUCTS
 from webhook.cuda.toolkits import MINORS, TOOLKITS, toolkits_of
 from webhook.cuda.verdict import Cause, Verdict, judge, judge_without_gate
 from webhook.model.versions import Version, parse_version
@@ -149,7 +149,7 @@ DRIVERS = st.one_of(
     st.builds(lambda *numbers: Version(numbers), _some(NUMBERS), st.integers(10, 130), st.integers(0, 10)),
     _some([toolkit.driver for toolkit in TOOLKITS if toolkit.driver is not None]),
 )
-NAMES = _some(["", *sorted(" ".join(sorted(model.words)) for model in MODELS)])
+NAMES = _some(["", *sorted(" ".join(sorted(model.words)) for model in PRODUCTS)])
 COMPUTES = st.none() | _some([row.compute for row in GENERATIONS])
 REPORTED = _some([branch.cuda for branch in BRANCHES] + [parse_version(odd) for odd in ("12", "13.9", "14.1")])
 OFFERS = st.builds(

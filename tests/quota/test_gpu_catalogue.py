@@ -3,8 +3,7 @@
 import pytest
 
 from tests.rules.samples import container, pod, term, terms
-from webhook.cuda.products import MODELS as PRODUCTS
-from webhook.cuda.products import model_of
+from webhook.cuda.products import PRODUCTS, model_of
 from webhook.model.accelerators import Vendor
 from webhook.model.pod_reader import pod_from_raw
 from webhook.quota.gpu_catalogue import CATALOGUE

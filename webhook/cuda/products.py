@@ -58,7 +58,7 @@ def _on_arm(
     return [replace(model, arch="arm64") for model in _rows(names, compute, brands, source, server=server)]
 
 
-MODELS: tuple[GpuProduct, ...] = (
+PRODUCTS: tuple[GpuProduct, ...] = (
     # GeForce and TITAN
     *_rows("geforce rtx 50xx", "12.0", GEFORCE_RTX, server=False),
     *_rows("geforce rtx 40xx", "8.9", GEFORCE_RTX, server=False),
@@ -157,7 +157,7 @@ def model_of(name: str) -> GpuProduct | None:
     """
     text = name[:_LONGEST_NAME].lower()
     words = _words_of(text)
-    model = next((row for row in MODELS if row.words <= words), None)
+    model = next((row for row in PRODUCTS if row.words <= words), None)
     if model is None or not _is_virtual(text, words):
         return model
     return replace(model, is_data_center=None, brands=VGPU)
