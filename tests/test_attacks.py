@@ -41,9 +41,9 @@ from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.policy.loader import load
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
+from webhook.yaml_files.file_errors import FileErrors
 
 ROOT = Path(__file__).parent.parent
 QUOTA = """\
@@ -150,7 +150,7 @@ def test_A3_two_files_that_can_claim_one_namespace_are_an_error_at_load(tmp_path
     for name, pattern in (("one", first), ("two", other)):
         text = POLICY.replace("_default", name).replace("spec:\n", f'spec:\n  namespaces: ["{pattern}"]\n')
         (tmp_path / f"{name}.yaml").write_text(text)
-    with pytest.raises(PolicyErrors, match=r"two\.yaml.*one\.yaml|one\.yaml.*two\.yaml"):
+    with pytest.raises(FileErrors, match=r"two\.yaml.*one\.yaml|one\.yaml.*two\.yaml"):
         load(tmp_path)
 
 

@@ -10,7 +10,7 @@ import pytest
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.installation import changed_at, of_config_maps
 from webhook.policy.loader import load
-from webhook.policy.policy_errors import PolicyErrors
+from webhook.yaml_files.file_errors import FileErrors
 
 SHIPPED = Path(__file__).resolve().parents[2] / "policies"
 
@@ -70,7 +70,7 @@ def test_the_policies_of_config_maps_are_those_of_the_directory_that_they_become
 
 
 def test_mistakes_name_the_config_map_and_the_file() -> None:
-    with pytest.raises(PolicyErrors) as refused:
+    with pytest.raises(FileErrors) as refused:
         of_config_maps([({"name": "teams"}, config_map({"a.yml": "", "_other.yaml": "", "b.yaml": "[]"}))])
     assert [str(error).partition(": ")[0] for error in refused.value.errors] == [
         "ConfigMap teams/_other.yaml",
@@ -82,7 +82,7 @@ def test_mistakes_name_the_config_map_and_the_file() -> None:
 def test_no_config_map_is_no_empty_set_of_policies() -> None:
     with pytest.raises(UnavailableError, match="mounts no ConfigMap with policies"):
         of_config_maps([])
-    with pytest.raises(PolicyErrors, match="ConfigMap m: holds no policy file"):
+    with pytest.raises(FileErrors, match="ConfigMap m: holds no policy file"):
         of_config_maps([({"name": "m"}, config_map({}))])
 
 

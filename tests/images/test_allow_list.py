@@ -231,7 +231,7 @@ def test_presets_spell_hosts_in_the_usual_way_and_speak_tls(name):
         ),
         pytest.param(
             "spec:\n  presets: [nvcr.io]\n  presets: [quay.io]\n",
-            "registries.yaml:5: spec.presets: the map has this key twice; keep one of the two",
+            "registries.yaml:5: spec.presets: presets is already set in line 4; keep one of the two",
             id="a key twice",
         ),
         pytest.param(
@@ -248,10 +248,18 @@ def test_what_is_wrong_is_told_with_its_place_and_the_remedy(tmp_path, spec, exp
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("", "registries.yaml: the file is empty", id="empty"),
-        pytest.param("a: [\n", "registries.yaml:2: not valid YAML: did not find expected node content", id="not YAML"),
         pytest.param(
-            "a\n---\nb\n", "registries.yaml:2: not valid YAML: but found another document", id="two documents"
+            "", "registries.yaml:1: the file is empty; write a list of registries, or remove the file", id="empty"
+        ),
+        pytest.param(
+            "a: [\n",
+            "registries.yaml:2: not valid YAML: did not find expected node content while parsing a flow node",
+            id="not YAML",
+        ),
+        pytest.param(
+            "a\n---\nb\n",
+            "registries.yaml:2: a second document starts here; a file holds one list of registries",
+            id="two documents",
         ),
         pytest.param("- a\n", "registries.yaml:1: found a list; write a map", id="a list"),
         pytest.param(
@@ -282,9 +290,9 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        pytest.param(b"\xff\xfe\x00", "cannot be read as YAML in UTF-8", id="no text"),
-        pytest.param(b"#" * (1024 * 1024 + 1), "the file is larger than 1048576 bytes", id="too large"),
-        pytest.param(b"[" * 500_000, "the values are nested deeper than 50 levels", id="deeper than anybody reads"),
+        pytest.param(b"\xff\xfe\x00", "not UTF-8; save the file in UTF-8", id="no text"),
+        pytest.param(b"#" * (1024 * 1024 + 1), "larger than 1048576 bytes", id="too large"),
+        pytest.param(b"[" * 500_000, "nested deeper than 50 levels", id="deeper than anybody reads"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path, content, said):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from webhook.policy.loader import load
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet
+from webhook.yaml_files.file_errors import FileErrors
 
 
 class PolicyDirectory:
@@ -37,7 +37,7 @@ class PolicyDirectory:
 
     def errors(self) -> list[str]:
         """The errors of loading, without the directory."""
-        with pytest.raises(PolicyErrors) as caught:
+        with pytest.raises(FileErrors) as caught:
             self.load()
         return [str(error).replace(f"{self.path}/", "") for error in caught.value.errors]
 

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Declared, Share, Vendor
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_store import PolicyStore
 from webhook.policy.pots import quotas_schema
 from webhook.policy.schema import policy_schema
 from webhook.policy.show import explain
+from webhook.yaml_files.file_errors import FileErrors
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
 VGPU = '{name: "example.com/vgpu-*", vendor: nvidia, share: shared}'
@@ -158,7 +158,7 @@ def test_settings_may_name_what_is_declared_and_nothing_else(policies, rules: st
     write(policies, VGPU, rules=rules)
     policies.load()
     write(policies, rules=rules)
-    with pytest.raises(PolicyErrors, match="is no GPU resource"):
+    with pytest.raises(FileErrors, match="is no GPU resource"):
         policies.load()
 
 

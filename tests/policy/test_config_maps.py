@@ -14,7 +14,7 @@ from webhook.model.shape import ShapeError
 from webhook.policy.config_maps import MOST_VALUES, Checked, TooLargeError, check_files, files_of
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
-from webhook.policy.policy_errors import MOST_FAULTS, PolicyError, PolicyErrors
+from webhook.yaml_files.file_errors import MOST_FAULTS, FileError, FileErrors
 
 SHIPPED = Path(__file__).resolve().parents[2] / "policies"
 DEFAULT = {"_default.yaml": policy_text("_default", "gpuLimits: {mode: enforce, maxPerPod: 4}")}
@@ -242,8 +242,8 @@ def test_an_error_is_there_in_the_whole_directory_and_all_of_its_errors_are_told
     )
     try:
         build(contents_of(Path(), {"z.yaml": policy_text("z").encode()} | on_disk | encoded(new)))
-        expected: set[PolicyError] = set()
-    except PolicyErrors as error:
+        expected: set[FileError] = set()
+    except FileErrors as error:
         expected = set(error.errors)
     assert set(found.errors) <= expected <= {*found.errors, *found.doubts}
     assert {error.path for error in found.errors} <= set(new)
@@ -345,7 +345,7 @@ def test_the_policies_of_hundreds_of_namespaces_are_checked() -> None:
 def test_the_directory_that_is_checked_is_the_one_that_is_loaded(tmp_path: Path) -> None:
     for name, text in (DEFAULT | MISTAKEN).items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(PolicyErrors) as refused:
+    with pytest.raises(FileErrors) as refused:
         load(tmp_path)
     found = checked(DEFAULT | MISTAKEN, mounted=DEFAULT)
     assert [str(error).replace(f"{tmp_path}/", "") for error in refused.value.errors] == list(map(str, found.errors))

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, model_validator
 from tests.strategies import examples
 from webhook.policy.directory import Contents
 from webhook.policy.loader import build, load
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.yaml_files.file_errors import FileErrors
 
 DEFAULT = """
 sharedMemory: {mode: enforce, memoryFraction: 0.25}
@@ -282,7 +282,7 @@ def test_what_a_rule_checks_itself_is_told_in_its_words(policies, settings, expe
     body = settings if settings.startswith("{") else f"{{{settings}}}"
     policies.policy("_default", "sample: {mode: warn}")
     policies.policy("team-a", f"sample: {body}")
-    with pytest.raises(PolicyErrors) as caught:
+    with pytest.raises(FileErrors) as caught:
         load(policies.path, [Rule(key="sample", promise="A sample.", settings=Sample)])
     assert [f"{policies.path}/team-a.yaml:6: spec.rules.sample{expected}"] == str(caught.value).splitlines()
 
@@ -432,18 +432,18 @@ def test_what_cannot_be_read_is_an_error(policies) -> None:
 
 def test_a_directory_without_policies_is_an_error(policies) -> None:
     policies.write("README.md", "")
-    with pytest.raises(PolicyErrors, match=r"holds no policy file; write _default.yaml or <namespace>.yaml"):
+    with pytest.raises(FileErrors, match=r"holds no policy file; write _default.yaml or <namespace>.yaml"):
         policies.load()
 
 
 def test_a_missing_directory_is_an_error(tmp_path) -> None:
-    with pytest.raises(PolicyErrors, match="cannot be read as a directory of policies: No such file or directory"):
+    with pytest.raises(FileErrors, match="cannot be read as a directory of policies: No such file or directory"):
         load(tmp_path / "missing")
 
 
 def test_a_file_is_an_error_where_a_directory_is_expected(tmp_path) -> None:
     (tmp_path / "file.yaml").write_text("")
-    with pytest.raises(PolicyErrors, match="cannot be read as a directory of policies: Not a directory"):
+    with pytest.raises(FileErrors, match="cannot be read as a directory of policies: Not a directory"):
         load(tmp_path / "file.yaml")
 
 
@@ -492,6 +492,6 @@ def test_whatever_a_file_holds_the_only_exception_is_policy_errors(source: bytes
     try:
         build(contents)
         errors = ()
-    except PolicyErrors as caught:
+    except FileErrors as caught:
         errors = caught.errors
     assert all(error.path.startswith("policies/") and "Input should" not in error.message for error in errors)

@@ -8,12 +8,12 @@ import yaml
 from pydantic import AfterValidator, Field
 
 from webhook.policy.loader import load
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import explain
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings
 from webhook.rules_page.page_of_rules import rules_reference
+from webhook.yaml_files.file_errors import FileErrors
 
 
 def _word(value: str) -> str:
@@ -74,7 +74,7 @@ def test_a_map_of_globs_is_merged_key_by_key_and_every_key_keeps_its_characters(
 def test_a_fault_in_a_map_of_globs_names_the_glob(policies, images, expected) -> None:
     policies.policy("_default", "byGlob: {mode: warn}")
     policies.policy("team-a", f"byGlob: {{images: {{{images}}}}}")
-    with pytest.raises(PolicyErrors) as caught:
+    with pytest.raises(FileErrors) as caught:
         load(policies.path, [BY_GLOB])
     assert [f"{policies.path}/team-a.yaml:6: spec.rules.byGlob.images{expected}"] == str(caught.value).splitlines()
 

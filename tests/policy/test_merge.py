@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.policy.merge import merge, merge_rule
-from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings
+from webhook.yaml_files.yaml_lines import YamlNode
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),

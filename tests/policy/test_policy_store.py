@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_store import HELD_SECONDS, MOST_HELD, PolicyStore
+from webhook.yaml_files.file_errors import FileErrors
 
 LIMIT = "gpuLimits: {{mode: enforce, maxPerPod: {}}}"
 
@@ -41,7 +41,7 @@ def store(policies, clock) -> PolicyStore:
 def test_starting_with_nothing_usable_is_an_error(policies, text) -> None:
     if text is not None:
         policies.write("_default.yaml", text)
-    with pytest.raises(PolicyErrors):
+    with pytest.raises(FileErrors):
         PolicyStore(policies.path)
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.strategies import examples
 from webhook.policy.directory import Contents
 from webhook.policy.loader import build
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.pots import INHERITED, PotSettings
 from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
 from webhook.rules.rule_settings import Mode
+from webhook.yaml_files.file_errors import FileErrors
 
 RESEARCH = """
 - name: research
@@ -390,6 +390,6 @@ def test_whatever_the_file_holds_the_only_exception_is_policy_errors(source: byt
     try:
         build(Contents(Path("policies"), (("_quotas.yaml", source),), (), ""))
         errors = ()
-    except PolicyErrors as caught:
+    except FileErrors as caught:
         errors = caught.errors
     assert all(error.path == "policies/_quotas.yaml" and "Input should" not in error.message for error in errors)

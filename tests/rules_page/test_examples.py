@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules import RULES
 from webhook.rules.rule import Example
 from webhook.rules.rule_settings import Mode
 from webhook.rules_page.examples import examples, try_out
+from webhook.yaml_files.file_errors import FileErrors
 
 GPU_POD = """
 apiVersion: v1
@@ -49,7 +49,7 @@ def rule_of(key):
     ],
 )
 def test_an_example_with_a_mistake_is_an_error(key, example, expected) -> None:
-    with pytest.raises((ValueError, PolicyErrors), match=expected):
+    with pytest.raises((ValueError, FileErrors), match=expected):
         try_out(rule_of(key), example)
 
 

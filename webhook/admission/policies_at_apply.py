@@ -8,9 +8,9 @@ from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.model.shape import mapping, shortened
 from webhook.outcome import LONGEST_LINE, LONGEST_WARNING, MOST_REFUSED, MOST_VIOLATIONS, MOST_WARNED, printable
 from webhook.policy.config_maps import Checked, Files, TooLargeError, check_files, files_of
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_store import PolicyStore
 from webhook.release import version
+from webhook.yaml_files.file_errors import FileErrors
 
 NAME_LABEL, VERSION_LABEL = "app.kubernetes.io/name", "app.kubernetes.io/version"
 CHART = "gpu-policy"
@@ -42,7 +42,7 @@ def _told(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore) ->
         checked = check_files(new, old, store.on_disk(), store.current)
     except TooLargeError as error:
         return _allowed([f"not checked: {error}; {_CHECK} has no such limit"])
-    except PolicyErrors:
+    except FileErrors:
         return _allowed(["not checked: this replica cannot read the policies that it has mounted"])
     if release := _of_another_release(raw):
         return _allowed(_of_release(release, checked))

@@ -78,11 +78,11 @@ def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | D
 def load_policies(directory: Path) -> "PolicySet":
     """The policies in a directory, or every mistake in them and exit status 2."""
     from webhook.policy.loader import load
-    from webhook.policy.policy_errors import PolicyErrors
+    from webhook.yaml_files.file_errors import FileErrors
 
     try:
         return load(directory)
-    except PolicyErrors as error:
+    except FileErrors as error:
         fail(str(error))
 
 

@@ -52,10 +52,10 @@ def test(
     """
     from rich.console import Console
 
-    from webhook.policy.policy_errors import PolicyErrors
     from webhook.policy_tests import results_as_junit, results_as_text
     from webhook.policy_tests.fixtures import PolicyTestInputs
     from webhook.policy_tests.running import run
+    from webhook.yaml_files.file_errors import FileErrors
 
     wanted = _wanted(pattern)
     try:
@@ -63,7 +63,7 @@ def test(
         results = run(
             directory, PolicyTestInputs(policies, inventory), lambda name: wanted.search(name) is not None, tell
         )
-    except PolicyErrors as errors:
+    except FileErrors as errors:
         fail(str(errors))
     results_as_text.render(results, Console(highlight=False), verbose - quiet)
     if junit is not None:

@@ -25,8 +25,8 @@ from webhook.kubernetes.webhook_configurations import (
 from webhook.policy.config_maps import files_of
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.policy.policy_set import PolicySet
+from webhook.yaml_files.file_errors import FileErrors
 
 
 def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
@@ -186,7 +186,7 @@ class Installation:
         """The policies; UnavailableError where they have mistakes, which a check of its own tells."""
         try:
             return self.policies
-        except PolicyErrors as error:
+        except FileErrors as error:
             raise UnavailableError(f"the policies are not known: they have {len(error.errors)} mistakes") from None
 
     @cached_property

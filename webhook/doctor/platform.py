@@ -11,15 +11,15 @@ from webhook.doctor.installation import Installation
 from webhook.model.accelerators import accelerator
 from webhook.model.selectors import Expression
 from webhook.model.taints import Taint, Toleration
-from webhook.policy.policy_errors import PolicyErrors
 from webhook.rules.rule import PriorityClassName, Reference, RuntimeClassName
+from webhook.yaml_files.file_errors import FileErrors
 
 
 def policies(installation: Installation) -> Iterator[DoctorFinding]:
     """The policies have no mistakes: a replica that starts with them becomes ready."""
     try:
         found = installation.policies
-    except PolicyErrors as errors:
+    except FileErrors as errors:
         for error in errors.errors:
             yield problem(
                 str(error), "policies without a mistake", "correct it; running replicas keep the last good set"

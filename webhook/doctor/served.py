@@ -8,7 +8,7 @@ from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, changed_at
 from webhook.kubernetes.api_errors import RefusedError
-from webhook.policy.policy_errors import PolicyErrors
+from webhook.yaml_files.file_errors import FileErrors
 
 DELIVERED_SECONDS = 180.0
 """After so long every kubelet has delivered a changed ConfigMap, and every replica taken it up."""
@@ -72,7 +72,7 @@ def _agreement(serving: dict[str, list[str]], installation: Installation) -> Doc
     """Whether all serve the set that the ConfigMaps hold."""
     try:
         held = installation.policies.hash
-    except (PolicyErrors, UnavailableError):
+    except (FileErrors, UnavailableError):
         held = next(iter(serving))  # nothing to compare with but one another
     others = {found: names for found, names in serving.items() if found != held}
     if not others:

@@ -23,9 +23,10 @@ from typing import TypeVar
 from webhook.images.addresses import Network
 from webhook.images.hosts import HTTP, HTTPS, Host, HostError, HostPattern, split_host, split_pattern
 from webhook.images.registries import PRESETS, Registry, Site, trust
-from webhook.images.strict_yaml import YamlValue, hint, read_yaml
 from webhook.model.image import ImageReference
 from webhook.model.shape import spelled
+from webhook.yaml_files.file_errors import FileErrors, key_text
+from webhook.yaml_files.yaml_value import YamlValue, hint, read_file
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "Registries"
@@ -53,10 +54,12 @@ class AllowList:
     @classmethod
     def load(cls, path: Path | str) -> "AllowList":
         """What the file at `path` lists. Raises AllowListError with everything that is wrong."""
-        part, faults = read_yaml(Path(path))
-        registries = _document(part) if part is not None else []
-        if faults:
-            raise AllowListError("\n".join(faults))
+        try:
+            root = read_file(Path(path), "list of registries")
+            registries = _document(root)
+            root.faults.raise_if_any()
+        except FileErrors as errors:
+            raise AllowListError(str(errors)) from None
         return cls(registries)
 
     def admits(self, reference: ImageReference) -> bool:
@@ -107,7 +110,7 @@ def _spec(part: YamlValue) -> list[Registry]:
         place = registry.host.name, registry.host.port
         if place in taken:
             item.fault(f"{registry.host.name} is also listed by {taken[place]}; keep one of the two")
-        taken[place] = item.key
+        taken[place] = key_text(item.path)
         registries.append(registry)
     if not registries and not part.faults:
         part.fault(f"lists no registry; name presets ({', '.join(PRESETS)}) or registries")
@@ -122,11 +125,11 @@ def _preset(item: YamlValue) -> tuple[Registry, ...]:
 
 
 def _registry(item: YamlValue) -> Registry | None:
-    before = len(item.faults)
+    before = len(item.faults.errors)
     entries = item.entries("host", "tokenHosts", "blobHosts", "plainHTTP", "privateAddresses", "caFile")
     plain_http = entries["plainHTTP"].boolean() if "plainHTTP" in entries else False
     if "host" not in entries:
-        if len(item.faults) == before:
+        if len(item.faults.errors) == before:
             item.fault("host is missing; write the registry's name as it stands in the names of images")
         return None
     host = _pattern(entries["host"], HTTP if plain_http else HTTPS)
@@ -172,7 +175,7 @@ def _authorities(part: YamlValue) -> str | None:
     text = part.text()
     if not text:
         return None
-    path = Path(part.file).parent / text
+    path = Path(part.node.file).parent / text
     try:
         pem = path.read_text("utf-8")
         trust(pem)

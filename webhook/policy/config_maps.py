@@ -14,11 +14,11 @@ from typing import Any
 from webhook.model.shape import CountError, ShapeError, entries, shortened, text
 from webhook.policy.directory import Contents, contents_of
 from webhook.policy.loader import build
-from webhook.policy.policy_errors import PolicyError, PolicyErrors
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import losses
 from webhook.policy.schema import DEFAULT_FILE
-from webhook.policy.yaml_lines import count_values
+from webhook.yaml_files.file_errors import FileError, FileErrors
+from webhook.yaml_files.yaml_lines import count_values
 
 MOST_VALUES = 50_000
 """Keys and values in all files that are checked, aliases expanded; those of some hundred namespaces have as many."""
@@ -48,8 +48,8 @@ class Checked:
     running replicas do not take these files up. `notices` are settings that do nothing, and the like.
     """
 
-    errors: tuple[PolicyError, ...] = ()
-    doubts: tuple[PolicyError, ...] = ()
+    errors: tuple[FileError, ...] = ()
+    doubts: tuple[FileError, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -134,20 +134,20 @@ def _built(files: Files, current: PolicySet) -> Checked:
     try:
         contents = contents_of(_HERE, files)
         policies = build(contents)
-    except PolicyErrors as error:
+    except FileErrors as error:
         return Checked(errors=tuple(replace(one, path="") if one.path == str(_HERE) else one for one in error.errors))
     return Checked(doubts=tuple(losses(current, policies, contents)), notices=policies.notices)
 
 
-def _errors_of(files: Files) -> Sequence[PolicyError]:
+def _errors_of(files: Files) -> Sequence[FileError]:
     """What is wrong with files that are a part of the directory, whatever the other parts say."""
     try:
         contents = contents_of(_HERE, files)
-    except PolicyErrors:
+    except FileErrors:
         return ()  # no policy file is among them
     try:
         build(contents, is_default_elsewhere=DEFAULT_FILE not in files)
-    except PolicyErrors as error:
+    except FileErrors as error:
         return error.errors
     return ()
 
@@ -155,9 +155,9 @@ def _errors_of(files: Files) -> Sequence[PolicyError]:
 _Place = tuple[str, int, str]
 
 
-def _place(error: PolicyError) -> _Place:
+def _place(error: FileError) -> _Place:
     return error.path, error.line, error.key
 
 
-def _places(errors: Sequence[PolicyError]) -> frozenset[_Place]:
+def _places(errors: Sequence[FileError]) -> frozenset[_Place]:
     return frozenset(map(_place, errors))

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from webhook.policy.policy_errors import Faults, PolicyError, PolicyErrors
 from webhook.policy.schema import RESERVED_FILES
-from webhook.policy.yaml_lines import MAX_BYTES
+from webhook.yaml_files.file_errors import Faults, FileError, FileErrors
+from webhook.yaml_files.yaml_lines import MAX_BYTES
 
 DATA = "..data"
 SETTLED = 2.0
@@ -34,7 +34,7 @@ class Contents:
 
     path: Path
     files: tuple[tuple[str, bytes], ...]
-    faults: tuple[PolicyError, ...]
+    faults: tuple[FileError, ...]
     digest: str
 
 
@@ -52,7 +52,7 @@ def read_directory(directory: Path) -> Contents:
             if attempt + 1 < _ATTEMPTS and root != _root(directory):
                 continue
             message = f"cannot be read as a directory of policies: {error.strerror}"
-            raise PolicyErrors([PolicyError(str(directory), 0, "", message)]) from None
+            raise FileErrors([FileError(str(directory), 0, "", message)]) from None
         if root == _root(directory):
             break
     return _not_empty(contents)
@@ -132,7 +132,7 @@ def _looks_like_a_policy(name: str) -> bool:
 def _not_empty(contents: Contents) -> Contents:
     if not contents.files and not contents.faults:
         message = f"holds no policy file; write {RESERVED_FILES[0]} or <namespace>.yaml"
-        raise PolicyErrors([PolicyError(str(contents.path), 0, "", message)])
+        raise FileErrors([FileError(str(contents.path), 0, "", message)])
     return contents
 
 

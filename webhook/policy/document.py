@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from webhook.policy.error_wording import details_of, locate, message_for
-from webhook.policy.policy_errors import Faults, KeyPath, PolicyErrors, key_text
 from webhook.policy.schema import Schema
-from webhook.policy.yaml_lines import YamlNode, read_yaml
+from webhook.yaml_files.file_errors import Faults, FileErrors, KeyPath, key_text
+from webhook.yaml_files.yaml_lines import YamlNode, read_yaml
 
 Head = TypeVar("Head", bound=BaseModel)
 
@@ -23,7 +23,7 @@ def read_document(
     """
     try:
         root = read_yaml(source, path, kind)
-    except PolicyErrors as errors:
+    except FileErrors as errors:
         faults.extend(errors.errors)
         return None
     if isinstance(root.value, dict):

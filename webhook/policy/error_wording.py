@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from webhook.policy.policy_errors import KeyPath
 from webhook.policy.schema import Schema, part_at
-from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule_settings import Mode
+from webhook.yaml_files.file_errors import KeyPath
+from webhook.yaml_files.yaml_lines import YamlNode
 
 MODES = ", ".join(Mode)
 _KINDS = {

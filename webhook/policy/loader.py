@@ -16,15 +16,15 @@ from webhook.policy.directory import Contents, read_directory
 from webhook.policy.error_wording import MODES, details_of, locate, message_for
 from webhook.policy.merge import merge_rule
 from webhook.policy.namespace_index import NamespaceIndex
-from webhook.policy.policy_errors import Faults
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import RULES_PATH, PolicySource, read_source
 from webhook.policy.pots import read_pots
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
-from webhook.policy.yaml_lines import YamlNode
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.yaml_files.file_errors import Faults
+from webhook.yaml_files.yaml_lines import YamlNode
 
 
 def load(directory: Path | str, rules: Sequence[Rule] = RULES) -> PolicySet:

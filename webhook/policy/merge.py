@@ -1,7 +1,7 @@
 """A namespace's file over the default: maps recursively, lists and scalars replaced, every value keeping its origin."""
 
-from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule import Rule
+from webhook.yaml_files.yaml_lines import YamlNode
 
 
 def merge(base: YamlNode, over: YamlNode) -> YamlNode:

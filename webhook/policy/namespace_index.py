@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from webhook.model.globs import is_glob
 from webhook.policy.namespace_globs import overlap
-from webhook.policy.policy_errors import Faults
 from webhook.policy.policy_set import Policy
 from webhook.policy.policy_source import NamespacePattern, PolicySource
+from webhook.yaml_files.file_errors import Faults
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from webhook.policy.document import check_name, check_names_differ, mapping_at, 
 from webhook.policy.error_wording import unknown_key
 from webhook.policy.namespace_globs import fault_in
 from webhook.policy.node_pools import PoolSettings
-from webhook.policy.policy_errors import Faults, KeyPath
 from webhook.policy.schema import (
     DEFAULT_FILE,
     QUOTAS_FILE,
@@ -23,8 +22,9 @@ from webhook.policy.schema import (
     WorkloadsMode,
     policy_schema,
 )
-from webhook.policy.yaml_lines import YamlNode
 from webhook.rules.rule import Rule
+from webhook.yaml_files.file_errors import Faults, KeyPath
+from webhook.yaml_files.yaml_lines import YamlNode
 
 RULES_PATH: KeyPath = ("spec", "rules")
 NAMESPACES_PATH: KeyPath = ("spec", "namespaces")

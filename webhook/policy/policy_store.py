@@ -15,11 +15,11 @@ from pathlib import Path
 from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.policy.directory import Contents, Fingerprint, fingerprint, read_directory
 from webhook.policy.loader import build
-from webhook.policy.policy_errors import PolicyError, PolicyErrors
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
+from webhook.yaml_files.file_errors import FileError, FileErrors
 
 HELD_SECONDS = 180.0
 """How long a replaced set counts as recent: other replicas may still inject by it."""
@@ -44,7 +44,7 @@ class ReloadStatus:
     failures: int = 0
 
 
-def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[PolicyError]:
+def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[FileError]:
     """Why a replica that follows `current` does not take up `policies`, made of `contents`, although they are sound.
 
     What holds for everybody went away with its file, or is read at the start only.
@@ -55,13 +55,13 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
             "differs from the names with which this replica started, by which pods are counted; restart the replicas "
             "(kubectl rollout restart), or undo the change"
         )
-        errors.append(PolicyError(str(contents.path / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
+        errors.append(FileError(str(contents.path / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
     if current.has_default and not policies.has_default:
         message = "the file is gone; restore it, or start again without it to run without default rules"
-        errors.append(PolicyError(str(contents.path / DEFAULT_FILE), 0, "", message))
+        errors.append(FileError(str(contents.path / DEFAULT_FILE), 0, "", message))
     if current.pots and QUOTAS_FILE not in dict(contents.files):
         message = "the file is gone; restore it, or write `pots: []` in it to run without pots"
-        errors.append(PolicyError(str(contents.path / QUOTAS_FILE), 0, "", message))
+        errors.append(FileError(str(contents.path / QUOTAS_FILE), 0, "", message))
     return errors
 
 
@@ -144,20 +144,20 @@ class PolicyStore:
     def _reload(self) -> bool:
         try:
             contents = read_directory(self._directory)
-        except PolicyErrors as errors:
+        except FileErrors as errors:
             return self._keep(str(errors), errors)
         if contents.digest == self._attempted:
             return False
         try:
             policies = build(contents, self._rules, self._current)
-        except PolicyErrors as errors:
+        except FileErrors as errors:
             return self._keep(contents.digest, errors)
         if lost := losses(self._current, policies, contents):
-            return self._keep(contents.digest, PolicyErrors(lost))
+            return self._keep(contents.digest, FileErrors(lost))
         self._attempted = contents.digest
         return self._take(policies)
 
-    def _keep(self, attempt: str, errors: PolicyErrors) -> bool:
+    def _keep(self, attempt: str, errors: FileErrors) -> bool:
         """Stay with the set in use, saying why once for each distinct attempt."""
         if attempt == self._attempted:
             return False

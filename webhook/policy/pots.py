@@ -20,13 +20,13 @@ from webhook.policy.document import check_names_differ, mapping_at, read_documen
 from webhook.policy.error_wording import details_of, locate, message_for
 from webhook.policy.merge import merge
 from webhook.policy.namespace_globs import MAX_NAME, fault_in
-from webhook.policy.policy_errors import Faults, KeyPath
 from webhook.policy.policy_source import RULES_PATH
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema, for_editors, part_at, settings_schema
-from webhook.policy.yaml_lines import YamlNode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
+from webhook.yaml_files.file_errors import Faults, KeyPath
+from webhook.yaml_files.yaml_lines import YamlNode
 
 INHERITED = ("claims", "models", "onLedgerFailure", "unspecifiedModel", "weights")
 """Keys of a pot that come from `gpuQuota` of `_default.yaml` where the pot leaves them out, merged as maps are."""

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from webhook.audit.documents import Document, DocumentError, Tell, read_all, read_text
 from webhook.policy.document import check_names_differ, read_head
-from webhook.policy.policy_errors import Faults, KeyPath, PolicyError, PolicyErrors, key_text
 from webhook.policy.schema import API_VERSION
-from webhook.policy.yaml_lines import MAX_BYTES, YamlNode, read_yaml
 from webhook.policy_tests.format import KIND, Case, CaseSettings, PolicyTestFile, Suite, node_at, policy_test_schema
+from webhook.yaml_files.file_errors import Faults, FileError, FileErrors, KeyPath, key_text
+from webhook.yaml_files.yaml_lines import MAX_BYTES, YamlNode, read_yaml
 
 CASES: KeyPath = ("spec", "cases")
 
@@ -33,9 +33,7 @@ def find(path: Path) -> Iterator[Path]:
         yield path
         return
     if not path.is_dir():
-        raise PolicyErrors(
-            [PolicyError(str(path), 0, "", "no such file or directory; name one with tests of policies")]
-        )
+        raise FileErrors([FileError(str(path), 0, "", "no such file or directory; name one with tests of policies")])
     for file in sorted(path.rglob("*")):
         is_hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
         if file.suffix in _SUFFIXES and not is_hidden and file.is_file():
@@ -52,21 +50,21 @@ def read_suite(file: Path, tell: Tell | None = None) -> Suite | None:
         with file.open("rb") as opened:
             source = opened.read(MAX_BYTES + 1)
     except OSError as error:
-        raise PolicyErrors([PolicyError(path, 0, "", f"cannot be read: {error.strerror}")]) from None
+        raise FileErrors([FileError(path, 0, "", f"cannot be read: {error.strerror}")]) from None
     if not _MARK.search(source):
         _check_that_it_is_something_else(file, is_strict=tell is None)
         return None
     if len(source) > MAX_BYTES:
         message = f"larger than {MAX_BYTES} bytes (1 MiB); put its resources into files beside it"
-        raise PolicyErrors([PolicyError(path, 1, "", message)])
+        raise FileErrors([FileError(path, 1, "", message)])
     faults = Faults()
     suite = _suite(read_yaml(source, path, KIND), faults, tell)
     if faults:
-        raise PolicyErrors(_without_echoes(faults.errors))
+        raise FileErrors(_without_echoes(faults.errors))
     return suite
 
 
-def _without_echoes(errors: Sequence[PolicyError]) -> Iterator[PolicyError]:
+def _without_echoes(errors: Sequence[FileError]) -> Iterator[FileError]:
     """The errors, but for those that say of a whole that it is none because a part of it is wrong."""
     for error in errors:
         parts = (f"{error.key}.", f"{error.key}[")
@@ -83,9 +81,9 @@ def _check_that_it_is_something_else(file: Path, *, is_strict: bool) -> None:
                 errors.append(_as_policy_error(document))
         elif document.api_version.startswith("gpupolicy.dev/") and "test" in document.kind.lower():
             found = f'"{document.kind}" is not what a test is known by; write kind: {KIND}'
-            errors.append(PolicyError(str(file), document.line, "kind", found))
+            errors.append(FileError(str(file), document.line, "kind", found))
     if errors:
-        raise PolicyErrors(errors)
+        raise FileErrors(errors)
 
 
 def _told_by_the_case(_message: str) -> None:
@@ -111,7 +109,7 @@ def _suite(root: YamlNode, faults: Faults, tell: Tell | None) -> Suite | None:
 
 def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, tell: Tell | None) -> Case:
     documents: list[Document] = []
-    errors: list[PolicyError] = []
+    errors: list[FileError] = []
     for index, written in enumerate(settings.resources):
         place = (*path, "resources", index)
         node = node_at(root, place)
@@ -133,21 +131,21 @@ def _case(root: YamlNode, path: KeyPath, settings: CaseSettings, tell: Tell | No
     )
 
 
-def _from_file(node: YamlNode, written: str, place: KeyPath, tell: Tell | None) -> Iterator[Document | PolicyError]:
+def _from_file(node: YamlNode, written: str, place: KeyPath, tell: Tell | None) -> Iterator[Document | FileError]:
     """The objects of a file or folder; what is wrong in it names that file."""
     path = beside(node.file, written)
     if not path.exists():
-        yield PolicyError(node.file, node.line, key_text(place), f"{path}: no such file or directory")
+        yield FileError(node.file, node.line, key_text(place), f"{path}: no such file or directory")
         return
     for document in read_all([str(path)], BytesIO(), tell):
         yield _as_policy_error(document) if isinstance(document, DocumentError) else document
 
 
-def _inline(node: YamlNode, place: KeyPath) -> Iterator[Document | PolicyError]:
+def _inline(node: YamlNode, place: KeyPath) -> Iterator[Document | FileError]:
     """An object that stands in the test itself, by the same rules as one in a file."""
     for document in read_text(json.dumps(node.plain()), node.file):
         if isinstance(document, DocumentError):
-            yield PolicyError(node.file, node.line, key_text(place), document.message)
+            yield FileError(node.file, node.line, key_text(place), document.message)
         else:
             yield replace(document, line=node.line)
 
@@ -157,8 +155,8 @@ def beside(file: str, written: str) -> Path:
     return Path(os.path.normpath(Path(file).parent / written))
 
 
-def _as_policy_error(error: DocumentError) -> PolicyError:
-    return PolicyError(error.source, error.line or 0, "", error.message)
+def _as_policy_error(error: DocumentError) -> FileError:
+    return FileError(error.source, error.line or 0, "", error.message)
 
 
 def _refuse_what_is_indented_too_far(root: YamlNode, faults: Faults) -> None:

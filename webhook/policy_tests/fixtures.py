@@ -17,12 +17,12 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
-from webhook.policy.policy_errors import PolicyError, PolicyErrors, key_text
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import API_VERSION, DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND
-from webhook.policy.yaml_lines import YamlNode
 from webhook.policy_tests.files import beside
 from webhook.policy_tests.format import Suite
+from webhook.yaml_files.file_errors import FileError, FileErrors, key_text
+from webhook.yaml_files.yaml_lines import YamlNode
 
 
 def load_inline(files: Mapping[str, YamlNode], path: tuple[str, ...]) -> PolicySet:
@@ -31,16 +31,16 @@ def load_inline(files: Mapping[str, YamlNode], path: tuple[str, ...]) -> PolicyS
     sources = {name: _text(name, node).encode("utf-8", "surrogatepass") for name, node in files.items()}
     try:
         return build(contents_of(Path(file), sources))
-    except PolicyErrors as errors:
-        raise PolicyErrors(_placed(error, file, path, files) for error in errors.errors) from None
+    except FileErrors as errors:
+        raise FileErrors(_placed(error, file, path, files) for error in errors.errors) from None
 
 
-def _placed(error: PolicyError, file: str, path: tuple[str, ...], files: Mapping[str, YamlNode]) -> PolicyError:
+def _placed(error: FileError, file: str, path: tuple[str, ...], files: Mapping[str, YamlNode]) -> FileError:
     """The error of a file as one of the test."""
     name = error.path.removeprefix(f"{file}/")
     key = key_text((*path, name))
     line = max(error.line, files[name].line if name in files else 0)
-    return PolicyError(file, line, f"{key}: {error.key}" if error.key else key, error.message)
+    return FileError(file, line, f"{key}: {error.key}" if error.key else key, error.message)
 
 
 def _text(name: str, node: YamlNode) -> str:
@@ -140,19 +140,19 @@ def _nearest(file: str) -> Path:
         if (directory / DEFAULT_FILE).is_file():
             return directory.relative_to(here) if directory.is_relative_to(here) else directory
     message = f"missing, and no directory above this file holds {DEFAULT_FILE}; write it, or name --policies"
-    raise PolicyErrors([PolicyError(file, 1, "spec.policies", message)])
+    raise FileErrors([FileError(file, 1, "spec.policies", message)])
 
 
-def _load(directory: Path) -> PolicySet | PolicyErrors:
+def _load(directory: Path) -> PolicySet | FileErrors:
     try:
         return load(directory)
-    except PolicyErrors as errors:
+    except FileErrors as errors:
         return errors
 
 
-def _or_raise(found: PolicySet | PolicyErrors) -> PolicySet:
-    if isinstance(found, PolicyErrors):
-        raise PolicyErrors(found.errors)
+def _or_raise(found: PolicySet | FileErrors) -> PolicySet:
+    if isinstance(found, FileErrors):
+        raise FileErrors(found.errors)
     return found
 
 
@@ -173,11 +173,11 @@ def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
         raw = node.plain()
         fault = _fault_in(raw)
         if fault:
-            errors.append(PolicyError(node.file, node.line, f"spec.inventory[{index}]", fault))
+            errors.append(FileError(node.file, node.line, f"spec.inventory[{index}]", fault))
         else:
             kinds[raw["kind"]].append(raw)
     if errors:
-        raise PolicyErrors(errors)
+        raise FileErrors(errors)
     return Inventory(
         Snapshot.of(
             kinds["Node"],
@@ -208,5 +208,5 @@ def _fault_in(raw: Mapping[str, Any]) -> str:
     return ""
 
 
-def _error(node: YamlNode, key: str, message: str) -> PolicyErrors:
-    return PolicyErrors([PolicyError(node.file, node.line, key, message)])
+def _error(node: YamlNode, key: str, message: str) -> FileErrors:
+    return FileErrors([FileError(node.file, node.line, key, message)])

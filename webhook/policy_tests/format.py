@@ -17,10 +17,10 @@ from webhook.model.camel_model import CamelModel
 from webhook.model.globs import is_glob
 from webhook.model.shape import spelled
 from webhook.policy.namespace_globs import fault_in
-from webhook.policy.policy_errors import KeyPath, PolicyError, key_text
 from webhook.policy.schema import Schema, for_editors
-from webhook.policy.yaml_lines import YamlNode
 from webhook.rules import RULES
+from webhook.yaml_files.file_errors import FileError, KeyPath, key_text
+from webhook.yaml_files.yaml_lines import YamlNode
 
 KIND = "GPUPolicyTest"
 
@@ -238,7 +238,7 @@ class Case:
     description: str
     namespace: str
     documents: tuple[Document, ...]
-    errors: tuple[PolicyError, ...]
+    errors: tuple[FileError, ...]
     expect: CaseExpectation
     node: YamlNode
     path: KeyPath
@@ -254,7 +254,7 @@ class Case:
         """The line it begins on, from 1."""
         return self.node.line
 
-    def error(self, path: KeyPath, message: str) -> PolicyError:
+    def error(self, path: KeyPath, message: str) -> FileError:
         """An error about what stands at `path` of the case."""
         return error_at(self.node, path, message, self.path)
 
@@ -272,10 +272,10 @@ class Suite:
     cases: tuple[Case, ...]
 
 
-def error_at(root: YamlNode, path: KeyPath, message: str, base: KeyPath = ()) -> PolicyError:
+def error_at(root: YamlNode, path: KeyPath, message: str, base: KeyPath = ()) -> FileError:
     """An error about what stands at `path` of `root`, which itself stands at `base` of the file."""
     node = node_at(root, path)
-    return PolicyError(root.file, node.line, key_text((*base, *path)), message)
+    return FileError(root.file, node.line, key_text((*base, *path)), message)
 
 
 def node_at(root: YamlNode, path: KeyPath) -> YamlNode:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from webhook.audit.review_objects import Item
-from webhook.policy.policy_errors import PolicyError
 from webhook.policy_tests.differences import Difference
 from webhook.policy_tests.format import Case
+from webhook.yaml_files.file_errors import FileError
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class CaseResult:
     case: Case
     items: tuple[Item, ...] = ()
     differences: tuple[Difference, ...] = ()
-    errors: tuple[PolicyError, ...] = ()
+    errors: tuple[FileError, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -30,7 +30,7 @@ class FileResult:
     file: str
     name: str
     cases: tuple[CaseResult, ...] = ()
-    errors: tuple[PolicyError, ...] = ()
+    errors: tuple[FileError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

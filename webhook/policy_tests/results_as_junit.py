@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from webhook.audit import junit_xml
 from webhook.audit.junit_xml import JUnitSuite, Problem
-from webhook.policy.policy_errors import PolicyError
 from webhook.policy_tests.differences import Difference
 from webhook.policy_tests.results import CaseResult, FileResult, Results
+from webhook.yaml_files.file_errors import FileError
 
 
 def render(results: Results) -> str:
@@ -36,9 +36,9 @@ def _failure(difference: Difference) -> Problem:
     return Problem(difference.place.partition(" ")[0], str(difference), text)
 
 
-def _errors(errors: Sequence[PolicyError]) -> tuple[Problem, ...]:
+def _errors(errors: Sequence[FileError]) -> tuple[Problem, ...]:
     return tuple(Problem("unusable", str(error), str(error)) for error in errors)
 
 
-def _first_line(file: str, errors: Sequence[PolicyError]) -> int:
+def _first_line(file: str, errors: Sequence[FileError]) -> int:
     return next((error.line for error in errors if error.path == file), 0)

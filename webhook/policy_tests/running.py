@@ -13,7 +13,6 @@ from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.shape import ShapeError
-from webhook.policy.policy_errors import KeyPath, PolicyError, PolicyErrors
 from webhook.policy.policy_set import PolicySet
 from webhook.policy_tests.differences import Difference, differences
 from webhook.policy_tests.files import find, read_suite
@@ -21,6 +20,7 @@ from webhook.policy_tests.fixtures import PolicyTestInputs
 from webhook.policy_tests.format import Case, Expectation, ResourceExpectation, Suite
 from webhook.policy_tests.results import CaseResult, FileResult, Results
 from webhook.policy_tests.subjects import group_of, names_of, subject_of, without_groups
+from webhook.yaml_files.file_errors import FileError, FileErrors, KeyPath
 
 
 def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool], tell: Tell | None = None) -> Results:
@@ -33,7 +33,7 @@ def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool],
     files = [result for result in results if result is not None]
     if not files:
         message = "no GPUPolicyTest in it; write one, or name another directory"
-        raise PolicyErrors([PolicyError(str(path), 0, "", message)])
+        raise FileErrors([FileError(str(path), 0, "", message)])
     return Results(tuple(file for file in files if file.cases or file.errors))
 
 
@@ -42,7 +42,7 @@ def _run_file(
 ) -> FileResult | None:
     try:
         suite = read_suite(file, tell)
-    except PolicyErrors as errors:
+    except FileErrors as errors:
         return FileResult(str(file), "", errors=errors.errors)
     if suite is None:
         return None
@@ -51,7 +51,7 @@ def _run_file(
         return FileResult(str(file), suite.name)
     try:
         policies, inventory = _surroundings(suite, sources)
-    except PolicyErrors as errors:
+    except FileErrors as errors:
         return FileResult(str(file), suite.name, errors=errors.errors)
     return FileResult(str(file), suite.name, tuple(_run_case(case, policies, inventory) for case in wanted))
 
@@ -60,11 +60,11 @@ def _surroundings(suite: Suite, sources: PolicyTestInputs) -> tuple[PolicySet, I
     """What a test is run against. Raises PolicyErrors with what is wrong in both."""
     try:
         policies = sources.policies_of(suite)
-    except PolicyErrors as errors:
+    except FileErrors as errors:
         try:
             sources.inventory_of(suite)
-        except PolicyErrors as others:
-            raise PolicyErrors([*errors.errors, *others.errors]) from None
+        except FileErrors as others:
+            raise FileErrors([*errors.errors, *others.errors]) from None
         raise
     return policies, sources.inventory_of(suite, policies.accelerators)
 
@@ -76,12 +76,12 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
     facts = knowing_claims(inventory.snapshot, case.documents, case.namespace)
     surroundings = ReviewContext(policies, facts, ledgers)
     items: list[Item] = []
-    errors: list[PolicyError] = []
+    errors: list[FileError] = []
     for document in case.documents:
         try:
             items.append(look(document, case.namespace, surroundings))
         except ShapeError as error:
-            errors.append(PolicyError(document.source, document.line, "", str(error)))
+            errors.append(FileError(document.source, document.line, "", str(error)))
     if errors:
         return CaseResult(case, errors=tuple(errors))
     found = list(_compare(case, items, surroundings))
@@ -89,11 +89,11 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
         case,
         tuple(items),
         tuple(one for one in found if isinstance(one, Difference)),
-        tuple(one for one in found if isinstance(one, PolicyError)),
+        tuple(one for one in found if isinstance(one, FileError)),
     )
 
 
-def _compare(case: Case, every: Sequence[Item], surroundings: ReviewContext) -> Iterator[Difference | PolicyError]:
+def _compare(case: Case, every: Sequence[Item], surroundings: ReviewContext) -> Iterator[Difference | FileError]:
     """What is not as expected, and what is expected of things that are not there."""
     items = [item for item in every if item.policy is not None]
     if not items:
@@ -129,7 +129,7 @@ class _Expected:
     what: ResourceExpectation
 
 
-def _compare_one(expected: _Expected, item: Item, surroundings: ReviewContext) -> Iterator[Difference | PolicyError]:
+def _compare_one(expected: _Expected, item: Item, surroundings: ReviewContext) -> Iterator[Difference | FileError]:
     subject = subject_of(item)
     if expected.what.says_nothing_of_pods:
         yield from differences(_ALLOWED, without_groups(item, expected.what.groups or ()))

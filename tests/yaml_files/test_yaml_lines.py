@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.policy_errors import PolicyErrors
-from webhook.policy.yaml_lines import MAX_BYTES, MAX_CHARACTERS, YamlNode, count_values, read_yaml
+from webhook.yaml_files.file_errors import FileErrors
+from webhook.yaml_files.yaml_lines import MAX_BYTES, MAX_CHARACTERS, YamlNode, count_values, read_yaml
 
 
 def faults(source: bytes) -> list[str]:
-    with pytest.raises(PolicyErrors) as caught:
+    with pytest.raises(FileErrors) as caught:
         read_yaml(source, "f.yaml")
     return [str(error) for error in caught.value.errors]
 
@@ -112,7 +112,7 @@ def test_a_date_is_the_text_that_was_written() -> None:
         pytest.param(b"[" * 100_000, ["f.yaml:1: nested deeper than 50 levels"], id="far too deep"),
         pytest.param(
             b"#" * (MAX_BYTES + 1),
-            ["f.yaml: larger than 1048576 bytes (1 MiB), the most that a file of policies may have"],
+            ["f.yaml: larger than 1048576 bytes (1 MiB), the most that such a file may have"],
             id="too large",
         ),
     ],
@@ -132,7 +132,7 @@ def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None
 def test_any_bytes_give_a_value_or_policy_errors(source: bytes) -> None:
     try:
         node = read_yaml(source, "f.yaml")
-    except PolicyErrors as caught:
+    except FileErrors as caught:
         lines = [error.line for error in caught.errors]
     else:
         lines = [node.line]

@@ -1,4 +1,4 @@
-"""What is wrong with policy files, as values: file, line, key and fault, all of them at once."""
+"""What is wrong with files, as values: file, line, key and fault, all of them at once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ def key_text(path: Sequence[str | int]) -> str:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class PolicyError:
-    """One fault in a policy file. `line` counts from 1 and is 0 where no line is to blame; `key` may be empty.
+class FileError:
+    """One fault in a file. `line` counts from 1 and is 0 where no line is to blame; `key` may be empty.
 
     >>> str(PolicyError("policies/team-a.yaml", 9, "spec.rules.sharedMemory.sise", "unknown key"))
     'policies/team-a.yaml:9: spec.rules.sharedMemory.sise: unknown key'
@@ -39,12 +39,17 @@ class PolicyError:
         return ": ".join(part for part in (place, self.key, self.message) if part)
 
 
-class PolicyErrors(Exception):  # noqa: N818  # it holds errors, in the plural
-    """Every fault of a set of policy files, sorted by file and line; its text has one line for each."""
+class FileErrors(Exception):  # noqa: N818  # it holds errors, in the plural
+    """Every fault of a set of files, sorted by file and line; its text has one line for each."""
 
-    def __init__(self, errors: Iterable[PolicyError]) -> None:
+    def __init__(self, errors: Iterable[FileError]) -> None:
         self.errors = tuple(sorted(set(errors)))
         super().__init__(self.errors)
+
+    @classmethod
+    def of(cls, path: str, message: str) -> "FileErrors":
+        """One fault of a whole file."""
+        return cls([FileError(path, 0, "", message)])
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.errors))
@@ -54,13 +59,13 @@ class Faults:
     """Collects errors while reading goes on. The first error of a key is kept: what follows from it is noise."""
 
     def __init__(self) -> None:
-        self._errors: dict[tuple[str, str, int], PolicyError] = {}
+        self._errors: dict[tuple[str, str, int], FileError] = {}
 
     def __bool__(self) -> bool:
         return bool(self._errors)
 
     @property
-    def errors(self) -> tuple[PolicyError, ...]:
+    def errors(self) -> tuple[FileError, ...]:
         """Everything recorded so far, in the order it was found."""
         return tuple(self._errors.values())
 
@@ -69,9 +74,9 @@ class Faults:
         if len(self._errors) >= MOST_FAULTS:
             return
         text = key if isinstance(key, str) else key_text(key)
-        self._errors.setdefault((path, text, 0 if text else line), PolicyError(path, line, text, message))
+        self._errors.setdefault((path, text, 0 if text else line), FileError(path, line, text, message))
 
-    def extend(self, errors: Iterable[PolicyError]) -> None:
+    def extend(self, errors: Iterable[FileError]) -> None:
         """Record faults that were found elsewhere."""
         for error in errors:
             self.add(error.path, error.line, error.key, error.message)
@@ -79,4 +84,4 @@ class Faults:
     def raise_if_any(self) -> None:
         """Raise PolicyErrors with everything recorded so far, if there is anything."""
         if self._errors:
-            raise PolicyErrors(self._errors.values())
+            raise FileErrors(self._errors.values())

@@ -14,7 +14,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 
-from webhook.policy.policy_errors import Faults, KeyPath, PolicyError, PolicyErrors
+from webhook.yaml_files.file_errors import Faults, FileError, FileErrors, KeyPath
 
 MAX_BYTES = 1024 * 1024
 """Largest policy file in bytes, which is also the largest ConfigMap."""
@@ -70,11 +70,11 @@ def read_yaml(source: bytes, file: str, kind: str = "GPUPolicy") -> YamlNode:
         _check_structure(text, file, kind)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        raise PolicyErrors([_syntax_error(error, text, file)]) from None
+        raise FileErrors([_syntax_error(error, text, file)]) from None
     except yaml.YAMLError as error:
-        raise PolicyErrors([PolicyError(file, 1, "", f"not valid YAML: {error}")]) from None
+        raise FileErrors([FileError(file, 1, "", f"not valid YAML: {error}")]) from None
     if root is None or root.tag == _TAG + "null":
-        raise PolicyErrors([PolicyError(file, 1, "", f"the file is empty; write a {kind}, or remove the file")])
+        raise FileErrors([FileError(file, 1, "", f"the file is empty; write a {kind}, or remove the file")])
     reader = _Reader(file)
     node = reader.read(root, (), root.start_mark.line + 1)
     reader.faults.raise_if_any()
@@ -103,39 +103,35 @@ def count_values(source: bytes, most: int) -> int:
                     begun.append((event.anchor, count - 1))
             if count > most or len(begun) > MAX_DEPTH:
                 break
-    except (yaml.YAMLError, PolicyErrors):
+    except (yaml.YAMLError, FileErrors):
         pass
     return min(count, most + 1)
 
 
 def _decode(source: bytes, file: str) -> str:
     if len(source) > MAX_BYTES:
-        raise PolicyErrors(
-            [
-                PolicyError(
-                    file, 0, "", f"larger than {MAX_BYTES} bytes (1 MiB), the most that a file of policies may have"
-                )
-            ]
+        raise FileErrors(
+            [FileError(file, 0, "", f"larger than {MAX_BYTES} bytes (1 MiB), the most that such a file may have")]
         )
     try:
         text = source.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = source.count(b"\n", 0, error.start) + 1
-        raise PolicyErrors([PolicyError(file, line, "", "not UTF-8; save the file in UTF-8")]) from None
+        raise FileErrors([FileError(file, line, "", "not UTF-8; save the file in UTF-8")]) from None
     bad = Reader.NON_PRINTABLE.search(text)
     if bad is not None:
         line = text.count("\n", 0, bad.start()) + 1
         message = f"control character U+{ord(bad.group()):04X}, which YAML does not allow; remove it"
-        raise PolicyErrors([PolicyError(file, line, "", message)])
+        raise FileErrors([FileError(file, line, "", message)])
     directive = _TAG_DIRECTIVE.search(text)
     if directive is not None:
         line = text.count("\n", 0, directive.end()) + 1
-        raise PolicyErrors([PolicyError(file, line, "", "a %TAG directive, which is not supported; remove the line")])
+        raise FileErrors([FileError(file, line, "", "a %TAG directive, which is not supported; remove the line")])
     lines = enumerate(text.split("\n"), 1)
     marked = list(islice((number for number, line in lines if _CONFLICT.match(line)), _MOST_CONFLICTS))
     if marked:
-        raise PolicyErrors(
-            PolicyError(file, number, "", "a merge conflict marker; resolve the conflict") for number in marked
+        raise FileErrors(
+            FileError(file, number, "", "a merge conflict marker; resolve the conflict") for number in marked
         )
     return text
 
@@ -147,34 +143,34 @@ def _check_structure(text: str, file: str, kind: str) -> None:
         line = event.start_mark.line + 1 if event.start_mark is not None else 1
         written += isinstance(event, yaml.NodeEvent)
         if written > _MOST_WRITTEN:
-            raise PolicyErrors([_too_many_values(file, line)])
+            raise FileErrors([_too_many_values(file, line)])
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise PolicyErrors([PolicyError(file, line, "", f"nested deeper than {MAX_DEPTH} levels")])
+                raise FileErrors([FileError(file, line, "", f"nested deeper than {MAX_DEPTH} levels")])
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
                 message = f"a second document starts here; a file holds one {kind}"
-                raise PolicyErrors([PolicyError(file, line, "", message)])
+                raise FileErrors([FileError(file, line, "", message)])
 
 
-def _too_many_values(file: str, line: int) -> PolicyError:
+def _too_many_values(file: str, line: int) -> FileError:
     message = f"more than {MAX_NODES} values once aliases are expanded; write fewer values, or fewer or smaller aliases"
-    return PolicyError(file, line, "", message)
+    return FileError(file, line, "", message)
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> PolicyError:
+def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> FileError:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark is not None else 1
     lines = text.splitlines()
     written = lines[line - 1] if line <= len(lines) else ""
     if re.match(r"\s*\t", written):
-        return PolicyError(file, line, "", "a tab indents this line; YAML is indented with spaces")
+        return FileError(file, line, "", "a tab indents this line; YAML is indented with spaces")
     context = f" {error.context}" if error.context else ""
-    return PolicyError(file, line, "", f"not valid YAML: {error.problem}{context}")
+    return FileError(file, line, "", f"not valid YAML: {error.problem}{context}")
 
 
 class _Reader:
@@ -192,7 +188,7 @@ class _Reader:
         """The value of a node; a faulty part is replaced by an empty one."""
         self._count += 1
         if self._count > MAX_NODES:
-            raise PolicyErrors([_too_many_values(self._file, line)])
+            raise FileErrors([_too_many_values(self._file, line)])
         self._weigh(path, line)
         if isinstance(node, yaml.ScalarNode):
             self._weigh((node.value,), line)
@@ -217,7 +213,7 @@ class _Reader:
                 f"more than {MAX_CHARACTERS} characters in values and the keys that lead to them once aliases are "
                 "expanded; write shorter texts and keys, or fewer aliases"
             )
-            raise PolicyErrors([PolicyError(self._file, line, "", message)])
+            raise FileErrors([FileError(self._file, line, "", message)])
 
     def _map(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, YamlNode]:
         own: dict[str, YamlNode] = {}

@@ -1,0 +1,1 @@
+"""Files that people write in YAML, read strictly: every mistake is told with file, line and key, all at once."""

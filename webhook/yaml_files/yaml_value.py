@@ -1,0 +1,101 @@
+"""Small settings files, read key by key: what is missing, unknown or of another type is a fault with its line."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from webhook.model.shape import spelled
+from webhook.yaml_files.file_errors import Faults, FileErrors, KeyPath
+from webhook.yaml_files.yaml_lines import MAX_BYTES, YamlNode, read_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class YamlValue:
+    """A value in a file, and the keys that lead to it. What is wrong with it is added to `faults`."""
+
+    node: YamlNode
+    path: KeyPath
+    faults: Faults
+
+    def fault(self, message: str) -> None:
+        """Record what is wrong."""
+        self.faults.add(self.node.file, self.node.line, self.path, message)
+
+    def entries(self, *known: str) -> dict[str, "YamlValue"]:
+        """The entries of a map by their keys, of those that are known."""
+        if not isinstance(self.node.value, dict):
+            self._expected("a map")
+            return {}
+        found = {key: YamlValue(node, (*self.path, key), self.faults) for key, node in self.node.value.items()}
+        for key in found.keys() - set(known):
+            found.pop(key).fault(f"unknown key; known keys are {', '.join(sorted(known))}{hint(key, known)}")
+        return found
+
+    def items(self) -> Iterator["YamlValue"]:
+        """The items of a list."""
+        if not isinstance(self.node.value, list):
+            self._expected("a list")
+            return
+        for number, node in enumerate(self.node.value):
+            yield YamlValue(node, (*self.path, number), self.faults)
+
+    def text(self) -> str:
+        """A text that is not empty; an empty one stands for a fault."""
+        value = self.node.value
+        if not isinstance(value, str):
+            self._expected("a string; put it in quotes" if isinstance(value, bool | int | float) else "a string")
+            return ""
+        if not value:
+            self.fault("is empty; write a string")
+        return value
+
+    def boolean(self) -> bool:
+        """True or false; false stands for a fault."""
+        if not isinstance(self.node.value, bool):
+            self._expected("true or false")
+            return False
+        return self.node.value
+
+    def must_be(self, wanted: str) -> None:
+        """Record a fault unless the value is this text."""
+        text = self.text()
+        if text and text != wanted:
+            self.fault(f"{spelled(text)} is not allowed; write {wanted}")
+
+    def _expected(self, what: str) -> None:
+        kind = _kind(self.node.value)
+        is_written = self.node.value is not None and not isinstance(self.node.value, dict | list)
+        self.fault(f"{self.node.text[:_MOST_SHOWN] + ' is' if is_written else 'found'} {kind}; write {what}")
+
+
+_MOST_SHOWN = 100
+"""Characters of a value that is not what it should be."""
+
+
+def read_file(path: Path, kind: str) -> YamlValue:
+    """The one document of a file that holds a `kind`. Raises FileErrors where there is none."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        found = f"the file cannot be read ({error.strerror or error}); name a readable file"
+        raise FileErrors.of(str(path), found) from None
+    return YamlValue(read_yaml(content, str(path), kind), (), Faults())
+
+
+def hint(value: str, choices: Iterable[str]) -> str:
+    """Which of the choices was meant, where one is close."""
+    lowered = {choice.lower(): choice for choice in choices}
+    close = get_close_matches(value.lower(), lowered, n=1)
+    return f"; did you mean {lowered[close[0]]}?" if close else ""
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    return "a boolean" if isinstance(value, bool) else "a string" if isinstance(value, str) else "a number"
