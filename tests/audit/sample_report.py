@@ -107,7 +107,7 @@ def _no_longer_refused() -> AuditFinding:
         policy="team-vision",
         file="team-vision.yaml",
         line=7,
-        sort=PodGroup("", 4, 8),
+        pod_group=PodGroup("", 4, 8),
     )
 
 
@@ -143,7 +143,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             file="_default.yaml",
             line=9,
             source=SourceLine("manifests/nightly.yaml", 14),
-            sort=PodGroup("", 1, 4),
+            pod_group=PodGroup("", 1, 4),
         ),
         AuditFinding(
             level=Level.REFUSE,
@@ -159,7 +159,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             file="_default.yaml",
             line=9,
             source=SourceLine(f"manifests/{HOSTILE}.yaml", 3),
-            sort=PodGroup(HOSTILE, None, 1),
+            pod_group=PodGroup(HOSTILE, None, 1),
         ),
         AuditFinding(
             level=Level.REFUSE,
@@ -174,7 +174,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="team-nlp",
             file="team-nlp.yaml",
             line=15,
-            sort=PodGroup("Worker", 4, 8),
+            pod_group=PodGroup("Worker", 4, 8),
             running=Running(4, ("bert-worker-0", "bert-worker-1", "bert-worker-2")),
         ),
         AuditFinding(
@@ -235,7 +235,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="team-vision",
             file="team-vision.yaml",
             line=11,
-            sort=PodGroup("", 4, 2),
+            pod_group=PodGroup("", 4, 2),
         ),
         AuditFinding(
             level=Level.AUDIT,
@@ -250,7 +250,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="team-vision",
             file="team-vision.yaml",
             line=12,
-            sort=PodGroup("", 4, 2),
+            pod_group=PodGroup("", 4, 2),
             running=Running(4, ("trainer-7d9-1", "trainer-7d9-2", "trainer-7d9-3")),
         ),
         AuditFinding(
@@ -266,7 +266,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="team-nlp",
             file="_default.yaml",
             line=6,
-            sort=PodGroup("Worker", 4, 8),
+            pod_group=PodGroup("Worker", 4, 8),
         ),
         AuditFinding(
             level=Level.COMPLETE,
@@ -281,7 +281,7 @@ def _findings() -> tuple[AuditFinding, ...]:
             policy="team-vision",
             file="_default.yaml",
             line=7,
-            sort=PodGroup("", 4, 2),
+            pod_group=PodGroup("", 4, 2),
         ),
     )
 

@@ -56,7 +56,7 @@ def test_a_finding_says_where_it_is_who_says_so_and_what_to_do() -> None:
         "Request 4 or fewer",
     )
     assert (found.policy, found.file, found.source) == ("_default", "_default.yaml", SourceLine("f.yaml", 1))
-    assert (found.sort, found.running) == (None, None)
+    assert (found.pod_group, found.running) == (None, None)
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
@@ -64,8 +64,8 @@ def test_a_workload_is_found_wanting_in_its_template_and_before_any_pod_is_made(
     found = only(audited(workload(kind, pod(5)), using=FOUR).findings)
     assert (found.level, found.owner.title, found.running) == (Level.REFUSE, f"{kind} {NAMESPACE}/w", None)
     assert found.field.endswith("template.spec")
-    assert found.sort is not None
-    assert (found.sort.group, found.sort.gpus) == ("", 5)
+    assert found.pod_group is not None
+    assert (found.pod_group.group, found.pod_group.gpus) == ("", 5)
 
 
 @pytest.mark.parametrize(("mode", "level"), [("enforce", Level.REFUSE), ("warn", Level.WARN), ("audit", Level.AUDIT)])
@@ -108,7 +108,7 @@ def test_the_pods_of_a_deployment_count_with_it(is_cluster: bool) -> None:
     report = (audited_in_a_cluster if is_cluster else audited)(*objects, using=FOUR)
     found = only(report.findings)
     assert (found.object.title, found.owner.title) == (f"Deployment {NAMESPACE}/w",) * 2
-    assert (found.sort, found.running) == (PodGroup("", 40, 5), Running(40, ("p0", "p1", "p2")))
+    assert (found.pod_group, found.running) == (PodGroup("", 40, 5), Running(40, ("p0", "p1", "p2")))
     assert report.counts == Counts(pods=40, workloads=1, refused=41)
 
 
@@ -132,7 +132,7 @@ def test_a_fault_that_only_pods_have_is_told_of_them() -> None:
     bad["spec"] = pod(9)["spec"]
     found = only(audited_in_a_cluster(owner, replicas, good, bad, using=FOUR).findings)
     assert (found.object.title, found.owner.title) == (f"Pod {NAMESPACE}/p1", f"Deployment {NAMESPACE}/w")
-    assert (found.sort, found.running) == (None, Running(1, ("p1",)))
+    assert (found.pod_group, found.running) == (None, Running(1, ("p1",)))
 
 
 def test_the_templates_of_one_object_stay_apart() -> None:
@@ -140,7 +140,7 @@ def test_the_templates_of_one_object_stay_apart() -> None:
                                         (("Master", 1), ("Worker", 3))}}  # fmt: skip
     raw = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}, "spec": replicas}
     report = audited(raw, using=FOUR)
-    assert [finding.sort for finding in report.findings] == [PodGroup("Master", 1, 5), PodGroup("Worker", 3, 5)]
+    assert [finding.pod_group for finding in report.findings] == [PodGroup("Master", 1, 5), PodGroup("Worker", 3, 5)]
     assert report.counts == Counts(workloads=1, refused=1)
 
 

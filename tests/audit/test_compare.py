@@ -83,7 +83,7 @@ def test_what_is_injected_otherwise_is_listed_with_both_sides() -> None:
     before, after = policies({"tolerations": {}}), policies({"tolerations": {}, "runtimeClass": {}})
     toleration, runtime_class = "toleration nvidia.com/gpu Exists:NoSchedule", "runtimeClassName nvidia"
     found = compared(pod(1), workload("Job", pod(2)), pod(0, name="none"), using=after, against=before)
-    assert [(one.object.title, one.sort, one.before, one.after) for one in found.changed_injections] == [
+    assert [(one.object.title, one.pod_group, one.before, one.after) for one in found.changed_injections] == [
         (f"Job {NAMESPACE}/w", PodGroup("", 1, 2), (toleration,), (runtime_class, toleration)),
         (f"Pod {NAMESPACE}/trainer", None, (toleration,), (runtime_class, toleration)),
     ]

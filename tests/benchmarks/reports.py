@@ -98,7 +98,7 @@ def _typical() -> Iterator[AuditFinding]:
     for number in range(0, WORKLOADS, 10):
         owner = _reference(number // 10, "Deployment", f"trainer-{number:05}", "apps/v1")
         running = Running(PODS // WORKLOADS, (f"{owner.name}-5d9c-abcde",))
-        yield replace(_finding(owner, _FAULTS[0]), sort=PodGroup("", PODS // WORKLOADS, 2), running=running)
+        yield replace(_finding(owner, _FAULTS[0]), pod_group=PodGroup("", PODS // WORKLOADS, 2), running=running)
 
 
 def _finding(owner: ObjectReference, fault: tuple[Level, str, str, str, str]) -> AuditFinding:

@@ -100,7 +100,7 @@ class Deduplicator:
                 of_templates[key].add(entry.finding())
                 continue
             entries.append(own := _Entry(entry.found, entry.count, entry.names))
-            if finding.sort is not None:
+            if finding.pod_group is not None:
                 of_templates.setdefault(key, own)
         entries.sort(key=lambda one: _order(one.found.finding))
         edits = {one.found.finding.id: one.found.edits for one in entries if one.found.edits}
@@ -109,7 +109,7 @@ class Deduplicator:
 
 def _remoteness(finding: AuditFinding) -> int:
     """How far from what people change it was found: in its template, in that of something made from it, in a pod."""
-    if finding.sort is None:
+    if finding.pod_group is None:
         return 2
     return int(finding.object.identity != finding.owner.identity)
 
@@ -147,11 +147,13 @@ def changed_injections(proposed: Gathered, in_force: Gathered) -> tuple[ChangedI
     refused = {_pods(one) for one in (*proposed.findings, *in_force.findings) if one.level is Level.REFUSE}
     examples = {_pods(one): one for one in (*in_force.findings, *proposed.findings) if one.level is Level.COMPLETE}
     changed = [
-        ChangedInjection(one.object, one.source, one.sort, _listed(before, pods), _listed(after, pods))
+        ChangedInjection(one.object, one.source, one.pod_group, _listed(before, pods), _listed(after, pods))
         for pods, one in examples.items()
         if pods not in refused and before.get(pods) != after.get(pods)
     ]
-    return tuple(sorted(changed, key=lambda one: (one.object, one.sort.group if one.sort is not None else "")))
+    return tuple(
+        sorted(changed, key=lambda one: (one.object, one.pod_group.group if one.pod_group is not None else ""))
+    )
 
 
 def _refusals(findings: Iterable[AuditFinding]) -> dict[_Compared, list[AuditFinding]]:
@@ -184,5 +186,5 @@ def _listed(injections: Mapping[_Compared, set[str]], pods: _Compared) -> tuple[
 
 def _pods(finding: AuditFinding) -> _Compared:
     """Which pods are meant: those of a template, or others of an owner."""
-    sort = ("template", finding.sort.group) if finding.sort is not None else ("pod", "")
-    return (*finding.whose, *sort, *finding.source.identity)
+    pod_group = ("template", finding.pod_group.group) if finding.pod_group is not None else ("pod", "")
+    return (*finding.whose, *pod_group, *finding.source.identity)

@@ -147,7 +147,7 @@ class AuditFinding:
     line: int
     """Where in it, from 1; 0 where that is not known."""
     source: SourceLine = SourceLine()
-    sort: PodGroup | None = None
+    pod_group: PodGroup | None = None
     """Given where the finding is about the template of a workload."""
     running: Running | None = None
     """Given where pods that exist are concerned."""
@@ -155,8 +155,8 @@ class AuditFinding:
     @property
     def identity(self) -> tuple[str, ...]:
         """What tells the findings of one report apart."""
-        sort = self.sort.group if self.sort is not None else ""
-        return (self.rule, self.kind, *self.whose, sort, self.field, self.message, *self.source.identity)
+        pod_group = self.pod_group.group if self.pod_group is not None else ""
+        return (self.rule, self.kind, *self.whose, pod_group, self.field, self.message, *self.source.identity)
 
     @property
     def whose(self) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ class ChangedInjection:
 
     object: ObjectReference
     source: SourceLine
-    sort: PodGroup | None
+    pod_group: PodGroup | None
     before: tuple[str, ...]
     after: tuple[str, ...]
 

@@ -81,7 +81,7 @@ def _about(item: Item, owners: Owners, nth: int) -> _Say:
 
 def _of_template(foreseen: Foreseen, say: _Say) -> Iterator[DraftFinding]:
     template = foreseen.template
-    say = partial(say, sort=PodGroup(template.group, template.pods, foreseen.gpus))
+    say = partial(say, pod_group=PodGroup(template.group, template.pods, foreseen.gpus))
     places = _places_in_a_pod(template)
     for finding in foreseen.findings:
         place = _shown(_in_a_pod(finding.field, places))

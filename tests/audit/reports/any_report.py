@@ -83,7 +83,7 @@ FINDINGS = st.builds(
     file=TEXTS,
     line=NUMBERS,
     source=SOURCES,
-    sort=SORTS,
+    pod_group=SORTS,
     running=st.none() | st.builds(Running, NUMBERS, lists_of(TEXTS)),
 )
 PARTS = st.builds(LimitUsage, TEXTS, NUMBERS.map(str), NUMBERS.map(str))

@@ -108,7 +108,7 @@ def _finding(chance: Random, number: int) -> AuditFinding:
         file=f"{namespace}.yaml" if number % 3 else "_default.yaml",
         line=chance.randrange(5, 60),
         source=SourceLine(),
-        sort=PodGroup(group, None if number % 31 == 0 else pods, count),
+        pod_group=PodGroup(group, None if number % 31 == 0 else pods, count),
         running=Running(pods, names) if number % 2 else None,
     )
 
@@ -150,7 +150,7 @@ def _comparison(chance: Random, refusals: list[AuditFinding]) -> Comparison:
         ChangedInjection(
             one.owner,
             SourceLine(),
-            one.sort,
+            one.pod_group,
             ("runtimeClassName nvidia", "toleration nvidia.com/gpu Exists:NoSchedule"),
             ("env NCCL_DEBUG=WARN in main", "toleration nvidia.com/gpu Exists:NoSchedule"),
         )

@@ -145,7 +145,7 @@ def test_the_worst_workloads_have_most_refusals_then_most_gpus() -> None:
 
     def refused(name: str, gpus: int, **other: object) -> AuditFinding:
         owner = ObjectReference("n", "Job", name, "batch/v1")
-        return replace(finding, owner=owner, sort=PodGroup("", 2, gpus), **other)
+        return replace(finding, owner=owner, pod_group=PodGroup("", 2, gpus), **other)
 
     found = [
         refused("small", 1),
@@ -180,7 +180,7 @@ def test_ten_thousand_findings_are_a_page_of_two_megabytes_at_most() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sort", "text"),
+    ("pod_group", "text"),
     [
         pytest.param(None, "", id="not said"),
         pytest.param(PodGroup("", 1, 1), "1 pod with 1 GPU", id="one"),
@@ -190,8 +190,8 @@ def test_ten_thousand_findings_are_a_page_of_two_megabytes_at_most() -> None:
         pytest.param(PodGroup("", 2000, 1), "2,000 pods with 1 GPU each, 2,000 GPUs", id="many"),
     ],
 )
-def test_pods_are_told_in_words(sort: PodGroup | None, text: str) -> None:
-    assert pods(sort) == text
+def test_pods_are_told_in_words(pod_group: PodGroup | None, text: str) -> None:
+    assert pods(pod_group) == text
 
 
 @pytest.mark.parametrize(

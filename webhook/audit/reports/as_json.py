@@ -63,7 +63,7 @@ def _finding(finding: AuditFinding) -> dict[str, Any]:
         "kind": finding.kind,
         "object": _reference(finding.object),
         "owner": _reference(finding.owner),
-        "template": _template(finding.sort),
+        "template": _template(finding.pod_group),
         "field": finding.field,
         "message": finding.message,
         "remedy": finding.remedy,
@@ -83,8 +83,8 @@ def _reference(reference: ObjectReference) -> dict[str, str]:
     }
 
 
-def _template(sort: PodGroup | None) -> dict[str, Any] | None:
-    return {"group": sort.group, "pods": sort.pods, "gpus": sort.gpus} if sort is not None else None
+def _template(pod_group: PodGroup | None) -> dict[str, Any] | None:
+    return {"group": pod_group.group, "pods": pod_group.pods, "gpus": pod_group.gpus} if pod_group is not None else None
 
 
 def _source(source: SourceLine) -> dict[str, Any] | None:
@@ -124,7 +124,7 @@ def _changed(changed: ChangedInjection) -> dict[str, Any]:
     return {
         "object": _reference(changed.object),
         "source": _source(changed.source),
-        "template": _template(changed.sort),
+        "template": _template(changed.pod_group),
         "before": list(changed.before),
         "after": list(changed.after),
     }

@@ -152,7 +152,7 @@ def _comparison(page: Page, comparison: Comparison) -> None:
 
 
 def _changed(changed: ChangedInjection) -> Sequence[str]:
-    name = _name(changed.object.title, changed.sort, changed.source)
+    name = _name(changed.object.title, changed.pod_group, changed.source)
     return name, _listed(changed.before), _listed(changed.after)
 
 
@@ -175,7 +175,7 @@ def _findings(page: Page, title: str, findings: Iterable[AuditFinding]) -> None:
 
 
 def _cells(finding: AuditFinding) -> Iterator[str]:
-    name = _name(finding.owner.title, finding.sort, finding.source)
+    name = _name(finding.owner.title, finding.pod_group, finding.source)
     if finding.object != finding.owner:
         name += f"<br>found in {code(finding.object.title)}"
     if finding.running is not None:
@@ -187,8 +187,8 @@ def _cells(finding: AuditFinding) -> Iterator[str]:
     yield code(report_wording.policy_place(finding))
 
 
-def _name(title: str, sort: PodGroup | None, source: SourceLine) -> str:
-    parts = (title, report_wording.about(sort), report_wording.place(source))
+def _name(title: str, pod_group: PodGroup | None, source: SourceLine) -> str:
+    parts = (title, report_wording.about(pod_group), report_wording.place(source))
     return "<br>".join(code(part) for part in parts if part)
 
 

@@ -111,7 +111,7 @@ class _Printer:
             self.rest(len(changed) - MOST)
 
     def _changed(self, changed: ChangedInjection) -> None:
-        parts = (changed.object.title, report_wording.about(changed.sort), report_wording.place(changed.source))
+        parts = (changed.object.title, report_wording.about(changed.pod_group), report_wording.place(changed.source))
         self.line("  ".join(part for part in parts if part), depth=1)
         for text in sorted(set(changed.before) - set(changed.after)):
             self.line(f"- {text}", "red", depth=2)

@@ -164,8 +164,12 @@ def _properties(finding: AuditFinding) -> dict[str, str]:
         "policyFile": _place(PurePath(finding.file).name, finding.line),
         "file": _place(finding.source.file, finding.source.line),
     }
-    if (sort := finding.sort) is not None:
-        found |= {"podGroup": sort.group, "pods": "" if sort.pods is None else sort.pods, "gpusPerPod": sort.gpus}
+    if (pod_group := finding.pod_group) is not None:
+        found |= {
+            "podGroup": pod_group.group,
+            "pods": "" if pod_group.pods is None else pod_group.pods,
+            "gpusPerPod": pod_group.gpus,
+        }
     if finding.running is not None:
         found["runningPods"] = finding.running.count
     return {key: _text(str(value)) for key, value in found.items() if value != ""}

@@ -75,20 +75,22 @@ def _identity(finding: AuditFinding) -> tuple[object, ...]:
     return finding.owner, *finding.source.identity
 
 
-def about(sort: PodGroup | None) -> str:
+def about(pod_group: PodGroup | None) -> str:
     """Which pods of a workload are meant, with how many GPUs all of them ask for; empty for an object itself."""
-    if sort is None:
+    if pod_group is None:
         return ""
-    name = printable(f"pod template of {sort.group}") if sort.group else "pod template"
-    if sort.pods is None:
-        return f"{name} ({counted(sort.gpus, 'GPU')} in each pod)" if sort.gpus else name
-    pods = counted(sort.pods, "pod")
-    return f"{name} ({pods}, {counted(sort.gpus * sort.pods, 'GPU')})" if sort.gpus else f"{name} ({pods})"
+    name = printable(f"pod template of {pod_group.group}") if pod_group.group else "pod template"
+    if pod_group.pods is None:
+        return f"{name} ({counted(pod_group.gpus, 'GPU')} in each pod)" if pod_group.gpus else name
+    pods = counted(pod_group.pods, "pod")
+    return (
+        f"{name} ({pods}, {counted(pod_group.gpus * pod_group.pods, 'GPU')})" if pod_group.gpus else f"{name} ({pods})"
+    )
 
 
 def found(finding: AuditFinding) -> str:
     """Where and what, on one line, with a period."""
-    head = f"{about(finding.sort)}: " if finding.sort is not None else ""
+    head = f"{about(finding.pod_group)}: " if finding.pod_group is not None else ""
     return printable(f"{head}{finding.field}: {finding.message}.")
 
 

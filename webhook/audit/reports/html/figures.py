@@ -164,13 +164,13 @@ def worst(findings: Iterable[AuditFinding]) -> list[Worst]:
 
 def _worst(owner: ObjectReference, findings: Sequence[AuditFinding]) -> Worst:
     refusals = [finding for finding in findings if finding.level is Level.REFUSE]
-    sorts = {finding.sort for finding in refusals if finding.sort is not None}
+    sorts = {finding.pod_group for finding in refusals if finding.pod_group is not None}
     return Worst(
         owner,
         home(owner),
         len(refusals),
         sum(finding.level is Level.WARN for finding in findings),
-        sum((sort.pods or 0) * sort.gpus for sort in sorts),
+        sum((pod_group.pods or 0) * pod_group.gpus for pod_group in sorts),
         max((finding.running.count for finding in refusals if finding.running is not None), default=0),
         tuple(sorted({finding.rule for finding in refusals})),
         link(namespace=home(owner), q=f"{owner.kind} {owner.name}"),

@@ -67,7 +67,7 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
         finding.field,
         finding.remedy,
         finding.object.title if finding.object != finding.owner else "",
-        pods(finding.sort),
+        pods(finding.pod_group),
         str(running.count) if running is not None else "",
         listed(running) if running is not None else "",
         finding.mode,
@@ -79,18 +79,18 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
     return Row(*map(printable, texts))
 
 
-def pods(sort: PodGroup | None) -> str:
+def pods(pod_group: PodGroup | None) -> str:
     """Which pods of a workload are meant, such as `Worker: 4 pods with 8 GPUs each, 32 GPUs`."""
-    if sort is None:
+    if pod_group is None:
         return ""
-    each = counted(sort.gpus, "GPU")
-    if sort.pods is None:
+    each = counted(pod_group.gpus, "GPU")
+    if pod_group.pods is None:
         text = f"any number of pods with {each} each"
-    elif sort.pods == 1:
+    elif pod_group.pods == 1:
         text = f"1 pod with {each}"
     else:
-        text = f"{counted(sort.pods, 'pod')} with {each} each, {counted(sort.pods * sort.gpus, 'GPU')}"
-    return f"{sort.group}: {text}" if sort.group else text
+        text = f"{counted(pod_group.pods, 'pod')} with {each} each, {counted(pod_group.pods * pod_group.gpus, 'GPU')}"
+    return f"{pod_group.group}: {text}" if pod_group.group else text
 
 
 def as_data(found: Iterable[Row]) -> str:
@@ -153,7 +153,7 @@ def _changed(change: ChangedInjection) -> Changed:
         home(change.object),
         change.object.kind,
         change.object.name,
-        pods(change.sort),
+        pods(change.pod_group),
         place(change.source),
         tuple(text for text in change.before if text not in after),
         tuple(text for text in change.after if text not in before),
