@@ -19,7 +19,7 @@ from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
 from webhook.doctor.checklist import CHECKS, DoctorReport, examine
-from webhook.doctor.cluster import Cluster, connect
+from webhook.doctor.cluster import DoctorCluster, connect
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation as Examined
 from webhook.doctor.installation import Place
@@ -206,7 +206,7 @@ class Site:
         """The API path of an object."""
         return f"{COLLECTIONS[kind]}/{quote(name)}"
 
-    def examined(self, cluster: Cluster | None = None, **place: Any) -> DoctorReport:
+    def examined(self, cluster: DoctorCluster | None = None, **place: Any) -> DoctorReport:
         """What the doctor says, with an administrator's rights unless another cluster is given."""
         asked = cluster or connect(str(self.plane.kubeconfig))
         return examine(Examined(asked, Place(**{"tried_in": self.place.tried_in, **place})))

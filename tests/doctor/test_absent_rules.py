@@ -9,7 +9,7 @@ import pytest
 from tests.facts.fake_api_server import always, fake_api_server
 from tests.test_cli import run
 from webhook.doctor import absent_rules
-from webhook.doctor.cluster import Cluster
+from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
@@ -31,7 +31,7 @@ def write(directory: Path, **specs: str) -> Path:
     return directory
 
 
-class Holding(Cluster):
+class Holding(DoctorCluster):
     """A cluster with these namespaces, whose webhook configurations leave others out."""
 
     def __init__(self, namespaces: list[str], excluded: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webhook.doctor import crds
-from webhook.doctor.cluster import Cluster, UnavailableError
+from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
@@ -21,7 +21,7 @@ POD = {"properties": {"containers": CONTAINERS}}
 TEMPLATE = {"properties": {"template": {"properties": {"spec": POD}}}}
 
 
-class Holding(Cluster):
+class Holding(DoctorCluster):
     """A cluster with these webhooks and definitions."""
 
     def __init__(self, webhooks: list[Any] | None, *definitions: Any) -> None:

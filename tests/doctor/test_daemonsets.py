@@ -8,7 +8,7 @@ import pytest
 from tests.deploy.manifests import shipped
 from tests.e2e.match_condition_cases import ANNOTATED, KEPT_AWAY, MATCHED, VISIBLE, container, spec
 from webhook.doctor import daemonsets
-from webhook.doctor.cluster import Cluster
+from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.daemonsets import why_sent
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
@@ -19,7 +19,7 @@ PRIVILEGED = container("plugin", securityContext={"privileged": True})
 ALL_GPUS = container("plugin", env=[{"name": VISIBLE, "value": "all"}])
 
 
-class Running(Cluster):
+class Running(DoctorCluster):
     """A cluster with the shipped configurations, changed, and these DaemonSets."""
 
     def __init__(self, daemon_sets: list[Raw], *, missing: str = "", **changes: Any) -> None:

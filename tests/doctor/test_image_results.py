@@ -11,7 +11,7 @@ from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import LOOKING_UP
 from tests.images.replicas import config
 from webhook.doctor import image_results
-from webhook.doctor.cluster import Cluster
+from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.workload import WebhookDeployment
@@ -26,7 +26,7 @@ RESULTS = {
 }
 
 
-class Holding(Cluster):
+class Holding(DoctorCluster):
     """A cluster that has these objects."""
 
     def __init__(self, objects: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import UNCOUNTED
 from webhook.doctor import quota_ledgers
-from webhook.doctor.cluster import Cluster, UnavailableError
+from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.doctor.workload import WebhookDeployment
@@ -37,7 +37,7 @@ QUOTA = {
 }
 
 
-class Holding(Cluster):
+class Holding(DoctorCluster):
     """A cluster that has these objects, and lists of them."""
 
     def __init__(self, found: dict[str, Any]) -> None:

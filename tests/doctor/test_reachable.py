@@ -8,7 +8,7 @@ import pytest
 
 from tests.deploy.manifests import shipped
 from webhook.doctor import reachable
-from webhook.doctor.cluster import Cluster, UnavailableError
+from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_finding import Status
 from webhook.doctor.installation import Installation, Place
 
@@ -23,7 +23,7 @@ OTHERS = {"matchLabels": {"app": "other"}}
 CONTROL_PLANE = {"ipBlock": {"cidr": "192.0.2.0/28"}}
 
 
-class Holding(Cluster):
+class Holding(DoctorCluster):
     """A cluster with these NetworkPolicies, a node, and the Deployment of install.yaml."""
 
     def __init__(self, *policies: Any, pod: Mapping[str, Any] = MappingProxyType({}), arguments: tuple[str, ...] = ()):

@@ -11,7 +11,7 @@ from tests.doctor.breaks import (
 )
 from tests.doctor.site import Site, said, wrong
 from webhook.commands.main import main
-from webhook.doctor.cluster import Cluster
+from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_finding import Status
 from webhook.kubernetes.api_server import ApiServer
 
@@ -97,7 +97,7 @@ def test_a_namespace_without_its_label_is_named_with_the_command_that_mends_it(s
     assert said(site.examined(), "namespaces", Status.PROBLEM) == []
 
 
-class Ahead(Cluster):
+class Ahead(DoctorCluster):
     """A machine whose clock is wrong."""
 
     clock_skew = 40.0

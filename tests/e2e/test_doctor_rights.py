@@ -12,7 +12,7 @@ from tests.doctor.breaks import (
 from tests.doctor.site import Site, said, wrong
 from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.eventually import eventually
-from webhook.doctor.cluster import Cluster, connect
+from webhook.doctor.cluster import DoctorCluster, connect
 from webhook.doctor.doctor_finding import Status
 from webhook.policy.loader import load
 
@@ -66,7 +66,7 @@ PROXY = {"apiGroups": [""], "resources": ["pods/proxy"], "verbs": ["get"]}
 
 
 @contextmanager
-def allowed(site: Site, kind: str, *rules: dict[str, Any]) -> Iterator[Cluster]:
+def allowed(site: Site, kind: str, *rules: dict[str, Any]) -> Iterator[DoctorCluster]:
     """The cluster as the tenant sees it who may do this: in the installation's namespace, or everywhere."""
     api = "rbac.authorization.k8s.io"
     subjects = [{"kind": "User", "name": "tenant", "apiGroup": api}]

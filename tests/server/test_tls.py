@@ -6,11 +6,11 @@ import ssl
 import pytest
 
 from tests.server.serving import make_certificate, request, serving, trusting
-from webhook.server.tls import CertificateKeeper
+from webhook.server.tls import ServingCertificate
 
 
 def keeper_of(directory, **options):
-    return CertificateKeeper(*make_certificate(directory), check_seconds=0, **options)
+    return ServingCertificate(*make_certificate(directory), check_seconds=0, **options)
 
 
 def handshake(server_context, client_context):
@@ -38,7 +38,7 @@ def test_files_that_do_not_change_keep_the_context(tmp_path):
 
 
 def test_files_are_looked_at_only_so_often(tmp_path):
-    keeper = CertificateKeeper(*make_certificate(tmp_path), check_seconds=3600)
+    keeper = ServingCertificate(*make_certificate(tmp_path), check_seconds=3600)
     context = keeper.context()
     make_certificate(tmp_path)
     assert context is keeper.context()
@@ -58,7 +58,7 @@ def test_the_symlink_swap_of_a_mounted_secret_is_noticed(tmp_path):
     make_certificate(tmp_path / "old")
     new, _ = make_certificate(tmp_path / "new")
     (tmp_path / "..data").symlink_to("old")
-    keeper = CertificateKeeper(tmp_path / "..data/server.crt", tmp_path / "..data/server.key", check_seconds=0)
+    keeper = ServingCertificate(tmp_path / "..data/server.crt", tmp_path / "..data/server.key", check_seconds=0)
     keeper.context()
     (tmp_path / "..tmp").symlink_to("new")
     os.replace(tmp_path / "..tmp", tmp_path / "..data")
@@ -94,7 +94,7 @@ def remove_key(cert_file, key_file):
 def test_files_that_cannot_be_used_keep_the_old_certificate_until_they_can(tmp_path, caplog, spoil):
     cert_file, key_file = make_certificate(tmp_path)
     old = trusting(cert_file)
-    keeper = CertificateKeeper(cert_file, key_file, check_seconds=0)
+    keeper = ServingCertificate(cert_file, key_file, check_seconds=0)
     spoil(cert_file, key_file)
     for _ in range(3):
         assert handshake(keeper.context(), old)
@@ -108,7 +108,7 @@ def test_files_that_cannot_be_used_keep_the_old_certificate_until_they_can(tmp_p
 def test_an_encrypted_key_is_an_error_and_not_a_question_on_the_terminal(tmp_path):
     cert_file, key_file = make_certificate(tmp_path, password=b"secret")
     with pytest.raises(ValueError, match="encrypted"):
-        CertificateKeeper(cert_file, key_file)
+        ServingCertificate(cert_file, key_file)
 
 
 @pytest.mark.parametrize(

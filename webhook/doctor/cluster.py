@@ -39,7 +39,7 @@ class UnavailableError(Exception):
         self.remedy = remedy
 
 
-class Cluster:
+class DoctorCluster:
     """The API server, asked with the rights of whoever looks."""
 
     def __init__(self, server: ApiServer) -> None:
@@ -103,9 +103,9 @@ class Cluster:
             raise UnavailableError(f"the API server does not answer: {fault}") from None
 
 
-def connect(kubeconfig: str | None, context: str | None = None) -> Cluster:
+def connect(kubeconfig: str | None, context: str | None = None) -> DoctorCluster:
     """The same as `find_server`, to look at."""
-    return Cluster(find_server(kubeconfig, context))
+    return DoctorCluster(find_server(kubeconfig, context))
 
 
 def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer:

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from webhook.doctor.cluster import Cluster, Object, UnavailableError
+from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.doctor.workload import WebhookDeployment
 from webhook.facts.snapshot import Snapshot
 from webhook.kubernetes.api_paths import CORE, path_of
@@ -69,7 +69,7 @@ class Place:
 class Installation:
     """What belongs to one installation. Every part may raise UnavailableError."""
 
-    cluster: Cluster
+    cluster: DoctorCluster
     place: Place
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.doctor.cluster import Cluster, Object, UnavailableError
+from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.kubernetes.api_paths import CORE, path_of
@@ -31,7 +31,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
         )
 
 
-def quota_objects(cluster: Cluster, namespace: str | None = None) -> Iterator[Object]:
+def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Iterator[Object]:
     """The objects of kind GPUQuota, of one namespace or of all; UnavailableError says what helps."""
     path = path_of(_API, "gpuquotas", namespace=namespace)
     if cluster.find(_API) is None:

@@ -15,7 +15,7 @@ from webhook.ledger.book import Book
 from webhook.ledger.cached_ledger import LATE, CachedLedger, Vanished
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger, entered_demand
-from webhook.ledger.plan import Correction, Plan, Reservation, SharedWrites, corrected
+from webhook.ledger.plan import BatchPlan, Correction, Reservation, SharedWrites, corrected
 from webhook.ledger.settling import Settling
 from webhook.ledger.space import is_shared, withheld
 from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
@@ -172,7 +172,7 @@ class Ledger:
         book = held.book.changed({}, state.ghosts)
         for correction in corrections:
             book = corrected(book, correction)
-        plan = Plan(book, (lambda namespace: self._open(namespace, book)) if self._is_bounded else None)
+        plan = BatchPlan(book, (lambda namespace: self._open(namespace, book)) if self._is_bounded else None)
         for reservation in reservations:
             plan.consider(reservation)
         if self._learns_more(plan, reservations, state):
@@ -185,7 +185,7 @@ class Ledger:
             reservation.verdict = plan.verdicts[id(reservation)]
         return True
 
-    def _learns_more(self, plan: Plan, reservations: Sequence[Reservation], state: "_Attempts") -> bool:
+    def _learns_more(self, plan: BatchPlan, reservations: Sequence[Reservation], state: "_Attempts") -> bool:
         """Read the book anew before somebody is refused, and for a quota that is full list the pods."""
         if plan.has_unmet and not state.is_verified:
             state.is_verified = True

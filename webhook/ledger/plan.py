@@ -49,7 +49,7 @@ class Correction:
     is_done: bool = False
 
 
-class Plan:
+class BatchPlan:
     """What becomes of a book when the reservations of one batch are considered one after the other."""
 
     def __init__(self, book: Book, open_of: Callable[[str], OpenEntries] | None = None) -> None:

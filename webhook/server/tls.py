@@ -17,7 +17,7 @@ log = logging.getLogger("gpu_policy.tls")
 _Fingerprint = tuple[tuple[int, int, int, int], ...]
 
 
-class CertificateKeeper:
+class ServingCertificate:
     """Hands out the TLS context of the files as they are now, or as they last were usable, and judges clients by it.
 
     With a `client_ca_file` a client may present a certificate, which must then be of that authority; probes present

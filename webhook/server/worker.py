@@ -35,7 +35,7 @@ from webhook.server.framing import Budget, Heads, RequestReader
 from webhook.server.limits import ServerLimits
 from webhook.server.poller import Poller
 from webhook.server.responder import Responder
-from webhook.server.tls import CertificateKeeper
+from webhook.server.tls import ServingCertificate
 
 log = logging.getLogger("gpu_policy.server")
 
@@ -134,7 +134,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     def load_wsgi(self) -> None:
         """Make everything that can fail for good; what fails here ends the server instead of being tried again."""
         self._settings = settings = self.app.settings
-        self._certificates = CertificateKeeper(
+        self._certificates = ServingCertificate(
             settings.cert_file,
             settings.key_file,
             settings.client_ca_file,

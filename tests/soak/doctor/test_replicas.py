@@ -15,21 +15,21 @@ from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.daemon import Daemon
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND
-from webhook.doctor.cluster import Cluster
+from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_finding import Status
 from webhook.kubernetes.api_server import ApiServer
 
 pytestmark = pytest.mark.e2e
 
 
-class Later(Cluster):
+class Later(DoctorCluster):
     """The cluster a while after what happened in it."""
 
     def now(self) -> datetime:
         return super().now() + timedelta(minutes=10)
 
 
-def later(site: Site) -> Cluster:
+def later(site: Site) -> DoctorCluster:
     return Later(ApiServer(site.plane.kubeconfig))
 
 
