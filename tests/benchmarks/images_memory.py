@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.benchmarks.runs import demand, head, row, sized
-from webhook.cuda.forward_compat import ALL_BRANDS
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.images.cache import MOST_BYTES, MOST_REFERENCES, ImageCache, LookupResult
 from webhook.model.image import ImageConfig
 
@@ -90,7 +90,8 @@ def _found(number: int, config: ImageConfig) -> LookupResult:
 def _env(number: int) -> dict[str, str]:
     """The variables of an nvidia/cuda image, as long as they are there."""
     version = f"{11 + number % 3}.{number % 9}.{number % 4}"
-    floors = [f"brand={brand},driver>={low},driver<{low + 1}" for low in (470, 525, 535) for brand in ALL_BRANDS]
+    brands = SHIPPED.forward_compat.brands["all"]
+    floors = [f"brand={brand},driver>={low},driver<{low + 1}" for low in (470, 525, 535) for brand in brands]
     return {
         "CUDA_VERSION": version,
         "NV_CUDA_CUDART_VERSION": f"{version}-{number}",

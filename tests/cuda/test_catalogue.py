@@ -4,13 +4,15 @@ from itertools import pairwise
 
 import pytest
 
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.families import look_up
 from webhook.cuda.need import BuiltFor, Compat
 from webhook.cuda.released import PRODUCTS, RAPIDS
-from webhook.cuda.toolkits import toolkits_of
 from webhook.model.image import ImageConfig, ImageInfo, parse_reference
 from webhook.model.versions import parse_version
+
+TOOLKITS = SHIPPED.toolkits
 
 NGC, GCE = "nvcr.io/nvidia", "us-docker.pkg.dev/gce-ai-infra"
 KUBEFLOW = "ghcr.io/kubeflow"
@@ -188,7 +190,7 @@ def test_aws_removed_cuda_compat_from_its_tests_of_nccl():
 
 @pytest.mark.parametrize("rows", PRODUCTS.values(), ids=PRODUCTS)
 def test_rows_stand_in_order_and_their_cuda_was_released(rows):
-    assert all(toolkits_of(row.cuda) for row in rows)
+    assert all(TOOLKITS.toolkits_of(row.cuda) for row in rows)
     for before, after in pairwise(rows):
         assert before.last is not None
         assert not before.covers(after.first)
@@ -200,4 +202,4 @@ def test_every_release_of_rapids_has_one_version_of_each_cuda():
     for release, versions in RAPIDS.items():
         majors = [parse_version(cuda).major for cuda in versions]
         assert majors == sorted(set(majors)), release
-        assert all(toolkits_of(parse_version(cuda)) for cuda in versions), release
+        assert all(TOOLKITS.toolkits_of(parse_version(cuda)) for cuda in versions), release

@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from tests.cuda.test_requirement import REQUIREMENTS
 from tests.strategies import checked
-from webhook.cuda.forward_compat import base_image_env
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.gate import Gate, legacy_gate
 from webhook.cuda.need import ImageEnv
 from webhook.cuda.offer import offer_from
 from webhook.model.versions import parse_version
+
+COMPAT = SHIPPED.forward_compat
 
 A100, H100, V100, T4, L4 = (
     "NVIDIA-A100-SXM4-80GB",
@@ -22,7 +24,7 @@ A100, H100, V100, T4, L4 = (
 
 
 def base(cuda, **changes):
-    return ImageEnv.of(*({**env, **changes} for env in base_image_env(parse_version(cuda))))
+    return ImageEnv.of(*({**env, **changes} for env in COMPAT.base_image_env(parse_version(cuda))))
 
 
 def env(**variables):

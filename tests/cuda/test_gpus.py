@@ -4,52 +4,51 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.cuda.drivers import BRANCHES
-from webhook.cuda.gpus import (
-    FIRST_BY_COMPUTE,
-    FIRST_BY_MAJOR,
-    GENERATIONS,
-    LEAST_BY_CUDA,
-    first_cuda,
-    generation_of,
-    least_compute,
-)
-from webhook.cuda.toolkits import MINORS
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.model.versions import parse_version
 
-REPORTED = {branch.number: branch.cuda for branch in BRANCHES}
+TOOLKITS = SHIPPED.toolkits
+DRIVERS = SHIPPED.drivers
+CAPABILITIES = SHIPPED.capabilities
+
+REPORTED = {branch.number: branch.cuda for branch in DRIVERS.rows}
 
 
 def test_every_row_is_newer_than_the_one_before():
-    assert all(one.compute < other.compute for one, other in pairwise(GENERATIONS))
+    assert all(one.compute < other.compute for one, other in pairwise(CAPABILITIES.rows))
 
 
 def test_branches_of_gpus_are_known_branches():
-    named = {branch for row in GENERATIONS for branch in (row.first_branch, row.last_branch) if branch is not None}
+    bounds = [(row.first_branch, row.last_branch) for row in CAPABILITIES.rows]
+    named = {branch for both in bounds for branch in both if branch is not None}
     assert named <= set(REPORTED)
 
 
 def test_the_first_branch_that_drives_a_gpu_knows_the_first_cuda_that_runs_on_it():
-    bounded = [row for row in GENERATIONS if row.first_branch is not None]
-    assert all(REPORTED[row.first_branch].at_least(first_cuda(row.compute).possible) for row in bounded)
+    bounded = [row for row in CAPABILITIES.rows if row.first_branch is not None]
+    assert all(REPORTED[row.first_branch].at_least(SHIPPED.first_cuda(row.compute).possible) for row in bounded)
 
 
 def test_what_was_dropped_from_drivers_was_dropped_from_the_cuda_that_newer_ones_bring():
-    for row in (row for row in GENERATIONS if row.last_branch is not None):
-        newer = next(branch.cuda for branch in BRANCHES if branch.number > row.last_branch)
-        assert row.compute < least_compute(newer) or newer.major == REPORTED[row.last_branch].major
+    for row in (row for row in CAPABILITIES.rows if row.last_branch is not None):
+        newer = next(branch.cuda for branch in DRIVERS.rows if branch.number > row.last_branch)
+        assert row.compute < CAPABILITIES.least_compute(newer) or newer.major == REPORTED[row.last_branch].major
 
 
 def test_every_generation_runs_some_cuda():
-    for row in GENERATIONS:
-        first = first_cuda(row.compute)
+    for row in CAPABILITIES.rows:
+        first = SHIPPED.first_cuda(row.compute)
         assert any(
-            minor.at_least(first.possible) and row.compute.at_least(least_compute(minor)) for minor in MINORS[6:]
+            minor.at_least(first.possible) and row.compute.at_least(CAPABILITIES.least_compute(minor))
+            for minor in TOOLKITS.minors[6:]
         )
 
 
 def test_support_is_only_ever_dropped():
-    assert all(LEAST_BY_CUDA[one] < LEAST_BY_CUDA[other] for one, other in pairwise(sorted(LEAST_BY_CUDA)))
+    assert all(
+        CAPABILITIES.least_by_cuda[one] < CAPABILITIES.least_by_cuda[other]
+        for one, other in pairwise(sorted(CAPABILITIES.least_by_cuda))
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_support_is_only_ever_dropped():
     ],
 )
 def test_a_cuda_needs_a_gpu(cuda, least):
-    assert str(least_compute(parse_version(cuda))) == least
+    assert str(CAPABILITIES.least_compute(parse_version(cuda))) == least
 
 
 @pytest.mark.parametrize(
@@ -82,17 +81,17 @@ def test_a_cuda_needs_a_gpu(cuda, least):
     ],
 )
 def test_a_gpu_needs_a_cuda(compute, possible, sure):
-    first = first_cuda(parse_version(compute))
+    first = SHIPPED.first_cuda(parse_version(compute))
     assert (str(first.possible), str(first.sure)) == (possible, sure)
 
 
 def test_gpus_older_than_the_table_have_no_first_cuda():
-    assert first_cuda(parse_version("2.0")) is None
+    assert SHIPPED.first_cuda(parse_version("2.0")) is None
 
 
 def test_exceptions_are_within_what_their_major_version_says():
-    for (major, _), first in FIRST_BY_COMPUTE.items():
-        assert first.possible.at_least(FIRST_BY_MAJOR[major].possible)
+    for (major, _), first in CAPABILITIES.first_by_compute.items():
+        assert first.possible.at_least(CAPABILITIES.first_by_major[major].possible)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +104,9 @@ def test_exceptions_are_within_what_their_major_version_says():
     ],
 )
 def test_drivers_of_some_branches_drive_a_gpu(compute, first, last):
-    row = generation_of(parse_version(compute))
+    row = CAPABILITIES.generation_of(parse_version(compute))
     assert (row.first_branch, row.last_branch) == (first, last)
 
 
 def test_first_branches_that_nobody_has_read_are_marked():
-    assert [str(row.compute) for row in GENERATIONS if not row.is_first_verified] == ["10.3", "12.1"]
+    assert [str(row.compute) for row in CAPABILITIES.rows if not row.is_first_verified] == ["10.3", "12.1"]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from webhook.cuda import gpus
+from webhook.cuda import checks
 from webhook.cuda.cuda_finding import Cause, Verdict
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import offer_from
@@ -28,12 +29,12 @@ def verdict_of(finding):
 )
 def test_an_image_needs_the_cpu_it_is_built_for(built_for, arch, verdict):
     need = Need(BuiltFor.CUDA, None, "", architectures=built_for)
-    assert verdict_of(gpus.architecture(need, offer_from(arch=arch))) is verdict
+    assert verdict_of(checks.architecture(need, offer_from(arch=arch))) is verdict
 
 
 def test_an_image_for_another_cpu_is_refused_with_both_named():
     need = Need(BuiltFor.CUDA, None, "", architectures=("amd64", "ppc64le"))
-    finding = gpus.architecture(need, offer_from(arch="arm64"))
+    finding = checks.architecture(need, offer_from(arch="arm64"))
     assert finding.cause is Cause.ARCHITECTURE
     assert finding.reason == "the image is built for amd64 and ppc64le; the node is arm64"
 
@@ -59,7 +60,7 @@ def test_a_framework_needs_a_gpu(floor, certain, product, verdict):
         is_floor_verified=floor == certain,
         certain_floor=None if certain is None else parse_version(certain),
     )
-    assert verdict_of(gpus.framework(need, offer_from(product=product))) is verdict
+    assert verdict_of(checks.framework(need, offer_from(product=product))) is verdict
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_a_framework_needs_a_gpu(floor, certain, product, verdict):
     ],
 )
 def test_cuda_drops_old_gpus(cuda, compute, verdict):
-    assert verdict_of(gpus.gpu_too_old(parse_version(cuda), offer_from(compute=compute))) is verdict
+    assert verdict_of(checks.gpu_too_old(parse_version(cuda), offer_from(compute=compute), SHIPPED)) is verdict
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_cuda_drops_old_gpus(cuda, compute, verdict):
     ],
 )
 def test_cuda_has_no_code_for_newer_gpus(cuda, compute, verdict):
-    found = gpus.gpu_too_new(parse_version(cuda), Kernels.WITHOUT_PTX, offer_from(compute=compute))
+    found = checks.gpu_too_new(parse_version(cuda), Kernels.WITHOUT_PTX, offer_from(compute=compute), SHIPPED)
     assert verdict_of(found) is verdict
 
 
@@ -131,53 +132,53 @@ def test_cuda_has_no_code_for_newer_gpus(cuda, compute, verdict):
     ],
 )
 def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
-    assert verdict_of(gpus.driver_for_gpu(offer_from(product=product, driver=driver, cuda=cuda))) is verdict
+    assert verdict_of(checks.driver_for_gpu(offer_from(product=product, driver=driver, cuda=cuda), SHIPPED)) is verdict
 
 
 @pytest.mark.parametrize(
     ("finding", "cause", "reason"),
     [
         pytest.param(
-            gpus.gpu_too_old(parse_version("13.0.1"), offer_from(product=V100)),
+            checks.gpu_too_old(parse_version("13.0.1"), offer_from(product=V100), SHIPPED),
             Cause.GPU,
             "CUDA 13 needs compute capability 7.5 or newer; Tesla-V100-SXM2-32GB has 7.0",
             id="GPU too old",
         ),
         pytest.param(
-            gpus.gpu_too_new(parse_version("12.4.1"), Kernels.WITHOUT_PTX, offer_from(product=B200)),
+            checks.gpu_too_new(parse_version("12.4.1"), Kernels.WITHOUT_PTX, offer_from(product=B200), SHIPPED),
             Cause.GPU,
             "CUDA 12.4.1 has no code for compute capability 10.0 (NVIDIA-B200), only CUDA 12.8 and newer; the "
             "image brings no PTX, which the driver could compile",
             id="GPU too new",
         ),
         pytest.param(
-            gpus.gpu_too_new(parse_version("13.0.0"), Kernels.WITHOUT_PTX, offer_from(compute="14.0")),
+            checks.gpu_too_new(parse_version("13.0.0"), Kernels.WITHOUT_PTX, offer_from(compute="14.0"), SHIPPED),
             Cause.GPU,
             "CUDA 13.0.0 has no code for compute capability 14.0, at best CUDA 13.4 and newer; the image "
             "brings no PTX, which the driver could compile",
             id="GPU that no table knows",
         ),
         pytest.param(
-            gpus.gpu_too_new(parse_version("12"), Kernels.WITHOUT_PTX, offer_from(compute="10.0")),
+            checks.gpu_too_new(parse_version("12"), Kernels.WITHOUT_PTX, offer_from(compute="10.0"), SHIPPED),
             Cause.GPU,
             "it is not known whether CUDA 12 has code for compute capability 10.0",
             id="GPU perhaps too new",
         ),
         pytest.param(
-            gpus.driver_for_gpu(offer_from(product=B200, driver="560.35.03")),
+            checks.driver_for_gpu(offer_from(product=B200, driver="560.35.03"), SHIPPED),
             Cause.DRIVER,
             "compute capability 10.0 (NVIDIA-B200) needs driver branch 570 or newer; the node has 560.35.03",
             id="driver too old for the GPU",
         ),
         pytest.param(
-            gpus.driver_for_gpu(offer_from(product=V100, driver="595")),
+            checks.driver_for_gpu(offer_from(product=V100, driver="595"), SHIPPED),
             Cause.DRIVER,
             "driver branch 580 is the last for compute capability 7.0 (Tesla-V100-SXM2-32GB); "
             "the node has 595, and the rest of its version is not known",
             id="driver too new for the GPU",
         ),
         pytest.param(
-            gpus.framework(
+            checks.framework(
                 Need(BuiltFor.CUDA, None, "", compute_floor=parse_version("7.5"), is_floor_verified=False),
                 offer_from(product=V100),
             ),

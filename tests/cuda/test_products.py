@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.cuda.gpus import GENERATIONS
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.products import DATA_CENTER_ONLY, PRODUCTS, base_name, model_of
+
+CAPABILITIES = SHIPPED.capabilities
 
 LABELLED = """Tesla-K80 3.7 yes
 Tesla-P4 6.1 yes
@@ -193,7 +195,7 @@ def test_what_sharing_and_slicing_append_is_no_part_of_the_name(product, name):
 
 
 def test_every_compute_capability_named_is_known_or_of_a_board():
-    known = {row.compute for row in GENERATIONS}
+    known = {row.compute for row in CAPABILITIES.rows}
     assert {model.compute for model in PRODUCTS if model.compute not in known and not model.arch} == {None}
 
 

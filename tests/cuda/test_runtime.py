@@ -2,10 +2,11 @@
 
 import pytest
 
+from webhook.cuda.checks import driver_for_cuda
 from webhook.cuda.cuda_finding import Cause, Verdict
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from
-from webhook.cuda.runtime import driver_for_cuda
 from webhook.model.versions import parse_version
 
 RUNS, FORWARD = Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY
@@ -15,7 +16,7 @@ A100, RTX3090, RTX8000 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-GeForce-RTX-3090", "Qu
 
 def find(needed, compat=Compat.NO, **node):
     version = parse_version(needed)
-    return driver_for_cuda(Need(BuiltFor.CUDA, version, "", compat=compat), version, offer_from(**node))
+    return driver_for_cuda(Need(BuiltFor.CUDA, version, "", compat=compat), version, offer_from(**node), SHIPPED)
 
 
 @pytest.mark.parametrize(

@@ -4,36 +4,38 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.cuda.drivers import BRANCHES
-from webhook.cuda.toolkits import FLOORS, MINORS, NEWEST, TOOLKITS, native_driver, threshold_of, toolkits_of
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.model.versions import parse_version
+
+TOOLKITS = SHIPPED.toolkits
+DRIVERS = SHIPPED.drivers
 
 
 def test_every_row_is_newer_than_the_one_before():
-    assert all(one.cuda < other.cuda for one, other in pairwise(TOOLKITS))
-    assert TOOLKITS[-1].cuda == NEWEST
+    assert all(one.cuda < other.cuda for one, other in pairwise(TOOLKITS.rows))
+    assert TOOLKITS.rows[-1].cuda == TOOLKITS.newest
 
 
 def test_a_newer_toolkit_never_needs_an_older_driver():
-    drivers = [toolkit.driver for toolkit in TOOLKITS if toolkit.driver is not None]
+    drivers = [toolkit.driver for toolkit in TOOLKITS.rows if toolkit.driver is not None]
     assert all(other.at_least(one) for one, other in pairwise(drivers))
-    assert all(one.branch <= other.branch for one, other in pairwise(TOOLKITS))
+    assert all(one.branch <= other.branch for one, other in pairwise(TOOLKITS.rows))
 
 
 def test_the_branch_of_a_row_is_that_of_its_driver():
-    assert all(toolkit.driver.major == toolkit.branch for toolkit in TOOLKITS if toolkit.driver is not None)
+    assert all(toolkit.driver.major == toolkit.branch for toolkit in TOOLKITS.rows if toolkit.driver is not None)
 
 
 def test_every_branch_that_a_toolkit_ships_with_is_known_and_reports_it():
-    reported = {branch.number: branch.cuda for branch in BRANCHES}
-    shipped = [toolkit for toolkit in TOOLKITS if toolkit.branch >= BRANCHES[0].number]
+    reported = {branch.number: branch.cuda for branch in DRIVERS.rows}
+    shipped = [toolkit for toolkit in TOOLKITS.rows if toolkit.branch >= DRIVERS.rows[0].number]
     assert shipped
     assert all(reported[toolkit.branch] == toolkit.cuda.cut(2) for toolkit in shipped)
 
 
 def test_every_row_says_where_it_is_from():
-    assert all(toolkit.source for toolkit in TOOLKITS)
-    assert {str(toolkit.cuda) for toolkit in TOOLKITS if not toolkit.is_verified} == {
+    assert all(toolkit.source for toolkit in TOOLKITS.rows)
+    assert {str(toolkit.cuda) for toolkit in TOOLKITS.rows if not toolkit.is_verified} == {
         "12.9.2",
         "13.0.3",
         "13.1.2",
@@ -44,9 +46,11 @@ def test_every_row_says_where_it_is_from():
 
 
 def test_every_major_version_from_11_on_has_a_floor_among_its_first_drivers():
-    assert set(FLOORS) == {minor.major for minor in MINORS if minor.major >= 11}
-    for major, floor in FLOORS.items():
-        first, second = (native_driver(minor) for minor in [m for m in MINORS if m.major == major][:2])
+    assert set(TOOLKITS.floors) == {minor.major for minor in TOOLKITS.minors if minor.major >= 11}
+    for major, floor in TOOLKITS.floors.items():
+        first, second = (
+            TOOLKITS.native_driver(minor) for minor in [m for m in TOOLKITS.minors if m.major == major][:2]
+        )
         assert floor.driver.at_least(first)
         assert floor.driver < second
 
@@ -67,7 +71,7 @@ def test_every_major_version_from_11_on_has_a_floor_among_its_first_drivers():
     ],
 )
 def test_a_version_stands_for_releases(cuda, releases):
-    assert [str(toolkit.cuda) for toolkit in toolkits_of(parse_version(cuda))] == releases
+    assert [str(toolkit.cuda) for toolkit in TOOLKITS.toolkits_of(parse_version(cuda))] == releases
 
 
 @pytest.mark.parametrize(
@@ -96,27 +100,29 @@ def test_a_version_stands_for_releases(cuda, releases):
     ],
 )
 def test_a_version_needs_a_driver(cuda, low, high):
-    threshold = threshold_of(parse_version(cuda))
+    threshold = TOOLKITS.threshold_of(parse_version(cuda))
     assert (str(threshold.low), str(threshold.high)) == (low, high)
 
 
 @pytest.mark.parametrize("cuda", [pytest.param("14", id="major"), pytest.param("14.2.0", id="release")])
 def test_what_a_newer_major_version_needs_is_not_known(cuda):
-    assert threshold_of(parse_version(cuda)) is None
+    assert TOOLKITS.threshold_of(parse_version(cuda)) is None
 
 
 @pytest.mark.parametrize(
     ("part", "wholes"),
     [
         pytest.param(
-            str(part), [row.cuda for row in TOOLKITS if row.cuda.parts[: len(part.parts)] == part.parts], id=str(part)
+            str(part),
+            [row.cuda for row in TOOLKITS.rows if row.cuda.parts[: len(part.parts)] == part.parts],
+            id=str(part),
         )
-        for part in dict.fromkeys((*MINORS, *(minor.cut(1) for minor in MINORS)))
+        for part in dict.fromkeys((*TOOLKITS.minors, *(minor.cut(1) for minor in TOOLKITS.minors)))
     ],
 )
 def test_what_part_of_a_version_needs_covers_all_that_it_may_stand_for(part, wholes):
-    threshold = threshold_of(parse_version(part))
-    own = [threshold_of(whole) for whole in wholes]
+    threshold = TOOLKITS.threshold_of(parse_version(part))
+    own = [TOOLKITS.threshold_of(whole) for whole in wholes]
     assert min(one.low for one in own) == threshold.low
     assert max(one.high for one in own) == threshold.high
 
@@ -131,4 +137,4 @@ def test_what_part_of_a_version_needs_covers_all_that_it_may_stand_for(part, who
     ],
 )
 def test_all_features_work_from_the_driver_that_a_toolkit_ships_with(cuda, driver):
-    assert str(native_driver(parse_version(cuda))) == driver
+    assert str(TOOLKITS.native_driver(parse_version(cuda))) == driver

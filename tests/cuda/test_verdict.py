@@ -8,15 +8,17 @@ from hypothesis import strategies as st
 
 from tests.cuda.test_gate import ENVS
 from tests.strategies import checked
-from webhook.cuda.drivers import BRANCHES
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.gate import Gate
-from webhook.cuda.gpus import GENERATIONS, generation_of
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.offer import Offer, offer_from
 from webhook.cuda.products import PRODUCTS
-from webhook.cuda.toolkits import MINORS, TOOLKITS, toolkits_of
 from webhook.cuda.verdict import Cause, Verdict, judge, judge_without_gate
 from webhook.model.versions import Version, parse_version
+
+TOOLKITS = SHIPPED.toolkits
+BRANCHES = SHIPPED.drivers.rows
+CAPABILITIES = SHIPPED.capabilities
 
 V100, A100, T4 = "Tesla-V100-SXM2-32GB", "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
 
@@ -127,10 +129,14 @@ def test_an_image_for_another_platform_is_refused_by_its_name():
 
 _some = st.sampled_from
 CUDAS = _some(
-    [*(toolkit.cuda for toolkit in TOOLKITS), *MINORS, *dict.fromkeys(minor.cut(1) for minor in MINORS)]
+    [
+        *(toolkit.cuda for toolkit in TOOLKITS.rows),
+        *TOOLKITS.minors,
+        *dict.fromkeys(minor.cut(1) for minor in TOOLKITS.minors),
+    ]
     + [parse_version(odd) for odd in ("6.5", "9.9", "12.7", "12.9.9", "13.9", "14", "14.0", "15.1.2")]
 )
-FLOORS = st.none() | _some([row.compute for row in GENERATIONS])
+FLOORS = st.none() | _some([row.compute for row in CAPABILITIES.rows])
 ARCHS = ("", "amd64", "arm64")
 NEEDS = st.builds(
     Need,
@@ -147,10 +153,10 @@ NUMBERS = [branch.number for branch in BRANCHES] + [340, 540, 620, 700]
 DRIVERS = st.one_of(
     st.builds(lambda *numbers: Version(numbers), _some(NUMBERS), st.integers(10, 130)),
     st.builds(lambda *numbers: Version(numbers), _some(NUMBERS), st.integers(10, 130), st.integers(0, 10)),
-    _some([toolkit.driver for toolkit in TOOLKITS if toolkit.driver is not None]),
+    _some([toolkit.driver for toolkit in TOOLKITS.rows if toolkit.driver is not None]),
 )
 NAMES = _some(["", *sorted(" ".join(sorted(model.words)) for model in PRODUCTS)])
-COMPUTES = st.none() | _some([row.compute for row in GENERATIONS])
+COMPUTES = st.none() | _some([row.compute for row in CAPABILITIES.rows])
 REPORTED = _some([branch.cuda for branch in BRANCHES] + [parse_version(odd) for odd in ("12", "13.9", "14.1")])
 OFFERS = st.builds(
     Offer,
@@ -165,7 +171,7 @@ ORDER = [Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.COMPATIBLE]
 
 def is_dropped(offer):
     """Whether the driver is of a branch that no longer drives the GPU."""
-    row = generation_of(offer.compute) if offer.compute is not None else None
+    row = CAPABILITIES.generation_of(offer.compute) if offer.compute is not None else None
     return row is not None and row.last_branch is not None and offer.driver.major > row.last_branch
 
 
@@ -217,7 +223,7 @@ def test_what_is_said_of_a_branch_holds_for_every_driver_of_it(need, offer):
 
 
 @checked
-@given(NEEDS, OFFERS, _some(TOOLKITS), st.integers(1, 2))
+@given(NEEDS, OFFERS, _some(TOOLKITS.rows), st.integers(1, 2))
 def test_what_is_said_of_part_of_a_cuda_version_holds_for_every_release_of_it(need, offer, toolkit, length):
     need = replace(need, is_cuda_verified=True)
     said = judge(replace(need, cuda=toolkit.cuda.cut(length)), offer).verdict
@@ -228,15 +234,15 @@ def test_what_is_said_of_part_of_a_cuda_version_holds_for_every_release_of_it(ne
 @given(NEEDS, OFFERS)
 def test_what_is_said_of_a_cuda_that_nobody_has_read_holds_for_every_release_of_its_major_version(need, offer):
     said = judge(replace(need, is_cuda_verified=False), offer).verdict
-    for toolkit in toolkits_of(need.cuda.cut(1)):
+    for toolkit in TOOLKITS.toolkits_of(need.cuda.cut(1)):
         known = judge(replace(need, cuda=toolkit.cuda, is_cuda_verified=True), offer).verdict
         assert said in (Verdict.UNKNOWN, known)
 
 
 @checked
-@given(NEEDS, OFFERS, _some(MINORS[5:]))
+@given(NEEDS, OFFERS, _some(TOOLKITS.minors[5:]))
 def test_what_the_cuda_of_a_driver_says_holds_for_the_driver_that_came_with_it(need, offer, reported):
-    shipped = toolkits_of(reported)[-1]
+    shipped = TOOLKITS.toolkits_of(reported)[-1]
     told = replace(offer, driver=None, cuda=reported)
     exact = replace(offer, driver=shipped.driver or Version((shipped.branch, 71, 9)))
     assert judge(need, told).verdict in (Verdict.UNKNOWN, judge(need, exact).verdict)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from webhook.audit.report import Capacity
-from webhook.cuda.drivers import reported_by
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.objects import Node
 from webhook.facts.pooled_facts import WithPools
@@ -57,9 +57,9 @@ class NodeKind:
         return f"{nodes} with {product}, driver {_spelled(self.offer.driver) or 'unknown'}"
 
 
-def newest_cuda(offer: Offer) -> Version | None:
+def newest_cuda(offer: Offer, tables: CudaTables = SHIPPED) -> Version | None:
     """The newest CUDA that nodes with this offer run, by the driver's own word or else by its branch."""
-    return offer.cuda or (reported_by(offer.driver) if offer.driver is not None else None)
+    return offer.cuda or (tables.drivers.reported_by(offer.driver) if offer.driver is not None else None)
 
 
 def node_kinds(

@@ -3,7 +3,7 @@
 from enum import Enum, auto
 from functools import lru_cache
 
-from webhook.cuda.forward_compat import base_image_env
+from webhook.cuda.forward_compat import CompatListings
 from webhook.cuda.need import Compat, ImageEnv
 from webhook.model.versions import Version
 
@@ -37,7 +37,7 @@ class Base(Enum):
             return Compat.NO
         return Compat.YES if self in (Base.CUDA, Base.NGC, Base.RELATED) else Compat.UNKNOWN
 
-    def env(self, cuda: Version | None, architectures: tuple[str, ...] = ()) -> ImageEnv | None:
+    def env(self, cuda: Version | None, architectures: tuple[str, ...], known: CompatListings) -> ImageEnv | None:
         """What the toolkit reads in an image with this base and CUDA; None where that is not known."""
         if self is Base.PLAIN:
             return _NOTHING
@@ -46,11 +46,11 @@ class Base(Enum):
         if self is Base.FOREIGN or cuda is None or cuda.minor is None:
             return None
         if self is Base.CUDA:
-            return _of_nvidia_cuda(cuda, architectures)
+            return _of_nvidia_cuda(cuda, architectures, known)
         return ImageEnv.of({"NVIDIA_REQUIRE_CUDA": f"cuda>={cuda.cut(2)}"}, is_complete=False)
 
 
 @lru_cache(maxsize=256)
-def _of_nvidia_cuda(cuda: Version, architectures: tuple[str, ...]) -> ImageEnv | None:
-    variants = base_image_env(cuda, architectures[0] if len(architectures) == 1 else None)
+def _of_nvidia_cuda(cuda: Version, architectures: tuple[str, ...], known: CompatListings) -> ImageEnv | None:
+    variants = known.base_image_env(cuda, architectures[0] if len(architectures) == 1 else None)
     return ImageEnv.of(*variants) if variants else None

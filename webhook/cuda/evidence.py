@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from webhook.cuda import environment, families
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.environment import Pairs
 from webhook.cuda.image_reading import Reading
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
@@ -41,6 +42,7 @@ class ImageContext:
     env: Pairs = ()
     annotation: str | None = None
     info: ImageInfo = field(default=NOT_LOOKED_UP)
+    tables: CudaTables = SHIPPED
 
 
 class _Config(NamedTuple):
@@ -60,6 +62,7 @@ class _Question(NamedTuple):
     config: _Config | None
     is_pending: bool
     problem: str
+    tables: CudaTables
 
 
 class _Answer(NamedTuple):
@@ -82,7 +85,9 @@ def need_of(image: str, claims: ImageContext) -> Need:
     info = claims.info
     found = info.config
     config = None if found is None else _Config(tuple(found.env.items()), found.architectures)
-    question = _Question(image, claims.mapping, env, claims.annotation, config, info.is_pending, info.problem)
+    question = _Question(
+        image, claims.mapping, env, claims.annotation, config, info.is_pending, info.problem, claims.tables
+    )
     size = len(image) + len(claims.annotation or "") + sum([len(name) + len(value or "") for name, value in env])
     return _answered(question) if size <= _LONGEST_KEY else _answer(question)
 
@@ -90,7 +95,7 @@ def need_of(image: str, claims: ImageContext) -> Need:
 def _answer(question: _Question) -> Need:
     notes: list[str] = []
     reference = _reference(question.image, notes)
-    reading = families.look_up(reference) if reference is not None else _NOTHING_KNOWN
+    reading = families.look_up(reference, question.tables) if reference is not None else _NOTHING_KNOWN
     image_env = {} if question.config is None else dict(question.config.env)
     stronger = _mapped(question, reference, notes) or _container(question, notes) or _annotated(question, notes)
     if stronger is None and question.is_pending and question.config is None:
@@ -170,7 +175,7 @@ def _toolkit_env(question: _Question, image_env: dict[str, str], reading: Readin
     if question.config is not None:
         of_image: ImageEnv | None = ImageEnv.of(image_env)
     else:
-        of_image = reading.base.env(reading.cuda, reading.architectures)
+        of_image = reading.base.env(reading.cuda, reading.architectures, question.tables.forward_compat)
     return environment.laid_over(of_image, question.env)
 
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from webhook.cuda import catalogue, readers, release_families
 from webhook.cuda.bases import Base
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.image_reading import Name, Reader, Reading, Words, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
@@ -188,7 +189,7 @@ _PLATFORMS: Mapping[str, str] = {
 }
 
 
-def look_up(reference: ImageReference) -> Reading:
+def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
     """What the name of an image says. Neither its registry nor its digest changes the answer.
 
     >>> from webhook.model.image import parse_reference
@@ -197,7 +198,7 @@ def look_up(reference: ImageReference) -> Reading:
     """
     name = Name.of(reference)
     reader = _reader(name)
-    is_believed = reader is not readers.of_no_family or name.in_tag.is_plain
+    is_believed = reader is not None or name.in_tag.is_plain
     told = name.in_tag if is_believed else _NOTHING
     platform = _platform(name, told)
     if platform:
@@ -206,7 +207,7 @@ def look_up(reference: ImageReference) -> Reading:
         return without_cuda(name.of_tag)
     if told.is_tegra or name.in_last.is_tegra:
         return Reading(BuiltFor.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
-    found = reader(name)
+    found = reader(name) if reader is not None else readers.of_no_family(name, tables.toolkits.released)
     build = build_of(name) if found.build is KernelBuild.UNKNOWN and found.kind is BuiltFor.CUDA else found.build
     return replace(found, architectures=found.architectures or _architectures(name, told), build=build)
 
@@ -233,7 +234,8 @@ def _platform(name: Name, told: Words) -> str:
     return found or next((_OTHER_VENDORS[part] for part in name.parts[:-1] if part in _OTHER_VENDORS), "")
 
 
-def _reader(name: Name) -> Reader:
+def _reader(name: Name) -> Reader | None:
+    """How the image is read; None for one of no family that is known."""
     parts = name.parts
     found = _BY_END.get("/".join(parts[-2:])) or _BY_NAME.get(parts[-1])
     if found is None and len(parts) > 1:
@@ -243,4 +245,4 @@ def _reader(name: Name) -> Reader:
         found = catalogue.nim
     if found is None and len(parts) == 1 and parts[0] in WITHOUT_CUDA:
         found = _CPU
-    return found or _ANYWHERE.get(parts[-1]) or readers.of_no_family
+    return found or _ANYWHERE.get(parts[-1])

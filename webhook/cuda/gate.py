@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from webhook.cuda.drivers import reported_by
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.need import ImageEnv
 from webhook.cuda.offer import Offer
 from webhook.cuda.products import model_of
@@ -203,11 +203,11 @@ _BUILT_FOR = {"x86_64": "amd64", "sbsa": "arm64"}
 """What NVARCH means."""
 
 
-def legacy_gate(env: ImageEnv | None, offer: Offer) -> Gate:
+def legacy_gate(env: ImageEnv | None, offer: Offer, tables: CudaTables = SHIPPED) -> Gate:
     """Whether a container with this environment passes on the nodes; unknown where what is not known matters."""
     if env is None:
         return Gate.UNKNOWN
-    found = _agreed(_passes(variant, offer) for variant in _built_for(offer.arch, env))
+    found = _agreed(_passes(variant, offer, tables) for variant in _built_for(offer.arch, env))
     return found if env.is_complete or found is Gate.PASS else Gate.UNKNOWN
 
 
@@ -226,7 +226,7 @@ def _agreed(gates: Iterable[Gate]) -> Gate:
     return found.pop() if len(found) == 1 else Gate.UNKNOWN
 
 
-def _passes(env: Mapping[str, str], offer: Offer) -> Gate:
+def _passes(env: Mapping[str, str], offer: Offer, tables: CudaTables) -> Gate:
     """What becomes of a container with this very environment."""
     if env.get("NVIDIA_DISABLE_REQUIRE") in _TRUE_WORDS:
         return Gate.PASS
@@ -246,7 +246,7 @@ def _passes(env: Mapping[str, str], offer: Offer) -> Gate:
         return Gate.UNKNOWN
     model = model_of(offer.product) if offer.product else None
     brands: tuple[str | None, ...] = (model.brands if model is not None else ()) or (None,)
-    return _agreed(_holds(requirements, _seen(offer, brand)) for brand in brands)
+    return _agreed(_holds(requirements, _seen(offer, brand, tables)) for brand in brands)
 
 
 def _factors(requirement: str) -> int:
@@ -262,11 +262,11 @@ def _holds(requirements: list[str], seen: KnownSystem) -> Gate:
     return Gate.UNKNOWN if any(False in possible for possible in found) else Gate.PASS
 
 
-def _seen(offer: Offer, brand: str | None) -> KnownSystem:
+def _seen(offer: Offer, brand: str | None, tables: CudaTables) -> KnownSystem:
     """What the nodes have, for a GPU of this brand."""
     driver, cuda = offer.driver, offer.cuda
     if cuda is None and driver is not None:
-        cuda = reported_by(driver)
+        cuda = tables.drivers.reported_by(driver)
     return KnownSystem(
         cuda=None if cuda is None else Bounds.of(cuda, is_exact=len(cuda.parts) > 1),
         driver=None if driver is None else Bounds.of(driver, is_exact=offer.is_driver_exact),

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from webhook.cuda.drivers import reported_by
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.gpus import generation_of
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
 from webhook.cuda.remedies import remedy
@@ -79,24 +78,24 @@ def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> St
     return Steering(exclusions, tuple(remaining))
 
 
-def foreseen(labels: Labels, offer: Offer) -> Labels:
+def foreseen(labels: Labels, offer: Offer, tables: CudaTables = SHIPPED) -> Labels:
     """The labels of nodes, and those that GPU Feature Discovery will write by what is known of driver and GPU."""
-    return {**_following_from(offer), **labels}
+    return {**_following_from(offer, tables), **labels}
 
 
 @lru_cache(maxsize=1024)
-def _following_from(offer: Offer) -> Labels:
+def _following_from(offer: Offer, tables: CudaTables) -> Labels:
     found: dict[str, str] = {}
     if offer.driver is not None:
         found |= dict.fromkeys(_DRIVER_MAJOR, str(offer.driver.major))
         found |= {_FULL: str(offer.driver)} if offer.is_driver_exact else {}
-    cuda = offer.cuda or (reported_by(offer.driver) if offer.driver is not None else None)
+    cuda = offer.cuda or (tables.drivers.reported_by(offer.driver) if offer.driver is not None else None)
     if cuda is not None:
         found |= dict.fromkeys(_RUNTIME_MAJOR, str(cuda.major))
         found[_RUNTIME] = str(cuda.cut(2))
     if offer.compute is not None:
         found[_COMPUTE] = str(offer.compute.major)
-        generation = generation_of(offer.compute)
+        generation = tables.generation_of(offer.compute)
         found |= {_FAMILY: generation.family} if generation is not None else {}
     return found
 
@@ -160,6 +159,7 @@ class Ground:
     """Everywhere that a pod could land. What follows from it is found when first asked for."""
 
     landings: tuple[Landing, ...]
+    tables: CudaTables
 
     @cached_property
     def unfit(self) -> tuple[Landing, ...]:
@@ -180,22 +180,28 @@ class Ground:
         others = [one for one in self.landings if one.fate.verdict is not Verdict.INCOMPATIBLE]
         return steer(
             [(one.nodes.labels, one.fate.cause) for one in self.unfit],
-            [foreseen(one.nodes.labels, one.fate.offer) for one in others],
+            [foreseen(one.nodes.labels, one.fate.offer, self.tables) for one in others],
         )
 
 
-def land(needs: tuple[Need, ...], classes: Sequence[NodeClass], *, is_forward_compat_allowed: bool) -> Ground:
+def land(
+    needs: tuple[Need, ...],
+    classes: Sequence[NodeClass],
+    tables: CudaTables = SHIPPED,
+    *,
+    is_forward_compat_allowed: bool,
+) -> Ground:
     """What becomes of containers with these needs on nodes of each class.
 
     The same sequence of classes is given for one pod after another, so what was found for it is kept, unless the pod
     has so many containers that it would take up memory.
     """
     if len(needs) > _MOST_NEEDS_KEPT:
-        return _ground(_judged, needs, classes, is_forward_compat_allowed)
-    key = id(classes), needs, is_forward_compat_allowed
+        return _ground(_judged, needs, classes, tables, is_allowed=is_forward_compat_allowed)
+    key = id(classes), needs, tables, is_forward_compat_allowed
     known = _kept.get(key)
     if known is None:
-        known = classes, _ground(_fate, needs, classes, is_forward_compat_allowed)
+        known = classes, _ground(_fate, needs, classes, tables, is_allowed=is_forward_compat_allowed)
         if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
             _kept.clear()
         _kept[key] = known
@@ -206,17 +212,20 @@ _MOST_NEEDS_KEPT = 4
 """Containers of pods whose fate is remembered. Tenants decide on their number."""
 _MOST_KEPT = 4096
 """Landings that are remembered, about: some megabytes at most."""
-_kept: dict[tuple[int, tuple[Need, ...], bool], tuple[Sequence[NodeClass], Ground]] = {}
+_kept: dict[tuple[int, tuple[Need, ...], CudaTables, bool], tuple[Sequence[NodeClass], Ground]] = {}
 """Holds on to the classes too, so that no others get their id meanwhile."""
 
 
 def _ground(
-    judged: Callable[[tuple[Need, ...], Offer, bool], Fate],
+    judged: Callable[[tuple[Need, ...], Offer, CudaTables, bool], Fate],
     needs: tuple[Need, ...],
     classes: Iterable[NodeClass],
+    tables: CudaTables,
+    *,
     is_allowed: bool,
 ) -> Ground:
-    return Ground(tuple([Landing(nodes, judged(needs, offer_of(nodes.labels), is_allowed)) for nodes in classes]))
+    landings = [Landing(nodes, judged(needs, offer_of(nodes.labels), tables, is_allowed)) for nodes in classes]
+    return Ground(tuple(landings), tables)
 
 
 def merged(landings: Iterable[Landing]) -> list[Landing]:
@@ -231,13 +240,13 @@ def merged(landings: Iterable[Landing]) -> list[Landing]:
     return sorted(by_offer.values(), key=lambda landing: -landing.nodes.count)
 
 
-def remedy_for(image: str, need: Need, offers: Sequence[Offer]) -> str:
+def remedy_for(image: str, need: Need, offers: Sequence[Offer], tables: CudaTables = SHIPPED) -> str:
     """What would help an image that runs where none of these is offered, as a sentence without its period.
 
     Finding it takes much longer than the verdict, so it is kept, unless a tenant's text would take up memory.
     """
     find = _remedy if len(image) <= _LONGEST_IMAGE_KEPT else _remedy.__wrapped__
-    return find(image, need, tuple(offers))
+    return find(image, need, tuple(offers), tables)
 
 
 _LONGEST_IMAGE_KEPT = 512
@@ -245,17 +254,17 @@ _LONGEST_IMAGE_KEPT = 512
 
 
 @lru_cache(maxsize=512)
-def _remedy(image: str, need: Need, offers: tuple[Offer, ...]) -> str:
+def _remedy(image: str, need: Need, offers: tuple[Offer, ...], tables: CudaTables) -> str:
     def runs(other: str) -> bool:
-        need = need_of(other, ImageContext())
-        return any(judge(need, offer).verdict is Verdict.COMPATIBLE for offer in offers)
+        need = need_of(other, ImageContext(tables=tables))
+        return any(judge(need, offer, tables).verdict is Verdict.COMPATIBLE for offer in offers)
 
-    return remedy(need, offers, lambda newest: suggest(image, newest, runs))
+    return remedy(need, offers, lambda newest: suggest(image, newest, runs), tables)
 
 
-def _judged(needs: tuple[Need, ...], offer: Offer, is_forward_compat_allowed: bool) -> Fate:
+def _judged(needs: tuple[Need, ...], offer: Offer, tables: CudaTables, is_forward_compat_allowed: bool) -> Fate:
     ask = judge if len(needs) <= _MOST_NEEDS_KEPT else judge_without_gate
-    judgements = tuple(ask(need, offer) for need in needs)
+    judgements = tuple(ask(need, offer, tables) for need in needs)
     refused = {Verdict.INCOMPATIBLE}
     if not is_forward_compat_allowed:
         refused.add(Verdict.FORWARD_COMPAT_ONLY)

@@ -13,7 +13,6 @@ from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.released import RAPIDS
 from webhook.cuda.releases import version_of
-from webhook.cuda.toolkits import TOOLKITS
 from webhook.model.versions import Version, parse_version
 
 _TOOLKIT = re.compile(r"v?([0-9]{1,2}(?:\.[0-9]{1,2}(?:\.[0-9]{1,4})?)?)(?=[-_]|\Z)", re.ASCII)
@@ -46,18 +45,15 @@ def like_nvidia_cuda(name: Name) -> Reading:
     return Reading(BuiltFor.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.USER) if cuda else by_words(name)
 
 
-def of_no_family(name: Name) -> Reading:
+def of_no_family(name: Name, released: frozenset[str]) -> Reading:
     """An image of no family that is known: its words, and a tag that has the whole form of nvidia/cuda's.
 
-    Such a tag is that of the base, if that CUDA was ever released; what stands on the base is not known.
+    Such a tag is that of the base, if that CUDA is among those `released`; what stands on the base is not known.
     """
     found = _LIKE_NVIDIA_CUDA.match(name.tag)
-    if found is not None and found[1] in _RELEASED:
+    if found is not None and found[1] in released:
         return Reading(BuiltFor.CUDA, parse_version(found[1]), name.of_tag, Base.RELATED)
     return by_words(name)
-
-
-_RELEASED = frozenset(str(toolkit.cuda) for toolkit in TOOLKITS)
 
 
 def cuda_samples(name: Name) -> Reading:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cuda import dynamo, frameworks, model_servers
-from webhook.cuda.drivers import BRANCHES, Branch
-from webhook.cuda.forward_compat import LISTINGS, CompatBuilds
-from webhook.cuda.gpus import GENERATIONS, first_cuda, generation_of
+from webhook.cuda.cuda_tables import SHIPPED
+from webhook.cuda.drivers import Branch
+from webhook.cuda.forward_compat import CompatBuilds
 from webhook.cuda.guide import GUIDE
 from webhook.cuda.kernels import KernelBuild, Kernels
 from webhook.cuda.need import BuiltFor, Compat, Need
@@ -13,7 +13,6 @@ from webhook.cuda.ngc import RELEASES
 from webhook.cuda.offer import Offer
 from webhook.cuda.origins import ORIGINS
 from webhook.cuda.released import PRODUCTS, RAPIDS, RAPIDS_MATRIX
-from webhook.cuda.toolkits import MINORS, TOOLKITS, native_driver
 from webhook.cuda.verdict import Verdict, judge
 from webhook.model.versions import Version, parse_version
 
@@ -31,7 +30,8 @@ def cuda_reference() -> str:
 
 def _matrix() -> Iterator[str]:
     """CUDA against driver branch, as the verdict itself sees it."""
-    branches = [branch for branch in BRANCHES if branch.cuda.at_least(_FIRST_SHOWN)]
+    branches = [branch for branch in SHIPPED.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
+    shown = [cuda for cuda in SHIPPED.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
     yield (
         "## CUDA and driver branches\n\n"
         "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. **N** native, **M** by\n"
@@ -40,7 +40,7 @@ def _matrix() -> Iterator[str]:
     )
     yield from _table(
         ["CUDA", *(str(branch.number) for branch in branches)],
-        ([str(cuda), *(_cell(cuda, branch) for branch in branches)] for cuda in MINORS if cuda.at_least(_FIRST_SHOWN)),
+        ([str(cuda), *(_cell(cuda, branch) for branch in branches)] for cuda in shown),
     )
 
 
@@ -49,15 +49,15 @@ def _cell(cuda: Version, branch: Branch) -> str:
     offer = Offer(driver=driver, compute=_compute(cuda, branch), arch="amd64", is_data_center=True)
     verdict = judge(Need(BuiltFor.CUDA, cuda, "table", compat=Compat.YES), offer).verdict
     if verdict is Verdict.COMPATIBLE:
-        native = native_driver(cuda)
+        native = SHIPPED.toolkits.native_driver(cuda)
         return "N" if native is not None and driver.at_least(native) else "M"
     return {Verdict.FORWARD_COMPAT_ONLY: "F", Verdict.UNKNOWN: "?"}.get(verdict, "")
 
 
 def _compute(cuda: Version, branch: Branch) -> Version | None:
     """A compute capability that both know, so that only the driver decides."""
-    for generation in GENERATIONS:
-        known = first_cuda(generation.compute)
+    for generation in SHIPPED.capabilities.rows:
+        known = SHIPPED.first_cuda(generation.compute)
         least = generation.first_branch or 0
         most = generation.last_branch or branch.number
         need = Need(BuiltFor.CUDA, cuda, "table")
@@ -74,14 +74,18 @@ def _drivers() -> Iterator[str]:
         ["CUDA", "Driver", "Source"],
         (
             [str(row.cuda), str(row.driver or f"branch {row.branch}"), row.source if row.is_verified else "unverified"]
-            for row in TOOLKITS
+            for row in SHIPPED.toolkits.rows
         ),
     )
     yield "\n## Driver branches\n\nThe newest CUDA that each reports.\n"
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends", "Source"],
-        ([str(row.number), str(row.cuda), row.support, row.end, row.source or "unverified"] for row in BRANCHES),
+        ([str(row.number), str(row.cuda), row.support, row.end, _with_note(row)] for row in SHIPPED.drivers.rows),
     )
+
+
+def _with_note(row: Branch) -> str:
+    return f"{row.source}; {row.note}" if row.note else row.source
 
 
 def _gpus() -> Iterator[str]:
@@ -90,12 +94,12 @@ def _gpus() -> Iterator[str]:
     )
     yield from _table(
         ["Compute capability", "Family", "First CUDA", "Driver branches"],
-        ([str(row.compute), row.family, _first(row.compute), _range(row.compute)] for row in GENERATIONS),
+        ([str(row.compute), row.family, _first(row.compute), _range(row.compute)] for row in SHIPPED.capabilities.rows),
     )
 
 
 def _first(compute: Version) -> str:
-    found = first_cuda(compute)
+    found = SHIPPED.first_cuda(compute)
     if found is None:
         return ""
     return (
@@ -104,7 +108,7 @@ def _first(compute: Version) -> str:
 
 
 def _range(compute: Version) -> str:
-    row = generation_of(compute)
+    row = SHIPPED.generation_of(compute)
     if row is None:
         return ""
     first = f"from {row.first_branch}" if row.first_branch else ""
@@ -117,7 +121,9 @@ def _compat() -> Iterator[str]:
         "\n## Forward compatibility\n\n"
         "The branches that `cuda-compat` of each CUDA is made for, by any build of nvidia/cuda that was seen.\n"
     )
-    yield from _table(["CUDA", "Branches", "Note"], ([str(row.cuda), *_listed(row)] for row in LISTINGS))
+    yield from _table(
+        ["CUDA", "Branches", "Note"], ([str(row.cuda), *_listed(row)] for row in SHIPPED.forward_compat.rows)
+    )
 
 
 def _listed(row: CompatBuilds) -> tuple[str, str]:

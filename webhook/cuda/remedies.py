@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from webhook.cuda.checks import framework
 from webhook.cuda.cuda_finding import Cause, Verdict
-from webhook.cuda.gpus import framework, generation_of, least_compute
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.toolkits import MINORS, threshold_of
 from webhook.cuda.verdict import find
 from webhook.model.versions import Version
 
 _LAST_OF_BRANCH = 999
 
 
-def remedy(need: Need, offers: Iterable[Offer], suggestion: Callable[[Version], str | None]) -> str:
+def remedy(
+    need: Need, offers: Iterable[Offer], suggestion: Callable[[Version], str | None], tables: CudaTables = SHIPPED
+) -> str:
     """The nearest remedies for an image that runs on none of the offers, as a sentence without its period.
 
     `suggestion` names an image of the same family that needs at most a CUDA version, where it can.
@@ -29,16 +31,19 @@ def remedy(need: Need, offers: Iterable[Offer], suggestion: Callable[[Version], 
     if need.architectures and all(offer.arch and offer.arch not in need.architectures for offer in seen):
         missing = " and ".join(sorted({offer.arch for offer in seen}))
         return f"Build the image for {missing} as well, or use nodes with {' or '.join(need.architectures)} CPUs"
-    parts = filter(None, (_other_image(need, seen, suggestion), _other_driver(need, seen), _other_gpu(need, seen)))
+    image = _other_image(need, seen, suggestion, tables)
+    parts = filter(None, (image, _other_driver(need, seen, tables), _other_gpu(need, seen, tables)))
     text = ", or ".join(parts) or "use another image or other nodes"
     return text[0].upper() + text[1:]
 
 
-def _other_image(need: Need, offers: Sequence[Offer], suggestion: Callable[[Version], str | None]) -> str:
+def _other_image(
+    need: Need, offers: Sequence[Offer], suggestion: Callable[[Version], str | None], tables: CudaTables
+) -> str:
     """The nearest CUDA versions that run on some of the nodes: older ones before newer ones."""
     if need.cuda is None:
         return ""
-    ranges = [fitting for fitting in map(_fitting, offers) if fitting]
+    ranges = [fitting for offer in offers if (fitting := _fitting(offer, tables))]
     if ranges and all(_fails_framework(need, offer) for offer in offers):
         return _other_framework(need.cuda, offers, ranges, suggestion)
     older = [own for versions in ranges if (own := [v for v in versions if not v.at_least(need.cuda.cut(2))])]
@@ -51,7 +56,7 @@ def _other_image(need: Need, offers: Sequence[Offer], suggestion: Callable[[Vers
     if not newer:
         return ""
     best = min(newer, key=lambda versions: (versions[0].parts, -len(versions)))
-    return f"use an image of {f'CUDA {best[0]} or newer' if best[-1] == MINORS[-1] else _spelled(best)}"
+    return f"use an image of {f'CUDA {best[0]} or newer' if best[-1] == tables.toolkits.minors[-1] else _spelled(best)}"
 
 
 def _spelled(versions: Sequence[Version]) -> str:
@@ -79,9 +84,10 @@ def _other_framework(
 
 
 @lru_cache(maxsize=256)
-def _fitting(offer: Offer) -> tuple[Version, ...]:
+def _fitting(offer: Offer, tables: CudaTables) -> tuple[Version, ...]:
     """The CUDA versions that certainly run on the nodes without cuda-compat, in order."""
-    return tuple(cuda for cuda in MINORS if find(_plain(cuda), offer).verdict is Verdict.COMPATIBLE)
+    minors = tables.toolkits.minors
+    return tuple(cuda for cuda in minors if find(_plain(cuda), offer, tables).verdict is Verdict.COMPATIBLE)
 
 
 def _plain(cuda: Version) -> Need:
@@ -89,46 +95,46 @@ def _plain(cuda: Version) -> Need:
     return Need(BuiltFor.CUDA, cuda, "", compat=Compat.NO)
 
 
-def _other_driver(need: Need, offers: Sequence[Offer]) -> str:
+def _other_driver(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:
     """The nearest driver with which some of the nodes run the image."""
-    newer = [driver for offer in offers if (driver := _newer_driver(need, offer)) is not None]
+    newer = [driver for offer in offers if (driver := _newer_driver(need, offer, tables)) is not None]
     if newer:
         least = min(newer)
         return f"install {'driver' if len(least.parts) > 1 else 'a driver of branch'} {least} or newer"
-    older = [last for offer in offers if (last := _older_branch(need, offer)) is not None]
+    older = [last for offer in offers if (last := _older_branch(need, offer, tables)) is not None]
     return f"install a driver of branch {max(older)} or older" if older else ""
 
 
-def _newer_driver(need: Need, offer: Offer) -> Version | None:
+def _newer_driver(need: Need, offer: Offer, tables: CudaTables) -> Version | None:
     """The driver from which nodes run the image, where the one they have is older."""
-    threshold = threshold_of(need.cuda) if need.cuda is not None else None
-    if threshold is None or find(need, offer).cause is not Cause.DRIVER:
+    threshold = tables.toolkits.threshold_of(need.cuda) if need.cuda is not None else None
+    if threshold is None or find(need, offer, tables).cause is not Cause.DRIVER:
         return None
-    generation = generation_of(offer.compute) if offer.compute is not None else None
+    generation = tables.generation_of(offer.compute)
     first = Version(((generation.first_branch if generation is not None else None) or 0,))
     wanted = max(threshold.high, first)
     is_newer = offer.driver is None or not offer.driver.at_least(wanted)
-    return wanted if is_newer and _runs_with(need, offer, wanted) else None
+    return wanted if is_newer and _runs_with(need, offer, wanted, tables) else None
 
 
-def _older_branch(need: Need, offer: Offer) -> int | None:
+def _older_branch(need: Need, offer: Offer, tables: CudaTables) -> int | None:
     """The last branch that drives the GPU of nodes with a newer one, where it runs the image."""
-    generation = generation_of(offer.compute) if offer.compute is not None else None
+    generation = tables.generation_of(offer.compute)
     last = generation.last_branch if generation is not None else None
     if last is None or offer.driver is None or offer.driver.major <= last:
         return None
-    return last if _runs_with(need, offer, Version((last, _LAST_OF_BRANCH))) else None
+    return last if _runs_with(need, offer, Version((last, _LAST_OF_BRANCH)), tables) else None
 
 
-def _runs_with(need: Need, offer: Offer, driver: Version) -> bool:
+def _runs_with(need: Need, offer: Offer, driver: Version, tables: CudaTables) -> bool:
     """Whether the image runs on the nodes once they have this driver."""
     changed = replace(offer, driver=driver, is_driver_exact=True, cuda=None)
-    return find(need, changed).verdict is Verdict.COMPATIBLE
+    return find(need, changed, tables).verdict is Verdict.COMPATIBLE
 
 
-def _other_gpu(need: Need, offers: Sequence[Offer]) -> str:
+def _other_gpu(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:
     """The GPUs that the image is for, where all of the nodes have older ones."""
-    cuda_floor = least_compute(need.cuda) if need.cuda is not None else None
+    cuda_floor = tables.capabilities.least_compute(need.cuda) if need.cuda is not None else None
     floors = [floor for floor in (cuda_floor, need.compute_floor) if floor is not None]
     if not floors or not offers:
         return ""

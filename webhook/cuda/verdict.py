@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from webhook.cuda import gpus
+from webhook.cuda import checks
 from webhook.cuda.cuda_finding import Cause, CudaFinding, Verdict
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate, legacy_gate
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.runtime import driver_for_cuda
 
 
-def find(need: Need, offer: Offer) -> CudaFinding:
+def find(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> CudaFinding:
     """The finding that decides about an image for CUDA: the first of the worst."""
-    findings = list(_findings(need, offer))
+    findings = list(_findings(need, offer, tables))
     for verdict in (Verdict.INCOMPATIBLE, Verdict.UNKNOWN):
         worst = next((finding for finding in findings if finding.verdict is verdict), None)
         if worst is not None:
@@ -28,16 +28,16 @@ def find(need: Need, offer: Offer) -> CudaFinding:
     return findings[-1]
 
 
-def _findings(need: Need, offer: Offer) -> Iterator[CudaFinding]:
+def _findings(need: Need, offer: Offer, tables: CudaTables) -> Iterator[CudaFinding]:
     """What the checks object to, and last what the driver makes of the CUDA version."""
-    yield from filter(None, (gpus.architecture(need, offer), gpus.framework(need, offer)))
+    yield from filter(None, (checks.architecture(need, offer), checks.framework(need, offer)))
     if need.cuda is None:
         yield CudaFinding(Verdict.UNKNOWN, Cause.IMAGE, "the CUDA version that the image needs is not known")
         return
     cuda = need.cuda if need.is_cuda_verified else need.cuda.cut(1)
-    yield from filter(None, (gpus.gpu_too_old(cuda, offer), gpus.gpu_too_new(cuda, need.kernels, offer)))
-    yield from filter(None, (gpus.driver_for_gpu(offer),))
-    yield driver_for_cuda(need, cuda, offer)
+    too_new = checks.gpu_too_new(cuda, need.kernels, offer, tables)
+    yield from filter(None, (checks.gpu_too_old(cuda, offer, tables), too_new, checks.driver_for_gpu(offer, tables)))
+    yield checks.driver_for_cuda(need, cuda, offer, tables)
 
 
 __all__ = ("Cause", "Judgement", "Verdict", "judge", "judge_without_gate")
@@ -54,19 +54,19 @@ class Judgement:
 
 
 @lru_cache(maxsize=2048)
-def judge(need: Need, offer: Offer) -> Judgement:
+def judge(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
     """The verdict about an image that needs `need` on nodes that offer `offer`."""
-    judgement = judge_without_gate(need, offer)
+    judgement = judge_without_gate(need, offer, tables)
     if need.kind in (BuiltFor.NONE, BuiltFor.OTHER):
         return judgement
-    return replace(judgement, gate=legacy_gate(need.env, offer))
+    return replace(judgement, gate=legacy_gate(need.env, offer, tables))
 
 
-def judge_without_gate(need: Need, offer: Offer) -> Judgement:
+def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
     """The same where nobody asks for the container toolkit's own check, whose cost tenants decide on."""
     if need.kind is BuiltFor.NONE:
         return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no CUDA", Gate.NOT_APPLICABLE)
     if need.kind is BuiltFor.OTHER:
         reason = f"the image is built for {need.platform or 'another platform'}, not for NVIDIA GPUs"
         return Judgement(Verdict.INCOMPATIBLE, Cause.IMAGE, reason, Gate.NOT_APPLICABLE)
-    return Judgement(*find(need, offer), Gate.UNKNOWN)
+    return Judgement(*find(need, offer, tables), Gate.UNKNOWN)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
-from webhook.cuda.gpus import generation_of
+from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.products import GpuProduct, model_of
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
 from webhook.model.camel_model import CamelModel
@@ -145,7 +145,7 @@ class PoolSettings(CamelModel):
             return {}
         major, minor = compute.parts[:2]
         labels = {"nvidia.com/gpu.compute.major": str(major), "nvidia.com/gpu.compute.minor": str(minor)}
-        generation = generation_of(compute)
+        generation = SHIPPED.generation_of(compute)
         return labels if generation is None else {**labels, "nvidia.com/gpu.family": generation.family}
 
     @property

@@ -1,0 +1,140 @@
+"""The tables in `webhook/cuda/data/`: their form, their order, and their sources."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft7Validator
+
+from webhook.cuda.cuda_tables import DATA
+from webhook.model.versions import parse_version
+from webhook.yaml_files.shipped_tables import read_table
+from webhook.yaml_files.yaml_lines import read_yaml
+
+SCHEMAS = read_table(DATA / "schema.yaml")
+FILES = sorted(path.name for path in DATA.glob("*.yaml") if path.name != "schema.yaml")
+TABLES: dict[str, Any] = {name: read_table(DATA / name) for name in FILES}
+
+KEYS = {
+    "toolkits.yaml toolkits": "cuda",
+    "toolkits.yaml floors": "major",
+    "drivers.yaml drivers": "branch",
+    "compute_capabilities.yaml capabilities": "compute",
+    "compute_capabilities.yaml firstCuda": "major",
+    "compute_capabilities.yaml firstCudaOf": "compute",
+    "compute_capabilities.yaml leastCompute": "cuda",
+    "forward_compat.yaml listings": "cuda",
+}
+"""By which of its keys each list is in order."""
+
+
+def _lists() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for name, table in TABLES.items():
+        for key, value in table.items():
+            if isinstance(value, list):
+                yield f"{name} {key}", value
+
+
+LISTS = dict(_lists())
+
+
+def _rows() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every row of every file that has a source, whatever it stands in, and the file."""
+    todo: list[tuple[str, Any]] = list(TABLES.items())
+    while todo:
+        name, value = todo.pop()
+        if isinstance(value, dict):
+            if "source" in value:
+                yield name, value
+            todo += [(name, part) for part in value.values()]
+        elif isinstance(value, list):
+            todo += [(name, part) for part in value]
+
+
+ROWS = list(_rows())
+
+
+def validator(name: str) -> Draft7Validator:
+    """The schema of one file."""
+    return Draft7Validator({**SCHEMAS[name], "definitions": SCHEMAS["definitions"]})
+
+
+def test_every_file_has_a_schema_and_every_schema_a_file():
+    """No table is left unchecked."""
+    assert sorted({*SCHEMAS} - {"definitions"}) == FILES
+    for name in FILES:
+        Draft7Validator.check_schema({**SCHEMAS[name], "definitions": SCHEMAS["definitions"]})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_meets_its_schema(name):
+    """Unknown keys, types, and what must be there."""
+    assert [f"{list(error.path)}: {error.message}" for error in validator(name).iter_errors(TABLES[name])] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_as_strict_as_those_that_people_write(name):
+    """No key stands twice in a map, no tag, no number that is none."""
+    assert read_yaml((DATA / name).read_bytes(), name).plain() == TABLES[name]
+
+
+@pytest.mark.parametrize(("where", "key"), [pytest.param(where, key, id=where) for where, key in KEYS.items()])
+def test_rows_are_in_order_and_none_is_there_twice(where, key):
+    """The order is that of versions."""
+    values = [row[key] for row in LISTS[where]]
+    parts = [parse_version(value).parts if isinstance(value, str) else (value,) for value in values]
+    assert all(one < other for one, other in pairwise(parts))
+
+
+@pytest.mark.parametrize("where", LISTS)
+def test_every_row_of_a_list_names_its_source_and_its_date(where):
+    """Whoever doubts a row can look it up, and sees how old it is."""
+    for row in LISTS[where]:
+        parts = [part for value in row.values() if isinstance(value, list) for part in value if isinstance(part, dict)]
+        sourced = [row] if "source" in row else [part for part in parts if "from" in part or "month" in part]
+        assert sourced, row
+        assert all(one["source"] and one["date"] for one in sourced)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_source_that_is_explained_is_used_and_every_abbreviation_explained(name):
+    """A source in capitals stands for what the head of the file says."""
+    explained = set(TABLES[name].get("sources", ()))
+    used = {word for file, row in ROWS if file == name for word in re.split(r", | for |; ", row["source"])}
+    assert {word for word in used if word.isupper() and word.isalpha()} <= explained
+    assert {source for source in explained if not any(source in row["source"] for f, row in ROWS if f == name)} == set()
+
+
+def test_what_a_schema_refuses_is_found():
+    """The checks above can fail: each change to a row is told."""
+    table = {**TABLES["toolkits.yaml"], "toolkits": [dict(TABLES["toolkits.yaml"]["toolkits"][0])]}
+    row = table["toolkits"][0]
+    for change in ({"cuda": 12.4}, {"drivr": "1"}, {"date": "yesterday"}, {"source": ""}, {"verified": True}):
+        row_before = dict(row)
+        row.update(change)
+        assert list(validator("toolkits.yaml").iter_errors(table)), change
+        row.clear()
+        row.update(row_before)
+    del row["date"]
+    assert list(validator("toolkits.yaml").iter_errors(table))
+
+
+def test_the_tables_are_in_the_package():
+    """What the wheel leaves out, no replica can read."""
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    assert '"webhook.cuda" = ["data/*"]' in project.read_text()
+    assert all(path.suffix in (".yaml", ".md") for path in DATA.iterdir())
+
+
+def test_the_tables_stay_small():
+    """A row costs some 16 microseconds at each start."""
+    assert sum(yaml_nodes(DATA / name) for name in FILES) < 14_000
+
+
+def yaml_nodes(path: Path) -> int:
+    """How many keys and values a file has."""
+    return sum(isinstance(event, yaml.NodeEvent) for event in yaml.parse(path.read_bytes(), Loader=yaml.CSafeLoader))

@@ -1,0 +1,225 @@
+"""The checks of which a verdict is made: what the GPU, the CPU and the driver of nodes make of an image.
+
+Whether a GPU and a CPU can run an image, whatever the driver; whether the driver can drive the GPU; and whether it runs
+the CUDA version: with all its features, by minor-version compatibility, or with cuda-compat.
+"""
+
+from webhook.cuda.cuda_finding import Cause, CudaFinding, Verdict, driver_of, gpu_of
+from webhook.cuda.cuda_tables import CudaTables
+from webhook.cuda.kernels import Kernels
+from webhook.cuda.need import Compat, Need
+from webhook.cuda.offer import Offer
+from webhook.cuda.products import model_of
+from webhook.cuda.toolkits import Threshold
+from webhook.model.versions import Version
+
+
+def architecture(need: Need, offer: Offer) -> CudaFinding | None:
+    """The image exists for the CPU."""
+    if not need.architectures or not offer.arch or offer.arch in need.architectures:
+        return None
+    reason = f"the image is built for {' and '.join(need.architectures)}; the node is {offer.arch}"
+    return CudaFinding(Verdict.INCOMPATIBLE, Cause.ARCHITECTURE, reason)
+
+
+def framework(need: Need, offer: Offer) -> CudaFinding | None:
+    """The framework in the image has code for the GPU."""
+    floor, compute = need.compute_floor, offer.compute
+    if floor is None or compute is None or compute.at_least(floor):
+        return None
+    certain = floor if need.is_floor_verified else need.certain_floor
+    is_certain = certain is not None and not compute.at_least(certain)
+    least = certain if is_certain else floor
+    doubt = "" if is_certain else ", as far as is known"
+    reason = f"the framework in the image needs compute capability {least} or newer{doubt}; {gpu_of(offer)}"
+    return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
+
+
+def gpu_too_old(cuda: Version, offer: Offer, tables: CudaTables) -> CudaFinding | None:
+    """CUDA still has code for the GPU."""
+    least = tables.capabilities.least_compute(cuda)
+    if least is None or offer.compute is None or offer.compute.at_least(least):
+        return None
+    reason = f"CUDA {cuda.major} needs compute capability {least} or newer; {gpu_of(offer)}"
+    return CudaFinding(Verdict.INCOMPATIBLE, Cause.GPU, reason)
+
+
+_WITHOUT_CODE = {
+    Kernels.WITHOUT_PTX: "the image brings no PTX, which the driver could compile",
+    Kernels.WITH_PTX: "the image brings PTX, which the driver compiles, but perhaps not all its code has PTX",
+    Kernels.NONE: "the image brings no kernels, and it is not known whether those that are added to it have PTX",
+    Kernels.UNKNOWN: "it is not known whether the image brings PTX, which the driver compiles",
+}
+
+
+def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer, tables: CudaTables) -> CudaFinding | None:
+    """CUDA already has code for the GPU, or the image may bring PTX, which the driver compiles for newer GPUs."""
+    first = tables.first_cuda(offer.compute) if offer.compute is not None else None
+    if first is None:
+        return None
+    if cuda.reaches(first.possible) is False:
+        others = "only" if first.possible == first.sure else "at best"
+        code = f"CUDA {cuda} has no code for {_gpu(offer)}, {others} CUDA {first.possible} and newer"
+        is_certain = kernels is Kernels.WITHOUT_PTX
+        reason = f"{code}; {_WITHOUT_CODE[kernels]}"
+        return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.GPU, reason)
+    if first.sure is not None and cuda.reaches(first.sure):
+        return None
+    reason = f"it is not known whether CUDA {cuda} has code for {_gpu(offer)}"
+    return CudaFinding(Verdict.UNKNOWN, Cause.GPU, reason)
+
+
+def _gpu(offer: Offer) -> str:
+    """The GPU within a sentence."""
+    return f"compute capability {offer.compute}" + (f" ({offer.product})" if offer.product else "")
+
+
+def branches_of(offer: Offer, tables: CudaTables) -> tuple[int, ...]:
+    """The driver branches that the nodes may have; empty where nothing is known of them."""
+    if offer.driver is not None:
+        return (offer.driver.major,)
+    return tables.drivers.branches_reporting(offer.cuda) if offer.cuda is not None else ()
+
+
+def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
+    """The driver drives the GPU: a branch may be too old for it, and one may have dropped it."""
+    generation = tables.generation_of(offer.compute)
+    branches = branches_of(offer, tables)
+    if generation is None or not branches:
+        return None
+    first, last = generation.first_branch, generation.last_branch
+    if first is not None and min(branches) < first:
+        is_certain = generation.is_first_verified and max(branches) < first
+        return _too_old(offer, f"driver branch {first}", is_certain=is_certain)
+    if last is not None and max(branches) > last:
+        reason = f"driver branch {last} is the last for {_gpu(offer)}; {driver_of(offer)}"
+        return CudaFinding(Verdict.INCOMPATIBLE if min(branches) > last else Verdict.UNKNOWN, Cause.DRIVER, reason)
+    return _driver_for_model(offer, tables)
+
+
+def _driver_for_model(offer: Offer, tables: CudaTables) -> CudaFinding | None:
+    """The same for a single product; what is known of these is not certain."""
+    model = model_of(offer.product) if offer.product else None
+    driver = offer.driver or Version((min(branches_of(offer, tables)),))
+    if model is None or model.first_driver is None or driver.at_least(model.first_driver):
+        return None
+    return _too_old(offer, f"driver {model.first_driver}", is_certain=False)
+
+
+def _too_old(offer: Offer, needed: str, *, is_certain: bool) -> CudaFinding:
+    doubt = "" if is_certain else ", as far as is known"
+    reason = f"{_gpu(offer)} needs {needed} or newer{doubt}; {driver_of(offer)}"
+    return CudaFinding(Verdict.INCOMPATIBLE if is_certain else Verdict.UNKNOWN, Cause.DRIVER, reason)
+
+
+_HAS_COMPAT = {Compat.YES: True, Compat.NO: False, Compat.UNKNOWN: None}
+
+
+def driver_for_cuda(need: Need, cuda: Version, offer: Offer, tables: CudaTables) -> CudaFinding:
+    """What the driver makes of the CUDA version that the image needs."""
+    if offer.driver is None and offer.cuda is None:
+        problems = f" ({'; '.join(offer.problems)})" if offer.problems else ""
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"the node's driver is not known{problems}")
+    runs = _runs(cuda, offer, tables)
+    if runs:
+        return CudaFinding(Verdict.COMPATIBLE, Cause.NONE, _fit(need, cuda, offer, tables))
+    reason = f"{_needed(cuda, tables)}; {driver_of(offer)}"
+    if runs is None:
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, f"{reason}, and whether that is enough is not known")
+    return _forward(need, cuda, offer, tables, reason)
+
+
+def _runs(cuda: Version, offer: Offer, tables: CudaTables) -> bool | None:
+    """Whether the driver runs a CUDA version by itself; None where that is not known."""
+    threshold = tables.toolkits.threshold_of(cuda)
+    by_version: bool | None = None
+    if offer.driver is not None:
+        if threshold is None:
+            by_version = None if offer.driver.major > tables.drivers.newest else False
+        else:
+            by_version = _reaches(threshold, offer.driver, is_exact=offer.is_driver_exact)
+    if by_version is None and offer.driver is not None:
+        reported = tables.drivers.reported_by(offer.driver)
+        by_version = False if reported is not None and reported.major < cuda.major else None
+    if by_version is None and offer.cuda is not None:
+        return _is_reported(cuda, offer.cuda, tables)
+    return by_version
+
+
+def _reaches(threshold: Threshold, driver: Version, *, is_exact: bool) -> bool | None:
+    """Whether a driver is beyond a threshold; only the beginning of its version is known where it is not exact."""
+    if driver.at_least(threshold.high) if is_exact else driver.reaches(threshold.high):
+        return True
+    reaches_low = driver.at_least(threshold.low) if is_exact else driver.reaches(threshold.low)
+    return False if reaches_low is False else None
+
+
+def _is_reported(cuda: Version, reported: Version, tables: CudaTables) -> bool | None:
+    """Whether a driver that reports `reported` as its newest CUDA runs another version."""
+    if cuda.minor is not None:
+        reaches = reported.reaches(cuda.cut(2))
+    else:
+        reaches = True if reported.major > cuda.major else None if reported.major == cuda.major else False
+    if reaches or reported.major != cuda.major or cuda.major < min(tables.toolkits.floors):
+        return reaches
+    floor = tables.toolkits.floors.get(cuda.major)
+    return True if floor is not None and reported.reaches(floor.reported) else None
+
+
+def _needed(cuda: Version, tables: CudaTables) -> str:
+    """The driver that a CUDA version needs, and why that one."""
+    threshold = tables.toolkits.threshold_of(cuda)
+    if threshold is None:
+        return f"CUDA {cuda} is newer than every driver known here, up to branch {tables.drivers.newest}"
+    floor = tables.toolkits.floors.get(cuda.major)
+    if floor is not None and floor.driver == threshold.high:
+        return f"needs driver {threshold.high} or newer (CUDA {cuda.major}, minor-version compatibility)"
+    return f"needs driver {threshold.high} or newer (CUDA {cuda})"
+
+
+def _fit(need: Need, cuda: Version, offer: Offer, tables: CudaTables) -> str:
+    """Why the driver is enough, and what does not work all the same where it is older than the CUDA version."""
+    unseen = "" if offer.compute is not None else "; the GPU is not known, so it was not checked"
+    native = tables.toolkits.native_driver(cuda) if cuda.minor is not None else None
+    if native is None:
+        return f"{_needed(cuda, tables)}; {driver_of(offer)}{unseen}"
+    if offer.driver is None:
+        is_native = offer.cuda is not None and offer.cuda.reaches(cuda.cut(2)) is not False
+    else:
+        is_native = offer.driver.at_least(native)
+    spelled = f"driver {native}" if len(native.parts) > 1 else f"driver branch {native}"
+    if is_native:
+        return f"needs {spelled} or newer (CUDA {cuda}, native); {driver_of(offer)}{unseen}"
+    limits = f"code that is compiled at run time (PTX) and the newest features of CUDA {cuda} need {spelled}"
+    if need.compat is Compat.YES and offer.is_data_center is False:
+        limits += (
+            "; beware: the container toolkit may load the cuda-compat libraries of the image, which fail on"
+            f" {offer.product or 'this GPU'} with error 804"
+        )
+    return f"{_needed(cuda, tables)}; {driver_of(offer)}; {limits}{unseen}"
+
+
+def _forward(need: Need, cuda: Version, offer: Offer, tables: CudaTables, reason: str) -> CudaFinding:
+    """What forward compatibility makes of a driver that is too old."""
+    branches = {tables.is_base(cuda, branch, offer.arch) for branch in branches_of(offer, tables)}
+    listed = ", ".join(map(str, tables.forward_compat.base_branches(cuda)))
+    conditions = (
+        (_HAS_COMPAT[need.compat], "the image has no cuda-compat package", "the image has the package for it"),
+        (offer.is_data_center, f"{offer.product} is no data-centre GPU", "the GPU is a data-centre GPU"),
+        (
+            branches.pop() if len(branches) == 1 else None,
+            f"cuda-compat of CUDA {cuda} does not run on the driver's branch"
+            + (f", only on {listed}" if listed else ""),
+            f"cuda-compat of CUDA {cuda} runs on the driver's branch",
+        ),
+    )
+    refused = next((text for is_met, text, _ in conditions if is_met is False), None)
+    if refused is not None:
+        reason = f"{reason}, and forward compatibility does not help: {refused}"
+        return CudaFinding(Verdict.INCOMPATIBLE, Cause.DRIVER, reason)
+    doubts = " and ".join(text for is_met, _, text in conditions if is_met is None)
+    if doubts:
+        reason = f"{reason}; forward compatibility may help, but whether {doubts} is not known"
+        return CudaFinding(Verdict.UNKNOWN, Cause.DRIVER, reason)
+    reason = f"{reason} and runs it by forward compatibility only: with the cuda-compat package of the image"
+    return CudaFinding(Verdict.FORWARD_COMPAT_ONLY, Cause.DRIVER, reason)

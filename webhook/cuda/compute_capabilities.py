@@ -1,0 +1,103 @@
+"""Which CUDA has code for GPUs of a compute capability, and which drivers drive them.
+
+The rows are in `data/compute_capabilities.yaml`, each with its source.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.model.versions import Version, parse_version
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """GPUs of one compute capability, and the driver branches that drive them; None where there is no bound."""
+
+    compute: Version
+    family: str
+    first_branch: int | None = None
+    last_branch: int | None = None
+    is_first_verified: bool = True
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Generation":
+        """A row as tables write it."""
+        first, last, is_verified = row.get("firstBranch"), row.get("lastBranch"), row.get("verified", True)
+        return cls(parse_version(row["compute"]), row["family"], first, last, is_verified)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCuda:
+    """The first CUDA with code for a GPU: none older than `possible`, all from `sure` on; None where not known."""
+
+    possible: Version
+    sure: Version | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "FirstCuda":
+        """A row as tables write it."""
+        possible = parse_version(row["cuda"])
+        return cls(possible, parse_version(row["sure"]) if "sure" in row else possible)
+
+
+@dataclass(frozen=True, eq=False)
+class ComputeCapabilities:
+    """The known compute capabilities, in order, and what CUDA has code for them.
+
+    `first_by_major` is by the first number of a compute capability, `first_by_compute` has the exceptions.
+    `least_by_cuda` is the least compute capability that each major version of CUDA has code for.
+    """
+
+    rows: tuple[Generation, ...]
+    first_by_major: Mapping[int, FirstCuda]
+    first_by_compute: Mapping[tuple[int, ...], FirstCuda]
+    least_by_cuda: Mapping[int, Version]
+    newest_major: int = field(init=False)
+    """The newest first number of a compute capability."""
+    _newest_cuda: int = field(init=False, repr=False)
+    _by_compute: Mapping[tuple[int, ...], Generation] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_compute", {row.compute.parts: row for row in self.rows})
+        object.__setattr__(self, "newest_major", max(self.first_by_major))
+        object.__setattr__(self, "_newest_cuda", max(self.least_by_cuda))
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> "ComputeCapabilities":
+        """The content of `data/compute_capabilities.yaml`."""
+        return cls(
+            tuple(map(Generation.of, table["capabilities"])),
+            {row["major"]: FirstCuda.of(row) for row in table["firstCuda"]},
+            {parse_version(row["compute"]).parts: FirstCuda.of(row) for row in table["firstCudaOf"]},
+            {row["cuda"]: parse_version(row["compute"]) for row in table["leastCompute"]},
+        )
+
+    def merged(self, rows: Iterable[tuple[Generation, FirstCuda]]) -> "ComputeCapabilities":
+        """These with other rows, each with the first CUDA that has code for it; they replace those of the same."""
+        added = {generation.compute.parts: (generation, first) for generation, first in rows}
+        by_compute = {**self._by_compute, **{parts: generation for parts, (generation, _) in added.items()}}
+        firsts = {**self.first_by_compute, **{parts: first for parts, (_, first) in added.items()}}
+        ordered = tuple(by_compute[parts] for parts in sorted(by_compute))
+        return ComputeCapabilities(ordered, self.first_by_major, firsts, self.least_by_cuda)
+
+    def generation_of(self, compute: Version) -> Generation | None:
+        """The row of a compute capability; None where there is none."""
+        return self._by_compute.get(compute.parts)
+
+    def least_compute(self, cuda: Version) -> Version | None:
+        """The least compute capability that a CUDA version runs on; None where the table does not reach back.
+
+        Support is only ever dropped, so a newer major version needs what the newest known one needs, or more.
+        """
+        return self.least_by_cuda.get(min(cuda.major, self._newest_cuda))
+
+    def first_cuda(self, compute: Version, newest: Version) -> FirstCuda | None:
+        """The first CUDA with code for a GPU; None for old GPUs that the table lacks.
+
+        No known toolkit, up to the `newest`, has code for GPUs newer than the table.
+        """
+        known = self.first_by_compute.get(compute.parts)
+        if known is None and compute.major > self.newest_major:
+            return FirstCuda(newest.cut(2), None)
+        return known or self.first_by_major.get(compute.major)
