@@ -51,22 +51,6 @@ PRIORITY_CLASS = {"metadata": {"name": "training"}, "value": 1000}
 FACTS = Snapshot.of(NODES, [RUNTIME_CLASS], [PRIORITY_CLASS])
 WITHOUT_CLASSES = Snapshot.of(NODES)
 
-INJECTING: Mapping[str, Mapping[str, Any]] = {
-    "tolerations": {},
-    "nodeAffinity": {"required": [{"key": "pool", "operator": "In", "values": ["gpu"]}]},
-    "replicaSpread": {"inject": "preferred"},
-    "priorityClass": {"name": "training"},
-    "timeLimit": {"max": "8h"},
-    "runtimeClass": {},
-    "sharedMemory": {"size": "1Gi"},
-    "ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}},
-    "driverCapabilities": {},
-    "gpuLimits": {"requestsOnly": "repair"},
-    "visibleDevices": {},
-    "cudaDriver": {"images": {"*": "12.8"}},
-}
-"""Settings under which every rule has something to inject into `wanting_pod()`."""
-
 
 def pod(*gpus: int, spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
     """A pod with one container for each number of GPUs, called c0, c1, ..., each with memory limits."""
@@ -92,9 +76,9 @@ def requests_only(count: Any = 2) -> dict[str, Any]:
 
 
 def wanting_pod() -> dict[str, Any]:
-    """A pod into which every rule of INJECTING injects: GPUs once in both parts, once in requests only, once none.
+    """A pod into which every rule injects under the `injecting` settings of its case.
 
-    It is one of several replicas, and interactive.
+    It has GPUs once in both parts, once in requests only, once none. It is one of several replicas, and interactive.
     """
     two = {"nvidia.com/gpu": 2}
     return pod(

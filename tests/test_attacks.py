@@ -14,7 +14,6 @@ from tests.deploy.manifests import shipped
 from tests.replicas import POLICY, FactsInAnyState, Replica
 from tests.reviews import (
     FACTS,
-    INJECTING,
     WORKLOADS,
     against,
     container,
@@ -28,6 +27,7 @@ from tests.reviews import (
     workload,
 )
 from tests.reviews import review as admission_review
+from tests.rules.every_rule import INJECTING
 from webhook import engine
 from webhook.admission import phases
 from webhook.admission.metrics import Metrics

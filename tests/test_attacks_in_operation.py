@@ -22,9 +22,10 @@ from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.operation import Operated, ask, operated
 from tests.replicas import POLICY, Replica
-from tests.reviews import FACTS, INJECTING, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
+from tests.reviews import FACTS, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
 from tests.reviews import container as make_container
 from tests.reviews import env as variable
+from tests.rules.every_rule import INJECTING
 from tests.server.serving import make_certificate, wait_for
 from tests.strategies import checked
 from webhook.admission import phases

@@ -1,14 +1,16 @@
 """Modes mean one thing everywhere; completing, judging and noticing what got lost."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
 
+from tests.benchmarks.cluster import PRIORITY_CLASS, nodes
+from tests.benchmarks.engine import REVIEW
 from tests.reviews import (
     BY_KEY,
     FACTS,
-    INJECTING,
     WITHOUT_CLASSES,
     container,
     env,
@@ -17,7 +19,9 @@ from tests.reviews import (
     requests_only,
     wanting_pod,
 )
+from tests.rules.every_rule import CASES, INJECTING
 from webhook import engine
+from webhook.facts.snapshot import Snapshot
 from webhook.model.shape import ShapeError
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy
@@ -31,20 +35,9 @@ LASTING = [key for key in MUTATORS if key not in {"gpuLimits", "replicaSpread"} 
 """Rules of which a pod must not lose what they injected: it is no mere preference, and the API server needs none."""
 MODES = ["enforce", "warn", "audit", "disabled"]
 
-VIOLATED = {
-    "nodeAffinity": (INJECTING["nodeAffinity"], pod(1, spec={"nodeSelector": {"pool": "cpu"}})),
-    "gpuNodesForGpuPods": ({}, pod(0, spec={"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]})),
-    "priorityClass": ({"allowed": ["training"]}, pod(1)),
-    "timeLimit": ({"missing": "refuse"}, pod(1, labels={"component": "singleuser-server"})),
-    "gpuLimits": ({"maxPerPod": 1}, pod(2)),
-    "sharedGpus": ({}, pod(spec={"containers": [container("c0", limits={"nvidia.com/gpu.shared": 2})]})),
-    "memoryAndCpu": ({}, pod(1)),
-    "imagePinning": ({"require": "digest"}, pod(1)),
-    "schedulable": ({}, pod(1, spec={"nodeSelector": {"pool": "cpu"}})),
-    "visibleDevices": ({}, pod(spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})),
-    "cudaDriver": (INJECTING["cudaDriver"], pod(1, spec={"nodeSelector": {"desk": "470"}})),
-    "gpuQuota": ({"gpus": 1}, pod(2)),
-}
+REFUSING = [rule.key for rule in RULES if rule.validate is not None and not rule.only_advises]
+BENCHMARKED = json.loads(REVIEW.read_text())["request"]["object"]
+CLUSTER = Snapshot.of(nodes(10)[1:], nodes(10)[:1], [PRIORITY_CLASS])
 ADVISED = {
     "runtimeClass": ({"whenMissing": "warn"}, pod(1)),
     "priorityClass": ({"name": "training", "whenMissing": "warn"}, pod(1)),
@@ -70,14 +63,6 @@ def both_phases(raw: dict[str, Any], in_force: Policy, facts: Any = FACTS) -> tu
 
 def kinds(*outcomes: Outcome) -> list[FindingKind]:
     return [finding.kind for outcome in outcomes for finding in outcome.findings]
-
-
-def test_every_rule_that_injects_stands_in_the_table_of_these_tests() -> None:
-    assert set(MUTATORS) == set(INJECTING)
-
-
-def test_every_rule_that_refuses_stands_in_the_table_of_these_tests() -> None:
-    assert {rule.key for rule in RULES if rule.validate is not None and not rule.only_advises} == set(VIOLATED)
 
 
 @pytest.mark.parametrize("key", MUTATORS)
@@ -137,18 +122,24 @@ def test_an_injection_that_is_not_enforced_is_never_missed(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "refused", "warned", "recorded"),
-    [("enforce", 1, 0, 1), ("warn", 0, 1, 1), ("audit", 0, 0, 1), ("disabled", 0, 0, 0)],
+    [
+        ("enforce", True, False, True),
+        ("warn", False, True, True),
+        ("audit", False, False, True),
+        ("disabled", False, False, False),
+    ],
     ids=MODES,
 )
-@pytest.mark.parametrize("key", VIOLATED)
+@pytest.mark.parametrize("key", REFUSING)
 def test_a_violation_is_refused_warned_about_or_recorded_by_the_mode(
-    key: str, mode: str, refused: int, warned: int, recorded: int
+    key: str, mode: str, refused: bool, warned: bool, recorded: bool
 ) -> None:
-    settings, raw = VIOLATED[key]
-    completed, outcome = both_phases(raw, policy({key: settings}, mode=mode))
-    assert raw == completed.object
-    assert (refused, warned, recorded) == (len(outcome.refusals), len(outcome.warnings), len(outcome.findings))
-    assert {FindingKind.VIOLATION} == set(kinds(outcome)) or not recorded
+    raw = CASES[key].pods(BENCHMARKED).breaks
+    assert raw is not None
+    outcome = engine.judge(raw, policy({key: CASES[key].enforced}, mode=mode), CLUSTER)
+    found = [finding for finding in outcome.findings if finding.kind is FindingKind.VIOLATION]
+    warns = any(finding.warns for finding in found)
+    assert (refused, warned, recorded) == (bool(outcome.refusals), warns, bool(found))
 
 
 @pytest.mark.parametrize(

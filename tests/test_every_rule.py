@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from tests.rule_settings import rule_values
+from tests.rules.every_rule import CASES
 from tests.rules.samples import Cluster, asked, settings_of
 from tests.rules.validity import faults, lost_beyond, names_set_twice
 from tests.strategies import (
@@ -60,7 +60,7 @@ def policy_of(values, order=RULES, modes=None):
     return Policy("test", ("test.yaml",), "0" * 64, tuple(bound))
 
 
-ALL_VALUES = st.fixed_dictionaries({rule.key: rule_values(rule.key) for rule in RULES})
+ALL_VALUES = st.fixed_dictionaries({key: case.values for key, case in CASES.items()})
 
 
 def mutated(rule, raw, values, facts):
@@ -250,7 +250,7 @@ def test_no_json_makes_the_engine_fail(raw, values, facts):
 
 
 @checked_on_pods
-@given(pods(), rule_values("sharedMemory"))
+@given(pods(), CASES["sharedMemory"].values)
 def test_shared_memory_never_exceeds_the_smallest_limit(raw, values):
     (rule,) = (rule for rule in RULES if rule.key == "sharedMemory")
     pod = pod_from_raw(raw)

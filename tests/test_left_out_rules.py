@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.rule_settings import rule_values
+from tests.rules.every_rule import CASES
 from tests.rules.samples import settings_of
 from tests.strategies import checked_on_pods, clusters, pods, requests_only, service_pods
 from webhook.model.pod_reader import pod_from_raw
@@ -38,7 +38,7 @@ def policy_of(key, settings, mode=Mode.ENFORCE):
 @given(st.data())
 def test_what_can_never_inject_or_object_does_not(key, data):
     rule = RULE[key]
-    settings = settings_of(rule, data.draw(rule_values(key)))
+    settings = settings_of(rule, data.draw(CASES[key].values))
     leaves_out = [not rule.can_inject(settings), not rule.can_object(settings)]
     assume(any(leaves_out) or {key} - {*WITHOUT_INJECTIONS, *WITHOUT_OBJECTIONS})
     pod, facts = pod_from_raw(data.draw(GPU_PODS)), data.draw(clusters())

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.reviews import FACTS, INJECTING, NODES, RUNTIME_CLASS, WITHOUT_CLASSES, pod, policy, request, wanting_pod
-from tests.rule_settings import policy_sets
+from tests.reviews import FACTS, NODES, RUNTIME_CLASS, WITHOUT_CLASSES, pod, policy, request, wanting_pod
+from tests.rules.every_rule import INJECTING, policy_sets
 from tests.strategies import (
     IMAGES,
     broken_pods,

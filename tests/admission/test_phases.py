@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.reviews import (
     FACTS,
-    INJECTING,
     WORKLOADS,
     container,
     env,
@@ -22,6 +21,7 @@ from tests.reviews import (
     requests_only,
     workload,
 )
+from tests.rules.every_rule import INJECTING
 from tests.strategies import broken_pods, checked, json_values, pods
 from webhook.admission import phases
 from webhook.admission.phases import UNCONCERNED

@@ -11,7 +11,6 @@ from hypothesis import given
 from tests.ledger.small_cluster import seen_pod
 from tests.reviews import (
     FACTS,
-    INJECTING,
     NAMESPACE,
     WORKLOADS,
     against,
@@ -24,6 +23,7 @@ from tests.reviews import (
     requests_only,
     workload,
 )
+from tests.rules.every_rule import INJECTING
 from tests.strategies import checked, pods
 from webhook.admission import phases
 from webhook.audit.documents import Document, DocumentError, read_text

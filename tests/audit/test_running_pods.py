@@ -7,7 +7,8 @@ import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
 from tests.ledger.small_cluster import seen_pod
-from tests.reviews import FACTS, INJECTING, NAMESPACE, against, pod, policies, policy
+from tests.reviews import FACTS, NAMESPACE, against, pod, policies, policy
+from tests.rules.every_rule import INJECTING
 from webhook import engine
 from webhook.audit.documents import Document
 from webhook.audit.listing import NamespaceScope

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.cluster import nodes, write_policies
-from tests.benchmarks.rule_pods import PRIORITY_CLASS
+from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, row, sized
 from webhook import engine
 from webhook.admission import phases

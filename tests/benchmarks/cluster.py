@@ -1,38 +1,26 @@
 """Policies and nodes in any number, for measurements."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-DEFAULT = """\
-apiVersion: gpupolicy.dev/v1alpha1
-kind: GPUPolicy
-metadata: {name: _default}
-spec:
-  rules:
-    tolerations: {mode: enforce}
-    nodeAffinity:
-      mode: enforce
-      required: [{key: example.com/pool, operator: In, values: [gpu]}]
-      preferred: [{key: nvidia.com/gpu.present, operator: In, values: ["true"], weight: 10}]
-    replicaSpread: {mode: enforce, inject: preferred}
-    gpuNodesForGpuPods: {mode: enforce}
-    priorityClass: {mode: enforce, name: training}
-    timeLimit: {mode: enforce}
-    runtimeClass: {mode: enforce}
-    sharedMemory: {mode: enforce}
-    ncclEnv: {mode: enforce, env: {NCCL_DEBUG: WARN, NCCL_IB_DISABLE: "1"}}
-    driverCapabilities: {mode: enforce}
-    gpuLimits: {mode: enforce, maxPerPod: 8}
-    sharedGpus: {mode: enforce}
-    memoryAndCpu: {mode: enforce, memoryRequestEqualsLimit: true}
-    visibleDevices: {mode: enforce}
-    imagePinning: {mode: enforce, registries: [nvcr.io, registry.example.com]}
-    schedulable: {mode: enforce}
-    cudaDriver: {mode: enforce}
-    gpuQuota: {mode: enforce, gpus: 1000, byModel: {H100: 500, T4: 500}}
-"""
+from tests.rules.every_rule import enforced
 
-
+PRIORITY_CLASS = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "training"},
+    "value": 1000,
+}
+DEFAULT = json.dumps(
+    {
+        "apiVersion": "gpupolicy.dev/v1alpha1",
+        "kind": "GPUPolicy",
+        "metadata": {"name": "_default"},
+        "spec": {"rules": enforced()},
+    }
+)
+"""The text of a policy file by which every rule is enforced."""
 SHIPPED = Path(__file__).resolve().parents[2] / "policies" / "_default.yaml"
 
 

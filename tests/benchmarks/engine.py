@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.cluster import nodes, write_policies
-from tests.benchmarks.rule_pods import PRIORITY_CLASS, rule_pods
+from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, row, sized
+from tests.rules.every_rule import CASES
 from webhook import engine
 from webhook.facts.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
@@ -85,12 +85,12 @@ def _print_rules(raw: Mapping[str, Any], facts: Facts, count: int) -> None:
     """
     print(f"\n{count:,} nodes, microseconds\n")
     head("Rule", "completes", "finds nothing to add", "objects", "finds nothing to object to")
-    pods = rule_pods(raw)
     for rule in RULES:
-        subject = pods[rule.key]
-        kept = subject.kept(rule, facts)
+        case = CASES[rule.key]
+        subject = case.pods(raw)
+        kept = case.kept(rule, subject, facts)
         judge = rule.validate or _of_replicas(rule)
-        completing, judging = subject.completing(rule), subject.judging(rule)
+        completing, judging = case.completing(rule, subject), case.judging(rule, subject)
         row(
             rule.key,
             _asked(rule.mutate, subject.lacks, completing, facts, says=True),

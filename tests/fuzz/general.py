@@ -7,11 +7,11 @@ from typing import Any
 
 import jsonpatch
 
-from tests.fuzz.oracles import ORACLES
 from tests.fuzz.raw import Raw, is_uncertain, reserved
 from tests.fuzz.reviews import Case
 from tests.fuzz.seen import Seen
 from tests.fuzz.world import SETTINGS, Reply, World
+from tests.rules.every_rule import CASES
 from tests.rules.validity import lost
 from webhook.outcome import Finding, FindingKind, Outcome
 
@@ -105,8 +105,8 @@ def _create(world: World, case: Case, mutated: Reply) -> Iterator[Complaint]:
         yield "mode", "changed or refused where rules only warn"
     seen = Seen(case.object, after, settings, outcome, judged)
     if case.is_sound and not is_uncertain(case.object) and (judged or not response["allowed"]):
-        for key, oracle in ORACLES.items():
-            yield from ((key, complaint) for complaint in oracle(seen))
+        for key, rule_case in CASES.items():
+            yield from ((key, complaint) for complaint in rule_case.oracle(seen))
     if case.is_sound and case.number % 4 == 0:
         yield from _as_a_job(world, case, seen)
 

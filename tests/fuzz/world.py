@@ -12,7 +12,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.cluster import NODES, PRIORITY_CLASSES, RUNTIME_CLASSES
 from tests.ledger.small_cluster import LateView, Truth
+from tests.rules.every_rule import CASES
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
@@ -31,84 +33,8 @@ from webhook.rules.rule import Facts, Rule
 Raw = dict[str, Any]
 
 
-def _node(name: str, gpus: Mapping[str, str], labels: Mapping[str, str], *taints: Raw) -> Raw:
-    return {
-        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, **labels}},
-        "spec": {"taints": list(taints)},
-        "status": {
-            "capacity": {"cpu": "64", "memory": "512Gi", "pods": "110", **gpus},
-            "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110", **gpus},
-        },
-    }
-
-
-_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-_DRIVER = "nvidia.com/cuda.driver-version.full"
-OLD, NEW = "470.82.01", "580.95.05"
-"""Drivers that cannot run CUDA 13, and that can."""
-NODES = [
-    _node("big-old", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "a", "gen": "old", _DRIVER: OLD}, _TAINT),
-    _node("big-new", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "b", "gen": "new", _DRIVER: NEW}, _TAINT),
-    _node("desk", {"nvidia.com/gpu": "1"}, {"pool": "gpu", "zone": "a", "gen": "new", _DRIVER: NEW}),
-    _node("slices", {"nvidia.com/mig-1g.10gb": "7"}, {"pool": "gpu", "zone": "b"}, _TAINT),
-    _node("amd", {"amd.com/gpu": "4"}, {"pool": "gpu", "zone": "a"}),
-    _node("plain", {}, {"pool": "cpu", "zone": "a"}),
-]
-RUNTIME_CLASSES = [{"metadata": {"name": name}, "handler": name} for name in ("nvidia", "kata")]
-PRIORITY_CLASSES = [
-    {"metadata": {"name": "ordinary"}, "value": 10, "globalDefault": True},
-    {"metadata": {"name": "training"}, "value": 1000, "preemptionPolicy": "Never"},
-    {"metadata": {"name": "urgent"}, "value": 5000},
-]
-PRIORITIES = {
-    one["metadata"]["name"]: (one["value"], one.get("preemptionPolicy", "PreemptLowerPriority"))
-    for one in PRIORITY_CLASSES
-}
-DEFAULT_PRIORITY = "ordinary"
-
-RULES_OF: Mapping[str, Mapping[str, Any]] = {
-    "tolerations": {
-        "add": [
-            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule", "resources": ["nvidia.com/*"]},
-            {"key": "team", "operator": "Equal", "value": "ml", "resources": []},
-        ]
-    },
-    "nodeAffinity": {
-        "required": [{"key": "pool", "operator": "In", "values": ["gpu"]}],
-        "preferred": [{"key": "zone", "operator": "In", "values": ["a"], "weight": 10}],
-    },
-    "replicaSpread": {"inject": "preferred"},
-    "gpuNodesForGpuPods": {"taints": [{"key": "nvidia.com/gpu"}, {"key": "sku", "value": "gpu"}]},
-    "priorityClass": {"name": "training", "allowed": ["urgent"], "whenMissing": "silent"},
-    "timeLimit": {
-        "selectors": [{"component": "singleuser-server"}, {"notebook-name": "*"}],
-        "max": "2h",
-        "missing": "inject",
-        "longer": "refuse",
-    },
-    "runtimeClass": {"name": "nvidia", "whenMissing": "silent"},
-    "sharedMemory": {"minGpus": 2, "memoryFraction": 0.5},
-    "ncclEnv": {"minGpus": 2, "env": {"NCCL_DEBUG": "WARN"}, "alsoWithEnvFrom": False},
-    "driverCapabilities": {"capabilities": ["compute", "utility"], "alsoWithEnvFrom": False},
-    "gpuLimits": {"requestsOnly": "deny", "maxPerContainer": 8, "maxPerPod": 12},
-    "sharedGpus": {},
-    "memoryAndCpu": {"memoryLimit": True, "cpuRequest": True, "memoryRequestEqualsLimit": False},
-    "visibleDevices": {"wholeNodes": "deny"},
-    "imagePinning": {"require": "tag", "registries": []},
-    "schedulable": {},
-    "cudaDriver": {
-        "unknown": "allow",
-        "steer": True,
-        "forwardCompat": "deny",
-        "images": {"registry.example.com/new/*": "13.0", "registry.example.com/train:*": "none"},
-    },
-    "gpuQuota": {"gpus": 10},
-}
-"""Settings of every rule without its mode, in the namespaces where nothing else is said."""
-
-
 def _merged(changes: Mapping[str, Mapping[str, Any]], mode: str = "enforce") -> dict[str, dict[str, Any]]:
-    return {key: {"mode": mode, **settings, **changes.get(key, {})} for key, settings in deepcopy(RULES_OF).items()}
+    return {key: {"mode": mode, **deepcopy(case.fuzzed), **changes.get(key, {})} for key, case in CASES.items()}
 
 
 SETTINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.cluster import nodes
-from tests.benchmarks.rule_pods import PRIORITY_CLASS
+from tests.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.ledger.small_cluster import LateView, Truth
 from tests.reviews import patch_of, patched_by, review
+from tests.rules.every_rule import enforced
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
@@ -22,47 +22,42 @@ from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.policy.policy_store import PolicyStore
 
-POLICY = """\
-apiVersion: gpupolicy.dev/v1alpha1
-kind: GPUPolicy
-metadata: {name: _default}
-spec:
-  workloads: {mode: enforce}
-  nodePools:
-    - name: big
-      resource: nvidia.com/gpu
-      gpus: 8
-      labels: {example.com/pool: gpu, nvidia.com/gpu.product: NVIDIA-H200}
-  rules:
-    tolerations:
-      mode: enforce
-      add:
-        - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
-        - {key: example.com/gpu, value: "true", effect: NoExecute}
-    nodeAffinity:
-      mode: enforce
-      required:
-        - {key: example.com/pool, operator: In, values: [gpu]}
-        - {key: example.com/pool, operator: NotIn, values: [retired, spare]}
-        - {key: example.com/cores, operator: Gt, values: ["8"]}
-      preferred: [{key: nvidia.com/gpu.present, operator: In, values: ["true"], weight: 10}]
-    replicaSpread: {mode: enforce, inject: preferred}
-    gpuNodesForGpuPods: {mode: enforce}
-    priorityClass: {mode: enforce, name: training}
-    timeLimit: {mode: enforce}
-    runtimeClass: {mode: enforce, whenMissing: warn}
-    sharedMemory: {mode: enforce}
-    ncclEnv: {mode: enforce, env: {NCCL_DEBUG: WARN, NCCL_IB_DISABLE: "1"}}
-    driverCapabilities: {mode: enforce}
-    gpuLimits: {mode: enforce, maxPerPod: 8, maxPerContainer: 8, requestsOnly: repair}
-    sharedGpus: {mode: enforce}
-    memoryAndCpu: {mode: enforce, memoryRequestEqualsLimit: true}
-    visibleDevices: {mode: enforce}
-    imagePinning: {mode: enforce, registries: [nvcr.io, registry.example.com]}
-    schedulable: {mode: enforce}
-    cudaDriver: {mode: enforce, unknown: warn}
-    gpuQuota: {mode: enforce, gpus: 1000, byModel: {H100: 500, T4: 500}}
-"""
+POLICY = json.dumps(
+    {
+        "apiVersion": "gpupolicy.dev/v1alpha1",
+        "kind": "GPUPolicy",
+        "metadata": {"name": "_default"},
+        "spec": {
+            "workloads": {"mode": "enforce"},
+            "nodePools": [
+                {
+                    "name": "big",
+                    "resource": "nvidia.com/gpu",
+                    "gpus": 8,
+                    "labels": {"example.com/pool": "gpu", "nvidia.com/gpu.product": "NVIDIA-H200"},
+                }
+            ],
+            "rules": enforced(
+                tolerations={
+                    "add": [
+                        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                        {"key": "example.com/gpu", "value": "true", "effect": "NoExecute"},
+                    ]
+                },
+                nodeAffinity={
+                    "required": [
+                        {"key": "example.com/pool", "operator": "In", "values": ["gpu"]},
+                        {"key": "example.com/pool", "operator": "NotIn", "values": ["retired", "spare"]},
+                        {"key": "example.com/cores", "operator": "Gt", "values": ["8"]},
+                    ]
+                },
+                runtimeClass={"whenMissing": "warn"},
+                gpuLimits={"maxPerContainer": 8, "requestsOnly": "repair"},
+                cudaDriver={"unknown": "warn"},
+            ),
+        },
+    }
+)
 _PLENTY = 3600.0
 """Seconds: counting takes much longer than doing."""
 _RUNTIME_CLASS = {

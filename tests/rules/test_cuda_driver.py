@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import device_class
+from tests.fuzz.oracles import places
+from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import Snapshot
@@ -393,3 +396,30 @@ def test_an_image_that_cannot_be_read_is_unknown_and_named():
     (violation,) = told(gpu_pod("Not An Image"), cluster(H100), unknown="deny")
     assert isinstance(violation, Violation)
     assert "Not An Image" in violation.found
+
+
+_IMAGES = st.dictionaries(
+    st.sampled_from(("*", "registry.example.com/*", "nvidia/*:1?.*")), st.sampled_from(("none", "12.8", "13"))
+)
+_OLDER = {"nvidia.com/cuda.driver-version.full": "560.54.15"}
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(
+        lacks=tolerating_gpu_nodes(raw), breaks=spec_with(tolerating_gpu_nodes(raw), "nodeSelector", _OLDER)
+    ),
+    values=any_of(
+        unknown=st.sampled_from(("allow", "warn", "deny")),
+        steer=st.booleans(),
+        forwardCompat=st.sampled_from(("allow", "deny")),
+        images=_IMAGES,
+    ),
+    enforced={},
+    injecting={"images": {"*": "12.8"}},
+    fuzzed={
+        "unknown": "allow",
+        "steer": True,
+        "forwardCompat": "deny",
+        "images": {"registry.example.com/new/*": "13.0", "registry.example.com/train:*": "none"},
+    },
+    oracle=places.cuda_driver,
+)

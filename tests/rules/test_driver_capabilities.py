@@ -1,8 +1,11 @@
 """NVIDIA containers say which parts of the driver they need, and never lose what they or their images say."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import containers
+from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import Cluster, advice, asked, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.rules.driver_capabilities import RULE
@@ -179,3 +182,15 @@ def test_a_value_with_which_the_toolkit_would_start_no_container_is_an_error(cap
     (error,) = caught.value.errors()
     assert place == error["loc"]
     assert fault in error["msg"]
+
+
+_CAPABILITIES = st.sampled_from(("compute", "utility", "video", "graphics"))
+
+CASE = RuleCase(
+    pods=RulePods,
+    values=any_of(capabilities=st.lists(_CAPABILITIES, min_size=1, unique=True), alsoWithEnvFrom=st.booleans()),
+    enforced={},
+    injecting={},
+    fuzzed={"capabilities": ["compute", "utility"], "alsoWithEnvFrom": False},
+    oracle=containers.driver_capabilities,
+)

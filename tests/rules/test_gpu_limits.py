@@ -1,8 +1,11 @@
 """GPUs are asked for in whole numbers, in limits, and not more of them than the namespace allows."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import amounts
+from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import container, is_left_alone, messages, mutated, pod, settings_of, violations
 from webhook.rules.gpu_limits import RULE
 
@@ -361,3 +364,21 @@ def test_other_mixtures_are_allowed(raw):
 def test_settings_without_sense_are_refused(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)
+
+
+def _in_requests(raw):
+    return container_with(raw, "resources", {"requests": {GPU: "2"}})
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(lacks=_in_requests(raw), breaks=_in_requests(raw), completing=REPAIR),
+    values=any_of(
+        requestsOnly=st.sampled_from(("deny", "repair", "repair")),
+        maxPerContainer=st.integers(0, 8),
+        maxPerPod=st.integers(0, 16),
+    ),
+    enforced={"maxPerPod": 8},
+    injecting=REPAIR,
+    fuzzed={"requestsOnly": "deny", "maxPerContainer": 8, "maxPerPod": 12},
+    oracle=amounts.gpu_limits,
+)

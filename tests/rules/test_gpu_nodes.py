@@ -1,9 +1,12 @@
 """Pods without GPUs that open GPU nodes to themselves by name are told so, and nobody else."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import GPU_TAINT, node, runtime_class
+from tests.fuzz.oracles import places
+from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import Snapshot
@@ -213,3 +216,20 @@ def test_thousands_of_tolerations_that_compare_are_one_in_the_message():
     many = [{"key": "nvidia.com/gpu", "operator": "Lt", "value": str(bound)} for bound in range(1000)]
     expected = [message("1 GPU node", "nvidia.com/gpu=999")]
     assert told(tolerating(*many), facts=Snapshot.of([numbered])) == expected
+
+
+def _without_gpus(raw):
+    """Both tolerate the taint of GPU nodes; the one that passes can land on none of them."""
+    pod = container_with(tolerating_gpu_nodes(raw), "resources", {"requests": {"cpu": "1", "memory": "1Gi"}})
+    return RulePods(breaks=pod, keeps=spec_with(pod, "nodeSelector", {"kubernetes.io/arch": "arm64"}))
+
+
+_TAINT = st.fixed_dictionaries({"key": st.sampled_from(("nvidia.com/gpu", "sku"))})
+
+CASE = RuleCase(
+    pods=_without_gpus,
+    values=any_of(taints=st.lists(_TAINT, min_size=1)),
+    enforced={},
+    fuzzed={"taints": [{"key": "nvidia.com/gpu"}, {"key": "sku", "value": "gpu"}]},
+    oracle=places.gpu_nodes,
+)

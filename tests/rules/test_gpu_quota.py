@@ -4,8 +4,11 @@ import json
 from fractions import Fraction
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import amounts
+from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import container, messages, pod, settings_of, term, terms
 from webhook.quota.amounts import MIG_RESOURCES
 from webhook.quota.quotas import Limit, Measure, UnspecifiedModel
@@ -251,3 +254,20 @@ def test_a_slice_that_only_the_weights_know_can_be_limited():
 )
 def test_every_resource_that_a_known_gpu_has_can_be_limited(resource):
     assert settings_of(RULE, {"byResource": {resource: 1}}).by_resource == {resource: 1}
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(breaks=requesting(raw, "nvidia.com/gpu", "2000"), keeps=raw),
+    values=any_of(
+        gpus=st.sampled_from((0, 1, 8, "7/2")),
+        byModel=st.dictionaries(st.sampled_from(("T4", "H100", "A100-80GB")), st.sampled_from((0, 4, "1/7"))),
+        byResource=st.dictionaries(st.sampled_from(("nvidia.com/gpu", SLICE)), st.integers(0, 4)),
+        unspecifiedModel=st.sampled_from(("count", "deny")),
+        weights=st.dictionaries(st.sampled_from((SHARED, "amd.com/gpu")), st.sampled_from((2, "1/4"))),
+        onLedgerFailure=st.sampled_from(("deny", "allow")),
+        models=st.sampled_from(({}, {"T4": {"pool": ["gpu"]}})),
+    ),
+    enforced={"gpus": 1000, "byModel": {"H100": 500, "T4": 500}},
+    fuzzed={"gpus": 10},
+    oracle=amounts.gpu_quota,
+)

@@ -1,8 +1,11 @@
 """GPU containers name a version of their image, and one from a registry that the policy allows."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import containers
+from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.rules.image_pinning import RULE
 
@@ -231,3 +234,14 @@ def test_a_registry_that_no_image_can_be_from_is_an_error(registry, fault):
 def test_other_settings_are_errors(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)
+
+
+_REGISTRIES = st.sampled_from(("docker.io", "registry.example.com/mirror", "*.example.com", "*"))
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(breaks=container_with(raw, "image", "nvcr.io/nvidia/pytorch"), keeps=raw),
+    values=any_of(require=st.sampled_from(("tag", "digest")), registries=st.lists(_REGISTRIES, max_size=2)),
+    enforced={"registries": ["nvcr.io", "registry.example.com"]},
+    fuzzed={"require": "tag", "registries": []},
+    oracle=containers.image_pinning,
+)

@@ -1,7 +1,10 @@
 """GPU containers have a memory limit and a CPU request, as Kubernetes reads them."""
 
 import pytest
+from hypothesis import strategies as st
 
+from tests.fuzz.oracles import amounts
+from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import container, messages, pod, settings_of
 from webhook.rules.memory_and_cpu import RULE
 
@@ -193,3 +196,12 @@ def test_a_pod_is_judged_alike_before_and_after_kubernetes_completed_it():
     assert messages(RULE, written, EQUAL) == messages(RULE, stored, EQUAL) == expected
     silent = pod(gpu({}, {}), resources={"limits": limits}, overhead={"memory": "1Gi"})
     assert messages(RULE, silent, EQUAL) == []
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(breaks=requesting(raw, GPU, "2"), keeps=raw),
+    values=any_of(memoryLimit=st.booleans(), cpuRequest=st.booleans(), memoryRequestEqualsLimit=st.booleans()),
+    enforced=EQUAL,
+    fuzzed={"memoryLimit": True, "cpuRequest": True, "memoryRequestEqualsLimit": False},
+    oracle=amounts.memory_and_cpu,
+)

@@ -4,8 +4,11 @@ They never lose a variable of their own.
 """
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import containers
+from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
 from webhook.rules.nccl_env import RULE
 
@@ -208,3 +211,17 @@ def test_a_container_without_gpus_is_left_alone_in_every_job():
     raw["spec"]["containers"].append(container("side"))
     containers = mutated(RULE, raw, SETTINGS)["spec"]["containers"]
     assert [one.get("env") for one in containers] == [OURS, None]
+
+
+CASE = RuleCase(
+    pods=RulePods,
+    values=any_of(
+        minGpus=st.integers(1, 4),
+        env=st.dictionaries(st.sampled_from(("NCCL_DEBUG", "NCCL_IB_HCA", "HOME")), st.just("1"), max_size=3),
+        alsoWithEnvFrom=st.booleans(),
+    ),
+    enforced={"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "1"}},
+    injecting={"env": {"NCCL_DEBUG": "WARN"}},
+    fuzzed={"minGpus": 2, "env": {"NCCL_DEBUG": "WARN"}, "alsoWithEnvFrom": False},
+    oracle=containers.nccl_env,
+)

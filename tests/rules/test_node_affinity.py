@@ -1,8 +1,11 @@
 """GPU pods run only on the nodes the platform names, and what the user wrote about placement keeps its meaning."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import places
+from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with
 from tests.rules.samples import (
     container,
     expression,
@@ -15,6 +18,8 @@ from tests.rules.samples import (
     terms,
     violations,
 )
+from tests.strategies import expressions
+from webhook.model.selectors import Expression, contradicts
 from webhook.rules.node_affinity import RULE
 
 PRESENT = expression("nvidia.com/gpu.present", "In", ["true"])
@@ -273,3 +278,33 @@ def test_a_lost_requirement_refuses_by_default():
 def test_expressions_that_no_pod_could_carry_are_refused_in_the_policy(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)
+
+
+def _required(entries):
+    """The entries as far as they do not exclude each other."""
+    kept = []
+    for entry in entries:
+        read = [Expression(e["key"], e["operator"], tuple(e.get("values", ()))) for e in (*kept, entry)]
+        if not contradicts(read[:-1], read[-1]):
+            kept.append(entry)
+    return kept
+
+
+_PREFERENCE = st.builds(lambda entry, weight: {**entry, "weight": weight}, expressions(), st.integers(1, 100))
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(lacks=raw, breaks=spec_with(raw, "nodeSelector", {"example.com/pool": "other"})),
+    values=any_of(
+        required=st.lists(expressions(), max_size=3).map(_required), preferred=st.lists(_PREFERENCE, max_size=2)
+    ),
+    enforced={
+        "required": [{"key": "example.com/pool", "operator": "In", "values": ["gpu"]}],
+        "preferred": [{"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"], "weight": 10}],
+    },
+    injecting={"required": [{"key": "pool", "operator": "In", "values": ["gpu"]}]},
+    fuzzed={
+        "required": [{"key": "pool", "operator": "In", "values": ["gpu"]}],
+        "preferred": [{"key": "zone", "operator": "In", "values": ["a"], "weight": 10}],
+    },
+    oracle=places.node_affinity,
+)

@@ -1,8 +1,11 @@
 """GPU pods get the PriorityClass of their namespace, and only one that the namespace may use."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import times
+from tests.rules.rule_case import RuleCase, RulePods, spec_with
 from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of, violations
 from webhook.model.node import PriorityClass
 from webhook.rules.priority_class import RULE
@@ -240,3 +243,19 @@ def test_a_very_long_name_of_a_class_is_cut_in_the_message():
     """Kubernetes refuses it in a pod, but not in a custom resource that makes pods."""
     (said,) = refused(gpu_pod(priorityClassName="x" * 1_000_000), {"allowed": ["training"]})
     assert said.startswith(f"spec.priorityClassName: is {'x' * 77}...; ")
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(lacks=raw, breaks=spec_with(raw, "priorityClassName", "production")),
+    values=st.fixed_dictionaries(
+        {"name": st.sampled_from(("training", "training", "ordinary", "missing"))},
+        optional={
+            "allowed": st.lists(st.sampled_from(("training", "ord*", "other")), max_size=2),
+            "whenMissing": st.sampled_from(("silent", "warn")),
+        },
+    ),
+    enforced={"name": "training", "allowed": ["training"]},
+    injecting={"name": "training"},
+    fuzzed={"name": "training", "allowed": ["urgent"], "whenMissing": "silent"},
+    oracle=times.priority_class,
+)

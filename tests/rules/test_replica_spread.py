@@ -1,7 +1,10 @@
 """Replicas on GPUs do not all stand on one node."""
 
 import pytest
+from hypothesis import strategies as st
 
+from tests.fuzz.oracles import places
+from tests.rules.rule_case import RuleCase, RulePods
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.replica_spread import RULE
@@ -108,3 +111,19 @@ def test_the_revision_of_a_rollout_is_a_label_like_any_other():
 def test_pods_that_share_no_label_are_not_spread(labels):
     """A selector without labels would count every pod of the namespace."""
     assert is_left_alone(RULE, replica(labels=labels), PREFERRED)
+
+
+def _replica(raw):
+    owner = {**raw["metadata"]["ownerReferences"][0], "apiVersion": "apps/v1", "kind": "ReplicaSet"}
+    labels = {**raw["metadata"]["labels"], "pod-template-hash": "6f6f9d1a"}
+    return {**raw, "metadata": {**raw["metadata"], "ownerReferences": [owner], "labels": labels}}
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(lacks=_replica(raw), breaks=_replica(raw), judging={"inject": "none"}),
+    values=st.fixed_dictionaries({"inject": st.sampled_from(("preferred", "preferred", "none"))}),
+    enforced={"inject": "preferred"},
+    injecting={"inject": "preferred"},
+    fuzzed={"inject": "preferred"},
+    oracle=places.replica_spread,
+)

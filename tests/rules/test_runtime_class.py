@@ -1,8 +1,11 @@
 """NVIDIA pods run under the RuntimeClass of the container toolkit, but only where that cannot break them."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import containers
+from tests.rules.rule_case import RuleCase, RulePods, any_of, tolerating_gpu_nodes
 from tests.rules.samples import (
     NVIDIA,
     Cluster,
@@ -179,3 +182,13 @@ def test_nodes_that_the_class_itself_excludes_need_no_handler():
 def test_a_name_that_no_object_can_have_is_refused_in_the_policy(name):
     with pytest.raises(ValidationError, match="is not the name of an object"):
         settings_of(RULE, {"name": name})
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(lacks=tolerating_gpu_nodes(raw)),
+    values=any_of(name=st.sampled_from(("nvidia", "other")), whenMissing=st.sampled_from(("silent", "warn"))),
+    enforced={},
+    injecting={},
+    fuzzed={"name": "nvidia", "whenMissing": "silent"},
+    oracle=containers.runtime_class,
+)

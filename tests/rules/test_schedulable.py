@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from tests.facts.samples import device_class, node
 from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLASSES
+from tests.fuzz.oracles import places
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
+from tests.rules.rule_case import RuleCase, RulePods, requesting, tolerating_gpu_nodes
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term, terms, violations
 from tests.strategies import checked
 from webhook.facts.pooled_facts import WithPools
@@ -182,3 +184,14 @@ def test_a_gpu_pod_is_told_something_exactly_where_it_has_no_home(nodes, classes
     for violation in found:
         is_about_taints = violation.where == "spec.tolerations"
         assert is_about_taints == bool(facts.feasible_nodes(replace(asked, tolerations=EVERYTHING)))
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(
+        breaks=requesting(tolerating_gpu_nodes(raw), "nvidia.com/gpu", "16"), keeps=tolerating_gpu_nodes(raw)
+    ),
+    values=st.just({}),
+    enforced={},
+    fuzzed={},
+    oracle=places.schedulable,
+)

@@ -1,7 +1,10 @@
 """A container asks for one unit of a shared GPU at most, whatever the device plugin calls it."""
 
 import pytest
+from hypothesis import strategies as st
 
+from tests.fuzz.oracles import amounts
+from tests.rules.rule_case import RuleCase, RulePods, requesting
 from tests.rules.samples import container, messages, pod
 from webhook.rules.shared_gpus import RULE
 
@@ -66,3 +69,12 @@ def test_every_container_is_told():
 def test_what_stands_in_requests_only_is_counted_as_well():
     raw = pod(container(resources={"requests": {SHARED: 2}}))
     assert len(messages(RULE, raw)) == 1
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(breaks=requesting(raw, SHARED, "2"), keeps=requesting(raw, SHARED, "1")),
+    values=st.just({}),
+    enforced={},
+    fuzzed={},
+    oracle=amounts.shared_gpus,
+)

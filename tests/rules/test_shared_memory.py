@@ -1,8 +1,11 @@
 """Containers with GPUs get a memory-backed /dev/shm."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import containers
+from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
@@ -386,3 +389,20 @@ def test_containers_with_fewer_gpus_than_the_rule_is_about_are_not_told():
 def test_nothing_is_told_of_the_volume_that_the_rule_adds(values):
     for raw in (pod(trainer()), pod(trainer(memory="8Gi")), pod(trainer("a", memory="8Gi"), trainer("b"))):
         assert told(mutated(RULE, raw, values), values) == []
+
+
+def _with_a_large_volume(raw):
+    """It mounts at /dev/shm what may hold more than any container may use."""
+    mounted = container_with(raw, "volumeMounts", [{"name": "dshm", "mountPath": "/dev/shm"}])
+    return spec_with(mounted, "volumes", [{"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Ti"}}])
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(lacks=raw, breaks=_with_a_large_volume(raw)),
+    values=any_of(minGpus=st.integers(1, 4), size=st.sampled_from(("1Gi", "16Gi")))
+    | any_of(memoryFraction=st.sampled_from((0.1, 0.5, 1))),
+    enforced={},
+    injecting={"size": "1Gi"},
+    fuzzed={"minGpus": 2, "memoryFraction": 0.5},
+    oracle=containers.shared_memory,
+)

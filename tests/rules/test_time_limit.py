@@ -1,8 +1,11 @@
 """Interactive GPU pods end after a while, because people forget them."""
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import times
+from tests.rules.rule_case import RuleCase, RulePods, spec_with
 from tests.rules.samples import advice, container, is_left_alone, messages, mutated, pod, settings_of
 from webhook.rules.time_limit import RULE
 
@@ -199,3 +202,29 @@ def test_a_label_may_have_the_name_of_a_selector():
 def test_nobody_is_told_to_write_a_limit_where_kubernetes_refuses_it(owner, remedy):
     (message,) = messages(RULE, notebook(owner=owner, activeDeadlineSeconds=TWO_DAYS))
     assert message.endswith(f"at most. {remedy}")
+
+
+def _server(raw):
+    return {**raw, "metadata": {**raw["metadata"], "labels": {**raw["metadata"]["labels"], **HUB}}}
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(lacks=_server(raw), breaks=spec_with(_server(raw), "activeDeadlineSeconds", 1_000_000)),
+    values=st.fixed_dictionaries(
+        {
+            "max": st.sampled_from(("12h", "2h", "1m")),
+            "missing": st.sampled_from(("inject", "refuse")),
+            "longer": st.sampled_from(("cap", "cap", "refuse")),
+        },
+        optional={"selectors": st.lists(st.sampled_from(({"component": "singleuser-*"}, {"app": "*"})), min_size=1)},
+    ),
+    enforced={},
+    injecting={"max": "8h"},
+    fuzzed={
+        "selectors": [{"component": "singleuser-server"}, {"notebook-name": "*"}],
+        "max": "2h",
+        "missing": "inject",
+        "longer": "refuse",
+    },
+    oracle=times.time_limit,
+)

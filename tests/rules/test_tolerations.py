@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.fuzz.oracles import places
+from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import Cluster, container, is_left_alone, mutated, pod, settings_of
+from tests.strategies import tolerations
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import CLAIM, TEMPLATE, Devices
 from webhook.model.pod_reader import pod_from_raw
@@ -251,3 +255,24 @@ def test_only_what_follows_from_a_claim_is_momentary():
 @pytest.mark.parametrize("claims", [None, [], {}, "gpu", [None], [{"name": 7}], [{"resourceClaimName": []}]])
 def test_claims_that_make_no_sense_bring_nothing(claims):
     assert added(pod(container(), resourceClaims=claims), knowing(t=[[NVIDIA]])) == []
+
+
+_GLOBS = st.lists(st.sampled_from(("nvidia.com/*", "amd.com/gpu", "*")), max_size=2)
+
+CASE = RuleCase(
+    pods=RulePods,
+    values=any_of(
+        add=st.lists(
+            st.builds(lambda one, resources: {**one, "resources": resources}, tolerations(), _GLOBS), max_size=3
+        )
+    ),
+    enforced={},
+    injecting={},
+    fuzzed={
+        "add": [
+            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule", "resources": ["nvidia.com/*"]},
+            {"key": "team", "operator": "Equal", "value": "ml", "resources": []},
+        ]
+    },
+    oracle=places.tolerations,
+)

@@ -1,7 +1,10 @@
 """Nobody gets a GPU without asking for one, and nobody more than that: what a pod does to get at others is refused."""
 
 import pytest
+from hypothesis import strategies as st
 
+from tests.fuzz.oracles import devices
+from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import container, is_left_alone, messages, mutated, pod
 from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device
 from webhook.rules.visible_devices import RULE
@@ -243,3 +246,19 @@ def test_a_gpu_of_another_vendor_opens_no_nvidia_device():
         "spec.volumes[dri].hostPath",
         "spec.containers[trainer].securityContext.privileged",
     ]
+
+
+def _with_a_sidecar(raw):
+    return spec_with(raw, "containers", [{"name": "upload", "image": "registry.example.com/upload:1"}])
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(
+        lacks=_with_a_sidecar(raw), breaks=container_with(raw, "env", [{"name": VARIABLE, "value": "all"}])
+    ),
+    values=any_of(wholeNodes=st.sampled_from(("deny", "warn", "allow"))),
+    enforced={},
+    injecting={},
+    fuzzed={"wholeNodes": "deny"},
+    oracle=devices.visible_devices,
+)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
+from tests.fuzz.cluster import NODES, OLD
 from tests.fuzz.pods import LABEL_KEYS, LABEL_VALUES
 from tests.fuzz.raw import (
     AFFINITY,
@@ -24,7 +25,6 @@ from tests.fuzz.raw import (
     tolerates,
 )
 from tests.fuzz.seen import Complaints, Seen, exactly
-from tests.fuzz.world import NODES, OLD
 
 _KEYS = LABEL_KEYS[:3]
 _IMAGINED: list[Raw] = [

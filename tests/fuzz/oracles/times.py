@@ -2,9 +2,9 @@
 
 from fnmatch import fnmatchcase
 
+from tests.fuzz.cluster import DEFAULT_PRIORITY, PRIORITIES
 from tests.fuzz.raw import Raw, at, controller, reserved
 from tests.fuzz.seen import Complaints, Seen, exactly
-from tests.fuzz.world import DEFAULT_PRIORITY, PRIORITIES
 
 _WITHOUT_DEADLINES = ("DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet")
 

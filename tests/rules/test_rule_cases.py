@@ -1,18 +1,18 @@
-"""The benchmark of single rules measures what it says: pods that a rule completes, objects to, and passes."""
+"""The pods of each rule's case are what they are called: completed, objected to, passed."""
 
 import json
 
 import pytest
 
-from tests.benchmarks.cluster import nodes
+from tests.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.benchmarks.engine import REVIEW
-from tests.benchmarks.rule_pods import PRIORITY_CLASS, rule_pods
+from tests.rules.every_rule import CASES
 from webhook.facts.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Violation
 
-PODS = rule_pods(json.loads(REVIEW.read_text())["request"]["object"])
+POD = json.loads(REVIEW.read_text())["request"]["object"]
 EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.key)
 
 
@@ -24,32 +24,36 @@ def facts(tmp_path_factory):
 
 
 def edits(rule, raw, facts):
-    values = rule.mutate(pod_from_raw(raw), PODS[rule.key].completing(rule), facts)
+    case = CASES[rule.key]
+    values = rule.mutate(pod_from_raw(raw), case.completing(rule, case.pods(POD)), facts)
     return [value for value in values if not isinstance(value, Advice)]
 
 
 def objections(rule, raw, facts):
     """Violations; the advice of a rule that has no more than that to say."""
-    pod, settings = pod_from_raw(raw), PODS[rule.key].judging(rule)
+    case = CASES[rule.key]
+    pod, settings = pod_from_raw(raw), case.judging(rule, case.pods(POD))
     values = rule.validate(pod, settings, facts) if rule.validate else rule.judge_replicas(pod, 3, settings, facts)
     return [value for value in values if isinstance(value, Advice if rule.only_advises else Violation)]
 
 
-def test_the_benchmark_has_pods_for_every_rule() -> None:
-    assert list(PODS) == [rule.key for rule in RULES]
-
-
 @EACH
 def test_a_rule_has_pods_for_each_of_its_functions(rule) -> None:
-    pods = PODS[rule.key]
+    pods = CASES[rule.key].pods(POD)
     assert (pods.lacks is not None) == (rule.mutate is not None)
     assert (pods.breaks is not None) == (rule.validate is not None or rule.judge_replicas is not None)
 
 
 @EACH
+def test_a_rule_that_injects_says_under_which_settings(rule) -> None:
+    assert (CASES[rule.key].injecting is not None) == (rule.mutate is not None)
+
+
+@EACH
 def test_the_pods_of_a_rule_are_what_they_are_called(rule, facts) -> None:
-    pods = PODS[rule.key]
-    kept = pods.kept(rule, facts)
+    case = CASES[rule.key]
+    pods = case.pods(POD)
+    kept = case.kept(rule, pods, facts)
     if pods.lacks is not None:
         assert edits(rule, pods.lacks, facts) != []
         assert edits(rule, kept, facts) == []

@@ -1,0 +1,42 @@
+"""The cluster of the fuzzer's reviews."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Raw = dict[str, Any]
+
+
+def _node(name: str, gpus: Mapping[str, str], labels: Mapping[str, str], *taints: Raw) -> Raw:
+    return {
+        "metadata": {"name": name, "uid": name, "labels": {"kubernetes.io/hostname": name, **labels}},
+        "spec": {"taints": list(taints)},
+        "status": {
+            "capacity": {"cpu": "64", "memory": "512Gi", "pods": "110", **gpus},
+            "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110", **gpus},
+        },
+    }
+
+
+_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+_DRIVER = "nvidia.com/cuda.driver-version.full"
+OLD, NEW = "470.82.01", "580.95.05"
+"""Drivers that cannot run CUDA 13, and that can."""
+NODES = [
+    _node("big-old", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "a", "gen": "old", _DRIVER: OLD}, _TAINT),
+    _node("big-new", {"nvidia.com/gpu": "8"}, {"pool": "gpu", "zone": "b", "gen": "new", _DRIVER: NEW}, _TAINT),
+    _node("desk", {"nvidia.com/gpu": "1"}, {"pool": "gpu", "zone": "a", "gen": "new", _DRIVER: NEW}),
+    _node("slices", {"nvidia.com/mig-1g.10gb": "7"}, {"pool": "gpu", "zone": "b"}, _TAINT),
+    _node("amd", {"amd.com/gpu": "4"}, {"pool": "gpu", "zone": "a"}),
+    _node("plain", {}, {"pool": "cpu", "zone": "a"}),
+]
+RUNTIME_CLASSES = [{"metadata": {"name": name}, "handler": name} for name in ("nvidia", "kata")]
+PRIORITY_CLASSES = [
+    {"metadata": {"name": "ordinary"}, "value": 10, "globalDefault": True},
+    {"metadata": {"name": "training"}, "value": 1000, "preemptionPolicy": "Never"},
+    {"metadata": {"name": "urgent"}, "value": 5000},
+]
+PRIORITIES = {
+    one["metadata"]["name"]: (one["value"], one.get("preemptionPolicy", "PreemptLowerPriority"))
+    for one in PRIORITY_CLASSES
+}
+DEFAULT_PRIORITY = "ordinary"
