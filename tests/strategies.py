@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from tests.rules.samples import Cluster
 from webhook.model.image import ImageConfig, ImageInfo
-from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass, Taint
 from webhook.model.selectors import Expression
-from webhook.model.taints import Taint
 
 TIMES = float(os.environ.get("PROPERTY_TIMES", "1"))
 """How many times the usual number of examples: CI takes as many, `make test` half, `make properties` ten times."""

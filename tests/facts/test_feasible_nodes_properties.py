@@ -13,9 +13,9 @@ from tests.facts.test_matching_nodes_properties import NAMES, RUNTIME_CLASSES, T
 from tests.strategies import checked
 from webhook.facts.snapshot import Snapshot
 from webhook.model.accelerators import accelerator
-from webhook.model.demand import demand_of
 from webhook.model.pod import Pod
 from webhook.model.quantity import parse_quantity
+from webhook.model.requirements import demand_of
 
 NATIVE = ("cpu", "memory", "hugepages-2Mi")
 EXTENDED = ("nvidia.com/gpu", "amd.com/gpu", "rdma/hca", "example.com/fpga")

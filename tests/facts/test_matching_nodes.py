@@ -6,8 +6,7 @@ from tests.facts.samples import GPU_TAINT, counted, expressions, fields, names, 
 from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import NO_COLUMN
 from webhook.facts.snapshot import Snapshot
-from webhook.model.node import NodeClass
-from webhook.model.taints import Taint
+from webhook.model.node import NodeClass, Taint
 from webhook.rules.rule import Facts
 
 THREE = Snapshot.of(

@@ -12,9 +12,8 @@ from tests.rules.samples import Cluster
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.image import ImageInfo
-from webhook.model.node import NodeClass, NodePool, RuntimeClass
+from webhook.model.node import NodeClass, NodePool, RuntimeClass, Taint
 from webhook.model.pod import Pod
-from webhook.model.taints import Taint
 from webhook.rules.rule import Facts
 
 GPU = frozenset({"nvidia.com/gpu"})

@@ -15,9 +15,9 @@ from webhook.model.edits import (
     SetRuntimeClass,
     SpreadOverNodes,
 )
+from webhook.model.node import Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
-from webhook.model.taints import Toleration
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Facts, Rule, Violation
 from webhook.rules.rule_settings import Mode

@@ -1,6 +1,8 @@
 """What no API server stores is refused while it is read, before anything is made of it."""
 
+import gzip
 import tracemalloc
+import zlib
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.reviews import FACTS, pod, policies, request
 from webhook.admission import phases
 from webhook.model import bounds, container
+from webhook.model.bounds import unzipped
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import CountError
 
@@ -140,3 +143,26 @@ def test_no_bound_is_near_what_people_write() -> None:
 )
 def test_what_has_another_shape_is_left_to_its_reader(spec: dict[str, Any]) -> None:
     assert bounds.least_stored(spec) < 1000
+
+
+@pytest.mark.parametrize("size", [pytest.param(0, id="nothing"), pytest.param(1000, id="as large as it may be")])
+def test_what_fits_is_unpacked(size):
+    assert unzipped(gzip.compress(b"x" * size), 1000) == b"x" * size
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        pytest.param(gzip.compress(b"x" * 1001), id="a byte too large"),
+        pytest.param(gzip.compress(b"x" * 10**8), id="a bomb"),
+        pytest.param(gzip.compress(bytes(range(256)))[:-9], id="cut off"),
+    ],
+)
+def test_what_is_too_large_or_cut_off_is_said(packed):
+    with pytest.raises(ValueError, match="it is cut off, or larger than 1000 bytes when unpacked"):
+        unzipped(packed, 1000)
+
+
+def test_what_is_no_gzip_is_an_error_of_its_own():
+    with pytest.raises(zlib.error):
+        unzipped(b"hello", 1000)

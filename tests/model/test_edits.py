@@ -25,11 +25,10 @@ from webhook.model.edits import (
     SpreadOverNodes,
     apply,
 )
-from webhook.model.node import PriorityClass
-from webhook.model.placed import placed
+from webhook.model.node import PriorityClass, Toleration
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.requirements import placed
 from webhook.model.selectors import Expression
-from webhook.model.taints import Toleration
 
 GPU = Expression("nvidia.com/gpu.present", "In", ("true",))
 ZONE = Expression("zone~1", "Exists")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 
 from tests.strategies import broken_pods, checked, checked_on_pods, json_values, pods
+from webhook.model.node import Toleration
 from webhook.model.pod import Volume, changed
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import Expression
 from webhook.model.shape import ShapeError
-from webhook.model.taints import Toleration
 
 
 def pod(**spec):

@@ -8,8 +8,7 @@ import yaml
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from webhook.model.node import NodePool
-from webhook.model.taints import Taint
+from webhook.model.node import NodePool, Taint
 from webhook.policy.node_pools import PoolSettings
 from webhook.policy.schema import part_at, policy_schema
 from webhook.policy.show import effective_policy, explain

@@ -8,12 +8,12 @@ from typing import Any
 import jsonpatch
 
 from webhook.model.claims import PodResourceClaim, Requests
-from webhook.model.demand import demand_of, is_compared
 from webhook.model.edits import Edit, apply
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.requirements import demand_of, is_compared
 from webhook.rules.rule import Advice, Rule, Violation
 from webhook.rules.rule_settings import RuleSettings
 

@@ -10,8 +10,7 @@ from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, sp
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import Snapshot
-from webhook.model.node import NodePool
-from webhook.model.taints import Taint
+from webhook.model.node import NodePool, Taint
 from webhook.rules.gpu_nodes import RULE
 
 GPUS = {"nvidia.com/gpu": "8"}

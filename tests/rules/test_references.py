@@ -3,8 +3,8 @@
 import pytest
 
 from tests.rules.samples import settings_of
+from webhook.model.node import Toleration
 from webhook.model.selectors import Expression
-from webhook.model.taints import Toleration
 from webhook.rules import RULES, node_affinity, runtime_class, tolerations
 from webhook.rules.rule import RuntimeClassName
 

@@ -18,9 +18,8 @@ from tests.rules.samples import (
     term,
     terms,
 )
-from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.node import NodeClass, RuntimeClass, Toleration
 from webhook.model.selectors import Expression
-from webhook.model.taints import Toleration
 from webhook.rules.runtime_class import RULE
 
 GPU_POD = pod(container(gpus=1))

@@ -15,8 +15,7 @@ from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term
 from tests.strategies import checked
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import Snapshot
-from webhook.model.node import NodePool
-from webhook.model.taints import Taint
+from webhook.model.node import NodePool, Taint
 from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.schedulable import RULE
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import accelerator
+from webhook.model.node import Taint, Toleration
 from webhook.model.selectors import Expression
-from webhook.model.taints import Taint, Toleration
 from webhook.rules.rule import PriorityClassName, Reference, RuntimeClassName
 from webhook.yaml_files.file_errors import FileErrors
 

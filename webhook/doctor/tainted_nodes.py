@@ -12,7 +12,7 @@ from webhook.doctor.doctor_finding import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.facts.objects import Node, node_from_raw
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
-from webhook.model.taints import Taint, Toleration
+from webhook.model.node import Taint, Toleration
 from webhook.model.wording import few
 from webhook.rules.rule import RuntimeClassName
 from webhook.rules.rule_settings import Mode

@@ -7,8 +7,8 @@ from typing import Any
 from webhook.engine.running_rules import STAMP, ask_mutators, bounded, due_stamp, facts_under, told_once, violations
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
-from webhook.model.placed import placed
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.requirements import placed
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.rules.rule import Facts

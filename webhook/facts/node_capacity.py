@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.model.accelerators import accelerator
-from webhook.model.demand import is_compared, is_extended, rounded_up, thousandths_of
+from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
 
 EVERYWHERE = frozenset({"cpu", "memory", "ephemeral-storage"})
 """Resources that every node has, whether or not it lists them."""

@@ -17,11 +17,10 @@ from webhook.facts.node_capacity import EVERYWHERE
 from webhook.facts.node_sets import NO_AMOUNTS, NO_COLUMN, AmountColumn, LabelColumn, Mask, mask_of
 from webhook.facts.objects import Node
 from webhook.model.accelerators import accelerator
-from webhook.model.demand import demand_of, is_compared
-from webhook.model.node import NodeClass, RuntimeClass
+from webhook.model.node import COMPARING, NodeClass, RuntimeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod
+from webhook.model.requirements import demand_of, is_compared
 from webhook.model.selectors import Expression, Term
-from webhook.model.taints import COMPARING, Taint, Toleration, distinct
 
 _MAX_ANSWERS = 64
 _MAX_CLASSES_IN_ANSWER = 100

@@ -11,10 +11,9 @@ from typing import Any
 
 from webhook.facts.node_capacity import EVERYWHERE, amounts_of
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.demand import is_extended
-from webhook.model.node import GPU_LABELS, NodeClass, PriorityClass, RuntimeClass
+from webhook.model.node import GPU_LABELS, NodeClass, PriorityClass, RuntimeClass, Taint, toleration_from_raw
+from webhook.model.requirements import is_extended
 from webhook.model.selectors import Expression, Operator
-from webhook.model.taints import Taint, toleration_from_raw
 
 TRANSIENT_TAINTS = (
     "node.kubernetes.io/",

@@ -20,10 +20,10 @@ from webhook.facts.objects import (
 )
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, PodResourceClaim, Requests, ResourceClaim
-from webhook.model.demand import demand_of, is_compared, is_extended
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
+from webhook.model.requirements import demand_of, is_compared, is_extended
 
 NO_DEVICE_CLASSES: Mapping[str, str] = MappingProxyType({})
 """Extended resources by the DeviceClasses that give them: there is none."""

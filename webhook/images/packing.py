@@ -15,7 +15,7 @@ import orjson
 
 from webhook.images.cache import MOST_REFERENCES, NEVER, LookupResult
 from webhook.images.registry_documents import MOST_ARCHITECTURES, MOST_CHARACTERS, architecture_in, is_digest
-from webhook.model.gzipped import unzipped
+from webhook.model.bounds import unzipped
 from webhook.model.image import ImageConfig, ImageReferenceError, parse_reference
 
 KEY = "images-v1"

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import orjson
 
-from webhook.model.gzipped import unzipped
+from webhook.model.bounds import unzipped
 from webhook.quota.quotas import Demand
 
 UID_BYTES = 16

@@ -1,5 +1,6 @@
-"""How many entries the lists and maps of a pod can have: what no API server stores is refused before anything is made
-of it.
+"""How many entries the lists and maps of a pod can have, and how large a text may be when it is unpacked.
+
+An object that no API server stores is refused before anything is made of it.
 
 An API server stores a pod as one protobuf message (k8s.io/api/core/v1/generated.proto) and hands it to etcd by a client
 that sends at most 2 MiB (`defaultMaxCallSendMsgSize` of etcd's clientv3), however much etcd takes; without
@@ -8,6 +9,7 @@ a message an entry has a tag and a length, 2 bytes, and the fields that are alwa
 its characters, a number or a boolean 2. The largest manifests that people write have a few thousand entries in all.
 """
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -146,3 +148,15 @@ def _of_affinity(affinity: object) -> int:
 def _listed(parent: Mapping[str, Any], key: str) -> list[Any]:
     found = parent.get(key)
     return found if isinstance(found, list) else []
+
+
+def unzipped(packed: bytes, most: int) -> bytes:
+    """What was packed by gzip, at most `most` bytes of it.
+
+    Raises ValueError for what is larger or cut off, and zlib.error for what is no gzip.
+    """
+    unzip = zlib.decompressobj(wbits=31)
+    text = unzip.decompress(packed, most)
+    if unzip.unconsumed_tail or not unzip.eof:
+        raise ValueError(f"it is cut off, or larger than {most} bytes when unpacked")
+    return text

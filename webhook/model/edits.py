@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 from webhook.model.container import Container
 from webhook.model.draft import Draft
 from webhook.model.fixed import fixed
-from webhook.model.node import PriorityClass
+from webhook.model.node import PriorityClass, Toleration
 from webhook.model.selectors import Expression
-from webhook.model.taints import Toleration
 
 REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")

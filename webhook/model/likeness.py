@@ -4,23 +4,15 @@ Left out is what nothing of the engine reads: the metadata beside labels and ann
 are no files of the node and no memory, the host name, and what the labels say by which controllers number their pods.
 The service account's volume has another name in every pod (`kube-api-access-` and five letters), which is left out
 where it stands for nothing else. `tests/admission/test_alike_reads.py` notes what the engine reads, and tries it.
-
-The last half tells which pods belong to a job on several nodes, by their owner and by what controllers write on pods.
-
-Labels and annotations are those of kubeflow/training-operator and kubeflow/mpi-operator, kubernetes-sigs/jobset,
-kubernetes-sigs/lws, ray-project/kuberay, volcano-sh/volcano, and of the Job controller of Kubernetes for Jobs with the
-completion mode Indexed. None says on how many nodes a job runs, but for the size of a LeaderWorkerSet's group.
 """
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
 
 from webhook.model.container import APP, EPHEMERAL, INIT
-from webhook.model.pod import Pod
 from webhook.model.pod_reader import has_started, namespace_of, owner_kind
 
 LONGEST = 16 * 1024
@@ -117,36 +109,3 @@ def _mounts(spec: Mapping[str, Any], volume: str) -> int:
             for mount in mounts if isinstance(mounts, list) else ():
                 mounted += isinstance(mount, dict) and mount.get("name") == volume
     return mounted
-
-
-INDEX = "batch.kubernetes.io/job-completion-index"
-JOB_SET = "jobset.sigs.k8s.io/jobset-name"
-LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
-RAY = "ray.io/cluster"
-TRAINING = "training.kubeflow.org/job-name"
-VOLCANO = "volcano.sh/job-name"
-
-_NAMES = (INDEX, JOB_SET, RAY, TRAINING, VOLCANO)
-_GROUP_SIZE = "leaderworkerset.sigs.k8s.io/size"
-_OWNERS = frozenset(
-    {
-        "JAXJob",
-        "MPIJob",
-        "MXJob",
-        "PaddleJob",
-        "PyTorchJob",
-        "RayCluster",
-        "TFJob",
-        "XGBoostJob",
-    }
-)
-
-IN_A_GROUP = MappingProxyType({LEADER_WORKER_SET: ""})
-"""The label of pods in a LeaderWorkerSet, as templates of operators that make one have it."""
-
-
-def may_span_nodes(pod: Pod) -> bool:
-    """Whether the pod is one of a job that is made to run on several nodes."""
-    if pod.owner_kind in _OWNERS or any(name in pod.labels or name in pod.annotations for name in _NAMES):
-        return True
-    return LEADER_WORKER_SET in pod.labels and pod.annotations.get(_GROUP_SIZE) != "1"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from webhook.model.accelerators import BUILT_IN, Accelerator, Accelerators, Share, Vendor
 from webhook.model.container import EPHEMERAL, INIT, Container
 from webhook.model.fixed import fixed
+from webhook.model.node import Toleration
 from webhook.model.selectors import Term
-from webhook.model.taints import Toleration
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"

@@ -6,11 +6,68 @@ from typing import Any
 
 from webhook.model import bounds
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.affinity import has_anti_affinity, node_terms
 from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_from_raw, positive
+from webhook.model.node import Toleration, toleration_from_raw
 from webhook.model.pod import Pod, Volume, effective_gpus
+from webhook.model.selectors import Expression, Term
 from webhook.model.shape import CountError, ShapeError, each, entries, mapping, text, too_many
-from webhook.model.taints import Toleration, toleration_from_raw
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def node_terms(affinity: Mapping[str, Any]) -> tuple[tuple[Term, ...] | None, tuple[Term, ...]]:
+    """Required terms, None where there is no required node affinity, and preferred ones.
+
+    Raises ShapeError, which names the place in the spec.
+    """
+    nodes = mapping(affinity.get("nodeAffinity"), "affinity", "nodeAffinity")
+    if not nodes:
+        return None, ()
+    try:
+        return _required(nodes), each(nodes, _PREFERRED, _preference)
+    except ShapeError as error:
+        raise error.inside("affinity", "nodeAffinity") from None
+
+
+def has_anti_affinity(affinity: Mapping[str, Any]) -> bool:
+    """Whether there is any term about pods to stay away from; empty lists say nothing.
+
+    Raises ShapeError, which names the place in the spec.
+    """
+    terms = affinity.get("podAntiAffinity")
+    return bool(terms) and any(mapping(terms, "affinity", "podAntiAffinity").values())
+
+
+def _required(nodes: Mapping[str, Any]) -> tuple[Term, ...] | None:
+    selector = nodes.get(_REQUIRED)
+    if selector is None:
+        return None
+    try:
+        return each(mapping(selector), "nodeSelectorTerms", _term)
+    except ShapeError as error:
+        raise error.inside(_REQUIRED) from None
+
+
+def _preference(raw: object) -> Term:
+    try:
+        return _term(mapping(raw).get("preference"))
+    except ShapeError as error:
+        raise error.inside("preference") from None
+
+
+def _term(raw: object) -> Term:
+    term = mapping(raw)
+    return Term(each(term, "matchExpressions", _expression), each(term, "matchFields", _expression))
+
+
+def _expression(raw: object) -> Expression:
+    expression = mapping(raw)
+    return Expression(
+        text(expression.get("key"), "key"),
+        text(expression.get("operator"), "operator"),
+        each(expression, "values", text),
+    )
 
 
 def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: str = "") -> Pod:
@@ -120,12 +177,23 @@ def owner_kind(metadata: Mapping[str, Any]) -> str:
 
     Anybody can write owner references, so that nothing which protects others may depend on them.
     """
+    controller = _controller(metadata)
+    kind = controller.get("kind") if controller is not None else None
+    return kind if isinstance(kind, str) else ""
+
+
+def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The owner reference of the controller that made an object; None where nothing controls it."""
+    metadata = raw.get("metadata")
+    return _controller(metadata) if isinstance(metadata, dict) else None
+
+
+def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     references = metadata.get("ownerReferences")
     for one in references if isinstance(references, list) else ():
         if isinstance(one, dict) and one.get("controller") is True:
-            kind = one.get("kind")
-            return kind if isinstance(kind, str) else ""
-    return ""
+            return one
+    return None
 
 
 def _seconds(value: object) -> int | None:

@@ -1,9 +1,20 @@
-"""What a pod demands of its nodes, and how one more demand is added to it."""
+"""What a pod requires of its node: labels, tolerations of taints, and an amount of every resource.
 
-from collections.abc import Iterator
+Edits add requirements: `requiring` makes the edits for one more label, `placed` reads a pod as if edits were applied.
 
-from webhook.model.edits import RequireNodes
-from webhook.model.pod import Pod
+Source of the amounts: k8s.io/component-helpers/resource/helpers.go (PodRequests), and pkg/apis/core/v1/defaults.go for
+what the API server writes into a pod before it stores it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from webhook.model.accelerators import GPU_ATTRIBUTES
+from webhook.model.container import Container
+from webhook.model.edits import AddToleration, Edit, PreferNodes, RequireNodes, SetRuntimeClass
+from webhook.model.pod import Pod, changed, reserved
+from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.selectors import Expression, Operator, Term, implies
 
 
@@ -36,3 +47,130 @@ def requiring(pod: Pod, wanted: Expression) -> Iterator[RequireNodes]:
     for index, term in enumerate(pod.required or ()):
         if not term.matches_nothing and not implies((*selector, *term.expressions), wanted):
             yield RequireNodes(wanted, index)
+
+
+_HUGE_PAGES = "hugepages-"
+"""Prefix of the names of huge pages, such as hugepages-2Mi."""
+
+_LONGEST_KEPT = 32
+"""Most characters of a quantity that is remembered once it was computed."""
+_OVERCOMMITTED = frozenset({"cpu", "memory"})
+_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
+def demand_of(pod: Pod) -> Mapping[str, int]:
+    """Resource name -> amount: cpu in millicores rounded up, memory and other sizes in bytes, all others as counts.
+
+    The scheduler's formula: per resource the larger of what runs together and what each init container needs while it
+    runs, plus the overhead; what the pod as a whole requests takes the place of that sum, of cpu, memory and huge
+    pages. A limit without a request is a request, as in every pod that the API server stores. Amounts that nobody can
+    read, and those that come to 0, are left out.
+    """
+    demand = reserved(pod.containers, _requests)
+    if pod.resources:
+        demand.update(_of_the_whole(pod, demand))
+    for name, amount in _thousandths(pod.overhead):
+        demand[name] = demand.get(name, 0) + amount
+    return {name: rounded_up(name, amount) for name, amount in demand.items() if amount > 0}
+
+
+def is_extended(resource: str) -> bool:
+    """Whether a resource is one that a device plugin or an operator adds to nodes, such as a GPU."""
+    return "/" in resource and "kubernetes.io/" not in resource
+
+
+def is_compared(resource: str) -> bool:
+    """Whether nodes without enough of a resource are no place for a pod.
+
+    The others concern nobody (pods of a quota), are checked elsewhere (volumes), or mean something only to another
+    scheduler, as shares of GPUs do (HAMi), which no node lists.
+    """
+    if "/" in resource:
+        return is_extended(resource) and resource not in GPU_ATTRIBUTES
+    return resource in _NATIVE or resource.startswith(_HUGE_PAGES)
+
+
+def rounded_up(name: str, thousandths: int) -> int:
+    """An amount of a resource in its unit: millicores of cpu, whole bytes or pieces of all else."""
+    return thousandths if name == "cpu" else -(-thousandths // 1000)
+
+
+def thousandths_of(quantity: object) -> int | None:
+    """A quantity in thousandths, to which the API server rounds it up; None where it is none, 0 where it is negative.
+
+    >>> thousandths_of("1500m"), thousandths_of("2Ki"), thousandths_of("$CPUS")
+    (1500, 2048000, None)
+    """
+    if isinstance(quantity, str) and len(quantity) <= _LONGEST_KEPT:
+        return _thousandths_of_text(quantity)
+    return _computed(quantity)
+
+
+def _computed(quantity: object) -> int | None:
+    try:
+        amount = parse_quantity(quantity)
+    except QuantityError:
+        return None
+    pieces = amount.numerator  # whole numbers are compared many times faster than fractions
+    return -(-pieces * 1000 // amount.denominator) if pieces > 0 else 0
+
+
+_thousandths_of_text = lru_cache(maxsize=4096)(_computed)
+
+
+def _requests(container: Container) -> Iterator[tuple[str, int]]:
+    if container.limits:
+        return _thousandths({**container.limits, **container.requests})
+    return _thousandths(container.requests)
+
+
+def _of_the_whole(pod: Pod, of_containers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """What the pod as a whole requests: what it says, else what its containers do, else its limit.
+
+    The limit comes before the containers where a resource cannot be overcommitted, as huge pages cannot.
+    """
+    requests, limits = (pod.resources.get(part) or {} for part in ("requests", "limits"))
+    defaults = {name: limits[name] for name in limits if name not in _OVERCOMMITTED or name not in of_containers}
+    for name, amount in _thousandths({**defaults, **requests}):
+        if name in _OVERCOMMITTED or name.startswith(_HUGE_PAGES):
+            yield name, amount
+
+
+def _thousandths(amounts: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+    for name, quantity in amounts.items():
+        amount = thousandths_of(quantity)
+        if amount is not None:
+            yield name, amount
+
+
+_PLACING = frozenset({AddToleration, PreferNodes, RequireNodes, SetRuntimeClass})
+"""What decides about where a pod may run."""
+
+
+def placed(pod: Pod, edits: Iterable[Edit]) -> Pod:
+    """`pod` with what these edits decide about where it may run, as if it were read again after they were written."""
+    placing = [edit for edit in edits if edit.__class__ in _PLACING]
+    if not placing:
+        return pod
+    runtime_class, tolerations = pod.runtime_class, list(pod.tolerations)
+    terms, preferred = list(pod.required or ()), list(pod.preferred)
+    for edit in placing:
+        match edit:
+            case AddToleration(toleration):
+                tolerations.append(toleration)
+            case RequireNodes(expression) if not terms:
+                terms.append(Term((expression,)))
+            case RequireNodes(expression, at):
+                term = terms[at or 0]
+                terms[at or 0] = replace(term, expressions=(*term.expressions, expression))
+            case PreferNodes(expression):
+                preferred.append(Term((expression,)))
+            case SetRuntimeClass(name):
+                runtime_class = name
+    return changed(
+        pod,
+        runtime_class=runtime_class,
+        tolerations=tuple(tolerations),
+        required=tuple(terms) if terms else pod.required,
+        preferred=tuple(preferred),
+    )

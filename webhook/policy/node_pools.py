@@ -15,9 +15,8 @@ from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.products import GpuProduct, model_of
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
 from webhook.model.camel_model import CamelModel
-from webhook.model.node import NodePool
+from webhook.model.node import NodePool, Taint
 from webhook.model.shape import spelled
-from webhook.model.taints import Taint
 from webhook.model.versions import parse_version
 from webhook.rules.names import LabelKey, LabelValue, TaintKey
 

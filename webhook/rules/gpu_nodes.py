@@ -14,10 +14,9 @@ from pydantic import AfterValidator, Field
 
 from webhook.model.camel_model import CamelModel
 from webhook.model.container import Container
-from webhook.model.demand import demand_of, is_extended
-from webhook.model.node import NodeClass
+from webhook.model.node import NodeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod
-from webhook.model.taints import Taint, Toleration, distinct
+from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import cut, few
 from webhook.rules.names import LabelValue, TaintKey
 from webhook.rules.pending.wants import Amount, only

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.model.container import Container
-from webhook.model.demand import demand_of
 from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, format_bytes, is_some, parse_quantity
+from webhook.model.requirements import demand_of
 from webhook.model.shape import spelled
 from webhook.rules.manifests import train
 from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, Violation

@@ -13,10 +13,9 @@ from typing import Any, Protocol
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit
 from webhook.model.image import ImageInfo
-from webhook.model.node import NodeClass, PriorityClass, RuntimeClass
+from webhook.model.node import NodeClass, PriorityClass, RuntimeClass, Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
-from webhook.model.taints import Toleration
 from webhook.rules.rule_settings import Mode, RuleSettings
 
 
@@ -81,8 +80,8 @@ class Facts(Protocol):
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
         """Classes of those matching nodes that have room for all that the pod requests, were nothing else on them.
 
-        Compared are the amounts of `webhook.model.demand.demand_of(pod)`: GPUs and other extended resources with what
-        a node has (or once had, while its device plugin is away), cpu and memory with what pods may use of it. An
+        Compared are the amounts of `webhook.model.requirements.demand_of(pod)`: GPUs and other extended resources with
+        what a node has (or once had, while its device plugin is away), cpu and memory with what pods may use of it. An
         amount that is not known, as of a node pool, is enough.
         """
         ...

@@ -18,8 +18,8 @@ from pydantic import ConfigDict, Field, model_validator
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.camel_model import CamelModel
 from webhook.model.edits import AddToleration
+from webhook.model.node import Toleration
 from webhook.model.pod import Pod
-from webhook.model.taints import Toleration
 from webhook.rules.claimed import Alternatives, all_are_of, claimed_gpus
 from webhook.rules.manifests import train
 from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, asks_for_any

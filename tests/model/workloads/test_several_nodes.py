@@ -8,9 +8,9 @@ from tests.model.workloads.samples import OBJECTS, title
 from tests.reviews import NAMESPACE, policy
 from webhook.engine.workloads import foresee_pods
 from webhook.facts.snapshot import Snapshot
-from webhook.model.likeness import may_span_nodes
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
+from webhook.model.workloads.pod_labels import may_span_nodes
 
 GROUPS = {
     "batch.volcano.sh",

@@ -1,6 +1,6 @@
 """Where objects of other kinds keep the pods that they make."""
 
-from webhook.model.workloads.ownership import controller_of
+from webhook.model.pod_reader import controller_of
 from webhook.model.workloads.table import WORKLOADS, Workload, is_pod, number_of_templates, templates_of, workload_of
 from webhook.model.workloads.template import Template
 

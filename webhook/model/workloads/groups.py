@@ -1,8 +1,18 @@
-"""Kinds that run groups of pods together: JobSet, LeaderWorkerSet, Volcano's jobs, Grove's sets, HyperPod's jobs.
+"""The kinds that run groups of pods: JobSet, LeaderWorkerSet, Volcano's jobs, Grove's sets, SageMaker HyperPod's jobs.
+
+Beside them HyperPod's inference endpoints, and Slinky's pods that are the nodes of a Slurm cluster.
 
 Fields and defaults are those of the API types in kubernetes-sigs/jobset (v1alpha2), kubernetes-sigs/lws (v1),
-volcano-sh/volcano (batch and flow v1alpha1), ai-dynamo/grove (core v1alpha1) and of the job configuration in
+volcano-sh/volcano (batch and flow v1alpha1), ai-dynamo/grove (core v1alpha1), and of the job configuration in
 aws/sagemaker-hyperpod-cli.
+
+Inference endpoints: fields and defaults are those of the CustomResourceDefinition in
+helm_chart/HyperPodHelmChart/charts/inference-operator of aws/sagemaker-hyperpod-cli. The operator's source is not
+public: nobody knows here what it tolerates and which priority it gives. Nothing is known of JumpStartModels, because
+SageMaker decides what they request.
+
+Slinky: fields and defaults are those of api/v1beta1 in SlinkyProject/slurm-operator, and of v1alpha1, which has a whole
+pod template; a pod is put together as in BuildWorkerPodTemplate (internal/builder/workerbuilder/worker_app.go).
 """
 
 from collections import Counter
@@ -10,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from webhook.model.workloads.merging import patched
 from webhook.model.workloads.parts import (
     counted,
     entries,
@@ -124,3 +135,72 @@ def hyper_pod_job(raw: Mapping[str, Any]) -> Iterator[Template]:
     for where, name, replicas in entries(raw, "spec", "replicaSpecs"):
         pods = counted(replicas.get("replicas"), None)
         yield from from_template(replicas.get("template"), f"{where}.template", group=name, pods=pods)
+
+
+_SLURMD = "slurmd"
+_IN_TEMPLATE = f"spec.template.spec.containers[{_SLURMD}]"
+_WORKER = {"key": "nodeset.slinky.slurm.net/worker", "operator": "Equal", "effect": "NoExecute"}
+"""The taint that the operator keeps others away with, and which its pods tolerate."""
+
+
+def node_set(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """NodeSet: so many pods, or one on each node that fits."""
+    spec, template = mapped(raw, "spec"), mapped(raw, "spec", "template")
+    own, main = mapped(template, "spec"), mapped(spec, "slurmd")
+    written, elsewhere = list(listed(own, "containers")), {}
+    if main:
+        same = mapped(next((one for one in written if part(one, "name") == _SLURMD), None))
+        whole = patched({**main, "name": _SLURMD}, same)
+        written = [whole, *(one for one in written if part(one, "name") != _SLURMD)]
+        elsewhere[f"spec.containers[{_SLURMD}]"] = "spec.slurmd"
+        elsewhere |= {f"spec.containers[{_SLURMD}].{key}": f"{_IN_TEMPLATE}.{key}" for key in same}
+    if not written:
+        return
+    is_per_node = spec.get("scalingMode") == "DaemonSet"
+    pod = {
+        "metadata": mapped(template, "metadata"),
+        "spec": {**own, "containers": written, "tolerations": [*listed(own, "tolerations"), _WORKER]},
+    }
+    pods = None if is_per_node else counted(spec.get("replicas"), 1)
+    yield Template(pod, "spec.template.spec", "", pods, is_per_node, elsewhere=elsewhere)
+
+
+_WORKER_CONTAINER = "worker"
+_LEFT_TO_THE_OPERATOR = frozenset(
+    {
+        "spec.activeDeadlineSeconds",
+        "spec.priorityClassName",
+        "spec.tolerations",
+        "spec.volumes",
+    }
+)
+
+
+def inference_endpoint_config(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """InferenceEndpointConfig."""
+    spec, worker = mapped(raw, "spec"), mapped(raw, "spec", "worker")
+    if not mapped(worker, "resources"):
+        return
+    container = {
+        "name": _WORKER_CONTAINER,
+        "image": worker.get("image"),
+        "env": worker.get("environmentVariables"),
+        "resources": worker["resources"],
+    }
+    affinity = {"nodeAffinity": spec["nodeAffinity"]} if mapped(spec, "nodeAffinity") else None
+    elsewhere = {
+        f"spec.containers[{_WORKER_CONTAINER}]": "spec.worker",
+        f"spec.containers[{_WORKER_CONTAINER}].env": "spec.worker.environmentVariables",
+        "spec.affinity.nodeAffinity": "spec.nodeAffinity",
+    }
+    pods = counted(spec.get("replicas"), 1)
+    least = part(spec, "autoScalingSpec", "minReplicaCount")
+    if mapped(spec, "autoScalingSpec"):
+        pods = counted(least, None) or None
+    yield Template(
+        {"spec": {"affinity": affinity, "containers": [container]}},
+        "spec",
+        pods=pods,
+        elsewhere=elsewhere,
+        unknown=_LEFT_TO_THE_OPERATOR,
+    )

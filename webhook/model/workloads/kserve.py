@@ -1,22 +1,33 @@
-"""The kinds of KServe: inference services, and the runtimes and configurations that they are completed with.
+"""The kinds of KServe and Knative Serving: inference services, their runtimes and configurations, and Services.
 
-Fields and defaults are those of pkg/apis/serving in kserve/kserve (v1alpha1, v1alpha2, v1beta1). Where a service leaves
-its containers to a runtime, only what it says itself is known of its pods.
+KServe: fields and defaults are those of pkg/apis/serving in kserve/kserve (v1alpha1, v1alpha2, v1beta1). Where a
+service leaves its containers to a runtime, only what it says itself is known of its pods.
 
 An LLMInferenceService is completed with the presets of config/llmisvcconfig, chosen as combineBaseRefsConfig in
-pkg/controller/v1alpha2/llmisvc/config_merge.go does. All of them mount a memory volume at /dev/shm of the container
-`main`, of 1Gi where a pod works alone, and of 8Gi in groups that share data. KServe has no preset for groups that share
+pkg/controller/v1alpha2/llmisvc/config_merge.go does. All presets mount a memory volume at /dev/shm of the container
+`main`: of 1Gi where a pod works alone, of 8Gi in groups that share data. KServe has no preset for groups that share
 the layers of a model. Groups are LeaderWorkerSets (workload_multi_node.go beside it).
+
+Knative: fields are those of config/core/300-resources in knative/serving, annotations those of pkg/apis/autoscaling.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.model.likeness import IN_A_GROUP
-from webhook.model.workloads.parts import counted, from_spec, listed, mapped, part, product, with_the_rest
+from webhook.model.workloads.parts import (
+    counted,
+    from_spec,
+    from_template,
+    listed,
+    mapped,
+    part,
+    product,
+    with_shared_memory,
+    with_the_rest,
+)
 from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.shm_volumes import with_shared_memory
+from webhook.model.workloads.pod_labels import IN_A_GROUP
 from webhook.model.workloads.template import Template
 
 FRAMEWORKS = (
@@ -127,3 +138,24 @@ def _group_size(parallelism: object) -> int | None:
     if data or local:
         return max(max(data, 1) // max(local, 1), 1)
     return pipeline or None
+
+
+_MIN_SCALE = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/minScale")
+_MOST_DIGITS = 9
+_DISALLOWED = frozenset({"spec.activeDeadlineSeconds"})
+"""What nobody can write, since Knative takes it for a mistake (pkg/apis/serving/fieldmask.go); pods get it later."""
+
+
+def knative_service(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """Service of Knative."""
+    template = part(raw, "spec", "template")
+    pods = _min_scale(mapped(template, "metadata", "annotations"))
+    for made in from_template(template, "spec.template", pods=pods):
+        yield replace(made, unknown=_DISALLOWED)
+
+
+def _min_scale(annotations: Mapping[str, Any]) -> int | None:
+    """The pods that run in any case; not known of what is scaled up from none on demand."""
+    written = str(next((annotations[key] for key in _MIN_SCALE if key in annotations), ""))
+    is_number = written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS
+    return int(written) or None if is_number else None

@@ -14,11 +14,19 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.accelerators import accelerator
-from webhook.model.likeness import IN_A_GROUP
 from webhook.model.quantity import QuantityError, parse_quantity
 from webhook.model.workloads.merging import is_worth, merged
-from webhook.model.workloads.parts import counted, entries, from_template, listed, mapped, part, product
-from webhook.model.workloads.shm_volumes import with_shared_memory
+from webhook.model.workloads.parts import (
+    counted,
+    entries,
+    from_template,
+    listed,
+    mapped,
+    part,
+    product,
+    with_shared_memory,
+)
+from webhook.model.workloads.pod_labels import IN_A_GROUP
 from webhook.model.workloads.template import Template
 
 _NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"

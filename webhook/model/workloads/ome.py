@@ -10,11 +10,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.model.likeness import IN_A_GROUP
 from webhook.model.workloads.merging import merged
-from webhook.model.workloads.parts import counted, from_spec, listed, mapped, named, part, product, with_the_rest
+from webhook.model.workloads.parts import (
+    counted,
+    from_spec,
+    listed,
+    mapped,
+    named,
+    part,
+    product,
+    with_shared_memory,
+    with_the_rest,
+)
 from webhook.model.workloads.placeholders import settled_template
-from webhook.model.workloads.shm_volumes import with_shared_memory
+from webhook.model.workloads.pod_labels import IN_A_GROUP
 from webhook.model.workloads.template import Template
 
 _MAIN = "ome-container"

@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.container import APP, INIT
-from webhook.model.demand import is_extended
+from webhook.model.requirements import is_extended
 from webhook.model.workloads.parts import mapped, part
 from webhook.model.workloads.template import Template
 

@@ -8,8 +8,17 @@ container of every pod gets a memory volume as large as its memory, unless Ray k
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.model.workloads.parts import MOST_PODS, counted, entries, from_template, listed, mapped, part, product
-from webhook.model.workloads.shm_volumes import with_shared_memory
+from webhook.model.workloads.parts import (
+    MOST_PODS,
+    counted,
+    entries,
+    from_template,
+    listed,
+    mapped,
+    part,
+    product,
+    with_shared_memory,
+)
 from webhook.model.workloads.template import Template
 
 _VOLUME = "shared-mem"

@@ -5,21 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from webhook.model.workloads import (
-    argo,
-    builtin,
-    groups,
-    knative,
-    kserve,
-    kubeflow,
-    nvidia,
-    ome,
-    ray,
-    role_groups,
-    sagemaker,
-    slurm,
-    spark,
-)
+from webhook.model.workloads import argo, builtin, groups, kserve, kubeflow, nvidia, ome, ray, role_groups, spark
 from webhook.model.workloads.pod_labels import labelled
 from webhook.model.workloads.queues import waiting
 from webhook.model.workloads.search import number_of_specs, search
@@ -115,7 +101,7 @@ _KINDS = (
     Workload("argoproj.io", "CronWorkflow", "cronworkflows", argo.cron_workflow),
     Workload("argoproj.io", "Rollout", "rollouts", argo.rollout),
     Workload("argoproj.io", "Experiment", "experiments", argo.experiment),
-    Workload("serving.knative.dev", "Service", "services", knative.service),
+    Workload("serving.knative.dev", "Service", "services", kserve.knative_service),
     Workload("sparkoperator.k8s.io", "SparkApplication", "sparkapplications", spark.spark_application),
     Workload(
         "sparkoperator.k8s.io",
@@ -134,14 +120,14 @@ _KINDS = (
         "inference.sagemaker.aws.amazon.com",
         "InferenceEndpointConfig",
         "inferenceendpointconfigs",
-        sagemaker.inference_endpoint_config,
+        groups.inference_endpoint_config,
     ),
     Workload("ome.io", "InferenceService", "inferenceservices", ome.inference_service),
     Workload("ome.io", "ServingRuntime", "servingruntimes", ome.serving_runtime),
     Workload("ome.io", "ClusterServingRuntime", "clusterservingruntimes", ome.serving_runtime, is_namespaced=False),
     Workload("workloads.x-k8s.io", "RoleBasedGroup", "rolebasedgroups", role_groups.role_based_group),
     Workload("workloads.x-k8s.io", "RoleBasedGroupSet", "rolebasedgroupsets", role_groups.role_based_group_set),
-    Workload("slinky.slurm.net", "NodeSet", "nodesets", slurm.node_set),
+    Workload("slinky.slurm.net", "NodeSet", "nodesets", groups.node_set),
 )
 
 WORKLOADS: Mapping[tuple[str, str], Workload] = {(one.group, one.kind): one for one in _KINDS}

@@ -6,11 +6,10 @@ Which of them no node has is found by asking about pods that want only some of t
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webhook.model.demand import demand_of
+from webhook.model.node import Toleration
 from webhook.model.pod import Pod
-from webhook.model.requirements import living_terms, selector_of
+from webhook.model.requirements import demand_of, living_terms, selector_of
 from webhook.model.selectors import Expression, Term
-from webhook.model.taints import Toleration
 from webhook.model.wording import asked, cut
 
 EVERYTHING = (Toleration(operator="Exists"),)

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from webhook.model.accelerators import Share
-from webhook.model.node import NodeClass
+from webhook.model.node import NodeClass, Taint, Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
-from webhook.model.taints import Taint, Toleration
 from webhook.model.wording import cut, few, is_size, nearest, offered
 from webhook.rules.pending.missing_labels import no_node_has, no_node_meets
 from webhook.rules.pending.reasons import TELL, NodeFacts, Reason

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.model.taints import Taint, Toleration, distinct, toleration_from_raw
+from webhook.model.node import Taint, Toleration, distinct, toleration_from_raw
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 TAINTS = [Taint(*parts) for parts in product(("k", "l", "z"), ("", "v", "w"), EFFECTS)]

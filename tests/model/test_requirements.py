@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import GPU_NAMES, checked, checked_on_pods, pods
-from webhook.model.demand import demand_of, is_compared
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
+from webhook.model.requirements import demand_of, is_compared
 
 GI = 1024**3
 
