@@ -6,10 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from tests.reviews import FACTS
-from webhook.audit.auditing import Audit, Background, Judges
-from webhook.audit.collect import AuditScope
+from webhook.audit.auditing import Audit, AuditScope, Background, Judges
+from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.listing import NamespaceScope
 from webhook.audit.object_sources import ObjectSource, of_files
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, AuditReport, Level

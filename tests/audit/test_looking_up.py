@@ -7,9 +7,9 @@ from tests.audit.audits import CREATED
 from tests.reviews import FACTS, pod, policy, workload
 from webhook.audit.auditing import Audit, Background, Judges
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.looking_up import MOST_IMAGES, LookedUp, looked_up
 from webhook.audit.object_sources import of_files
 from webhook.audit.report import AuditReport, Level
+from webhook.audit.review_objects import MOST_IMAGES, LookedUp, looked_up
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.policy.policy_set import PolicySet
 

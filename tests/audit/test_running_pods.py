@@ -10,8 +10,8 @@ from tests.ledger.small_cluster import seen_pod
 from tests.reviews import FACTS, NAMESPACE, against, pod, policies, policy
 from tests.rules.every_rule import INJECTING
 from webhook import engine
+from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.documents import Document
-from webhook.audit.listing import NamespaceScope
 from webhook.audit.quota_report import LimitUsage
 from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.review_objects import review

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from webhook.audit.auditing import Background
-from webhook.audit.cluster_objects import ClusterObjects, NamespaceScope, Progress
-from webhook.audit.collect import AuditScope
+from webhook.audit.auditing import AuditScope, Background
+from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.input_claims import InputClaims, knowing_claims
-from webhook.audit.listing import Listing
 from webhook.audit.owners import Owners
 from webhook.facts.pod_source import LivePods
 from webhook.facts.snapshot import EMPTY, Snapshot

@@ -13,28 +13,29 @@ if TYPE_CHECKING:  # the command line asks for the names of formats before it kn
     from webhook.audit.report import AuditReport
 
 FORMATS: dict[str, str] = {
-    "text": "as_text",
-    "json": "as_json",
-    "html": "html.page",
-    "markdown": "as_markdown",
-    "sarif": "as_sarif",
-    "junit": "as_junit",
-    "policyreport": "as_policy_reports",
-    "openreports": "as_open_reports",
+    "text": "as_text.render",
+    "json": "as_json.render",
+    "html": "html.page.render",
+    "markdown": "as_markdown.render",
+    "sarif": "as_sarif.render",
+    "junit": "as_junit.render",
+    "policyreport": "policy_results.render_policy_reports",
+    "openreports": "policy_results.render_open_reports",
 }
-"""Each format and the module of `webhook.audit.reports` that renders it: the one list of formats."""
+"""The one list of formats: each with the function below `webhook.audit.reports` that renders it."""
 
 
 def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = False) -> str:
-    """The report in a format, one of FORMATS; as text with colours where it is for a terminal."""
-    module = import_module(f"webhook.audit.reports.{FORMATS[form]}")
+    """The report in one of FORMATS. `is_for_a_terminal` gives the format `text` colours."""
+    module, _, name = FORMATS[form].rpartition(".")
+    render = getattr(import_module(f"webhook.audit.reports.{module}"), name)
     if form != "text":
-        text: str = module.render(report)
+        text: str = render(report)
         return text
     from rich.console import Console  # noqa: PLC0415  # for this format only
 
     stream = io.StringIO()
-    module.render(report, Console(file=stream, highlight=False, force_terminal=is_for_a_terminal))
+    render(report, Console(file=stream, highlight=False, force_terminal=is_for_a_terminal))
     return stream.getvalue()
 
 

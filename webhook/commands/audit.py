@@ -21,9 +21,9 @@ from webhook.commands.options import INVENTORY, POLICIES, STRICT, registry_optio
 if TYPE_CHECKING:
     from webhook.audit.auditing import Background
     from webhook.audit.cluster_objects import NamespaceScope, Progress
-    from webhook.audit.looking_up import Ask
     from webhook.audit.object_sources import ObjectSource
     from webhook.audit.report import AuditReport
+    from webhook.audit.review_objects import Ask
     from webhook.kubernetes.api_server import ApiServer
     from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
@@ -170,7 +170,7 @@ class _Request:
     @property
     def scope(self) -> "NamespaceScope":
         """Which namespaces of a cluster to look into."""
-        from webhook.audit.listing import NamespaceScope
+        from webhook.audit.cluster_objects import NamespaceScope
 
         excluded = self.excluded or (() if self.namespaces else _EXCLUDED)
         return NamespaceScope(self.namespaces, tuple(filter(None, excluded)))
@@ -215,7 +215,7 @@ class _Request:
 def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "AuditReport":
     """Judge every object by the first set of policies, and by the second one where there are two."""
     from webhook.audit.auditing import Audit, Judges
-    from webhook.audit.looking_up import LookedUp, looked_up
+    from webhook.audit.review_objects import LookedUp, looked_up
 
     images = None if ask is None else LookedUp(ask)
     proposed, *others = [Judges.of(directory, policies, source.background, images) for directory, policies in sets]

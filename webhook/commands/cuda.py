@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from webhook.audit.fitting import Knowledge, Question
-    from webhook.audit.looking_up import Ask
     from webhook.audit.node_kinds import NodeKind
+    from webhook.audit.review_objects import Ask
     from webhook.model.node import NodePool
 
 

@@ -59,7 +59,7 @@ def review(
 
     Exit status: 0 everything is allowed, 1 something is refused, 2 the input or a policy cannot be used.
     """
-    from webhook.audit import review_as_diff, review_as_json, review_as_text, review_objects
+    from webhook.audit import review_formats, review_objects
     from webhook.audit.input_claims import knowing_claims
 
     policy_set = load_policies(policies)
@@ -75,15 +75,15 @@ def review(
     reviewed = review_objects.review(documents, namespace, surroundings)
     source.close()
     if output == "json":
-        click.echo(review_as_json.render(reviewed), nl=False)
+        click.echo(review_formats.render_json(reviewed), nl=False)
     elif output == "diff":
-        for line in review_as_diff.render(reviewed):
+        for line in review_formats.render_diff(reviewed):
             click.echo(line)
     else:
         from rich.console import Console
 
         console = Console(highlight=False)
-        review_as_text.render(reviewed, console)
+        review_formats.render_text(reviewed, console)
         if inventory is None and kubeconfig is None:
             console.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
     sys.exit(reviewed.exit_status)

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.audit import junit_xml
-from webhook.audit.junit_xml import JUnitSuite, Problem
+from webhook.audit.reports.as_junit import JUnitCase, JUnitSuite, Problem, junit_xml
 from webhook.policy_tests.differences import Difference
 from webhook.policy_tests.results import CaseResult, FileResult, Results
 from webhook.yaml_files.file_errors import FileError
@@ -11,23 +10,21 @@ from webhook.yaml_files.file_errors import FileError
 
 def render(results: Results) -> str:
     """The results; the same ones always give the same text."""
-    return junit_xml.render("gpu-policy test", [JUnitSuite(file.file, tuple(_cases(file))) for file in results.files])
+    return junit_xml("gpu-policy test", [JUnitSuite(file.file, tuple(_cases(file))) for file in results.files])
 
 
-def _cases(file: FileResult) -> Iterator[junit_xml.JUnitCase]:
+def _cases(file: FileResult) -> Iterator[JUnitCase]:
     if file.errors:
         name = "the test can be run"
-        yield junit_xml.JUnitCase(
-            file.file, name, file.file, _first_line(file.file, file.errors), errors=_errors(file.errors)
-        )
+        yield JUnitCase(file.file, name, file.file, _first_line(file.file, file.errors), errors=_errors(file.errors))
     for case in file.cases:
         yield _case(file, case)
 
 
-def _case(file: FileResult, result: CaseResult) -> junit_xml.JUnitCase:
+def _case(file: FileResult, result: CaseResult) -> JUnitCase:
     case = result.case
     failures = tuple(map(_failure, result.differences))
-    return junit_xml.JUnitCase(file.file, case.name, file.file, case.line, failures, _errors(result.errors))
+    return JUnitCase(file.file, case.name, file.file, case.line, failures, _errors(result.errors))
 
 
 def _failure(difference: Difference) -> Problem:

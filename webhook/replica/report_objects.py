@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from webhook.audit.reports import as_open_reports, as_policy_reports
-from webhook.audit.reports.policy_results import Format
+from webhook.audit.reports.policy_results import OPEN_REPORTS, POLICY_REPORTS, Format
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import path_of
 from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
@@ -35,8 +34,8 @@ class Kinds(StrEnum):
 
 
 FORMATS: Mapping[Kinds, Format] = {
-    Kinds.POLICY_REPORTS: as_policy_reports.FORMAT,
-    Kinds.OPEN_REPORTS: as_open_reports.FORMAT,
+    Kinds.POLICY_REPORTS: POLICY_REPORTS,
+    Kinds.OPEN_REPORTS: OPEN_REPORTS,
 }
 
 

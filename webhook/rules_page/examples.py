@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from webhook.audit.documents import Document, read_text
-from webhook.audit.review_as_diff import WithoutAliases
+from webhook.audit.review_formats import WithoutAliases
 from webhook.audit.review_objects import Item, ReviewContext, injected, look
 from webhook.engine import Foreseen, check_workload
 from webhook.facts.inventory import Inventory, read_inventory

@@ -19,8 +19,7 @@ from webhook.audit.quota_report import LimitUsage, Reported
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level, ObjectReference, PodGroup
 from webhook.audit.reports.html import figures
 from webhook.audit.reports.html.figures import bar, quota_bar, quota_style
-from webhook.audit.reports.html.page import MOST_WITHOUT_SCRIPT, render
-from webhook.audit.reports.html.rows import MOST_SHOWN, pods
+from webhook.audit.reports.html.page import MOST_SHOWN, MOST_WITHOUT_SCRIPT, pods, render
 from webhook.outcome import printable
 
 REPORTS = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
 
 from tests.audit.reports.any_report import MAYBE_LINES, SOME, TEXTS, lists_of
-from webhook.audit.junit_xml import JUnitCase, JUnitSuite, Problem, render
+from webhook.audit.reports.as_junit import JUnitCase, JUnitSuite, Problem, junit_xml
 
 WRONG = Problem("gpuLimits", "asks for 9", "asks for 9; at most 8 are allowed")
 BROKEN = Problem("unreadable", "not YAML", "a.yaml:3: not YAML")
@@ -25,11 +25,11 @@ WHEN = datetime(2026, 3, 9, 7, 30, 5, tzinfo=timezone(timedelta(hours=1)))
 
 
 def parsed(*suites: JUnitSuite) -> Element:
-    return fromstring(render("all", suites))  # noqa: S314  # our own output
+    return fromstring(junit_xml("all", suites))  # noqa: S314  # our own output
 
 
 def case(name: str) -> TestCase:
-    (suite,) = JUnitXml.fromstring(render("all", [JUnitSuite("s", (CASES[name],))]).encode())
+    (suite,) = JUnitXml.fromstring(junit_xml("all", [JUnitSuite("s", (CASES[name],))]).encode())
     (only,) = suite
     assert isinstance(only, TestCase)
     return only
@@ -73,7 +73,7 @@ def test_counts_are_of_cases_and_each_case_counts_once() -> None:
 
 
 def test_a_consumer_counts_the_same() -> None:
-    written = JUnitXml.fromstring(render("all", [JUnitSuite("one", tuple(CASES.values()))]).encode())
+    written = JUnitXml.fromstring(junit_xml("all", [JUnitSuite("one", tuple(CASES.values()))]).encode())
     told = (written.tests, written.failures, written.errors, written.skipped)
     assert told == (6, 2, 2, 1)
 
@@ -125,7 +125,7 @@ ANY_CASE = st.builds(
     TEXTS, lists_of(st.builds(JUnitSuite, TEXTS, lists_of(ANY_CASE), st.none() | st.datetimes(timezones=st.just(UTC))))
 )
 def test_whatever_the_texts_say_a_consumer_reads_it(name: str, suites: tuple[JUnitSuite, ...]) -> None:
-    text = render(name, suites)
+    text = junit_xml(name, suites)
     assert text.isascii()
     read = JUnitXml.fromstring(text.encode())
     assert [len(suite.cases) for suite in suites] == [len(list(suite)) for suite in read]

@@ -3,10 +3,9 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
-from types import ModuleType
 from typing import Any
 
 import orjson
@@ -17,26 +16,36 @@ from tests.audit.sample_report import CREATED, NOTEBOOK, TRAINER, empty, sample,
 from tests.e2e.report_cluster import DEFINITIONS
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
-from webhook.audit.reports import as_open_reports, as_policy_reports
-from webhook.audit.reports.policy_results import LABELS, SOURCE, Naming, ResultLimits, objects
+from webhook.audit.reports.policy_results import (
+    LABELS,
+    OPEN_REPORTS,
+    POLICY_REPORTS,
+    SOURCE,
+    Naming,
+    ResultLimits,
+    objects,
+    render_open_reports,
+    render_policy_reports,
+)
 from webhook.outcome import FindingKind
 from webhook.replica.report_objects import Kinds
 from webhook.rules.rule_settings import Mode
 
-FORMATS = [pytest.param(as_policy_reports, id="PolicyReport"), pytest.param(as_open_reports, id="OpenReports")]
+FORMATS = [pytest.param(render_policy_reports, id="PolicyReport"), pytest.param(render_open_reports, id="OpenReports")]
 REPORTS = [
     pytest.param(sample(), id="of a cluster"),
     pytest.param(sample_of_files(), id="of files"),
     pytest.param(empty(), id="of nothing"),
 ]
-FORM = as_policy_reports.FORMAT
+FORM = POLICY_REPORTS
 ROOMY = ResultLimits()
 
 Raw = dict[str, Any]
+Render = Callable[[AuditReport], str]
 
 
-def items(form: ModuleType, report: AuditReport) -> list[Raw]:
-    found = json.loads(form.render(report))
+def items(form: Render, report: AuditReport) -> list[Raw]:
+    found = json.loads(form(report))
     assert (found["apiVersion"], found["kind"]) == ("v1", "List")
     return list(found["items"])
 
@@ -74,7 +83,7 @@ def report_of(*findings: AuditFinding) -> AuditReport:
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("report", REPORTS)
-def test_a_summary_counts_the_results_of_its_object(form: ModuleType, report: AuditReport) -> None:
+def test_a_summary_counts_the_results_of_its_object(form: Render, report: AuditReport) -> None:
     for raw in items(form, report):
         counts = Counter(result["result"] for result in raw["results"])
         assert raw["summary"] == {one: counts[one] for one in ("pass", "fail", "warn", "error", "skip")}
@@ -84,7 +93,7 @@ def test_a_summary_counts_the_results_of_its_object(form: ModuleType, report: Au
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("report", REPORTS)
 def test_every_finding_and_every_error_is_a_result_that_is_recognised_by_its_id(
-    form: ModuleType, report: AuditReport
+    form: Render, report: AuditReport
 ) -> None:
     found = [result["properties"]["resultID"] for raw in items(form, report) for result in raw["results"]]
     assert len(set(found)) == len(found) == len(report.findings) + len(report.errors)
@@ -137,7 +146,7 @@ def test_a_report_names_its_namespace_as_its_scope() -> None:
     (raw,) = of("team-a", report_of(finding(1)))
     assert raw["scope"] == {"apiVersion": "v1", "kind": "Namespace", "name": "team-a"}
     assert "source" not in raw
-    assert [one["source"] for one in objects(report_of(finding(1)), as_open_reports.FORMAT)] == [SOURCE]
+    assert [one["source"] for one in objects(report_of(finding(1)), OPEN_REPORTS)] == [SOURCE]
 
 
 def fields(schema: Raw, value: Any, path: str = "") -> Iterator[str]:
@@ -161,12 +170,12 @@ def fields(schema: Raw, value: Any, path: str = "") -> Iterator[str]:
 @pytest.mark.parametrize(
     ("form", "kind"),
     [
-        pytest.param(as_policy_reports, Kinds.POLICY_REPORTS, id="PolicyReport"),
-        pytest.param(as_open_reports, Kinds.OPEN_REPORTS, id="OpenReports"),
+        pytest.param(render_policy_reports, Kinds.POLICY_REPORTS, id="PolicyReport"),
+        pytest.param(render_open_reports, Kinds.OPEN_REPORTS, id="OpenReports"),
     ],
 )
 @pytest.mark.parametrize("report", REPORTS)
-def test_every_field_is_a_published_one_and_of_its_type(form: ModuleType, kind: Kinds, report: AuditReport) -> None:
+def test_every_field_is_a_published_one_and_of_its_type(form: Render, kind: Kinds, report: AuditReport) -> None:
     definitions = yaml.safe_load(DEFINITIONS[kind].read_text())["items"]
     schemas = {
         definition["spec"]["names"]["kind"]: definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -179,7 +188,7 @@ def test_every_field_is_a_published_one_and_of_its_type(form: ModuleType, kind: 
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_objects_have_names_that_an_api_server_takes_and_the_label_of_their_manager(form: ModuleType) -> None:
+def test_objects_have_names_that_an_api_server_takes_and_the_label_of_their_manager(form: Render) -> None:
     for raw in items(form, sample()):
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", raw["metadata"]["name"])
         assert raw["metadata"]["labels"] == LABELS
@@ -275,7 +284,7 @@ def test_one_result_that_is_larger_than_an_object_may_be_still_gets_one() -> Non
 @pytest.mark.parametrize("hostile", ["\ud800", "\x00\x1b[2J", "\u202e", "\u2028"], ids=ascii)
 def test_texts_are_written_on_one_line_and_can_be_encoded(hostile: str) -> None:
     owner = ObjectReference("team-a", "Pod", f"a{hostile}", "v1")
-    text = as_policy_reports.render(report_of(finding(1, message=hostile, policy=hostile, owner=owner, object=owner)))
+    text = render_policy_reports(report_of(finding(1, message=hostile, policy=hostile, owner=owner, object=owner)))
     assert hostile not in str(yaml.safe_load(text))
 
 

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference, SourceLine
 from webhook.audit.reports import report_wording
-from webhook.audit.reports.plain_json import dumps
+from webhook.audit.reports.as_json import dumps
 from webhook.audit.reports.report_wording import STDIN, shortened
 from webhook.release import version
 from webhook.rules import RULES

@@ -48,6 +48,21 @@ class Format:
     """Whether a report says which engine it is from; a result always does."""
 
 
+POLICY_REPORTS = Format(
+    "wgpolicyk8s.io/v1alpha2",
+    "PolicyReport",
+    "policyreports",
+    "ClusterPolicyReport",
+    "clusterpolicyreports",
+    has_source=False,
+)
+"""The API of the Kubernetes policy working group."""
+OPEN_REPORTS = Format(
+    "openreports.io/v1alpha1", "Report", "reports", "ClusterReport", "clusterreports", has_source=True
+)
+"""The API of OpenReports."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResultLimits:
     """How much is written about one namespace: results and bytes of JSON in an object, and objects. etcd takes objects
@@ -67,12 +82,19 @@ class Naming:
     labels: Mapping[str, str] = field(default_factory=lambda: LABELS)
 
 
-def render(report: AuditReport, form: Format) -> str:
-    """A `kind: List` of the objects, in JSON, which is YAML as well."""
-    items = list(objects(report, form))
-    return (
-        orjson.dumps({"apiVersion": "v1", "kind": "List", "items": items}, option=orjson.OPT_INDENT_2).decode() + "\n"
-    )
+def render_policy_reports(report: AuditReport) -> str:
+    """The report as a `kind: List` of PolicyReport and ClusterPolicyReport objects, in JSON."""
+    return _listed(report, POLICY_REPORTS)
+
+
+def render_open_reports(report: AuditReport) -> str:
+    """The report as a `kind: List` of Report and ClusterReport objects, in JSON."""
+    return _listed(report, OPEN_REPORTS)
+
+
+def _listed(report: AuditReport, form: Format) -> str:
+    document = {"apiVersion": "v1", "kind": "List", "items": list(objects(report, form))}
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def objects(

@@ -2,9 +2,14 @@
 
 Every text may come from tenants. The template escapes what it shows, the data for the script can hold no markup, the
 script makes text nodes only, and the page's own Content-Security-Policy lets nothing else run or be loaded.
+
+Findings become rows of texts: the table shows them, and the script has all of them as data.
 """
 
+import json
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -13,11 +18,160 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
-from webhook.audit.report import AuditReport, Level, SourceLine
+from webhook.audit.report import AuditFinding, AuditReport, ChangedInjection, Comparison, Level, PodGroup, SourceLine
 from webhook.audit.reports.html import figures
-from webhook.audit.reports.html.rows import MOST_SHOWN, as_data, changes, rows
-from webhook.audit.reports.report_wording import counted, looked_at, place
+from webhook.audit.reports.report_wording import counted, home, listed, looked_at, place, policy_place
 from webhook.outcome import printable
+
+_MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One finding. Every value is text that is printable; what is not known or not given is empty."""
+
+    level: str
+    rule: str
+    namespace: str
+    kind: str
+    """Of what people change."""
+    name: str
+    """As above."""
+    message: str
+    field: str
+    remedy: str
+    object: str
+    """What the finding was made in, where that is not the owner."""
+    pods: str
+    """Which pods of the workload are meant, and how many GPUs they ask for."""
+    running: str
+    """How many pods run that are concerned."""
+    names: str
+    """The first of those pods."""
+    mode: str
+    policy: str
+    line: str
+    """File of the policy, and line."""
+    source: str
+    """File of the object, and line."""
+    change: str
+    """`new` where the comparison says that this is newly refused."""
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+
+
+def rows(findings: Iterable[AuditFinding], comparison: Comparison | None = None) -> list[Row]:
+    """A row for each finding, in the same order."""
+    new = frozenset(finding.id for finding in comparison.newly_refused) if comparison is not None else frozenset[str]()
+    return [_row(finding, is_new=bool(new) and finding.id in new) for finding in findings]
+
+
+def _row(finding: AuditFinding, *, is_new: bool) -> Row:
+    running = finding.running
+    texts = (
+        finding.level,
+        finding.rule,
+        home(finding.owner),
+        finding.owner.kind,
+        finding.owner.name,
+        finding.message,
+        finding.field,
+        finding.remedy,
+        finding.object.title if finding.object != finding.owner else "",
+        pods(finding.pod_group),
+        str(running.count) if running is not None else "",
+        listed(running) if running is not None else "",
+        finding.mode,
+        finding.policy,
+        policy_place(finding),
+        place(finding.source),
+        "new" if is_new else "",
+    )
+    return Row(*map(printable, texts))
+
+
+def pods(pod_group: PodGroup | None) -> str:
+    """Which pods of a workload are meant, such as `Worker: 4 pods with 8 GPUs each, 32 GPUs`."""
+    if pod_group is None:
+        return ""
+    each = counted(pod_group.gpus, "GPU")
+    if pod_group.pods is None:
+        text = f"any number of pods with {each} each"
+    elif pod_group.pods == 1:
+        text = f"1 pod with {each}"
+    else:
+        text = f"{counted(pod_group.pods, 'pod')} with {each} each, {counted(pod_group.pods * pod_group.gpus, 'GPU')}"
+    return f"{pod_group.group}: {text}" if pod_group.group else text
+
+
+def as_data(found: Iterable[Row]) -> str:
+    """Rows as JSON that may stand inside a script element: the names of the columns, every text once, and for each row
+    the places of its texts among them.
+    """
+    places: dict[str, int] = {}
+    table = [[places.setdefault(getattr(row, name), len(places)) for name in COLUMNS] for row in found]
+    data: Mapping[str, object] = {"columns": COLUMNS, "texts": list(places), "rows": table}
+    return json.dumps(data, separators=(",", ":")).translate(_MEANT_BY_MARKUP)
+
+
+MOST_SHOWN = 200
+"""Entries of a list that the page spells out; the other formats have all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A workload or pod that gets something else than before."""
+
+    namespace: str
+    kind: str
+    name: str
+    pods: str
+    source: str
+    lost: tuple[str, ...]
+    gained: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A comparison with at most MOST_SHOWN entries in each list; the numbers are those of all."""
+
+    comparison: Comparison
+    newly: int
+    no_longer: int
+    injections: int
+    newly_shown: list[Row]
+    no_longer_shown: list[Row]
+    injections_shown: list[Changed]
+
+
+def changes(comparison: Comparison) -> Changes:
+    """The comparison as the page lists it."""
+    return Changes(
+        comparison,
+        len(comparison.newly_refused),
+        len(comparison.no_longer_refused),
+        len(comparison.changed_injections),
+        rows(comparison.newly_refused[:MOST_SHOWN]),
+        rows(comparison.no_longer_refused[:MOST_SHOWN]),
+        [_changed(one) for one in comparison.changed_injections[:MOST_SHOWN]],
+    )
+
+
+def _changed(change: ChangedInjection) -> Changed:
+    before, after = frozenset(change.before), frozenset(change.after)
+    return Changed(
+        home(change.object),
+        change.object.kind,
+        change.object.name,
+        pods(change.pod_group),
+        place(change.source),
+        tuple(text for text in change.before if text not in after),
+        tuple(text for text in change.after if text not in before),
+        tuple(text for text in change.after if text in before),
+    )
+
 
 MOST_WITHOUT_SCRIPT = 300
 """Rows of the table where JavaScript is off."""

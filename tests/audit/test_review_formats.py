@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from tests.reviews import against, pod, policies, policy, requests_only, workload
-from webhook.audit import review_as_diff, review_as_json, review_as_text
 from webhook.audit.documents import Document, DocumentError
+from webhook.audit.review_formats import render_diff, render_json, render_text
 from webhook.audit.review_objects import ReviewList, review
 from webhook.policy.policy_set import PolicySet
 
@@ -27,7 +27,7 @@ def reviewed(*objects: Any, errors: tuple[DocumentError, ...] = (), using: Polic
 
 def text(result: ReviewList, width: int = 80) -> str:
     stream = io.StringIO()
-    review_as_text.render(result, Console(file=stream, width=width, highlight=False))
+    render_text(result, Console(file=stream, width=width, highlight=False))
     return stream.getvalue()
 
 
@@ -46,7 +46,7 @@ def test_json_is_the_contract_word_for_word() -> None:
         "plugin's. Remove the variable."
     )
     field = "spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]"
-    assert json.loads(review_as_json.render(reviewed(exposed, errors=(UNREADABLE,)))) == {
+    assert json.loads(render_json(reviewed(exposed, errors=(UNREADABLE,)))) == {
         "apiVersion": "gpupolicy.dev/v1alpha1",
         "kind": "ReviewList",
         "items": [
@@ -75,7 +75,7 @@ def test_json_is_the_contract_word_for_word() -> None:
 
 
 def test_json_keeps_every_key_where_there_is_nothing_to_say() -> None:
-    document = json.loads(review_as_json.render(reviewed({"apiVersion": "v1", "kind": "Namespace"})))
+    document = json.loads(render_json(reviewed({"apiVersion": "v1", "kind": "Namespace"})))
     assert document["errors"] == []
     assert document["items"][0] | {"result": None} == {
         "source": "a.yaml",
@@ -94,16 +94,16 @@ def test_json_keeps_every_key_where_there_is_nothing_to_say() -> None:
 @pytest.mark.parametrize("value", [10**30, -(2**63) - 1, 1.5, "é\u2028", None, {"7": []}], ids=str)
 def test_json_renders_whatever_a_manifest_may_hold(value: Any) -> None:
     obj = {"apiVersion": "v1", "kind": "Thing", "spec": value}
-    assert json.loads(review_as_json.render(reviewed(obj)))["items"][0]["result"] == obj
+    assert json.loads(render_json(reviewed(obj)))["items"][0]["result"] == obj
 
 
 def test_the_patch_in_the_report_makes_the_result() -> None:
-    item = json.loads(review_as_json.render(reviewed(pod(2), using=policies({"tolerations": {}}))))["items"][0]
+    item = json.loads(render_json(reviewed(pod(2), using=policies({"tolerations": {}}))))["items"][0]
     assert [operation["op"] for operation in item["patch"]] == ["add", "add", "add"]
 
 
 def test_a_diff_shows_what_is_added_as_yaml() -> None:
-    lines = list(review_as_diff.render(reviewed(pod(1))))
+    lines = list(render_diff(reviewed(pod(1))))
     assert lines[:2] == ["--- a.yaml Pod team/trainer", "+++ a.yaml Pod team/trainer (completed by _default)"]
     added = [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
     assert added == [
@@ -120,7 +120,7 @@ def test_a_diff_shows_what_is_added_as_yaml() -> None:
 
 def test_a_diff_writes_refusals_warnings_and_faults_as_comments() -> None:
     hostile = pod(5, name="a\nb")
-    lines = list(review_as_diff.render(reviewed(requests_only(), hostile, errors=(UNREADABLE,))))
+    lines = list(render_diff(reviewed(requests_only(), hostile, errors=(UNREADABLE,))))
     assert lines == [
         "# Pod team/trainer: refused: gpuLimits: spec.containers[c0].resources: nvidia.com/gpu is 2 in requests but "
         "missing in limits; GPUs are allocated from limits. Move the 2 to resources.limits.",
@@ -131,7 +131,7 @@ def test_a_diff_writes_refusals_warnings_and_faults_as_comments() -> None:
 
 
 def test_an_unchanged_object_has_no_diff() -> None:
-    assert list(review_as_diff.render(reviewed(pod(0)))) == []
+    assert list(render_diff(reviewed(pod(0)))) == []
 
 
 @pytest.mark.parametrize("width", [20, 80])

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from tests.audit.audits import CREATED, audited, audited_in_a_cluster, messages, stored, titles
-from tests.reviews import NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
+from tests.reviews import INJECTING, NAMESPACE, WORKLOADS, pod, policies, policy, requests_only, workload
 from tests.rules.every_rule import INJECTING
-from webhook.audit.auditing import Audit, Background, Judges
-from webhook.audit.collect import AuditScope
+from webhook.audit.auditing import Audit, AuditScope, Background, Judges
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, Counts, Level, PodGroup, Running, SourceLine

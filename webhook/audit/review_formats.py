@@ -1,0 +1,156 @@
+"""The formats of a review: text for a terminal, JSON for programs, and unified diffs of YAML."""
+
+import difflib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from webhook.audit.documents import DocumentError
+from webhook.audit.review_objects import Item, ReviewList, injected
+from webhook.engine import Foreseen
+from webhook.outcome import Finding, printable
+from webhook.rules.rule_settings import Mode
+
+API_VERSION = "gpupolicy.dev/v1alpha1"
+
+
+def render_text(reviewed: ReviewList, console: Console) -> None:
+    """Print a paragraph for each object, then what could not be read, then the total."""
+    for item in reviewed.items:
+        _print_item(item, console)
+    for error in reviewed.errors:
+        console.print(Text(f"UNREADABLE {error}", style="bold red"), soft_wrap=True)
+    refused = sum(not item.is_allowed for item in reviewed.items)
+    completed = sum(bool(item.patch) and item.is_allowed for item in reviewed.items)
+    total = (
+        f"{len(reviewed.items)} reviewed, {refused} refused, {completed} completed, {len(reviewed.errors)} unreadable"
+    )
+    console.print(Text(total, style="bold"), soft_wrap=True)
+
+
+def _print_item(item: Item, console: Console) -> None:
+    word, style = ("refused", "bold red") if not item.is_allowed else ("allowed", "green")
+    if item.is_allowed and item.patch:
+        word, style = "completed", "bold cyan"
+    line = Text(f"{word:<10}", style=style)
+    line.append(item.title, style="bold")
+    line.append(f"  {item.document.source}", style="dim")
+    if item.policy:
+        line.append(f"  policy {item.policy.name}", style="dim")
+    console.print(line, soft_wrap=True)
+    for finding in item.findings:
+        _print_finding(finding, console)
+    for operation in item.patch if item.is_allowed else ():
+        value = orjson.dumps(operation["value"]).decode()
+        console.print(Text(f"    + {operation['path']} {value}", style="green"), soft_wrap=True)
+    for pods in item.pods:
+        for injection in injected(pods):
+            edits = ", ".join(map(str, injection.edits))
+            console.print(Text(printable(f"    + {pods.template.path}: {edits}"), style="green"), soft_wrap=True)
+
+
+def _print_finding(finding: Finding, console: Console) -> None:
+    style = "red" if finding.refuses else "yellow" if finding.mode is not Mode.AUDIT else "dim"
+    word = "refused" if finding.refuses else "audit" if finding.mode is Mode.AUDIT else "warning"
+    console.print(Text(f"    {word}: {finding}", style=style), soft_wrap=True)
+
+
+def render_json(reviewed: ReviewList) -> str:
+    """A ReviewList as indented JSON with a newline at its end, in ASCII so that any pipe carries it.
+
+    The shape is a contract; its version is in `apiVersion`.
+    """
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "ReviewList",
+        "items": [_item_json(item) for item in reviewed.items],
+        "errors": [_error_json(error) for error in reviewed.errors],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _item_json(item: Item) -> dict[str, Any]:
+    return {
+        "source": item.document.source,
+        "document": item.document.number,
+        "object": {
+            "apiVersion": item.document.api_version,
+            "kind": item.document.kind,
+            "namespace": item.namespace,
+            "name": item.name,
+        },
+        "policy": item.policy.name if item.policy is not None else "",
+        "allowed": item.is_allowed,
+        "violations": [
+            {"rule": f.rule, "mode": f.mode, "field": f.field, "message": f"{f.message}. {f.remedy}."}
+            for f in item.violations
+        ],
+        "templates": [_template_json(pods) for pods in item.pods],
+        "warnings": list(item.warnings),
+        "patch": list(item.patch),
+        "result": item.result,
+    }
+
+
+def _template_json(pods: Foreseen) -> dict[str, Any]:
+    """What would become of the pods of one template; `pods` is how many run at a time, null where it does not say."""
+    template = pods.template
+    return {
+        "path": template.path,
+        "group": template.group,
+        "pods": template.pods,
+        "gpus": pods.gpus,
+        "allowed": not pods.is_refused,
+        "injected": [{"rule": one.rule, "edits": list(map(str, one.edits))} for one in injected(pods)],
+    }
+
+
+def _error_json(error: DocumentError) -> dict[str, Any]:
+    return {"source": error.source, "document": error.number, "line": error.line, "message": error.message}
+
+
+def render_diff(reviewed: ReviewList) -> Iterator[str]:
+    """What would change in each object, as lines without newlines.
+
+    A refusal, a warning or an error is a comment line that begins with #.
+    """
+    for item in reviewed.items:
+        yield from _diff(item)
+    for error in reviewed.errors:
+        yield f"# unreadable: {error}"
+
+
+def _diff(item: Item) -> Iterator[str]:
+    name = item.title
+    for finding in item.findings:
+        word = "refused" if finding.refuses else "warning" if finding.warns else "audit"
+        yield f"# {name}: {word}: {finding}"
+    for pods in item.pods:
+        for injection in injected(pods):
+            edits = ", ".join(map(str, injection.edits))
+            yield printable(f"# {name}: {pods.template.path}: its pods get {edits}")
+    if item.is_allowed and item.patch and item.policy is not None:
+        yield from difflib.unified_diff(
+            _lines(item.document.object),
+            _lines(item.result),
+            f"{item.document.source} {name}",
+            f"{item.document.source} {name} (completed by {item.policy.name})",
+            lineterm="",
+        )
+
+
+def _lines(value: object) -> list[str]:
+    return yaml.dump(value, Dumper=WithoutAliases, sort_keys=False, width=120).splitlines()
+
+
+class WithoutAliases(yaml.SafeDumper):
+    """YAML without anchors, which would hide what is added twice."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # the base class's signature
+        """Never write an alias."""
+        return True
