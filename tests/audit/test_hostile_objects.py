@@ -6,8 +6,8 @@ import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
 from tests.reviews import container, pod, policies
+from webhook.audit.audit_findings import MOST_FINDINGS
 from webhook.audit.report import Running
-from webhook.audit.telling import MOST_FINDINGS
 from webhook.policy.policy_set import PolicySet
 
 FOUR = policies({"gpuLimits": {"maxPerPod": 4}})

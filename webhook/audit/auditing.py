@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from webhook.audit.audit_findings import found_in, overused
 from webhook.audit.cluster_objects import NamespaceScope
+from webhook.audit.deduplication import Deduplicator, DraftFinding, Gathered, changed_injections, refused_anew
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.gathering import Deduplicator, DraftFinding, Gathered, changed_injections, refused_anew
 from webhook.audit.input_claims import InputClaims
 from webhook.audit.node_kinds import capacity_of
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import InUse, counted, in_use, told
 from webhook.audit.report import AuditReport, Comparison, Counts
 from webhook.audit.review_objects import Item, ReviewContext, look
-from webhook.audit.telling import found_in, overused
 from webhook.facts.gpu_pods import stored_from_raw
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.facts.static_pods import StaticPods

@@ -9,7 +9,7 @@ from functools import partial
 from heapq import nsmallest
 from itertools import islice
 
-from webhook.audit.gathering import MOST_NAMES, DraftFinding
+from webhook.audit.deduplication import MOST_NAMES, DraftFinding
 from webhook.audit.owners import Owners
 from webhook.audit.quota_report import InUse
 from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup, Running, SourceLine
