@@ -135,11 +135,9 @@ def test_A39_900000_containers_are_counted_in_the_answer(replica: Replica) -> No
     assert "spec.containers: found 900000 entries, expected at most 41943" in answer["status"]["message"]
 
 
-def test_a_large_review_that_finds_no_room_is_sent_back(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crowded(*_: Any) -> None:
-        raise TooLittleMemoryError
-
-    monkeypatch.setattr(Room, "_take", crowded)
+def test_a_large_review_that_finds_no_room_is_sent_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.admission.endpoint.Room", lambda size=0, most_waiting=0: Room(size, most_waiting))
+    replica = Replica(tmp_path / "policies")
     large = review(pod(1, annotations={"note": "x" * SMALL}))
     answer = replica.client.post("/validate", json=large)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.admission.metrics import Metrics
-from webhook.admission.quota_service import QuotaParts, QuotaService, _InForce
-from webhook.facts.static_pods import StaticPods
+from webhook.admission.quota_service import PoliciesInForce, intervals_for
 from webhook.ledger.context import LedgerTiming
-from webhook.ledger.ledger_store import MemoryStore
 from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 
 
@@ -26,16 +23,12 @@ def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
 ) -> None:
     """Others may go by earlier ones for three minutes, so until then it changes nothing that is entered."""
     assert policies.recent() == ()
-    assert not _InForce(policies).are_settled
+    assert not PoliciesInForce(policies).are_settled
     started = policies.status.loaded_at_monotonic
     monkeypatch.setattr("webhook.admission.quota_service.time.monotonic", lambda: started + HELD_SECONDS + 1)
-    assert _InForce(policies).are_settled
+    assert PoliciesInForce(policies).are_settled
 
 
 @pytest.mark.parametrize(("in_flight", "idle"), [(90.0, 600.0), (1000.0, 2000.0)], ids=["usual", "very long"])
-def test_no_ledger_is_removed_while_what_was_entered_in_it_may_be_in_flight(
-    in_flight: float, idle: float, policies: PolicyStore
-) -> None:
-    parts = QuotaParts(MemoryStore(), StaticPods([]), timing=LedgerTiming(in_flight=in_flight))
-    desk = QuotaService(parts, policies, Metrics())
-    assert desk._keeper._rhythm.idle == idle
+def test_no_ledger_is_removed_while_what_was_entered_in_it_may_be_in_flight(in_flight: float, idle: float) -> None:
+    assert idle == intervals_for(LedgerTiming(in_flight=in_flight)).idle

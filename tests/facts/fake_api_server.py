@@ -98,7 +98,7 @@ class FakeApiServer(ThreadingHTTPServer):
         """Method, path and body of every request that was sent with one."""
         self.closing = Event()
         self._events: dict[str, list[Queue[bytes]]] = defaultdict(list)
-        self._sockets: list[socket.socket] = []
+        self.sockets: list[socket.socket] = []
         Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def kubeconfig(self, directory: Path, token: str = "secret-token") -> Path:  # noqa: S107  # of no worth to anybody
@@ -164,13 +164,13 @@ class FakeApiServer(ThreadingHTTPServer):
 
     def break_off(self) -> None:
         """Break off every connection in the middle of whatever it is at."""
-        for connection in self._sockets:
+        for connection in self.sockets:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, address = super().get_request()
-        self._sockets.append(connection)
+        self.sockets.append(connection)
         return connection, address
 
     def handle_error(self, *arguments: object) -> None:

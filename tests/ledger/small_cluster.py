@@ -64,6 +64,11 @@ class LateView:
                 self._gone.add(pod.uid)
         self.heard = until
 
+    def list_anew(self) -> None:
+        """Know what a list shows now, and nothing of what was there before."""
+        self._live, self._gone = dict(self._truth.live), set()
+        self.heard = len(self._truth.events)
+
     def is_known(self) -> bool:
         return True
 

@@ -95,8 +95,7 @@ def test_one_write_is_made_for_all_that_wait(replica):
     first = at_once(lambda: come(2))
     eventually(lambda: len(replica.store.calls) > before)
     others = at_once(*(lambda number=number: come(number) for number in range(3, 23)))
-    writes = replica.ledgers.of(KEY)._writes
-    eventually(lambda: len(writes._waiting) == 20)
+    eventually(lambda: replica.ledgers.of(KEY).waiting == 20)
     let_go.set()
     joined(first + others)
     assert set(verdicts.values()) == {GRANTED}
@@ -108,7 +107,7 @@ def test_of_those_that_are_written_together_no_more_fit_than_is_free(replica):
     replica.enter(1, VISION)
     ledger = replica.ledgers.of(KEY)
     batch = [replica.reservation(number, VISION, 2) for number in (2, 3)] + [replica.reservation(4, VISION)]
-    ledger._settle(batch)  # as the one that leads does it
+    ledger.settle(batch)
     assert [one.verdict for one in batch] == [GRANTED, exceeded(2, 3), GRANTED]
     assert replica.entered(VISION) == {1, 2, 4}
 
@@ -117,7 +116,7 @@ def test_those_that_are_written_together_by_two_versions_of_a_quota_are_added_up
     """While policies are changed, some requests of a batch still go by the earlier ones."""
     earlier, later = VISION, replace(VISION, limits=(gpus(5),))
     batch = [replica.reservation(1, earlier, 3), replica.reservation(2, later, 3), replica.reservation(3, earlier, 2)]
-    replica.ledgers.of(KEY)._settle(batch)
+    replica.ledgers.of(KEY).settle(batch)
     assert [one.verdict for one in batch] == [GRANTED, exceeded(3, 3, hard=5), exceeded(2, 3)]
     assert replica.entered(VISION) == {1}
 
@@ -126,7 +125,7 @@ def test_what_an_earlier_version_of_a_pot_covers_uses_nothing_of_a_later_one_tha
     earlier, later = pot(4, "speech", "vision"), pot(4, "vision")
     batch = [replica.reservation(1, later), replica.reservation(2, earlier, 3), replica.reservation(3, later, 3)]
     assert batch[1].claim.demand.namespace == "speech"
-    replica.ledgers.of(later.key)._settle(batch)
+    replica.ledgers.of(later.key).settle(batch)
     assert [one.verdict for one in batch] == [GRANTED] * 3
 
 
@@ -322,7 +321,7 @@ def test_a_correction_waits_for_nobody_and_nobody_waits_longer_because_of_it(rep
     asked_at = replica.clock()
     reservation = replica.reservation(2, VISION)
     correction = Correction(struck=frozenset({uid(1)}), deadline=asked_at + 60)
-    replica.ledgers.of(KEY)._settle([reservation, correction])
+    replica.ledgers.of(KEY).settle([reservation, correction])
     assert isinstance(reservation.verdict, Unanswered)
     assert not correction.is_done
     assert replica.clock() - asked_at <= 6

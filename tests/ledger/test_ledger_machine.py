@@ -229,7 +229,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(replica=REPLICA, disturbances=DISTURBANCES)
     def reconcile(self, replica, disturbances):
         self.acting, self.disturbances = replica, iter(disturbances)
-        self.replicas[replica].keeper._once(self.replicas[replica].keeper.round)  # the thread's own step
+        self.replicas[replica].keeper.attempt(self.replicas[replica].keeper.round)
         self.disturbances = iter(())
 
     @rule(replica=REPLICA, disturbances=DISTURBANCES)
@@ -251,9 +251,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.replicas[replica] = Replica(self, self.store)
         self.replicas[replica].in_force.quotas = before.quotas
         self.replicas[replica].in_force.since = self.now
-        for pod in self.truth.live.values():
-            self.replicas[replica].view._live[pod.uid] = pod  # what a list shows
-        self.replicas[replica].view.heard = len(self.truth.events)
+        self.replicas[replica].view.list_anew()
 
     # What must hold
 

@@ -44,7 +44,7 @@ def test_who_has_gone_by_the_time_of_the_write_is_not_entered(replica):
         raise LedgerChangedError
 
     replica.store.replace = second
-    replica.ledgers.of(VISION.key)._settle([impatient, patient])
+    replica.ledgers.of(VISION.key).settle([impatient, patient])
     assert isinstance(impatient.verdict, Unanswered)
     assert patient.verdict == Granted()
     assert replica.entered(VISION) == {1, 3}

@@ -453,8 +453,8 @@ def test_a_fault_is_said_once_until_it_is_another_or_has_passed(replica, caplog)
     told = []
     for fault in ("a", "a", "", "a", "b", "b"):
         replica.store.faults = [LedgerError(fault)] if fault else []
-        replica.keeper._once(replica.keeper.round)
-        replica.keeper._once(replica.keeper.strike_gone)  # news between two rounds end no fault
+        replica.keeper.attempt(replica.keeper.round)
+        replica.keeper.attempt(replica.keeper.strike_gone)  # news between two rounds end no fault
         told.append(len(caplog.records))
     assert caplog.messages == [f"ledgers of quotas: {text}" for text in ("a", "a", "b")]
     assert told == [1, 1, 1, 2, 3, 3]
@@ -463,12 +463,17 @@ def test_a_fault_is_said_once_until_it_is_another_or_has_passed(replica, caplog)
 def test_a_bug_in_one_round_is_logged_with_its_place_and_ends_no_later_one(replica, caplog):
     replica.store.read_all = lambda _: 1 // 0
     for _ in range(2):
-        replica.keeper._once(replica.keeper.round)
+        replica.keeper.attempt(replica.keeper.round)
     (record,) = caplog.records
     assert (record.levelno, record.exc_info[0]) == (logging.ERROR, ZeroDivisionError)
 
 
 # Its thread.
+
+
+def is_running() -> bool:
+    """Whether the thread of a keeper has not ended."""
+    return "quota-keeper" in {thread.name for thread in threading.enumerate()}
 
 
 def test_news_of_a_pod_that_is_gone_strike_its_entry_before_the_next_round(running):
@@ -516,7 +521,7 @@ def test_without_quotas_nobody_is_asked_for_anything(replica):
     eventually(lambda: replica.shown == [{}])
     assert (replica.begun.is_set(), replica.store.calls, replica.keeper.age) == (False, [], None)
     replica.keeper.close()
-    assert not replica.keeper._thread.is_alive()
+    assert not is_running()
 
 
 def test_the_first_quota_begins_it(replica):
@@ -547,12 +552,11 @@ def test_it_ends_without_waiting_for_a_store_that_hangs(replica):
     replica.keeper.start()
     eventually(lambda: bool(replica.store.calls))
     replica.keeper.close()
-    assert replica.keeper._thread.is_alive()
+    assert is_running()
     go_on.set()
-    replica.keeper._thread.join(PATIENCE)
-    assert not replica.keeper._thread.is_alive()
+    eventually(lambda: not is_running())
 
 
 def test_a_keeper_that_was_never_started_can_be_closed(replica):
     replica.keeper.close()
-    assert not replica.keeper._thread.is_alive()
+    assert not is_running()

@@ -12,6 +12,7 @@ from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerat
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import Snapshot
+from webhook.images.image_source import WithImages
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo
 from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
@@ -30,25 +31,24 @@ H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", DRIVER: "580.95.05", 
 NOTHING_SAID: dict[str, str] = {}
 
 
-class Sighted(Snapshot):
-    """A cluster with images that a registry has told of."""
+class KnownImages:
+    """`webhook.images.image_source.ImageSource` of what a registry has told."""
 
-    images: dict[str, ImageInfo] = {}  # noqa: RUF012  # tests set it on the instance
+    def __init__(self, known: dict[str, ImageInfo]) -> None:
+        self._known = known
 
-    def image(self, reference: str) -> ImageInfo:
-        return self.images.get(reference, NOT_LOOKED_UP)
+    def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the protocol
+        return self._known.get(text, NOT_LOOKED_UP)
 
 
-def cluster(*nodes: dict[str, str], images: dict[str, ImageInfo] | None = None) -> Snapshot:
+def cluster(*nodes: dict[str, str], images: dict[str, ImageInfo] | None = None) -> Any:
     """Nodes with one GPU each and these labels; n0, n1 and so on."""
     raws = [
         {"metadata": {"name": f"n{at}", "labels": labels}, "status": {"capacity": {"nvidia.com/gpu": "1"}}}
         for at, labels in enumerate(nodes)
     ]
-    found = Sighted.of(raws)
-    facts = Sighted(found._table, found.runtime_classes, {})  # `of` makes plain snapshots
-    facts.images = images or {}
-    return facts
+    facts = Snapshot.of(raws)
+    return WithImages(facts, KnownImages(images)) if images else facts
 
 
 def gpu_pod(*images: str, **spec: Any) -> dict[str, Any]:

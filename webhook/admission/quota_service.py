@@ -88,11 +88,12 @@ class QuotaService:
             tells_usage=parts.tells_usage,
         )
         self.ledgers = Ledgers(means)
-        rhythm = ReconcileIntervals(
-            round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
-        )
         self._keeper = Reconciler(
-            self.ledgers, _InForce(policies), rhythm=rhythm, begin=parts.pods.start, listener=self._show
+            self.ledgers,
+            PoliciesInForce(policies),
+            rhythm=intervals_for(timing),
+            begin=parts.pods.start,
+            listener=self._show,
         )
         parts.pods.listen(self._keeper.wake)
         self.has_pods_in = parts.pods.has_any_in
@@ -116,7 +117,14 @@ class QuotaService:
             self._parts.publisher.show(standings_of(usage, self._policies.current))
 
 
-class _InForce:
+def intervals_for(timing: LedgerTiming) -> ReconcileIntervals:
+    """How often ledgers are reconciled, so that no entry is struck while its pod may be in flight."""
+    return ReconcileIntervals(
+        round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
+    )
+
+
+class PoliciesInForce:
     """`webhook.ledger.reconciler.Quotas` of the policies in force."""
 
     def __init__(self, policies: PolicyStore) -> None:
@@ -124,6 +132,7 @@ class _InForce:
 
     @property
     def exist(self) -> bool:
+        """Whether there may be any quotas at all."""
         return self._policies.current.has_quotas
 
     @property
@@ -133,12 +142,15 @@ class _InForce:
 
     @property
     def pots(self) -> Iterable[Quota]:
+        """The quotas that namespaces share."""
         return [bound.quota for bound in self._policies.current.pots]
 
     @property
     def namespaces(self) -> Iterable[str]:
+        """The namespaces that policies name."""
         return self._policies.current.names
 
     def of(self, namespace: str) -> Quota | None:
+        """The quota of one namespace alone."""
         bound = self._policies.current.quotas_for(namespace)
         return next((one.quota for one in bound if one.quota.scope is QuotaScope.NAMESPACE), None)

@@ -42,13 +42,18 @@ class Ledger:
         """The entries that are there in vain."""
         self._asked_at = self._clock()
         self._writes = SharedWrites[Reservation | Correction](
-            self._settle, lambda: self._timing.gathering if self._expects_company else 0.0
+            self.settle, lambda: self._timing.gathering if self._expects_company else 0.0
         )
 
     @property
     def held(self) -> StoredLedger | None:
         """The book as last read or written here; None where it was never, or there was none."""
         return self._copy.held
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for the next write."""
+        return self._writes.waiting
 
     def is_idle(self, seconds: float) -> bool:
         """Whether there is no book, and nobody has asked for as long."""
@@ -125,7 +130,8 @@ class Ledger:
 
     # One batch
 
-    def _settle(self, batch: Sequence[Reservation | Correction]) -> None:
+    def settle(self, batch: Sequence[Reservation | Correction]) -> None:
+        """Give each reservation its verdict, and write everything with one write where the store lets it."""
         reservations = [one for one in batch if isinstance(one, Reservation)]
         corrections = [one for one in batch if isinstance(one, Correction)]
         is_dry_run = any(one.is_dry_run for one in reservations)  # which no write shows to go by an old book

@@ -168,6 +168,11 @@ class SharedWrites(Generic[T]):
         self._waiting: list[_Place[T]] = []
         self._is_led = False
 
+    @property
+    def waiting(self) -> int:
+        """How many items wait for the next batch."""
+        return len(self._waiting)
+
     def pass_through(self, item: T, seconds: float) -> None:
         """Return when the item's batch is settled, or after `seconds` if that has not happened by then.
 

@@ -133,18 +133,18 @@ class Reconciler:
         while not self._quotas.exist:
             if self._stop.wait(1.0):
                 return
-        self._once(self._begin)
+        self.attempt(self._begin)
         self._reconciled = self._clock()
         while not self._stop.is_set():
-            self._once(self.round)
+            self.attempt(self.round)
             until = self._clock() + self._rhythm.round * random.uniform(0.67, 1.33)  # noqa: S311  # apart from others
             while (left := until - self._clock()) > 0 and not self._stop.is_set() and self._news.wait(left):
                 self._stop.wait(random.uniform(0.1, 1) * self._rhythm.after_news)  # noqa: S311  # apart from others
                 self._news.clear()
-                self._once(self.strike_gone)
+                self.attempt(self.strike_gone)
 
-    def _once(self, work: Callable[[], None]) -> None:
-        """Do it; what goes wrong is logged once, and never ends the thread."""
+    def attempt(self, work: Callable[[], None]) -> None:
+        """Do one step of the thread, such as `round`; what goes wrong is logged once, and never ends the thread."""
         attempts = self._attempts.setdefault(work.__name__, Attempts(_log, "ledgers of quotas", (LedgerError,)))
         attempts.make(work)
 

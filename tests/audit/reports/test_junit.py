@@ -1,5 +1,6 @@
 """The report as JUnit XML, as CI systems see it."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,12 @@ from webhook.audit.reports import as_junit
 
 def read(report: AuditReport) -> JUnitXml:
     return JUnitXml.fromstring(as_junit.render(report).encode())
+
+
+def place_of(case: TestCase) -> tuple[str | None, str | None]:
+    """The file and line that CI systems open; the reader of JUnit knows no attributes of that name."""
+    found = dict(re.findall(r'(\w+)="([^"]*)"', case.tostring().decode().partition(">")[0]))
+    return found.get("file"), found.get("line")
 
 
 def cases(report: AuditReport) -> list[TestCase]:
@@ -48,12 +55,12 @@ def test_what_a_level_is_for_a_consumer(level: Level, results: list[type]) -> No
 def test_a_case_names_object_rule_and_place() -> None:
     case = case_of(REFUSED)
     assert (case.classname, case.name) == ("CronJob default/nightly (batch)", "gpuLimits in manifests/nightly.yaml")
-    assert (case._elem.get("file"), case._elem.get("line")) == ("manifests/nightly.yaml", "14")
+    assert place_of(case) == ("manifests/nightly.yaml", "14")
 
 
 def test_an_object_of_a_cluster_has_no_file() -> None:
     case = case_of(replace(REFUSED, source=SourceLine()))
-    assert (case.name, case._elem.get("file"), case._elem.get("line")) == ("gpuLimits", None, None)
+    assert (case.name, place_of(case)) == ("gpuLimits", (None, None))
 
 
 def test_several_findings_of_a_rule_are_one_failure_with_all_of_them() -> None:
@@ -91,13 +98,13 @@ def test_input_that_cannot_be_read_is_an_error() -> None:
     broken = next(case for case in cases(sample_of_files()) if case.classname == "manifests/broken.yaml")
     (error,) = broken.result
     assert (broken.is_error, error.message) == (True, "a git conflict marker; resolve the conflict")
-    assert (broken._elem.get("file"), broken._elem.get("line")) == ("manifests/broken.yaml", "17")
+    assert place_of(broken) == ("manifests/broken.yaml", "17")
 
 
 def test_what_a_cluster_did_not_tell_is_no_file() -> None:
     refused = DocumentError("apis/kubeflow.org/v1/pytorchjobs", 0, None, "forbidden")
     (case,) = cases(replace(empty(), is_of_cluster=True, errors=(refused,)))
-    assert (case.is_error, case._elem.get("file")) == (True, None)
+    assert (case.is_error, place_of(case)) == (True, (None, None))
 
 
 def test_every_entry_that_could_not_be_read_is_a_case_of_its_own() -> None:
