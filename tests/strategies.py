@@ -360,3 +360,8 @@ def image_sights() -> st.SearchStrategy[ImageInfo]:
     env = st.dictionaries(names, _some(("12.4.1", "cuda>=13.0", "?")))
     config = st.builds(ImageConfig, st.just("sha256:" + "0" * 64), env, _some(((), ("amd64",), ("arm64",))))
     return st.builds(ImageInfo, config | st.none(), st.booleans(), _some(("", "registry.example.com: 404")))
+
+
+def gpu_pods() -> st.SearchStrategy[dict[str, Any]]:
+    """Pods with GPUs in limits or in requests only, alone or among replicas."""
+    return pods() | service_pods() | requests_only()

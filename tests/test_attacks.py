@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import shipped
-from tests.replicas import POLICY, FactsInAnyState, Replica
+from tests.replicas import POLICY, Replica
 from tests.reviews import (
     FACTS,
     WORKLOADS,
     against,
-    container,
     env,
     patched,
     pod,
@@ -28,32 +27,15 @@ from tests.reviews import (
 )
 from tests.reviews import review as admission_review
 from tests.rules.every_rule import INJECTING
-from webhook import engine
 from webhook.admission import phases
-from webhook.admission.metrics import Metrics
-from webhook.admission.quota_phase import TimeBudget
-from webhook.admission.quota_service import QuotaParts, QuotaService
-from webhook.admission.review import AdmissionResponse
-from webhook.admission.service import Service
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review
 from webhook.facts.snapshot import Snapshot
-from webhook.facts.static_pods import StaticPods
-from webhook.ledger.ledger_store import MemoryStore
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.policy_store import PolicyStore
 from webhook.yaml_files.file_errors import FileErrors
 
 ROOT = Path(__file__).parent.parent
-QUOTA = """\
-apiVersion: gpupolicy.dev/v1alpha1
-kind: GPUPolicy
-metadata: {name: team}
-spec:
-  rules:
-    gpuQuota: {mode: enforce, gpus: 4}
-"""
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
 EXPOSED = env("NVIDIA_VISIBLE_DEVICES", "all")
 
@@ -213,38 +195,7 @@ def test_A5_a_request_without_an_answer_stops_the_pod() -> None:
 # A6: objects with a deletionTimestamp are skipped.
 
 
-@pytest.mark.parametrize("phase", [mutate, validate])
-def test_A6_a_deletion_timestamp_changes_nothing_on_create(phase: Any) -> None:
-    deleting = pod(9, deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=0)
-    assert phase(deleting).answer.is_allowed == phase(pod(9)).answer.is_allowed
-    assert list(phase(deleting).answer.patch) == list(phase(pod(9)).answer.patch)
-
-
-def test_A6_a_pod_being_deleted_may_change_anything_but_for_the_worse() -> None:
-    old = pod(9, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["a/b"])
-    freed = pod(9, deletionTimestamp="2026-01-01T00:00:00Z")
-    assert validate(freed, "UPDATE", old=old).answer.is_allowed
-    worse = copy.deepcopy(freed)
-    worse["spec"]["containers"][0]["env"] = EXPOSED
-    assert not validate(worse, "UPDATE", old=old).answer.is_allowed
-
-
 # A7: a setting of the pod hides one of a container. No rule reads seccomp; memory limits exist in both places.
-
-
-@pytest.mark.parametrize(
-    ("of_pod", "of_container", "expected"),
-    [("2Gi", "8Gi", "2Gi"), ("8Gi", "2Gi", "2Gi"), (None, "2Gi", "2Gi"), ("2Gi", None, "2Gi"), ("16Gi", "16Gi", "4Gi")],
-)
-def test_A7_the_smaller_of_two_limits_holds_wherever_it_stands(
-    of_pod: str | None, of_container: str | None, expected: str
-) -> None:
-    limits = {"nvidia.com/gpu": 2} | ({"memory": of_container} if of_container else {})
-    spec: dict[str, Any] = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
-    if of_pod:
-        spec["resources"] = {"limits": {"memory": of_pod}}
-    completed = engine.complete(pod(spec=spec), policy({"sharedMemory": {"size": "4Gi"}}), FACTS)
-    assert completed.object["spec"]["volumes"][0]["emptyDir"]["sizeLimit"] == expected
 
 
 # A8: policies that make the engine talk to the network.
@@ -362,131 +313,10 @@ def test_A12_the_configurations_ask_for_the_subresources_that_change_a_pod() -> 
             assert updated == {"pods", "pods/ephemeralcontainers", "pods/resize"}
 
 
-@pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
-def test_A12_all_three_lists_of_containers_are_read(list_name: str) -> None:
-    raw = pod(0)
-    raw["spec"][list_name] = [*raw["spec"].get(list_name, []), {"name": "debug", "env": EXPOSED}]
-    expected = f"visibleDevices: spec.{list_name}[debug].env[NVIDIA_VISIBLE_DEVICES]: "
-    assert validate(raw).answer.message.startswith(expected)
-    answer = validate(raw, "UPDATE", old=pod(0), subResource="ephemeralcontainers").answer
-    assert answer.message.startswith(expected)
-
-
 # A31: GPUs without asking for one.
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"containers": [container("c", env=EXPOSED)]}, id="all"),
-        pytest.param({"containers": [container("c", env=env("NVIDIA_VISIBLE_DEVICES", "0,1"))]}, id="by index"),
-        pytest.param({"containers": [container("c", env=env("NVIDIA_VISIBLE_DEVICES", "GPU-8d1f"))]}, id="by uuid"),
-        pytest.param({"containers": [container("c", env=env("NVIDIA_VISIBLE_DEVICES", " void"))]}, id="almost void"),
-        pytest.param(
-            {"containers": [container("c", env=EXPOSED + env("NVIDIA_VISIBLE_DEVICES", "void"))]}, id="set twice"
-        ),
-        pytest.param(
-            {
-                "containers": [
-                    container("c", env=[{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"configMapKeyRef": {}}}])
-                ]
-            },
-            id="from elsewhere",
-        ),
-        pytest.param({"initContainers": [container("c", env=EXPOSED)]}, id="init container"),
-        pytest.param({"containers": [container("c", limits={"nvidia.com/gpu": 0}, env=EXPOSED)]}, id="zero GPUs"),
-        pytest.param(
-            {
-                "containers": [container("a", limits={"nvidia.com/gpu": 1}), container("b", env=EXPOSED)],
-                "tolerations": [{"operator": "Exists"}],
-            },
-            id="beside one that asks, where nodes have more",
-        ),
-        pytest.param({"volumes": [{"name": "v", "hostPath": {"path": "/dev/nvidia0"}}]}, id="device file"),
-        pytest.param({"volumes": [{"name": "v", "hostPath": {"path": "//dev/../dev//nvidiactl"}}]}, id="disguised"),
-        pytest.param({"volumes": [{"name": "v", "hostPath": {"path": "/dev/dri"}}]}, id="render nodes"),
-        pytest.param({"volumes": [{"name": "v", "hostPath": {"path": "/dev/dri/renderD128/"}}]}, id="one of them"),
-        pytest.param(
-            {
-                "runtimeClassName": "nvidia",
-                "containers": [container("c", securityContext={"privileged": True})],
-            },
-            id="privileged under the runtime class",
-        ),
-    ],
-)
-def test_A31_a_pod_that_asks_for_no_gpu_gets_none(spec: dict[str, Any]) -> None:
-    raw = pod(0, spec=spec if "containers" in spec else {"containers": [container("c")], **spec})
-    assert is_refused(raw, policies({"visibleDevices": {}}))
-
-
-@pytest.mark.parametrize("value", ["void", "none", ""])
-def test_A31_switching_gpus_off_is_allowed(value: str) -> None:
-    raw = pod(0, spec={"containers": [container("c", env=env("NVIDIA_VISIBLE_DEVICES", value))]})
-    assert not is_refused(raw, policies({"visibleDevices": {}}))
-
-
-def test_A31_an_image_that_sets_the_variable_gets_nothing_beside_a_container_that_asks() -> None:
-    raw = pod(1, 0)
-    decision = mutate(raw, using=policies({"visibleDevices": {}}))
-    assert patched(raw, decision)["spec"]["containers"][1]["env"] == env("NVIDIA_VISIBLE_DEVICES", "void")
-
-
 # A32: spellings and places that hide GPUs from a count.
-
-
-@pytest.mark.parametrize(
-    "five",
-    [5, "5", "5000m", "5e0", "0.5e1", "50e-1", "5.0", "5000000u", "0.005k", "+5", "4001m"],
-    ids=str,
-)
-def test_A32_a_quantity_counts_however_it_is_spelled(five: Any) -> None:
-    assert is_refused(pod(five))
-
-
-@pytest.mark.parametrize("four", [4, "4", "4000m", "4e0", "0.004k"], ids=str)
-def test_A32_what_is_allowed_is_allowed_however_it_is_spelled(four: Any) -> None:
-    assert not is_refused(pod(four))
-
-
-@pytest.mark.parametrize("nonsense", ["five", "5 GPUs", "-1", "0x5", "5Qi", "", True, [5], {"n": 5}, "1e400000", 0.5])
-def test_A32_nonsense_is_refused_and_breaks_nothing(nonsense: Any) -> None:
-    assert is_refused(pod(nonsense))
-
-
-@pytest.mark.parametrize(
-    "resource",
-    [
-        "nvidia.com/gpu",
-        "nvidia.com/gpu.shared",
-        "nvidia.com/mig-1g.5gb",
-        "nvidia.com/mig-1g.10gb.me",
-        "nvidia.com/pgpu",
-        "amd.com/gpu",
-        "gpu.intel.com/i915",
-        "gpu.intel.com/xe",
-    ],
-)
-@pytest.mark.parametrize(
-    "place",
-    [
-        {"containers": [5]},
-        {"containers": [3, 2]},
-        {"containers": [0], "initContainers": [5]},
-        {"containers": [3], "initContainers": ["sidecar 2"]},
-        {"containers": [1], "initContainers": ["sidecar 2", 3]},
-    ],
-    ids=["one container", "two containers", "init container", "sidecar", "sidecar before init"],
-)
-def test_A32_a_gpu_counts_wherever_it_is_asked_for(resource: str, place: dict[str, list[Any]]) -> None:
-    spec: dict[str, Any] = {}
-    for list_name, counts in place.items():
-        spec[list_name] = [
-            container(f"{list_name[0]}{index}", limits={resource: int(str(count).rpartition(" ")[2])})
-            | ({"restartPolicy": "Always"} if "sidecar" in str(count) else {})
-            for index, count in enumerate(counts)
-        ]
-    assert is_refused(pod(spec=spec))
 
 
 @pytest.mark.parametrize(
@@ -505,11 +335,6 @@ def test_A32_no_way_of_placing_a_pod_gets_it_past_the_maximum(spec: dict[str, An
     raw = pod(5)
     raw["spec"] |= spec
     assert is_refused(raw)
-
-
-def test_A32_requests_are_no_way_around_limits() -> None:
-    for requests, limits in (({"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 1}), ({"nvidia.com/gpu": 8}, {})):
-        assert is_refused(pod(spec={"containers": [container("c", requests=requests, limits=limits)]}))
 
 
 # A33: somebody other than the API server talks to the port. The caps on connections are tried in tests/server.
@@ -539,54 +364,6 @@ def test_A33_strangers_who_ask_change_nothing(tmp_path: Path) -> None:
 
 
 # A34: static pods, generated names, dry runs.
-
-
-@pytest.mark.parametrize(
-    ("groups", "annotations", "skipped"),
-    [
-        (["system:nodes"], {"kubernetes.io/config.mirror": "x"}, True),
-        (["system:authenticated"], {"kubernetes.io/config.mirror": "x"}, False),
-        (["system:masters"], {"kubernetes.io/config.mirror": "x"}, False),
-        (["system:nodes"], {}, False),
-    ],
-    ids=["a node shows a static pod", "a user pretends", "an administrator pretends", "a node makes a pod"],
-)
-def test_A34_a_mirror_pod_is_skipped_only_with_the_identity_of_a_node(
-    groups: list[str], annotations: dict[str, str], skipped: bool
-) -> None:
-    assert validate(pod(9, annotations=annotations), groups=groups).answer.is_allowed is skipped
-
-
-def test_A34_a_generated_name_is_no_obstacle() -> None:
-    raw = pod(2, generateName="trainer-")
-    del raw["metadata"]["name"]
-    assert mutate(raw).answer.patch == mutate(pod(2)).answer.patch
-    assert validate(raw).answer == validate(pod(2)).answer
-
-
-def test_A34_a_dry_run_gets_the_answer_that_the_real_run_would_get() -> None:
-    assert mutate(pod(2), dryRun=True).answer == mutate(pod(2)).answer
-    assert validate(pod(9), dryRun=True).answer == validate(pod(9)).answer
-
-
-@pytest.mark.parametrize("gpus", [2, 3], ids=["fits into the quota", "does not"])
-def test_A34_a_dry_run_is_judged_by_quotas_and_enters_nothing(gpus: int, tmp_path: Path) -> None:
-    (tmp_path / "team.yaml").write_text(QUOTA)
-    policies, metrics, store = PolicyStore(tmp_path), Metrics(), MemoryStore()
-    running = StaticPods([pod(2, name="running")])
-    desk = QuotaService(QuotaParts(store, running), policies, metrics)
-    service = Service(policies, FactsInAnyState(), metrics, ledgers=desk)
-
-    def answer(*, is_dry_run: bool) -> AdmissionResponse:
-        raw = pod(gpus, uid="705ab4f5-6393-11e8-b7cc-42010a800001")
-        return service.validate(request(raw, dryRun=is_dry_run), FACTS, TimeBudget()).answer
-
-    tried = answer(is_dry_run=True)
-    assert store.read_all(1) == {}
-    assert answer(is_dry_run=False) == tried
-    assert tried.is_allowed == (gpus == 2)
-    (held,) = store.read_all(1).values()
-    assert len(held.book.entries) == 1 + tried.is_allowed
 
 
 def test_A34_the_configurations_say_that_dry_runs_leave_nothing_and_other_requests_only_of_one_phase() -> None:

@@ -21,7 +21,7 @@ from tests.deploy.manifests import shipped
 from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.operation import Operated, ask, operated
-from tests.replicas import POLICY, Replica
+from tests.replicas import POLICY
 from tests.reviews import FACTS, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
 from tests.reviews import container as make_container
 from tests.reviews import env as variable
@@ -30,8 +30,6 @@ from tests.server.serving import make_certificate, wait_for
 from tests.strategies import checked
 from webhook.admission import phases
 from webhook.admission.endpoint import LARGEST_BODY
-from webhook.facts.facts_source import FactsStatus
-from webhook.facts.live import LiveFacts
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
 REPAIRING = policies(INJECTING | {"gpuLimits": {"requestsOnly": "repair"}})
@@ -91,19 +89,6 @@ def test_A13_scaling_brings_nothing_in_that_was_not_checked() -> None:
 # is being deleted.
 
 
-@pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT"])
-def test_A14_pods_are_changed_only_when_they_are_created(operation: str) -> None:
-    assert not mutate(pod(2), operation, old=pod(2)).answer.patch
-    assert mutate(pod(2)).answer.patch
-
-
-def test_A14_an_update_that_changes_nothing_about_gpus_passes_whatever_the_policy_says_now() -> None:
-    old = pod(9, finalizers=["example.com/held"])
-    assert not validate(old).answer.is_allowed
-    new = pod(9, finalizers=[], labels={"changed": "yes"})
-    assert validate(new, "UPDATE", old=old).answer.is_allowed
-
-
 # A15: a fresh replica is ready before it knows the policies, and admits everything.
 
 
@@ -127,7 +112,6 @@ def test_A15_before_it_knows_the_cluster_a_replica_is_unready_and_decides_nothin
     "text",
     [
         pytest.param(None, id="no file"),
-        pytest.param("", id="an empty file"),
         pytest.param(POLICY.replace("gpuLimits", "gpuLimit"), id="a rule that does not exist"),
     ],
 )
@@ -140,56 +124,7 @@ def test_A15_a_replica_without_usable_policies_does_not_start(tmp_path: Path, te
         replica.start()
 
 
-def test_A15_policies_that_vanish_under_a_replica_stay_in_force(tmp_path: Path) -> None:
-    replica = Replica(tmp_path / "policies")
-    before = replica.store.current
-    (replica.directory / "_default.yaml").unlink()
-    assert not replica.store.check()
-    assert replica.store.current is before
-    assert not replica.ask("/validate", pod(9))["allowed"]
-    assert replica.store.status.failures == 1
-
-
 # A16: a watch is lost, and a replica that calls itself ready decides on what it knew minutes ago.
-
-
-class Later:
-    """Live facts as they look to somebody who asks so many seconds from now."""
-
-    def __init__(self, facts: LiveFacts, seconds: float) -> None:
-        self._facts = facts
-        self._seconds = seconds
-
-    @property
-    def facts(self) -> Any:
-        return self._facts.facts
-
-    def status(self, now: float) -> FactsStatus:
-        return self._facts.status(now + self._seconds)
-
-
-def test_A16_a_watch_that_is_lost_for_a_minute_turns_the_replica_unready_and_shows_in_a_gauge(
-    tmp_path: Path, api_server: FakeApiServer
-) -> None:
-    """It decides on what it knows while anybody still asks it; the API server that it asks answers all the time."""
-    facts = LiveFacts(api_server.kubeconfig(tmp_path))
-    facts.start()
-    try:
-        eventually(lambda: facts.facts is not None)
-        refusing = always(500, {"kind": "Status", "message": "no"})
-        api_server.instead |= dict.fromkeys(api_server.objects, refusing)
-        for path in api_server.objects:
-            api_server.tell(path, b"")
-        eventually(lambda: "answered 500" in facts.status(time.monotonic()).detail)
-        replica = Replica(tmp_path / "policies")
-        replica.service.facts = Later(facts, 90)  # type: ignore[assignment]  # without the methods that begin and end it
-        answer = replica.client.get("/readyz")
-        assert (answer.status_code, "the watch is stale although the API server answers" in answer.text) == (503, True)
-        assert not replica.ask("/validate", pod(9))["allowed"]
-        replica.facts.state = replica.service.facts.status(time.monotonic())
-        assert replica.count("gpu_policy_facts_age_seconds") >= 90
-    finally:
-        facts.close()
 
 
 # A17: a rolling update loses requests, or takes the configuration away. Behind a load balancer: tests/soak.
@@ -236,11 +171,11 @@ class Senders:
 
 
 @pytest.mark.parametrize(
-    "drain_seconds", [pytest.param("0", id="without draining"), pytest.param("2", id="with draining")]
+    "drain_seconds", [pytest.param("0", id="without draining"), pytest.param("0.5", id="with draining")]
 )
 def test_A17_a_replica_that_is_told_to_end_answers_everyone_first(tmp_path: Path, drain_seconds: str) -> None:
     with operated(tmp_path, f"--inventory={inventory(tmp_path)}", f"--drain-seconds={drain_seconds}") as replica:
-        senders = Senders(replica, 8)
+        senders = Senders(replica, 4)
         wait_for(lambda: senders.answered > 50 or senders.lost)
         assert replica.daemon is not None
         replica.daemon.stop(grace=30)
@@ -427,12 +362,12 @@ def test_A27_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeAp
     with operated(tmp_path, f"--kubeconfig={api_server.kubeconfig(tmp_path)}") as replica:
         eventually(lambda: replica.page("/readyz")[0] == 200)
         eventually(lambda: all(api_server.watches(path) for path in api_server.objects if path != PODS))
-        requests, connections, files = len(api_server.seen), len(api_server._sockets), sorted(tmp_path.rglob("*"))
+        requests, connections, files = len(api_server.seen), len(api_server.sockets), sorted(tmp_path.rglob("*"))
         client = replica.connect()
         for _ in range(50):
             for path in ("/mutate", "/validate"):
                 assert ask(client, path, review(pod(9)))[0] == 200
-        assert (requests, connections) == (len(api_server.seen), len(api_server._sockets))
+        assert (requests, connections) == (len(api_server.seen), len(api_server.sockets))
         assert files == sorted(tmp_path.rglob("*"))
 
 
@@ -448,12 +383,6 @@ def test_A27_no_role_allows_to_write_anything_for_a_request() -> None:
 
 
 # A29: two controllers undo each other's changes for ever.
-
-
-def test_A29_a_second_call_changes_nothing_more() -> None:
-    once = patched(raw := pod(2), mutate(raw))
-    assert once != raw
-    assert mutate(once).answer.patch == ()
 
 
 def test_A29_what_another_webhook_adds_between_two_calls_is_completed_and_the_rest_left_alone() -> None:
@@ -512,7 +441,6 @@ def test_A39_reviews_that_are_made_to_take_memory_take_little_of_it_also_togethe
 @pytest.mark.parametrize(
     ("names", "status"),
     [
-        pytest.param([], 200, id="any name"),
         pytest.param(["--client-name=other", "--client-name=api-server"], 200, id="its name"),
         pytest.param(["--client-name=other"], 403, id="another name"),
     ],
@@ -556,24 +484,13 @@ kind: GPUPolicy
 metadata: {name: team}
 spec: {rules: {gpuQuota: {mode: enforce, gpus: 8}}}
 """
-OWN = "requested 4, used 6 of 8 (2 free); largest: secret-training 6; free some or request 2"
-NONE = "requested 4, more than is free of 8; free some or request less"
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        pytest.param([], OWN, id="unless said otherwise"),
-        pytest.param(["--quota-names=own"], OWN, id="own"),
-        pytest.param(["--quota-names=none"], NONE, id="none"),
-    ],
-)
-def test_A46_who_makes_a_review_up_hears_of_a_namespace_what_the_platform_lets_refusals_say(
-    tmp_path: Path, flags: list[str], said: str
-) -> None:
+def test_A46_who_makes_a_review_up_hears_nothing_of_usage_where_the_platform_says_so(tmp_path: Path) -> None:
+    """What is said otherwise is in tests/admission/test_quota_phase.py."""
     file = tmp_path / "inventory.yaml"
     file.write_text(RUNNING)
-    running = Operated(tmp_path, f"--inventory={file}", *flags)
+    running = Operated(tmp_path, f"--inventory={file}", "--quota-names=none")
     (running.policies / "team.yaml").write_text(LIMITED)
     try:
         running.start()
@@ -581,4 +498,5 @@ def test_A46_who_makes_a_review_up_hears_of_a_namespace_what_the_platform_lets_r
     finally:
         running.stop()
     message = json.loads(body)["response"]["status"]["message"]
-    assert (status, message) == (200, f"gpuQuota: spec: exceeded GPU quota 'team': {said}.")
+    assert (status, "requested 4, more than is free of 8;" in message) == (200, True)
+    assert not [word for word in ("secret-training", "used", "6") if word in message]

@@ -73,15 +73,6 @@ def test_enforce_injects_and_says_nothing(key: str) -> None:
     assert FindingKind.INJECTION not in kinds(outcome)
 
 
-@pytest.mark.parametrize("mode", ["warn", "audit", "disabled"])
-@pytest.mark.parametrize("key", MUTATORS)
-def test_no_other_mode_changes_anything(key: str, mode: str) -> None:
-    raw = wanting_pod()
-    before = copy.deepcopy(raw)
-    outcome = engine.complete(raw, policy({key: INJECTING[key]}, mode=mode), FACTS)
-    assert ((), (), before) == (outcome.patch, outcome.injected, outcome.object)
-
-
 @pytest.mark.parametrize("key", [key for key in MUTATORS if BY_KEY[key].warns_of_injections])
 def test_warn_says_what_would_be_injected(key: str) -> None:
     outcome = engine.complete(wanting_pod(), policy({key: INJECTING[key]}, mode="warn"), FACTS)
@@ -304,12 +295,6 @@ def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> Non
     assert completed.object["metadata"]["annotations"][engine.ANNOTATION] == "nodeAffinity"
     assert len(completed.injected) == 8
     assert "nodeAffinity" in [f.rule for f in engine.judge(raw, policy(INJECTING), FACTS).refusals]
-
-
-def test_completing_twice_changes_nothing_the_second_time() -> None:
-    once = engine.complete(wanting_pod(), policy(INJECTING), FACTS)
-    twice = engine.complete(once.object, policy(INJECTING), FACTS)
-    assert ((), (), once.object) == (twice.patch, twice.injected, twice.object)
 
 
 def test_a_validator_may_advise_without_refusing() -> None:

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from tests.rules.every_rule import CASES
+from tests.rules.every_rule import ALL_VALUES, CASES
 from tests.rules.samples import Cluster, asked, settings_of
 from tests.rules.validity import faults, lost_beyond, names_set_twice
 from tests.strategies import (
@@ -23,10 +23,9 @@ from tests.strategies import (
     checked_on_pods,
     clusters,
     examples,
+    gpu_pods,
     json_values,
     pods,
-    requests_only,
-    service_pods,
 )
 from webhook.engine import complete, judge
 from webhook.model.edits import apply
@@ -43,7 +42,6 @@ DEFAULT = Path(__file__).parents[1] / "policies" / "_default.yaml"
 MUTATORS = [rule for rule in RULES if rule.mutate is not None]
 EACH = pytest.mark.parametrize("rule", RULES, ids=[rule.key for rule in RULES])
 ADVISERS = [rule for rule in RULES if rule.only_advises]
-GPU_PODS = st.one_of(pods(), service_pods(), requests_only())
 
 checked_for_all = settings(checked, max_examples=examples(50))
 """For what is demanded of every rule by itself: each is asked about the same pods, since making one takes longer than
@@ -58,9 +56,6 @@ def policy_of(values, order=RULES, modes=None):
         for rule in order
     ]
     return Policy("test", ("test.yaml",), "0" * 64, tuple(bound))
-
-
-ALL_VALUES = st.fixed_dictionaries({key: case.values for key, case in CASES.items()})
 
 
 def mutated(rule, raw, values, facts):
@@ -98,7 +93,7 @@ def test_every_key_is_used_once():
 
 
 @checked_for_all
-@given(GPU_PODS, ALL_VALUES, clusters())
+@given(gpu_pods(), ALL_VALUES, clusters())
 def test_a_completed_pod_is_complete(raw, values, facts):
     for rule in MUTATORS:
         note(rule.key)
@@ -107,7 +102,7 @@ def test_a_completed_pod_is_complete(raw, values, facts):
 
 
 @checked_for_all
-@given(GPU_PODS, ALL_VALUES, clusters())
+@given(gpu_pods(), ALL_VALUES, clusters())
 def test_a_completed_pod_keeps_what_was_written_and_stays_valid(raw, values, facts):
     before = copy.deepcopy(raw)
     for rule in MUTATORS:
@@ -129,7 +124,7 @@ def test_a_pod_without_gpus_is_untouched(raw, values, facts):
         assert asked(rule, raw, values[rule.key], facts) == ([], [])
 
 
-@settings(checked, max_examples=examples(540))
+@settings(checked, max_examples=examples(300))
 @given(st.data())
 def test_no_json_makes_a_rule_fail(data):
     try:
@@ -165,7 +160,7 @@ def test_a_rule_that_only_advises_refuses_nothing(raw, values, facts):
 
 
 @checked_on_pods
-@given(GPU_PODS, ALL_VALUES, clusters(), st.lists(st.permutations(MUTATORS), max_size=8))
+@given(gpu_pods(), ALL_VALUES, clusters(), st.lists(st.permutations(MUTATORS), max_size=8))
 def test_the_order_of_mutators_in_a_stage_makes_no_difference(raw, values, facts, orders):
     """Each two of them in both orders, and all of them in some: they are too many for every order of all."""
     for stage in Stage:
@@ -182,7 +177,7 @@ def test_the_order_of_mutators_in_a_stage_makes_no_difference(raw, values, facts
 
 
 @checked_on_pods
-@given(GPU_PODS, ALL_VALUES, clusters(), st.permutations([r for r in MUTATORS if r.stage is Stage.COMPLETION]))
+@given(gpu_pods(), ALL_VALUES, clusters(), st.permutations([r for r in MUTATORS if r.stage is Stage.COMPLETION]))
 def test_a_mutator_that_sees_what_another_one_did_does_the_same(raw, values, facts, order):
     together = apply(raw, [edit for rule in order for edit in asked(rule, raw, values[rule.key], facts)[0]]).object
     one_by_one = raw
@@ -192,7 +187,7 @@ def test_a_mutator_that_sees_what_another_one_did_does_the_same(raw, values, fac
 
 
 @checked_on_pods
-@given(GPU_PODS, ALL_VALUES, clusters())
+@given(gpu_pods(), ALL_VALUES, clusters())
 def test_all_rules_together_complete_a_pod_once_and_find_nothing_missing(raw, values, facts):
     policy = policy_of(values)
     before = copy.deepcopy(raw)
@@ -210,7 +205,7 @@ def test_all_rules_together_complete_a_pod_once_and_find_nothing_missing(raw, va
 
 
 @checked_on_pods
-@given(GPU_PODS, ALL_VALUES, clusters(), st.permutations(RULES))
+@given(gpu_pods(), ALL_VALUES, clusters(), st.permutations(RULES))
 def test_the_order_of_rules_changes_neither_pod_nor_verdict(raw, values, facts, order):
     def verdict(policy):
         outcome = complete(raw, policy, facts)
@@ -228,7 +223,7 @@ def test_a_pod_without_gpus_passes_all_rules_untouched(raw, values, facts):
 
 
 @checked_on_pods
-@given(GPU_PODS, ALL_VALUES, clusters(), st.sampled_from([Mode.WARN, Mode.AUDIT]))
+@given(gpu_pods(), ALL_VALUES, clusters(), st.sampled_from([Mode.WARN, Mode.AUDIT]))
 def test_only_enforced_rules_change_or_refuse(raw, values, facts, mode):
     policy = policy_of(values, modes={rule.key: mode for rule in RULES})
     outcome = complete(raw, policy, facts)

@@ -1,18 +1,16 @@
 """A rule that a policy leaves out, because its settings do nothing, would have said nothing."""
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import given, note, settings
 
-from tests.rules.every_rule import CASES
+from tests.rules.every_rule import ALL_VALUES
 from tests.rules.samples import settings_of
-from tests.strategies import checked_on_pods, clusters, pods, requests_only, service_pods
+from tests.strategies import checked, clusters, examples, gpu_pods
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
 
-GPU_PODS = st.one_of(pods(), service_pods(), requests_only())
 RULE = {rule.key: rule for rule in RULES}
 WITHOUT_INJECTIONS = {
     "nodeAffinity": {},
@@ -29,21 +27,19 @@ WITHOUT_OBJECTIONS = {
 }
 
 
-def policy_of(key, settings, mode=Mode.ENFORCE):
-    return Policy("test", (), "0" * 64, (BoundRule(RULE[key], mode, settings_of(RULE[key], settings), "test.yaml"),))
+def policy_of(key, values, mode=Mode.ENFORCE):
+    return Policy("test", (), "0" * 64, (BoundRule(RULE[key], mode, settings_of(RULE[key], values), "test.yaml"),))
 
 
-@pytest.mark.parametrize("key", RULE)
-@checked_on_pods
-@given(st.data())
-def test_what_can_never_inject_or_object_does_not(key, data):
-    rule = RULE[key]
-    settings = settings_of(rule, data.draw(CASES[key].values))
-    leaves_out = [not rule.can_inject(settings), not rule.can_object(settings)]
-    assume(any(leaves_out) or {key} - {*WITHOUT_INJECTIONS, *WITHOUT_OBJECTIONS})
-    pod, facts = pod_from_raw(data.draw(GPU_PODS)), data.draw(clusters())
-    for left_out, ask in zip(leaves_out, (rule.mutate, rule.validate), strict=True):
-        assert not (left_out and ask and list(ask(pod, settings, facts)))
+@settings(checked, max_examples=examples(150))
+@given(gpu_pods(), clusters(), ALL_VALUES)
+def test_what_can_never_inject_or_object_does_not(raw, facts, values):
+    pod = pod_from_raw(raw)
+    for rule in RULES:
+        note(rule.key)
+        of_rule = settings_of(rule, values[rule.key])
+        assert rule.can_inject(of_rule) or not rule.mutate or list(rule.mutate(pod, of_rule, facts)) == []
+        assert rule.can_object(of_rule) or not rule.validate or list(rule.validate(pod, of_rule, facts)) == []
 
 
 @pytest.mark.parametrize("key", WITHOUT_INJECTIONS)

@@ -50,12 +50,6 @@ def swallowing(*_: Any) -> Iterator[Violation]:
     yield
 
 
-ENDLESS = [
-    pytest.param(in_a_loop, id="a loop that asks nobody"),
-    pytest.param(swallowing, id="a loop that swallows exceptions"),
-]
-
-
 def rules_with(validate: Any = None, mutate: Any = None) -> tuple[Rule, ...]:
     """The rules, one of which works like this."""
     return tuple(
@@ -72,8 +66,14 @@ def replica_of(directory: Path, rules: tuple[Rule, ...]) -> Replica:
     return made
 
 
-@pytest.mark.parametrize("endless", ENDLESS)
-@pytest.mark.parametrize("path", ["/mutate", "/validate", "/workloads"])
+@pytest.mark.parametrize(
+    ("path", "endless"),
+    [
+        pytest.param("/mutate", in_a_loop, id="mutate, in a loop that asks nobody"),
+        pytest.param("/validate", swallowing, id="validate, in a loop that swallows exceptions"),
+        pytest.param("/workloads", in_a_loop, id="workloads, in a loop that asks nobody"),
+    ],
+)
 def test_a_decision_that_takes_too_long_is_answered_500_and_counted(
     tmp_path: Path, path: str, endless: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

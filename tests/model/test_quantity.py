@@ -69,7 +69,7 @@ LARGEST = 2**63 - 1
         pytest.param("9" * 200 + "e-190", 9999999999 + Fraction(10**9 - 1, 10**9) + Fraction(1, 10**9), id="digits"),
     ],
 )
-def test_every_spelling_that_the_api_server_accepts_is_read_exactly(written, amount):
+def test_A32_every_spelling_that_the_api_server_accepts_is_read_exactly(written, amount):
     assert parse_quantity(written) == amount
 
 

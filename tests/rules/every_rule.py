@@ -30,6 +30,9 @@ CASES: Mapping[str, RuleCase] = {rule.key: _case(rule.key) for rule in rules.RUL
 INJECTING: Mapping[str, Raw] = {key: case.injecting for key, case in CASES.items() if case.injecting is not None}
 """Settings under which every rule has something to inject into `wanting_pod()`."""
 
+ALL_VALUES = st.fixed_dictionaries({key: case.values for key, case in CASES.items()})
+"""Settings of each rule, by its key."""
+
 
 def enforced(**changes: Raw) -> dict[str, dict[str, Any]]:
     """The `rules` of a policy by which every rule is enforced; `changes` are further settings by key of the rule."""

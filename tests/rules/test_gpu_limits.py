@@ -296,7 +296,7 @@ def test_gpus_of_all_names_count_for_the_maximum_of_a_container():
         pytest.param([(7, {}), (2, {"restartPolicy": "Always"})], [1], 8, None, id="init before a later sidecar"),
     ],
 )
-def test_the_maximum_of_a_pod_is_of_what_the_scheduler_reserves(init, apps, most, asked):
+def test_A32_the_maximum_of_a_pod_is_of_what_the_scheduler_reserves(init, apps, most, asked):
     raw = pod(
         *(container(f"a{index}", gpus) for index, gpus in enumerate(apps)),
         initContainers=[container(f"i{index}", gpus, **parts) for index, (gpus, parts) in enumerate(init)],
@@ -313,7 +313,7 @@ def test_a_maximum_is_the_policys_and_not_the_api_servers():
     assert not violation.fails_validation
 
 
-def test_requests_only_count_for_the_maximum_too():
+def test_A32_requests_only_count_for_the_maximum_too():
     assert len(messages(RULE, asking(9), {"maxPerPod": 8, "maxPerContainer": 8})) == 3
 
 

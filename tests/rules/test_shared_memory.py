@@ -129,8 +129,17 @@ def test_a_container_without_limit_beside_one_with_a_limit_takes_its_part():
     assert mutated(RULE, pod(trainer("a"), trainer("b", memory="4Gi")))["spec"]["volumes"] == [memory_volume("2Gi")]
 
 
-def test_the_limit_of_the_pod_counts():
-    raw = pod(trainer(memory="16Gi"), resources={"limits": {"memory": "6Gi"}})
+@pytest.mark.parametrize(
+    ("of_pod", "of_container"),
+    [
+        pytest.param("6Gi", "16Gi", id="that of the pod"),
+        pytest.param("16Gi", "6Gi", id="that of the container"),
+        pytest.param("6Gi", None, id="the pod has the only one"),
+        pytest.param(None, "6Gi", id="the container has the only one"),
+    ],
+)
+def test_A7_the_smaller_of_two_limits_holds_wherever_it_stands(of_pod, of_container):
+    raw = pod(trainer(memory=of_container), resources={"limits": {"memory": of_pod} if of_pod else {}})
     assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("3Gi")]
 
 

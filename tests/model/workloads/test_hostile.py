@@ -110,7 +110,7 @@ def test_what_stands_in_the_status_makes_no_pods(raw: dict[str, Any]) -> None:
 
 CONTAINERS = [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]
 TEMPLATE = {"spec": {"containers": CONTAINERS}}
-MANY = 30_000
+MANY = 10_000
 
 
 def workflow(**spec: Any) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def workflow(**spec: Any) -> dict[str, Any]:
         pytest.param({"apiVersion": "a.b/v1", "kind": "Thing", "spec": {"things": [TEMPLATE] * MANY}}, id="searched"),
     ],
 )
-def test_thirty_thousand_templates_are_read(raw: dict[str, Any]) -> None:
+def test_ten_thousand_templates_are_read(raw: dict[str, Any]) -> None:
     assert len(templates_of(raw)) == MANY
 
 
