@@ -10,7 +10,7 @@ import pytest
 from certs.authority import issue, new_authority
 from tests.doctor.site import NODES, Site, own_address
 from tests.e2e.installation import HOST
-from webhook.doctor.doctor_finding import DoctorFinding
+from webhook.doctor.doctor_report import DoctorFinding
 
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 NOW = datetime.now(UTC)

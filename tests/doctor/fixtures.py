@@ -7,7 +7,7 @@ import pytest
 from tests.doctor.site import Site
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 
 
 @pytest.fixture(scope="session")

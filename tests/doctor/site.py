@@ -18,9 +18,9 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
-from webhook.doctor.checklist import CHECKS, DoctorReport, examine
+from webhook.doctor.checklist import CHECKS, examine
 from webhook.doctor.cluster import DoctorCluster, connect
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.doctor_report import DoctorFinding, DoctorReport, Status
 from webhook.doctor.installation import Installation as Examined
 from webhook.doctor.installation import Place
 

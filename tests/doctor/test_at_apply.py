@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
-from webhook.doctor import at_apply
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.configurations import POLICIES_ENTRY, policies_at_apply
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 OURS, MARK = "gpu-policy-policies", {"gpupolicy.dev/policies": "true"}
@@ -22,11 +22,11 @@ def looked(entries: list[dict[str, Any]] | None, **mounted: dict[str, str] | Non
         ({"name": name}, {"metadata": {"name": name} | ({} if those is None else {"labels": those})})
         for name, those in labels.items()
     )
-    return list(at_apply.look(installation))
+    return list(policies_at_apply(installation))
 
 
-SHIPPED = [entry for entry in shipped().entries if entry["name"] == at_apply.ENTRY]
-BY_LABEL = [{"name": at_apply.ENTRY, "objectSelector": {"matchLabels": MARK}}]
+SHIPPED = [entry for entry in shipped().entries if entry["name"] == POLICIES_ENTRY]
+BY_LABEL = [{"name": POLICIES_ENTRY, "objectSelector": {"matchLabels": MARK}}]
 
 
 def test_what_is_shipped_is_well() -> None:

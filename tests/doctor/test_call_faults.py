@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 from webhook.doctor.pod_trial import CALL_FAULTS, explained
 
 NAMES = {"namespace": "gpu-system", "name": "gpu", "port": 10250}

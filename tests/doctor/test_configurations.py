@@ -6,7 +6,7 @@ import pytest
 
 from tests.deploy.manifests import shipped
 from webhook.doctor import configurations
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 

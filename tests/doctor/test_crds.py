@@ -8,7 +8,7 @@ import pytest
 
 from webhook.doctor import crds
 from webhook.doctor.cluster import DoctorCluster, UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-policy"

@@ -10,7 +10,7 @@ from tests.e2e.match_condition_cases import ANNOTATED, KEPT_AWAY, MATCHED, VISIB
 from webhook.doctor import daemonsets
 from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.daemonsets import why_sent
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 
 Raw = dict[str, Any]

@@ -10,11 +10,11 @@ import pytest
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import LOOKING_UP
 from tests.images.replicas import config
-from webhook.doctor import image_results
 from webhook.doctor.cluster import DoctorCluster
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.workload import WebhookDeployment
+from webhook.doctor.shared_objects import image_results
+from webhook.doctor.webhook_deployment import WebhookDeployment
 from webhook.images.cache import NEVER, LookupResult
 from webhook.images.packing import KEY, pack
 
@@ -40,7 +40,7 @@ class Holding(DoctorCluster):
 def said(deployment: dict[str, Any], objects: dict[str, Any]) -> list[DoctorFinding]:
     installation = Installation(Holding(objects), Place())
     installation.deployment = WebhookDeployment(deployment)
-    return list(image_results.look(installation))
+    return list(image_results(installation))
 
 
 def packed(content: bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from tests.deploy.manifests import shipped
 from webhook.doctor import reachable
 from webhook.doctor.cluster import DoctorCluster, UnavailableError
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 from webhook.doctor.installation import Installation, Place
 
 PATHS = {

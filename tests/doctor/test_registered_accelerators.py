@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from deploy.match_conditions import pod_conditions
-from webhook.doctor import registered_accelerators
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.configurations import registered_accelerators
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 
@@ -25,7 +25,7 @@ def said(tmp_path: Path, extra: str, *sent: str, conditions: bool = True) -> lis
     installation = Installation(None, Place())  # asked for nothing
     installation.policies = load(tmp_path)
     installation.configurations = {"mutating": None, "validating": {"webhooks": [webhook]}}
-    return list(registered_accelerators.look(installation))
+    return list(registered_accelerators(installation))
 
 
 def test_policies_that_declare_nothing_are_well(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from webhook.doctor import tainted_nodes
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 

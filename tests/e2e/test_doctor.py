@@ -12,7 +12,7 @@ from tests.doctor.breaks import (
 from tests.doctor.site import Site, said, wrong
 from webhook.commands.main import main
 from webhook.doctor.cluster import DoctorCluster
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 from webhook.kubernetes.api_server import ApiServer
 
 pytestmark = pytest.mark.e2e

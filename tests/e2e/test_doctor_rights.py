@@ -13,7 +13,7 @@ from tests.doctor.site import Site, said, wrong
 from tests.e2e.control_plane import TENANT_TOKEN
 from tests.e2e.eventually import eventually
 from webhook.doctor.cluster import DoctorCluster, connect
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 from webhook.policy.loader import load
 
 pytestmark = pytest.mark.e2e

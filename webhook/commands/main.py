@@ -125,9 +125,9 @@ def doctor(
     """
     from rich.console import Console
 
-    from webhook.doctor import report_as_json, report_as_text
     from webhook.doctor.checklist import examine
     from webhook.doctor.cluster import UnavailableError, connect
+    from webhook.doctor.doctor_report import render_json, render_text
     from webhook.doctor.installation import Installation, Place
 
     try:
@@ -137,9 +137,9 @@ def doctor(
     place = Place(namespace, name, dry_run_namespace, policies)
     report = examine(Installation(cluster, place))
     if output == "json":
-        click.echo(report_as_json.render(report, place), nl=False)
+        click.echo(render_json(report, place), nl=False)
     else:
-        report_as_text.render(report, Console(highlight=False))
+        render_text(report, Console(highlight=False))
     sys.exit(report.exit_status)
 
 

@@ -72,7 +72,7 @@ def _told(kubeconfig: str | None, context: str | None, namespace: str | None) ->
     """What the objects of a cluster tell."""
     from webhook.audit.quota_report import of_objects
     from webhook.doctor.cluster import UnavailableError, connect
-    from webhook.doctor.quota_ledgers import quota_objects
+    from webhook.doctor.shared_objects import quota_objects
 
     try:
         return of_objects(quota_objects(connect(kubeconfig, context), namespace))

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from certs.authority import CertificateError, covers, not_after, not_before
 from certs.trust import trusted_until
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
 from webhook.doctor.served import METRICS, pages
 from webhook.kubernetes.api_errors import RefusedError

@@ -1,37 +1,31 @@
 """Every question that is asked, in the order in which the answers are of use, and the asking."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from webhook.doctor import (
-    absent_rules,
-    at_apply,
     certificates,
+    cluster_checks,
     configurations,
     crds,
     daemonsets,
-    image_results,
-    namespaces,
-    platform,
     pod_trial,
-    quota_ledgers,
+    policy_checks,
     reachable,
-    registered_accelerators,
     rights,
     running_pods,
     served,
-    server,
+    shared_objects,
     tainted_nodes,
 )
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_finding import Check, DoctorFinding, Status, skipped
+from webhook.doctor.doctor_report import Check, DoctorFinding, DoctorReport, DoctorResult, skipped
 from webhook.doctor.installation import Installation
 
 CHECKS: tuple[Check, ...] = (
     # The cluster.
-    Check("version", server.version),
-    Check("clock", server.clock),
-    Check("namespaces", namespaces.look),
+    Check("version", cluster_checks.version),
+    Check("clock", cluster_checks.clock),
+    Check("namespaces", cluster_checks.namespace_labels),
     # The way from the API server to the webhook.
     Check("configurations", configurations.look),
     Check("workloads", crds.look),
@@ -44,43 +38,19 @@ CHECKS: tuple[Check, ...] = (
     Check("rights", rights.look),
     Check("port", reachable.look),
     # What they decide by.
-    Check("policies", platform.policies),
-    Check("policies-at-apply", at_apply.look),
-    Check("references", platform.references),
-    Check("absent-namespaces", absent_rules.look),
-    Check("accelerators", registered_accelerators.look),
+    Check("policies", policy_checks.policies),
+    Check("policies-at-apply", configurations.policies_at_apply),
+    Check("references", policy_checks.references),
+    Check("absent-namespaces", cluster_checks.absent_namespaces),
+    Check("accelerators", configurations.registered_accelerators),
     Check("gpu-nodes", tainted_nodes.look),
-    Check("images", image_results.look),
-    Check("quotas", quota_ledgers.look),
+    Check("images", shared_objects.image_results),
+    Check("quotas", shared_objects.quotas),
     Check("replicas", served.look),
     # All of it together.
     Check("pods", pod_trial.look),
 )
 """Everything that is looked at. The keys are a contract."""
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorResult:
-    """What one check said about one thing."""
-
-    check: Check
-    finding: DoctorFinding
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorReport:
-    """Everything that was said."""
-
-    results: tuple[DoctorResult, ...]
-
-    def count(self, status: Status) -> int:
-        """How many things stand like this."""
-        return sum(result.finding.status is status for result in self.results)
-
-    @property
-    def exit_status(self) -> int:
-        """1 where anything is wrong, 0 otherwise."""
-        return 1 if self.count(Status.PROBLEM) else 0
 
 
 def examine(installation: Installation, checks: Sequence[Check] = CHECKS) -> DoctorReport:

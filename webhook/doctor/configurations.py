@@ -1,19 +1,28 @@
-"""The webhook configurations: whether both are there and say what was installed."""
+"""The webhook configurations: whether both are there as they were installed, and send what the policies are about.
 
+The last two checks: the API server asks about ConfigMaps of policies when they are applied, and sends the pods that
+request GPUs which only the policies know.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.doctor import at_apply, crds
-from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor import crds
+from webhook.doctor.cluster import Object, UnavailableError, selects
+from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation
 from webhook.kubernetes.webhook_configurations import PHASES, Document, RegistrationError, differences, webhooks_of
+from webhook.model.accelerators import DEVICE_CLASSES, Declared
+from webhook.model.wording import few
 
 PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
 """What kubectl calls the two kinds."""
+POLICIES_ENTRY = "policies.gpupolicy.dev"
+"""The entry that sends the ConfigMaps of policies."""
 WITHOUT_PODS = {
     crds.ENTRY: "no Deployment can be created while nobody answers, the webhook's own included",
-    at_apply.ENTRY: "no policy can be mended while nobody answers",
+    POLICIES_ENTRY: "no policy can be mended while nobody answers",
 }
 """The entries that no pod depends on, and why the API server has to go on without an answer to them."""
 LONGEST_TIMEOUT = 10
@@ -92,7 +101,7 @@ def _flaws(name: str, webhook: Mapping[str, Any], installation: Installation) ->
         yield "sideEffects", f"is {webhook['sideEffects']}", "None, or dry runs fail"
     if webhook["timeoutSeconds"] > LONGEST_TIMEOUT:
         yield "timeoutSeconds", f"is {webhook['timeoutSeconds']}", f"at most {LONGEST_TIMEOUT}"
-    if name != at_apply.ENTRY:
+    if name != POLICIES_ENTRY:
         yield from _flaws_of_namespaces(webhook, installation)
     if name not in WITHOUT_PODS:
         yield from _flaws_of_pods(webhook)
@@ -139,3 +148,86 @@ def _as_installed(installation: Installation, verb: str) -> str:
         f"{installation.kubectl} get configmap {installation.place.name}-registration "
         f"-o jsonpath='{{.data.{key}}}' | kubectl {verb} -f -"
     )
+
+
+def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
+    """The API server asks about every ConfigMap that the replicas mount as policies."""
+    live = installation.configurations["validating"]
+    if live is None:
+        raise UnavailableError(f"there is no validating webhook configuration {installation.place.name}")
+    entry = next((entry for entry in live.get("webhooks") or () if entry.get("name") == POLICIES_ENTRY), None)
+    if entry is None:
+        yield ok("ConfigMaps of policies are not checked when they are applied; replicas refuse them later")
+        return
+    config_maps = [config_map for _, config_map in installation.policy_config_maps]
+    unasked = {
+        one["metadata"]["name"]: remedy for one in config_maps if (remedy := _way_to_send(one, entry, installation))
+    }
+    for name, remedy in unasked.items():
+        yield warning(
+            f"ConfigMap {name} is mounted as policies, and the API server does not ask about it when it is applied",
+            "mistakes in policies refused by kubectl apply, with file, line and key",
+            remedy,
+        )
+    if not unasked:
+        count = len(config_maps)
+        counted = "the ConfigMap" if count == 1 else f"all {count} ConfigMaps"
+        yield ok(f"mistakes in {counted} of policies are refused when they are applied")
+
+
+def _way_to_send(config_map: Object, entry: Mapping[str, Any], installation: Installation) -> str:
+    """How to have the API server ask about a ConfigMap; empty where it does, as far as the chart's entry says it."""
+    metadata = config_map["metadata"]
+    selector = entry.get("objectSelector") or {}
+    if not selects(selector, metadata.get("labels") or {}):
+        labels = " ".join(f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items())
+        return f"{installation.kubectl} label configmap {metadata['name']} {labels}"
+    conditions = [one.get("expression", "") for one in entry.get("matchConditions") or ()]
+    if not all(f"'{metadata['name']}'" in expression for expression in conditions):
+        return "name it in the chart value policies.configMaps"
+    return ""
+
+
+_NAMES = re.compile(r"name\.matches\(r'(\^\(.*?\)\$)'\)")
+"""The list of names in a condition, as the chart writes it."""
+
+
+def registered_accelerators(installation: Installation) -> Iterator[DoctorFinding]:
+    """The API server sends pods that ask for the GPUs which only the policies know."""
+    declared = [
+        one
+        for one in installation.sound_policies.accelerators.declared
+        if one.share is not None and not one.name.startswith(DEVICE_CLASSES)
+    ]
+    if not declared:
+        yield ok("the policies declare no names of GPUs beside the built-in ones")
+        return
+    faults = False
+    for phase, live in installation.configurations.items():
+        kind = next(kind for kind, short in PHASES.items() if short == phase)
+        for name, webhook in webhooks_of({**(live or {}), "kind": kind}).items():
+            missing = [one.name for one in declared if not _is_sent(one, webhook)]
+            if missing:
+                faults = True
+                yield problem(
+                    f"{phase}: webhooks[{name}].matchConditions do not send pods that request {few(missing)}",
+                    "every name of spec.accelerators.extra of the policies",
+                    "helm upgrade with these names in accelerators.extra, too",
+                )
+    if not faults:
+        count = len(declared)
+        yield ok(f"pods that request {'the name' if count == 1 else f'the {count} names'} of the policies are sent")
+
+
+def _is_sent(declared: Declared, webhook: Mapping[str, Any]) -> bool:
+    """Whether a pod with such a name comes through: there is no list of names, or each has one that covers it."""
+    conditions = [_NAMES.findall(expression) for expression in webhook["matchConditions"].values()]
+    example = declared.name.replace("*", "x").replace("?", "x")
+    return all(any(_covers(names, example) for names in found) for found in conditions if found)
+
+
+def _covers(names: str, example: str) -> bool:
+    try:
+        return re.search(names, example) is not None
+    except re.error:
+        return False

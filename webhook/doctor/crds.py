@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.doctor.cluster import Object, UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 
 ENTRY = "workloads.gpupolicy.dev"

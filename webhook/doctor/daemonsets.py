@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from webhook.doctor.cluster import Object, UnavailableError, selects
-from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.container import Container

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
-from webhook.doctor.workload import WebhookDeployment
+from webhook.doctor.webhook_deployment import WebhookDeployment
 from webhook.facts.snapshot import Snapshot
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.webhook_configurations import (

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 
 from webhook.doctor.cluster import UnavailableError, selects
-from webhook.doctor.doctor_finding import DoctorFinding, ok, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.wording import few
 

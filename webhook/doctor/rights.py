@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, ok, problem
+from webhook.doctor.doctor_report import DoctorFinding, ok, problem
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.workload import WebhookDeployment
+from webhook.doctor.webhook_deployment import WebhookDeployment
 from webhook.kubernetes.api_errors import RefusedError
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

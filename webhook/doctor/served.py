@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, changed_at
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.yaml_files.file_errors import FileErrors

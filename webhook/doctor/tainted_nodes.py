@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.cuda.offer import offer_of
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, ok, skipped, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.facts.objects import Node, node_from_raw
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor

@@ -18,7 +18,7 @@ from tests.doctor.breaks import (
 )
 from tests.doctor.site import Site, said
 from tests.e2e.eventually import eventually
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,7 @@ from tests.doctor.breaks import (
     entry,
 )
 from tests.doctor.site import Site, said
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 
 pytestmark = pytest.mark.e2e
 

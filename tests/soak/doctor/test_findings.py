@@ -31,7 +31,7 @@ from tests.doctor.breaks import (
 from tests.doctor.site import TAINTS, Site, said
 from tests.e2e.custom_kinds import CustomKind
 from tests.e2e.installation import HOST
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 
 pytestmark = pytest.mark.e2e
 

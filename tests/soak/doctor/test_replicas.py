@@ -16,7 +16,7 @@ from tests.e2e.daemon import Daemon
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND
 from webhook.doctor.cluster import DoctorCluster
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 from webhook.kubernetes.api_server import ApiServer
 
 pytestmark = pytest.mark.e2e

@@ -14,7 +14,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import HOST, REFUSED_LATE
 from tests.e2e.objects import gpu_pod
 from tests.e2e.replica_set import Replica
-from webhook.doctor.doctor_finding import Status
+from webhook.doctor.doctor_report import Status
 
 pytestmark = pytest.mark.e2e
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.facts.fake_api_server import always, fake_api_server
 from tests.test_cli import run
-from webhook.doctor import absent_rules
 from webhook.doctor.cluster import DoctorCluster
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.cluster_checks import absent_namespaces
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
 from webhook.policy.loader import load
 from webhook.policy.show import loosened_for_nobody
@@ -48,7 +48,7 @@ class Holding(DoctorCluster):
 
 
 def looked(directory: Path, namespaces: list[str], *excluded: str) -> list[DoctorFinding]:
-    return list(absent_rules.look(Installation(Holding(namespaces, excluded), Place(policies=directory))))
+    return list(absent_namespaces(Installation(Holding(namespaces, excluded), Place(policies=directory))))
 
 
 def test_A47_a_namespace_that_is_left_out_and_not_there_is_told(tmp_path: Path) -> None:

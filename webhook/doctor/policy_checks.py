@@ -1,12 +1,9 @@
-"""What the policies name of the cluster: RuntimeClasses, PriorityClasses, labels of nodes, taints.
-
-A misspelled one helps nobody.
-"""
+"""Policies: whether they have mistakes, and whether the cluster has the classes, labels and taints that they name."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import accelerator
 from webhook.model.node import Taint, Toleration

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
-from webhook.doctor.workload import WebhookDeployment
+from webhook.doctor.webhook_deployment import WebhookDeployment
 
 
 def workload(values: dict[str, Any]) -> WebhookDeployment:

@@ -1,10 +1,11 @@
-"""Quotas of GPUs: the ledgers can be read, and people are shown what is in use and no quota that is gone."""
+"""What the replicas share in objects of the cluster: ledgers of quotas, and what they know of images."""
 
 from collections.abc import Iterator
 
 from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, ok, problem, skipped, warning
+from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
+from webhook.images.packing import PackError, packed_in, unpack
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.ledger.book import LABEL, book_in
 
@@ -13,7 +14,7 @@ _QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
 _MOST_NAMED = 3
 
 
-def look(installation: Installation) -> Iterator[DoctorFinding]:
+def quotas(installation: Installation) -> Iterator[DoctorFinding]:
     """Where there are quotas, they can be kept."""
     namespace = installation.workload.quota_ledgers
     try:
@@ -109,3 +110,42 @@ def _queues(installation: Installation) -> Iterator[DoctorFinding]:
             f"the FlowSchema {installation.place.name}",
             "helm upgrade with --set flowControl.enabled=true, or kubectl apply -f deploy/flow-control.yaml",
         )
+
+
+def image_results(installation: Installation) -> Iterator[DoctorFinding]:
+    """Where images are looked up, the replicas share what they find; silent where none are."""
+    if "registries" not in installation.workload.arguments:
+        return
+    name = installation.workload.image_results
+    if not name:
+        yield warning(
+            "replicas do not share what they find out about images, and forget it when they end",
+            "a ConfigMap that they share",
+            "start them with --image-results NAMESPACE/NAME",
+        )
+        return
+    place = f"ConfigMap {installation.place.namespace}/{name}"
+    found = installation.cluster.find(installation.path("configmaps", name))
+    if found is None:
+        yield problem(
+            f"there is no {place}: replicas do not share what they find out about images, and forget it when they end",
+            "the ConfigMap, with or without content",
+            installation.restore,
+        )
+        return
+    try:
+        content = unpack(packed) if (packed := packed_in(found)) else None
+    except PackError as error:
+        yield warning(
+            f"{place} holds something else than what is known of images: {error}",
+            "what the replicas wrote, or nothing",
+            "find out who wrote it: the API server's audit log; the replicas write it anew with the next image",
+        )
+        return
+    results = content.results.values() if content is not None else ()
+    known = sum(result.config is not None for result in results)
+    yield ok(f"{_images(known)} known to all replicas, {_images(len(results) - known)} could not be looked up")
+
+
+def _images(count: int) -> str:
+    return "1 image is" if count == 1 else f"{count} images are"

@@ -10,11 +10,11 @@ import pytest
 
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import UNCOUNTED
-from webhook.doctor import quota_ledgers
 from webhook.doctor.cluster import DoctorCluster, UnavailableError
-from webhook.doctor.doctor_finding import DoctorFinding, Status
+from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import Installation, Place
-from webhook.doctor.workload import WebhookDeployment
+from webhook.doctor.shared_objects import quotas
+from webhook.doctor.webhook_deployment import WebhookDeployment
 from webhook.ledger import book
 from webhook.ledger.book import Book
 from webhook.policy.directory import contents_of
@@ -79,7 +79,7 @@ def said(
     installation = Installation(Holding(found), Place())
     installation.deployment = WebhookDeployment(deployment or shipped().one("Deployment"))
     installation.policies = policies(files)
-    return list(quota_ledgers.look(installation))
+    return list(quotas(installation))
 
 
 def test_quotas_that_hold_are_well() -> None:

@@ -1,0 +1,141 @@
+"""What the doctor says: findings of checks, the report of all of them, and the report as text and as JSON."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from webhook.outcome import printable
+
+if TYPE_CHECKING:
+    from webhook.doctor.installation import Installation, Place
+
+API_VERSION = "gpupolicy.dev/v1alpha1"
+
+
+class Status(StrEnum):
+    """How one thing stands."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """One thing that was looked at. `found` says for a skipped one why nobody could look."""
+
+    status: Status
+    found: str
+    expected: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question to an installation. `key` is its name for programs and never changes.
+
+    `look` may raise Unavailable at any point: what it has found so far counts, and the rest is skipped.
+    """
+
+    key: str
+    look: "Callable[[Installation], Iterable[DoctorFinding]]"
+
+
+def ok(found: str) -> DoctorFinding:
+    """All is well."""
+    return DoctorFinding(Status.OK, found)
+
+
+def warning(found: str, expected: str, remedy: str) -> DoctorFinding:
+    """It works, but not as it should, or not for long."""
+    return DoctorFinding(Status.WARNING, found, expected, remedy)
+
+
+def problem(found: str, expected: str, remedy: str) -> DoctorFinding:
+    """It does not work, or does not do what it is there for."""
+    return DoctorFinding(Status.PROBLEM, found, expected, remedy)
+
+
+def skipped(why: str, remedy: str = "") -> DoctorFinding:
+    """Nobody could look."""
+    return DoctorFinding(Status.SKIPPED, why, "", remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorResult:
+    """What one check said about one thing."""
+
+    check: Check
+    finding: DoctorFinding
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """Everything that was said."""
+
+    results: tuple[DoctorResult, ...]
+
+    def count(self, status: Status) -> int:
+        """How many things stand like this."""
+        return sum(result.finding.status is status for result in self.results)
+
+    @property
+    def exit_status(self) -> int:
+        """1 where anything is wrong, 0 otherwise."""
+        return 1 if self.count(Status.PROBLEM) else 0
+
+
+def render_json(report: DoctorReport, place: "Place") -> str:
+    """The report as indented JSON with a newline at its end, in ASCII so that any pipe carries it.
+
+    The shape is a contract; its version is in `apiVersion`.
+    """
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "DoctorReport",
+        "namespace": place.namespace,
+        "name": place.name,
+        "counts": {status.value: report.count(status) for status in Status},
+        "results": [
+            {
+                "check": result.check.key,
+                "status": result.finding.status.value,
+                "found": result.finding.found,
+                "expected": result.finding.expected,
+                "remedy": result.finding.remedy,
+            }
+            for result in report.results
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+_STYLES: Mapping[Status, str] = MappingProxyType(
+    {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "bold red", Status.SKIPPED: "dim"}
+)
+
+
+def render_text(report: DoctorReport, console: Console) -> None:
+    """Print a line for each result, with what is expected and the remedy where it is wrong, and then the total."""
+    for result in report.results:
+        _result(result, console)
+    total = ", ".join(f"{report.count(status)} {status}" for status in Status)
+    console.print(Text(total, style="bold"), soft_wrap=True)
+
+
+def _result(result: DoctorResult, console: Console) -> None:
+    finding = result.finding
+    line = Text(f"{finding.status:<9}", style=_STYLES[finding.status])
+    line.append(f"{result.check.key:<19}", style="bold")
+    line.append(printable(finding.found))
+    console.print(line, soft_wrap=True)
+    for word, text in (("expected", finding.expected), ("remedy", finding.remedy)):
+        if text:
+            console.print(Text(f"{'':9}{word}: {printable(text)}", style="dim"), soft_wrap=True)
