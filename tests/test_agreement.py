@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
-from tests.reviews import FACTS, NAMESPACE, WORKLOADS, against, patched, pod, policy, request, requests_only
+from tests.reviews import FACTS, NAMESPACE, WORKLOADS, against, patched, pod, policy, request
 from tests.reviews import workload as built_in
 from tests.rules.every_rule import INJECTING, policy_sets
 from tests.strategies import broken_pods, examples, pods
@@ -147,11 +147,12 @@ def in_its_namespace(raw: Object) -> Object:
 
 @given(some_pods(), policy_sets())
 @checked
-def test_all_agree_about_pods(raw: Object, using: PolicySet) -> None:
+def test_A4_all_agree_about_pods(raw: Object, using: PolicySet) -> None:
     raw = in_its_namespace(raw)
     answer, warnings = answer_for_pod(raw, using)
     listed = reviewed(raw, using)
     assert [item.is_allowed for item in listed.items] == [answer.is_allowed]
+    assert [item.patch for item in listed.items] == [phases.mutate(request(raw), using, FACTS).answer.patch]
     assert {text for item in listed.items for text in item.warnings} == warnings
     report = audited(raw, using=using)
     assert agree(listed, report)
@@ -219,15 +220,6 @@ def test_all_agree_about_what_is_broken(raw: Any, kind: str | None) -> None:
         assert listed.errors
     else:
         assert (listed.errors, [item.is_allowed for item in listed.items]) == ((), [answer.is_allowed])
-
-
-@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in CUSTOM.items()])
-def test_gpus_in_requests_only_are_caught_in_custom_kinds(make: Any) -> None:
-    """Nobody else does: the API server does not know their templates."""
-    using = PolicySet.of(policy({"gpuLimits": {}}), {})
-    raw = make(requests_only())
-    assert not answer_for_workload(raw, using, WorkloadsMode.ENFORCE).is_allowed
-    assert [one.rule for one in audited(raw, using=using).at(Level.REFUSE)][:1] == ["gpuLimits"]
 
 
 def test_what_a_controller_made_is_passed_over_by_webhook_and_review() -> None:

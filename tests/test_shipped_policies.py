@@ -177,33 +177,17 @@ def test_the_completed_pod_of_example_2_can_land_on_a_node_of_the_inventory() ->
 
 
 @pytest.mark.parametrize(
-    ("number", "message"),
+    ("number", "rule", "field"),
     [
-        (
-            3,
-            "gpuLimits: spec.containers[trainer].resources: nvidia.com/gpu is 4 in requests but missing in limits; "
-            "GPUs are allocated from limits. Move the 4 to resources.limits.",
-        ),
-        (4, "gpuLimits: spec: requests 4 GPUs; the policy allows at most 1 per pod. Request 1 or fewer."),
-        (
-            7,
-            "gpuLimits: pod template (3 pods, 48 GPUs): spec.template.spec: requests 16 GPUs; the policy allows at "
-            "most 8 per pod. Request 8 or fewer.",
-        ),
-        (
-            8,
-            "cudaDriver: spec.containers[trainer].image: pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime needs CUDA 13.0 "
-            "(tag 2.9.1-cuda13.0-cudnn9-runtime of pytorch/pytorch), and none of the nodes that the pod could land on "
-            "can run it: 1 node with Tesla-T4, driver 535.183.01: needs driver 580.65.06 or newer (CUDA 13, "
-            "minor-version compatibility); the node has 535.183.01, and forward compatibility does not help: the image "
-            "has no cuda-compat package; the pod's node must be able to run all its images. Use "
-            "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime or another image of CUDA 12.9 or older, or install driver "
-            "580.65.06 or newer.",
-        ),
+        (3, "gpuLimits", "spec.containers[trainer].resources"),
+        (4, "gpuLimits", "spec"),
+        (7, "gpuLimits", "spec.template.spec"),
+        (8, "cudaDriver", "spec.containers[trainer].image"),
     ],
 )
-def test_a_refused_example_is_refused_for_one_reason(number: int, message: str) -> None:
-    assert [str(finding) for finding in example(number).findings if finding.refuses] == [message]
+def test_a_refused_example_is_refused_for_one_reason(number: int, rule: str, field: str) -> None:
+    refusals = [finding for finding in example(number).findings if finding.refuses]
+    assert [(finding.rule, finding.field) for finding in refusals] == [(rule, field)]
 
 
 @pytest.mark.parametrize("number", [number for number in CLAIMS if number != 7])

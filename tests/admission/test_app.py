@@ -41,7 +41,8 @@ def test_mutate_answers_with_a_patch(replica: Replica) -> None:
 
 def test_validate_refuses_a_violation(replica: Replica) -> None:
     response = replica.ask("/validate", pod(5))
-    assert "requests 5 GPUs; the policy allows at most 4 per pod" in response["status"]["message"]
+    assert (response["status"]["code"], response["status"]["reason"]) == (403, "Forbidden")
+    assert response["status"]["message"].startswith("gpuLimits: spec: requests 5 GPUs")
 
 
 def test_a_malformed_pod_is_refused_as_invalid(replica: Replica) -> None:

@@ -4,17 +4,10 @@ import threading
 
 import pytest
 
+from tests.clock import Clock
 from tests.replicas import Replica
 from webhook.admission import app
 from webhook.admission.app import SECONDS, KeptPage
-
-
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 class Maker:

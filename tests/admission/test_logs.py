@@ -6,12 +6,13 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.e2e.eventually import eventually
 from tests.reviews import FACTS, container, env, pod, policies, request, requests_only
 from webhook.admission import logs, phases
 from webhook.admission.phases import UNCONCERNED
@@ -137,11 +138,7 @@ def test_a_waiting_line_is_written_soon_by_itself() -> None:
     stream = io.StringIO()
     handler = logs.LineHandler(stream)
     handler.handle(logging.LogRecord("a", logging.INFO, "", 0, "alone", None, None))
-    deadline = time.monotonic() + 60
-    while not stream.getvalue():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert stream.getvalue() == "alone\n"
+    eventually(lambda: stream.getvalue() == "alone\n")
 
 
 FORKED = """
@@ -213,20 +210,13 @@ class Full(io.StringIO):
         return super().write(text)
 
 
-def wait_for(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_lines_that_come_while_others_are_written_are_written_soon_by_themselves() -> None:
     stream = Slow()
     handler = logs.LineHandler(stream)
     for number in range(300):
         handler.handle(logging.LogRecord("a", logging.INFO, "", 0, str(number), None, None))
         time.sleep(0.001)
-    wait_for(lambda: stream.getvalue().count("\n") == 300)
+    eventually(lambda: stream.getvalue().count("\n") == 300)
 
 
 @pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
@@ -234,6 +224,6 @@ def test_after_a_line_that_could_not_be_written_the_next_ones_are(level: int) ->
     stream = Full()
     handler = logs.LineHandler(stream)
     handler.handle(logging.LogRecord("a", level, "", 0, "lost", None, None))
-    wait_for(lambda: stream.failed == 1)
+    eventually(lambda: stream.failed == 1)
     handler.handle(logging.LogRecord("a", logging.INFO, "", 0, "written", None, None))
-    wait_for(lambda: stream.getvalue() == "written\n")
+    eventually(lambda: stream.getvalue() == "written\n")

@@ -55,7 +55,7 @@ def test_an_object_whose_pods_would_be_refused_is_warned_of_or_refused(raw: dict
     assert (decision.result, len(decision.answer.warnings)) == ("allowed", 1)
     decision = judged(raw, operation, old=old, using=ENFORCING)
     assert (decision.result, decision.answer.code, list(decision.answer.warnings)) == ("refused", 403, [])
-    assert "requests 9 GPUs; the policy allows at most 4 per pod" in decision.answer.message
+    assert ": requests 9 GPUs" in decision.answer.message
 
 
 @pytest.mark.parametrize("deep", ["[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000], ids=["lists", "maps"])

@@ -37,9 +37,7 @@ def test_a_report_without_another_directory_compares_nothing() -> None:
 def test_a_lower_limit_refuses_anew_and_a_higher_one_no_longer() -> None:
     strict, lax = limits(maxPerPod=2), limits(maxPerPod=4)
     found = compared(*OBJECTS, using=strict, against=lax)
-    assert [(one.owner.name, one.message) for one in found.newly_refused] == [
-        ("three", "requests 3 GPUs; the policy allows at most 2 per pod")
-    ]
+    assert [(one.owner.name, one.rule, one.field) for one in found.newly_refused] == [("three", "gpuLimits", "spec")]
     assert found.no_longer_refused == ()
     back = compared(*OBJECTS, using=lax, against=strict)
     assert ([one.owner.name for one in back.no_longer_refused], back.newly_refused) == (["three"], ())

@@ -5,27 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import given
 
 from tests.ledger.small_cluster import seen_pod
 from tests.reviews import (
-    FACTS,
     NAMESPACE,
     WORKLOADS,
     against,
-    env,
-    patched,
     pod,
     policies,
     policy,
-    request,
     requests_only,
     workload,
 )
 from tests.rules.every_rule import INJECTING
-from tests.strategies import checked, pods
-from webhook.admission import phases
 from webhook.audit.documents import Document, DocumentError, read_text
 from webhook.audit.review_objects import Item, ReviewList, review
 from webhook.ledger.ledger_store import GpuPod
@@ -74,13 +66,6 @@ def test_what_is_shown_is_what_the_patch_makes_whatever_the_engine_says_of_it() 
 def test_a_refused_pod_is_shown_as_it_is() -> None:
     item = only(requests_only())
     assert (item.is_allowed, item.patch, item.result) == (False, (), requests_only())
-
-
-@pytest.mark.parametrize("kind", WORKLOADS)
-def test_a_workload_is_judged_as_its_pods_would_be_and_not_completed(kind: str) -> None:
-    item = only(workload(kind, pod(5)))
-    assert (item.is_allowed, item.patch) == (False, ())
-    assert only(workload(kind, pod(2))).is_allowed
 
 
 def test_a_repaired_workload_that_is_refused_for_something_else_is_shown_as_it_is() -> None:
@@ -151,74 +136,6 @@ def test_the_exit_status_is_the_worst_that_happened(objects: Any, errors: Any, s
     assert review(documents, "default", against(ENFORCED)).exit_status == status
 
 
-@pytest.mark.parametrize(("mode", "allowed"), [("enforce", False), ("warn", True), ("audit", True)])
-def test_a_violation_is_listed_in_every_mode_and_refuses_in_one(mode: str, allowed: bool) -> None:
-    item = only(pod(5), using=policies({"gpuLimits": {"maxPerPod": 4}}, mode=mode))
-    assert (item.is_allowed, [f.mode for f in item.violations]) == (allowed, [mode])
-    assert (mode == "warn") == bool(item.warnings)
-
-
-@given(pods())
-@checked
-def test_review_and_webhook_agree_about_every_pod(raw: dict[str, Any]) -> None:
-    item = only(raw)
-    mutated = phases.mutate(request(raw, namespace=item.namespace), ENFORCED, FACTS)
-    warnings = [*mutated.answer.warnings]
-    allowed = mutated.answer.is_allowed
-    if allowed:
-        judged = phases.validate(request(patched(raw, mutated), namespace=item.namespace), ENFORCED, FACTS)
-        warnings += judged.answer.warnings
-        allowed = judged.answer.is_allowed
-    assert (item.is_allowed, list(item.patch)) == (allowed, list(mutated.answer.patch))
-    assert set(item.warnings) == set(warnings)
-
-
-SHAPES = """\
-limits: {nvidia.com/gpu: null}
-limits: {nvidia.com/gpu: 0}
-limits: {nvidia.com/gpu: $GPU_PER_NODE}
-limits: {nvidia.com/gpu: "{{workflow.parameters.n}}"}
-limits: {nvidia.com/gpu: "1"}
-requests: null, limits: {nvidia.com/gpu: 1}
-limits: null
-claims: [{name: gpu}]
-limits: {habana.ai/gaudi: 8, hugepages-2Mi: 1Gi}
-limits: {amd.com/gpu: 8, nvidia.com/rdma-vf: 8}
-limits: {nvidia.com/pgpu: 1}
-"""
-
-
-@pytest.mark.parametrize("resources", SHAPES.splitlines())
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "{env: null, args: null}",
-        "{env: [{name: A, value: 7}, {name: A, value: 8}, {name: B, value: true}]}",
-        "{image: null}",
-        "{volumeMounts: [{name: undeclared, mountPath: /dev/shm}]}",
-        "{securityContext: {privileged: true}, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]}",
-    ],
-)
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "{}",
-        "{volumes: [{name: dshm, emptyDir: null}, {name: s, hostPath: {path: /dev/shm}}]}",
-        "{nodeSelector: {gpu: 1, ssd: true}, hostIPC: true}",
-        "{tolerations: [{operator: Exists}], runtimeClassName: kata, affinity: null, volumes: null}",
-        "{resourceClaims: [{name: gpu}], initContainers: [{name: i, restartPolicy: Always}]}",
-    ],
-)
-def test_shapes_of_real_manifests_are_reviewed(resources: str, rest: str, spec: str) -> None:
-    container = yaml.safe_load(rest) | {"name": "c", "resources": yaml.safe_load("{" + resources + "}")}
-    body = yaml.safe_load(spec) | {"containers": [container]}
-    for obj in (pod(spec=body), workload("Job", {"spec": body})):
-        result = reviewed(obj)
-        assert (len(result.items), result.errors) == (1, ())
-        if "$" in resources or "{{" in resources:
-            assert not result.items[0].is_allowed
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -233,17 +150,6 @@ def test_shapes_of_real_manifests_are_reviewed(resources: str, rest: str, spec: 
 def test_unknown_shapes_are_left_alone(text: str) -> None:
     result = review(list(read_text(text, "f")), "default", against(ENFORCED))
     assert ([item.policy for item in result.items], result.errors, result.exit_status) == ([None], (), 0)
-
-
-def test_operator_pods_that_see_every_gpu_on_purpose_stay_untouched_where_their_policy_says_so() -> None:
-    raw = pod(0, spec={"tolerations": [{"operator": "Exists"}]})
-    raw["spec"]["containers"][0] |= {
-        "env": env("NVIDIA_VISIBLE_DEVICES", "all"),
-        "securityContext": {"privileged": True},
-    }
-    assert not only(raw).is_allowed
-    item = only(raw, using=PolicySet.of(policy(INJECTING), {"team": policy({}, name="gpu-operator")}))
-    assert (item.is_allowed, item.findings, item.patch) == (True, (), ())
 
 
 # Quotas.
@@ -274,23 +180,9 @@ def test_pods_that_run_already_count() -> None:
     assert allowed(pod(2), pod(1), using=limited(), running=running) == [True, False]
 
 
-def test_a_refusal_says_how_much_is_used_and_by_whom() -> None:
-    documents = [Document("f", 1, 1, pod(4))]
-    (item,) = review(documents, "default", against(limited(), pods=[seen_pod(1, NAMESPACE, 2)])).items
-    assert [str(finding) for finding in item.findings] == [
-        f"gpuQuota: spec: exceeded GPU quota '{NAMESPACE}': requested 4, used 2 of 4 (2 free); largest: pod-1 2; free "
-        "some or request 2."
-    ]
-
-
 def test_a_pod_that_is_refused_for_something_else_uses_nothing() -> None:
     using = PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4}, "gpuLimits": {"maxPerPod": 2}})})
     assert allowed(pod(3), pod(2), pod(2), using=using) == [False, True, True]
-
-
-@pytest.mark.parametrize(("mode", "is_allowed"), [("enforce", False), ("warn", True), ("audit", True)])
-def test_a_quota_refuses_only_where_it_is_enforced(mode: str, is_allowed: bool) -> None:
-    assert allowed(pod(3), pod(2), pod(1), using=limited(mode=mode)) == [True, is_allowed, True]
 
 
 def test_a_pod_counts_against_the_model_that_is_injected() -> None:
@@ -298,21 +190,6 @@ def test_a_pod_counts_against_the_model_that_is_injected() -> None:
     rules = {"gpuQuota": {"byModel": {"H100": 0, "T4": 4}}, "nodeAffinity": {"required": required}}
     using = PolicySet.of(policy({}), {NAMESPACE: policy(rules, name=NAMESPACE)})
     assert allowed(pod(3), pod(2), using=using) == [True, False]
-
-
-@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"])
-def test_a_workload_whose_replicas_do_not_fit_is_allowed_and_warned_of(kind: str) -> None:
-    raw = workload(kind, pod(2))
-    raw["spec"]["replicas"] = 3
-    item = only(raw, using=limited())
-    (warning,) = item.warnings
-    assert item.is_allowed
-    assert warning.startswith(
-        f"gpuQuota: pod template (3 pods, 6 GPUs): spec.template.spec: its 3 pods request 6 GPUs together; GPU quota "
-        f"'{NAMESPACE}' allows 4"
-    )
-    raw["spec"]["replicas"] = 2
-    assert only(raw, using=limited()).findings == ()
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)

@@ -11,17 +11,6 @@ AT, AT_SECONDS = "2026-03-01T12:00:00Z", 1772366400.0
 """A moment, as it stands in objects and in seconds since 1970."""
 
 
-class Clock:
-    """Wall clock and monotonic clock in one, set by hand."""
-
-    def __init__(self, now: float = AT_SECONDS) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now
-
-
 def stored(
     name: str, namespace: str = "team-a", *, gpus: int = 1, phase: str = "Running", **spec: Any
 ) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.clock import Clock
 from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import (
     CLAIMS,
@@ -417,15 +418,6 @@ def test_an_answer_that_is_no_list_is_never_taken_for_an_empty_cluster(server, t
         assert facts.facts is None
         server.instead.clear()
         assert {"a", "b"} == eventually(lambda: nodes(facts))
-
-
-class Clock:
-    """A monotonic clock that a test moves."""
-
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_server_that_answers_while_the_watch_fails_makes_the_facts_stale_after_the_bound(server, tmp_path):

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
+from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
-from tests.facts.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, live, stored, uid, uid_text
+from tests.facts.pod_samples import AT, AT_SECONDS, cpu_pod, deleted, live, stored, uid, uid_text
 from webhook.facts.pod_cache import Gone, PodCache
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(AT_SECONDS)
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
-from tests.facts.pod_samples import AT_SECONDS, Clock, deleted, live, stored, uid
+from tests.facts.pod_samples import AT_SECONDS, deleted, live, stored, uid
 from tests.strategies import examples
 from webhook.facts.pod_cache import PodCache
 
@@ -17,7 +18,7 @@ class Cluster(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.clock = Clock()
+        self.clock = Clock(AT_SECONDS)
         self.heard = PodCache(self.clock, self.clock)
         self.pods: dict[str, dict[str, Any]] = {}
         self.number = 0

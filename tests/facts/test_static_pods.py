@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
-from tests.facts.pod_samples import AT, AT_SECONDS, Clock, cpu_pod, deleted, stored, uid
+from tests.facts.pod_samples import AT, AT_SECONDS, cpu_pod, deleted, stored, uid
 from webhook.facts.static_pods import StaticPods
 
 RAWS = [
@@ -19,7 +20,7 @@ RAWS = [
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(AT_SECONDS)
 
 
 @pytest.fixture

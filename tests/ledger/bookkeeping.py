@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from uuid import UUID
 
+from tests.clock import Clock
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.book import Book
 from webhook.ledger.context import LedgerContext, LedgerTiming
@@ -70,16 +71,6 @@ def joined(threads: Iterable[threading.Thread]) -> None:
     for thread in threads:
         thread.join(PATIENCE)
         assert not thread.is_alive()
-
-
-class Clock:
-    """A monotonic clock that moves when told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Told:

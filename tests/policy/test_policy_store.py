@@ -6,20 +6,12 @@ import time
 
 import pytest
 
+from tests.clock import Clock
+from tests.e2e.eventually import eventually
 from webhook.policy.policy_store import HELD_SECONDS, MOST_HELD, PolicyStore
 from webhook.yaml_files.file_errors import FileErrors
 
 LIMIT = "gpuLimits: {{mode: enforce, maxPerPod: {}}}"
-
-
-class Clock:
-    """Seconds that pass only when told."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def most(policy_set, namespace="anything") -> int:
@@ -249,17 +241,10 @@ def test_the_listener_hears_of_good_and_bad_reloads(policies) -> None:
     assert [(status.last_ok, status.failures, status.reloads) for status in heard] == [(False, 1, 0), (True, 1, 1)]
 
 
-def wait_for(condition) -> bool:
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
 def test_watching_reloads_by_itself_until_closed(store, policies) -> None:
     store.watch(0.01)
     policies.policy("_default", LIMIT.format(2))
-    assert wait_for(lambda: most(store.current) == 2)
+    eventually(lambda: most(store.current) == 2)
     store.close()
     policies.policy("_default", LIMIT.format(3))
     assert not any(thread.name == "policy-watch" for thread in threading.enumerate())
@@ -278,9 +263,9 @@ def test_watching_goes_on_after_an_unforeseen_fault(policies, caplog) -> None:
     store = PolicyStore(policies.path, listener=listener)
     store.watch(0.01)
     policies.policy("_default", LIMIT.format(2))
-    assert wait_for(lambda: len(heard) == 1)
+    eventually(lambda: len(heard) == 1)
     policies.policy("_default", LIMIT.format(3))
-    assert wait_for(lambda: most(store.current) == 3)
+    eventually(lambda: most(store.current) == 3)
     store.close()
     assert "checking the policies" in caplog.text
 
