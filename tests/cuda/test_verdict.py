@@ -12,8 +12,8 @@ from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.offer import Offer, offer_from
-from webhook.cuda.products import PRODUCTS
 from webhook.cuda.verdict import Cause, Verdict, judge, judge_without_gate
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.versions import Version, parse_version
 
 TOOLKITS = SHIPPED.toolkits
@@ -155,7 +155,7 @@ DRIVERS = st.one_of(
     st.builds(lambda *numbers: Version(numbers), _some(NUMBERS), st.integers(10, 130), st.integers(0, 10)),
     _some([toolkit.driver for toolkit in TOOLKITS.rows if toolkit.driver is not None]),
 )
-NAMES = _some(["", *sorted(" ".join(sorted(model.words)) for model in PRODUCTS)])
+NAMES = _some(["", *sorted({" ".join(sorted(model.words)) for model in GPUS.models if model.traits})])
 COMPUTES = st.none() | _some([row.compute for row in CAPABILITIES.rows])
 REPORTED = _some([branch.cuda for branch in BRANCHES] + [parse_version(odd) for odd in ("12", "13.9", "14.1")])
 OFFERS = st.builds(

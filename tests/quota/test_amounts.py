@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.quota.amounts import amounts, excesses, used
-from webhook.quota.gpu_catalogue import CATALOGUE
 from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota, QuotaScope
 
 GPU = "nvidia.com/gpu"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.quota.gpu_catalogue import CATALOGUE
+from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.quota.quota_wording import crowded, exceeded, number, withheld
 from webhook.quota.quotas import Counting, Excess, Limit, Measure, Quota, QuotaScope
 

@@ -4,15 +4,14 @@ from fractions import Fraction
 
 import pytest
 
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import accelerator
 from webhook.quota.amounts import weight
-from webhook.quota.mig_profiles import MIG_GPUS, PARTITIONED_GPUS
-from webhook.quota.models import NAMES
 from webhook.quota.quotas import Counting
 
 MIG = "nvidia.com/mig-"
 AS_KNOWN = Counting()
-PROFILES = sorted({profile for gpu in MIG_GPUS for profile in gpu.most})
+PROFILES = sorted(profile for profile in GPUS.profiles if "g." in profile)
 
 
 @pytest.mark.parametrize(
@@ -78,20 +77,6 @@ def test_the_weights_of_the_policy_come_first(resource):
 def test_an_open_model_is_never_lighter_than_any_that_it_can_be(profile):
     resource = MIG + profile.replace("+", ".")
     assert accelerator(resource) is not None
-    weights = [weight(resource, row.models, AS_KNOWN) for row in MIG_GPUS if profile in row.most]
+    weights = [weight(resource, (model,), AS_KNOWN) for model in GPUS.profiles[profile]]
     assert weight(resource, None, AS_KNOWN) == max(weights)
     assert all(0 < one <= 1 for one in weights)
-
-
-@pytest.mark.parametrize("gpu", [*MIG_GPUS, *PARTITIONED_GPUS], ids=lambda gpu: f"{gpu.models[0]} {len(gpu.most)}")
-def test_a_table_speaks_of_known_models_and_names_its_source(gpu):
-    assert all(model in NAMES[model] for model in gpu.models)
-    assert gpu.source
-    assert all(number >= 1 for number in gpu.most.values())
-
-
-@pytest.mark.parametrize("gpu", MIG_GPUS, ids=lambda gpu: f"{gpu.models[0]} {len(gpu.most)}")
-def test_slices_of_one_profile_fit_together_on_a_gpu(gpu):
-    """The leading number of a profile is in compute slices, of which a GPU has as many as its largest profile."""
-    in_all = max(int(profile.split("g.")[0]) for profile in gpu.most)
-    assert all(int(profile.split("g.")[0]) * number <= in_all for profile, number in gpu.most.items())

@@ -13,12 +13,12 @@ from webhook.cuda.offer import Offer, offer_of
 from webhook.facts.objects import Node
 from webhook.facts.pooled_facts import WithPools
 from webhook.facts.snapshot import EMPTY
+from webhook.gpus.gpu_names import PRODUCT_KEYS
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import as_integer
 from webhook.model.versions import Version
-from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT
 
 _FITS_EVERYWHERE = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})
 
@@ -92,9 +92,6 @@ def _spelled(version: object) -> str | None:
     return None if version is None else str(version)
 
 
-_PRODUCTS = {Vendor.AMD: AMD_PRODUCT, Vendor.INTEL: INTEL_PRODUCT}
-"""Labels in which nodes name GPUs that know nothing of CUDA."""
-
 _Kind = tuple[str, str, str, str]
 """Model, resource, driver, newest CUDA."""
 
@@ -125,5 +122,5 @@ def _kinds(node: Node, accelerators: Accelerators) -> Iterator[tuple[_Kind, int]
         if vendor is Vendor.NVIDIA:
             yield (offer.product, resource, driver, cuda), count
         else:
-            label = _PRODUCTS.get(vendor) if vendor is not None else None
+            label = PRODUCT_KEYS.get(vendor) if vendor is not None else None
             yield ((node.label(label) or "") if label else "", resource, "", ""), count

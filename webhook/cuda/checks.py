@@ -9,8 +9,8 @@ from webhook.cuda.cuda_tables import CudaTables
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.products import model_of
 from webhook.cuda.toolkits import Threshold
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.versions import Version
 
 
@@ -99,11 +99,11 @@ def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
 
 def _driver_for_model(offer: Offer, tables: CudaTables) -> CudaFinding | None:
     """The same for a single product; what is known of these is not certain."""
-    model = model_of(offer.product) if offer.product else None
+    traits = GPUS.traits_of(offer.product) if offer.product else None
     driver = offer.driver or Version((min(branches_of(offer, tables)),))
-    if model is None or model.first_driver is None or driver.at_least(model.first_driver):
+    if traits is None or traits.first_driver is None or driver.at_least(traits.first_driver):
         return None
-    return _too_old(offer, f"driver {model.first_driver}", is_certain=False)
+    return _too_old(offer, f"driver {traits.first_driver}", is_certain=False)
 
 
 def _too_old(offer: Offer, needed: str, *, is_certain: bool) -> CudaFinding:

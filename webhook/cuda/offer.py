@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, takewhile
 
-from webhook.cuda.products import DATA_CENTER_ONLY, base_name, model_of
+from webhook.gpus.gpu_names import base_name
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.shape import spelled
 from webhook.model.versions import Version, VersionError, parse_version
 
@@ -164,22 +165,22 @@ def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) 
 
 def _completed(told: Offer, problems: list[str], *, is_cloud: bool = False) -> Offer:
     """The offer with what the name of the GPU tells, where nothing else does."""
-    model = model_of(told.product) if told.product else None
+    traits = GPUS.traits_of(told.product) if told.product else None
     compute = told.compute
     if compute is not None and len(compute.parts) < 2:
         problems.append(f"compute capability {compute} lacks its second number")
         compute = None
-    if model is None:
-        is_data_center = True if compute is not None and compute.parts[:2] in DATA_CENTER_ONLY else None
+    if traits is None:
+        is_data_center = True if compute is not None and compute.parts[:2] in GPUS.data_center_only else None
     else:
-        is_data_center = True if is_cloud and model.is_data_center is not None else model.is_data_center
-        if compute is not None and model.compute is not None and compute.parts[:2] != model.compute.parts:
-            problems.append(f"{told.product} has compute capability {model.compute}, the node says {compute}")
-        compute = compute or model.compute
+        is_data_center = True if is_cloud and traits.is_data_center is not None else traits.is_data_center
+        if compute is not None and traits.compute is not None and compute.parts[:2] != traits.compute.parts:
+            problems.append(f"{told.product} has compute capability {traits.compute}, the node says {compute}")
+        compute = compute or traits.compute
     return replace(
         told,
         compute=compute.cut(2) if compute is not None else None,
-        arch=_arch(told.arch, problems) or (model.arch if model is not None else ""),
+        arch=_arch(told.arch, problems) or (traits.arch if traits is not None else ""),
         is_data_center=is_data_center,
         problems=tuple(problems),
     )

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from webhook.cuda.cuda_tables import SHIPPED
-from webhook.cuda.products import GpuProduct, model_of
+from webhook.gpus.gpu_model import GpuTraits
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
 from webhook.model.camel_model import CamelModel
 from webhook.model.node import NodePool, Taint
@@ -134,12 +135,12 @@ class PoolSettings(CamelModel):
 
     @property
     def _usual_arch(self) -> str:
-        return (self._model.arch if self._model is not None else "") or "amd64"
+        return (self._traits.arch if self._traits is not None else "") or "amd64"
 
     @property
     def _of_the_model(self) -> dict[str, str]:
         """What is published of every GPU of this model."""
-        compute = self._model.compute if self._model is not None else None
+        compute = self._traits.compute if self._traits is not None else None
         if compute is None:
             return {}
         major, minor = compute.parts[:2]
@@ -148,8 +149,8 @@ class PoolSettings(CamelModel):
         return labels if generation is None else {**labels, "nvidia.com/gpu.family": generation.family}
 
     @property
-    def _model(self) -> GpuProduct | None:
-        return model_of(self.product) if self.product is not None else None
+    def _traits(self) -> GpuTraits | None:
+        return GPUS.traits_of(self.product) if self.product is not None else None
 
     @property
     def _derived(self) -> dict[str, tuple[str, str]]:

@@ -8,13 +8,13 @@ many pods share a GPU, so a share weighs a whole one. The policy's own `weights`
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import SHARED_SUFFIX
-from webhook.quota.mig_profiles import MIG_GPUS, PARTITIONED_GPUS, CutGpu
 from webhook.quota.quotas import Counting, Demand, Excess, Limit, Measure, Quota
 
 WHOLE = Fraction(1)
@@ -30,40 +30,37 @@ def weight(resource: str, models: tuple[str, ...] | None, counting: Counting) ->
     Fraction(1, 4)
     """
     own = counting.weights.get(resource)
-    return own if own is not None else _weight(resource, models)
+    return own if own is not None else _weight(resource, models, counting.catalogue.table)
 
 
 MIG_RESOURCES: tuple[str, ...] = tuple(
-    sorted({f"nvidia.com/mig-{profile.replace('+', '.')}" for gpu in MIG_GPUS for profile in gpu.most})
+    sorted(f"nvidia.com/mig-{profile.replace('+', '.')}" for profile in GPUS.profiles if "g." in profile)
 )
-"""The MIG slices of every GPU that is known, as resources are called."""
+"""The MIG slices of every GPU of this release, as resources are called."""
 
 
-def is_unknown_slice(resource: str) -> bool:
-    """Whether a resource is a MIG slice, and one that no known GPU has.
+def is_unknown_slice(resource: str, table: GpuTable = GPUS) -> bool:
+    """Whether a resource is a MIG slice, and one that no GPU of the table has.
 
     >>> is_unknown_slice("nvidia.com/mig-1g.10gb"), is_unknown_slice("nvidia.com/mig-1g.11gb")
     (False, True)
     """
     mig = _MIG.fullmatch(resource)
-    return mig is not None and _fewest(MIG_GPUS, _profile(*mig.group(2, 3, 4)), None) is None
+    return mig is not None and _profile(*mig.group(2, 3, 4)) not in table.profiles
 
 
 @lru_cache(maxsize=4096)
-def _weight(resource: str, models: tuple[str, ...] | None) -> Fraction:
+def _weight(resource: str, models: tuple[str, ...] | None, table: GpuTable) -> Fraction:
     mig = _MIG.fullmatch(resource)
     if mig is not None:
-        return _of_slice(*mig.groups(), models=models)
+        compute, size, memory, suffix = mig.groups()
+        slices = table.fewest_slices(_profile(size, memory, suffix), models)
+        # a compute instance has `compute` of the compute slices of its GPU instance
+        parts = 1 if compute is None else _times(int(compute), int(size))
+        return Fraction(1, slices * parts) if slices and parts else WHOLE
     partition = _PARTITION.fullmatch(resource)
-    number = _fewest(PARTITIONED_GPUS, partition.group(1), models) if partition is not None else None
+    number = table.fewest_slices(partition.group(1), models) if partition is not None else None
     return Fraction(1, number or 1)
-
-
-def _of_slice(compute: str | None, size: str, memory: str, suffix: str, *, models: Iterable[str] | None) -> Fraction:
-    """What a GPU instance weighs, or a compute instance of `compute` of its `size` compute slices."""
-    slices = _fewest(MIG_GPUS, _profile(size, memory, suffix), models)
-    parts = 1 if compute is None else _times(int(compute), int(size))
-    return Fraction(1, slices * parts) if slices and parts else WHOLE
 
 
 def _times(part: int, whole: int) -> int:
@@ -75,13 +72,6 @@ def _profile(size: str, memory: str, suffix: str) -> str:
     """The profile of a slice, whose end has a plus where the name of the resource has a dot."""
     suffix = suffix.removesuffix(SHARED_SUFFIX)
     return f"{size}{memory}" + (f"+{suffix[1:]}" if suffix.startswith(".") else suffix)
-
-
-def _fewest(gpus: Iterable[CutGpu], profile: str, models: Iterable[str] | None) -> int | None:
-    """The smallest of the most slices of a profile on a GPU of these models, of any model where none of them has it."""
-    rows = [row for row in gpus if profile in row.most]
-    own = [row for row in rows if models is not None and not set(row.models).isdisjoint(models)]
-    return min((row.most[profile] for row in own or rows), default=None)
 
 
 def amounts(demand: Demand, quota: Quota) -> Mapping[Limit, Fraction]:

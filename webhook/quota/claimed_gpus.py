@@ -70,8 +70,9 @@ def demand_of(pod: Pod, namespace: str, counting: Counting) -> Demand | None:
     if not pod.gpus:
         return None
     gpus: dict[str, int] = {}
+    table = counting.catalogue.table
     for resource, count in pod.gpus.items():
         plain = resource in PLAIN
-        name = resource if plain else entered_name(resource, counting.named, counting.accelerators)
+        name = resource if plain else entered_name(resource, counting.named, counting.accelerators, table)
         gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
     return Demand(namespace, tuple(sorted(gpus.items())), counting.catalogue.models_of(pod))

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
+from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob, matcher
-from webhook.quota.gpu_catalogue import CATALOGUE, Catalogue
 
 
 class UnspecifiedModel(StrEnum):

@@ -7,6 +7,7 @@ than a whole GPU. All the rest of a vendor goes by one name.
 import re
 from collections.abc import Set
 
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerator
 from webhook.quota.amounts import is_unknown_slice
 
@@ -28,7 +29,7 @@ _INSTANCE = re.compile(r"(nvidia\.com/mig-)([0-9]+)c\.([0-9]+)(g\..*)", re.ASCII
 _PARTITION = re.compile(r"(amd\.com/[a-z]px_nps)[0-9]+", re.ASCII)
 
 
-def entered_name(resource: str, named: Set[str], accelerators: Accelerators = BUILT_IN) -> str:
+def entered_name(resource: str, named: Set[str], accelerators: Accelerators = BUILT_IN, table: GpuTable = GPUS) -> str:
     """The name under which a resource is entered; `named` are those that a policy names.
 
     What a policy declares goes by the name or glob of its declaration, which tells the vendor as well.
@@ -40,14 +41,14 @@ def entered_name(resource: str, named: Set[str], accelerators: Accelerators = BU
     """
     if resource in PLAIN or resource in named:
         return resource
-    return _known(resource) or accelerators.declaration(resource) or _other(resource)
+    return _known(resource, table) or accelerators.declaration(resource) or _other(resource)
 
 
-def _known(resource: str) -> str:
+def _known(resource: str, table: GpuTable) -> str:
     """The usual spelling of a MIG slice or a partition that weighs less than a GPU; empty for everything else."""
     if (partition := _PARTITION.fullmatch(resource)) is not None:
         return f"{partition.group(1)}1"  # the memory mode says nothing of how many partitions a GPU has
-    if is_unknown_slice(resource) or not resource.startswith("nvidia.com/mig-"):
+    if is_unknown_slice(resource, table) or not resource.startswith("nvidia.com/mig-"):
         return ""
     instance = _INSTANCE.fullmatch(resource)
     if instance is None:

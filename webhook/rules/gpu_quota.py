@@ -18,11 +18,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
+from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.quota.claimed_gpus import demand_of, uncounted
-from webhook.quota.gpu_catalogue import CATALOGUE
 from webhook.quota.quota_wording import objections
 from webhook.quota.quotas import (
     ClaimsMode,

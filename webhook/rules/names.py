@@ -13,12 +13,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
+from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
 from webhook.model.accelerators import ANY, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
-from webhook.quota.gpu_catalogue import CATALOGUE, Catalogue
-from webhook.quota.product_labels import models_in
 
 
 def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
@@ -214,7 +213,7 @@ def _known_model(name: str, info: ValidationInfo) -> str:
 
 def _meant(name: str, catalogue: Catalogue) -> str:
     """The known name that is meant by another spelling, or by the value of a label; empty where it is none."""
-    found = models_in(name)
+    found = catalogue.table.models_in(name)
     same = [known for known in catalogue.names if catalogue.leaves(known) == found]
     lowered = {known.lower(): known for known in catalogue.names}
     close = [lowered[one] for one in get_close_matches(name.lower(), lowered, n=1)]

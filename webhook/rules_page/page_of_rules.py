@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
+from webhook.gpus.gpu_names import IN_WORDS, INSTANCE_TYPES
+from webhook.gpus.gpu_table import GPUS
 from webhook.policy.error_wording import describe
 from webhook.policy.pots import pot_schema
 from webhook.policy.schema import Schema, part_at, policy_schema, rule_schema, settings_schema
-from webhook.quota.models import MODELS
-from webhook.quota.product_labels import IN_WORDS, INSTANCE_TYPES
 from webhook.rules import GROUPS, RULES, gpu_quota
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import InjectionSettings, RuleSettings
@@ -157,7 +157,7 @@ def _pools() -> str:
 def _models() -> str:
     """What limits by model know."""
     families: dict[str, list[str]] = {}
-    for model in MODELS:
+    for model in GPUS.in_quotas:
         families.setdefault(model.family, []).append(model.name)
     names = (
         f"`{family}`" + ("" if models == [family] else " (" + ", ".join(f"`{name}`" for name in models) + ")")

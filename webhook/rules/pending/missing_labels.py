@@ -2,7 +2,7 @@
 
 Where a pod calls a GPU model as another platform does, the message says what it is called here.
 
-Whose the labels are is known from where `webhook/quota/product_labels.py` has them: GKE, the autoscalers of AWS and
+Whose the labels are is known from where `webhook/gpus/gpu_names.py` has them: GKE, the autoscalers of AWS and
 Azure, Karpenter, CoreWeave, and what NVIDIA, AMD and Intel run on nodes.
 """
 
@@ -13,12 +13,11 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import NamedTuple
 
-from webhook.cuda.products import base_name, model_of
+from webhook.gpus.gpu_names import AMD_PRODUCT, GKE_ACCELERATOR, IN_WORDS, INTEL_PRODUCT, NVIDIA_PRODUCT, base_name
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Expression, Operator, Term
 from webhook.model.wording import cut, few, nearest
-from webhook.quota.models import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
-from webhook.quota.product_labels import GKE_ACCELERATOR, IN_WORDS, models_at
 from webhook.rules.pending.reasons import TELL, NodeFacts, Reason
 from webhook.rules.pending.wants import AFFINITY, Affinity, Labels, Want
 
@@ -62,7 +61,7 @@ def local_name(expression: Expression, nodes: NodeFacts, fits: Callable[[Express
     if expression.operator != Operator.IN or nodes.label_values(expression.key):
         return None
     for value in expression.values[:_TRIED]:
-        models = models_at(expression.key, value)
+        models = GPUS.models_at(expression.key, value)
         for key in _SEARCHED if models else ():
             alike = (one for one in nodes.label_values(key)[:_MOST_VALUES] if _names(key, one, models))
             for found in islice(alike, _TRIED):
@@ -75,7 +74,7 @@ def local_name(expression: Expression, nodes: NodeFacts, fits: Callable[[Express
 
 def _names(key: str, value: str, models: frozenset[str]) -> bool:
     """Whether a label names one of these models, and no other."""
-    named = models_at(key, value)
+    named = GPUS.models_at(key, value)
     return bool(named) and named <= models
 
 
@@ -203,10 +202,10 @@ def _meant_value(expression: Expression, values: Sequence[str], fits: Callable[[
 
 def _nearest_value(written: str, values: Sequence[str]) -> str | None:
     """What was probably meant: of the name of a GPU only another name of that GPU, of as much memory if both say it."""
-    model, size = model_of(written), _memory(written)
-    if model is None:
+    traits, size = GPUS.traits_of(written), _memory(written)
+    if traits is None:
         return nearest(written, values)
-    known = [value for value in values[:_MOST_VALUES] if model_of(value) == model]
+    known = [value for value in values[:_MOST_VALUES] if GPUS.traits_of(value) == traits]
     alike = [value for value in known if _memory(value) in (size, "") or not size]
     return nearest(written, alike) or next(iter(alike), None)
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.rules.samples import container, expression, pod
 from tests.strategies import examples
+from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
-from webhook.quota.gpu_catalogue import CATALOGUE
 
 PRODUCT = "nvidia.com/gpu.product"
 GKE = "cloud.google.com/gke-accelerator"

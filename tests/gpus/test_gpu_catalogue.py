@@ -3,37 +3,13 @@
 import pytest
 
 from tests.rules.samples import container, pod, term, terms
-from webhook.cuda.products import PRODUCTS, model_of
+from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
+from webhook.gpus.gpu_model import models_from
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import Vendor
 from webhook.model.pod_reader import pod_from_raw
-from webhook.quota.gpu_catalogue import CATALOGUE
-from webhook.quota.models import MODELS
-from webhook.quota.product_labels import models_in
 
 PRODUCT = "nvidia.com/gpu.product"
-WITHOUT_A_NAME = {
-    "K20",
-    "K20M",
-    "K20X",
-    "K20XM",
-    "K40",
-    "K40C",
-    "K40M",
-    "M4",
-    "M6",
-    "M10",
-    "M40",
-    "P6",
-}
-"""GPUs of data centres, most of them old, for which quotas by model have no name of ours; a policy may declare one."""
-
-
-def data_center_name(row):
-    """The one word that names a GPU of a data centre, in capitals; empty for other rows."""
-    (word, *more) = row.words
-    return word.upper() if row.is_data_center and row.compute is not None and not more else ""
-
-
 GKE = "cloud.google.com/gke-accelerator"
 INSTANCE = "node.kubernetes.io/instance-type"
 HBM3 = "NVIDIA-H100-80GB-HBM3"
@@ -245,6 +221,20 @@ def test_catalogues_are_equal_when_the_same_is_added():
     assert CATALOGUE.extended({}) is CATALOGUE
 
 
+def test_a_catalogue_of_another_table_knows_its_models():
+    row = {"name": "R200", "family": "R", "product": "NVIDIA-R200", "source": "us", "date": "2026-11"}
+    newer = Catalogue(table=GPUS.merged(models_from([row])))
+    finer = newer.extended({"R200-NVL": {"gpu-type": ["r200"]}})
+    assert selecting(newer, **{PRODUCT: "NVIDIA-R200"}) == ("R200",)
+    assert selecting(finer, **{PRODUCT: "NVIDIA-R200"}) == ("R200", "R200-NVL")
+    assert (newer.leaves("R"), newer.vendor("R200"), newer.example("R")) == (
+        {"R200"},
+        Vendor.NVIDIA,
+        (PRODUCT, "NVIDIA-R200"),
+    )
+    assert newer != CATALOGUE
+
+
 @pytest.mark.parametrize(
     ("labels", "vendor"),
     [
@@ -271,19 +261,3 @@ def test_the_vendor_of_an_own_model_is_what_its_labels_tell(labels, vendor):
 )
 def test_how_a_model_is_said_is_told_by_example(name, example):
     assert OWN.example(name) == example
-
-
-@pytest.mark.parametrize(
-    "product",
-    [pytest.param(one.product, id=one.name) for one in MODELS if one.product and one.vendor is Vendor.NVIDIA],
-)
-def test_the_table_for_cuda_knows_every_gpu_that_quotas_know(product):
-    """Whoever adds a GPU to one of the two tables is told of the other."""
-    known = model_of(product)
-    assert known is not None
-    assert known.compute is not None
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, id=name) for row in PRODUCTS if (name := data_center_name(row))])
-def test_quotas_know_every_gpu_of_a_data_centre_that_the_table_for_cuda_knows(name):
-    assert bool(models_in(f"NVIDIA-{name}")) is (name not in WITHOUT_A_NAME)

@@ -1,12 +1,12 @@
-"""What a policy adds to the shipped models: further label values of known models, and models of its own."""
+"""What a policy adds to the models of a table: further label values of known models, and models of its own."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from webhook.gpus.gpu_names import IN_WORDS
+from webhook.gpus.gpu_table import GpuTable
 from webhook.model.accelerators import Vendor
 from webhook.model.globs import matcher
-from webhook.quota.models import MODELS, NAMES, VENDORS
-from webhook.quota.product_labels import IN_WORDS, VALUES_OF, models_at
 
 _DOMAINS = {"nvidia.com": Vendor.NVIDIA, "amd.com": Vendor.AMD, "intel.com": Vendor.INTEL}
 
@@ -19,10 +19,9 @@ class Addition:
     key: str
     pattern: str
 
-    @property
-    def models(self) -> frozenset[str]:
-        """The models that the value means: those of a known name, else one of its own."""
-        return NAMES.get(self.name) or frozenset({self.name})
+    def models(self, table: GpuTable) -> frozenset[str]:
+        """The models that the value means: those of a name that the table has, else one of its own."""
+        return table.names.get(self.name) or frozenset({self.name})
 
     def matches(self, key: str, value: str) -> bool:
         """Whether a node on which a label has this value has the model."""
@@ -52,19 +51,20 @@ def additions_of(models: Mapping[str, Mapping[str, Sequence[str]]]) -> tuple[Add
     )
 
 
-def own_models(additions: Sequence[Addition]) -> tuple[OwnModel, ...]:
-    """The models that are not shipped, by name."""
+def own_models(additions: Sequence[Addition], table: GpuTable) -> tuple[OwnModel, ...]:
+    """The models that the table does not have, by name."""
     keys: dict[str, set[str]] = {}
     for addition in additions:
-        if addition.name not in NAMES:
+        if addition.name not in table.names:
             keys.setdefault(addition.name, set()).add(addition.key)
-    alike = {
-        name: {model for one in additions if one.name == name for model in _alike(one, additions)} for name in keys
-    }
+    alike: dict[str, set[str]] = {name: set() for name in keys}
+    for addition in additions:
+        if addition.name in alike:
+            alike[addition.name].update(_alike(addition, additions, table))
     found = []
     for name in sorted(keys):
         others = _reached(name, alike)
-        vendors = {VENDORS[model] for model in others if model in VENDORS} or _owners(keys[name])
+        vendors = {table.vendors[model] for model in others if model in table.vendors} or _owners(keys[name])
         found.append(OwnModel(name, frozenset(keys[name]), others, vendors.pop() if len(vendors) == 1 else None))
     return tuple(found)
 
@@ -79,19 +79,19 @@ def _reached(name: str, alike: Mapping[str, set[str]]) -> frozenset[str]:
     return frozenset(reached - {name})
 
 
-def _alike(addition: Addition, additions: Sequence[Addition]) -> Iterator[str]:
+def _alike(addition: Addition, additions: Sequence[Addition], table: GpuTable) -> Iterator[str]:
     """The models that some value means which the addition stands for."""
     key, pattern = addition.key, addition.pattern
-    yield from models_at(key, pattern)
-    for value in VALUES_OF.get(key, ()):
-        if overlap(pattern, value.pattern):
-            yield from NAMES[value.model]
+    yield from table.models_at(key, pattern)
+    for value, models in table.values_of(key).items():
+        if overlap(pattern, value):
+            yield from models
     for other in additions:
         if other.key == key and overlap(pattern, other.pattern):
-            yield from other.models
+            yield from other.models(table)
     if key in IN_WORDS:
         fits = matcher(pattern.lower()).fullmatch
-        yield from (model.name for model in MODELS if any(map(fits, model.spellings)))
+        yield from (model.name for model in table.in_quotas if any(map(fits, model.spellings)))
 
 
 def _owners(keys: Iterable[str]) -> set[Vendor]:

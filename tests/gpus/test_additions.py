@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.gpus.additions import additions_of, overlap, own_models
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import Vendor
 from webhook.model.globs import matcher
-from webhook.quota.additions import additions_of, overlap, own_models
 
 PRODUCT = "nvidia.com/gpu.product"
 TEXTS = ["".join(letters) for length in range(7) for letters in product("ab", repeat=length)]
@@ -43,11 +44,11 @@ def test_globs_overlap_where_some_text_matches_both(one, other):
     ],
 )
 def test_a_model_of_the_platforms_own_may_be_any_that_shares_a_value_with_it(models, alike):
-    assert {own.name: set(own.alike) for own in own_models(additions_of(models))} == alike
+    assert {own.name: set(own.alike) for own in own_models(additions_of(models), GPUS)} == alike
 
 
 def test_a_model_that_is_alike_two_vendors_belongs_to_none():
-    (own,) = own_models(additions_of({"Any": {"gpu-type": ["*"]}}))
+    (own,) = own_models(additions_of({"Any": {"gpu-type": ["*"]}}), GPUS)
     assert own.vendor is None
-    (own,) = own_models(additions_of({"Any": {"nvidia.com/gpu.family": ["ampere"]}}))
+    (own,) = own_models(additions_of({"Any": {"nvidia.com/gpu.family": ["ampere"]}}), GPUS)
     assert own.vendor is Vendor.NVIDIA

@@ -1,7 +1,7 @@
 """The GPU models that quotas can limit, and which of them a pod may land on by what it says itself.
 
-A pod chooses its nodes by labels. What the values of some labels mean is known (`models.py`, `product_labels.py`), and
-a policy may add to it. Everything else that a pod says leaves its model open. The answer may name too many models,
+A pod chooses its nodes by labels. What the values of some labels mean is known (`gpu_table.py`), and a policy may add
+to it. Everything else that a pod says leaves its model open. The answer may name too many models,
 never too few: a pod that could land on an H100 is counted against it.
 """
 
@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from webhook.gpus.additions import Addition, OwnModel, additions_of, own_models
+from webhook.gpus.gpu_names import CLOSED, LONGEST_VALUE
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Vendor
 from webhook.model.globs import is_glob
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms
 from webhook.model.selectors import Expression, Operator
-from webhook.quota.additions import Addition, OwnModel, additions_of, own_models
-from webhook.quota.models import MODELS, NAMES, VENDORS
-from webhook.quota.product_labels import CLOSED, KEYS, LONGEST_VALUE, models_at
 
 Models = frozenset[str]
 
@@ -30,23 +30,24 @@ class Catalogue:
     """GPU models by name, and the labels that say them.
 
     The finest models are leaves, such as `A100-80GB`; a name such as `A100` stands for several. `additions` are what a
-    policy adds to what is shipped: they decide alone whether two catalogues are equal.
+    policy adds to the table: these two alone decide whether two catalogues are equal.
     """
 
     additions: tuple[Addition, ...] = ()
+    table: GpuTable = field(default=GPUS, repr=False)
     keys: frozenset[str] = field(init=False, compare=False, repr=False)
     """The labels that can say a model."""
     own: tuple[OwnModel, ...] = field(init=False, compare=False, repr=False)
-    """The models that are not shipped."""
+    """The models that the table does not have."""
     _names: Mapping[str, Models] = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        own = own_models(self.additions)
-        object.__setattr__(self, "keys", KEYS | {addition.key for addition in self.additions})
+        own = own_models(self.additions, self.table)
+        object.__setattr__(self, "keys", self.table.keys | {addition.key for addition in self.additions})
         object.__setattr__(self, "own", own)
-        object.__setattr__(self, "_names", _with_own(own))
-        object.__setattr__(self, "_hash", hash(self.additions))
+        object.__setattr__(self, "_names", _with_own(own, self.table))
+        object.__setattr__(self, "_hash", hash((self.additions, self.table)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -62,21 +63,22 @@ class Catalogue:
 
     def vendor(self, leaf: str) -> Vendor | None:
         """Whose GPU a model is; None where that is not known."""
-        return VENDORS.get(leaf) or next((own.vendor for own in self.own if own.name == leaf), None)
+        return self.table.vendors.get(leaf) or next((own.vendor for own in self.own if own.name == leaf), None)
 
     def example(self, name: str) -> tuple[str, str] | None:
         """A node label that says a model, as key and value; None where none is known as a whole."""
         for addition in self.additions:
             if addition.name == name and not is_glob(addition.pattern):
                 return addition.key, addition.pattern
-        return next((found for leaf in sorted(self.leaves(name)) if (found := _EXAMPLES.get(leaf)) is not None), None)
+        examples = self.table.examples
+        return next((examples[leaf] for leaf in sorted(self.leaves(name)) if leaf in examples), None)
 
     def extended(self, models: Mapping[str, Mapping[str, Sequence[str]]]) -> "Catalogue":
         """The catalogue with what a policy adds: for each model's name, the values and globs of each label that say it.
 
         A name that is known gets further values; any other one is a model of its own.
         """
-        return _extended((*self.additions, *additions_of(models))) if models else self
+        return _extended((*self.additions, *additions_of(models)), self.table) if models else self
 
     def models_of(self, pod: Pod) -> tuple[str, ...] | None:
         """The models that a pod may land on, sorted; None where it says nothing. Empty: none that is known.
@@ -119,19 +121,16 @@ class Catalogue:
         return frozenset(found) if values else None
 
 
-_EXAMPLES = {model.name: model.example for model in MODELS}
-
-
-def _with_own(own: Sequence[OwnModel]) -> Mapping[str, Models]:
+def _with_own(own: Sequence[OwnModel], table: GpuTable) -> Mapping[str, Models]:
     """All names: a model of the policy's own counts wherever those do that it may be the same as."""
-    names = dict(NAMES) | {each.name: frozenset({each.name}) for each in own}
+    names = dict(table.names) | {each.name: frozenset({each.name}) for each in own}
     finer = {name: {each.name for each in own if not each.alike.isdisjoint(leaves)} for name, leaves in names.items()}
     return {name: leaves | finer[name] for name, leaves in names.items()}
 
 
 @lru_cache(maxsize=256)
-def _extended(additions: tuple[Addition, ...]) -> Catalogue:
-    return Catalogue(tuple(sorted(set(additions))))
+def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
+    return Catalogue(tuple(sorted(set(additions))), table)
 
 
 @lru_cache(maxsize=8192)
@@ -139,10 +138,10 @@ def _models_of_value(catalogue: Catalogue, key: str, value: str) -> Models:
     """The models that one label value means; empty where it means none that is known."""
     if len(value) > LONGEST_VALUE:
         return _NO_MODELS
-    found = models_at(key, value)
+    found = catalogue.table.models_at(key, value)
     for addition in catalogue.additions:
         if addition.matches(key, value):
-            found |= addition.models
+            found |= addition.models(catalogue.table)
     return found | {own.name for own in catalogue.own if key not in own.keys and not own.alike.isdisjoint(found)}
 
 

@@ -1,0 +1,215 @@
+"""A GPU model, and the row of a table that describes it.
+
+Rows of this release and rows of a platform are read by the same definition, `GpuRow`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, TypeAdapter, model_validator
+
+from webhook.gpus.gpu_names import INSTANCE_TYPES, PRODUCT_KEYS
+from webhook.model.accelerators import Vendor
+from webhook.model.camel_model import CamelModel
+from webhook.model.versions import Version, parse_version
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTraits:
+    """What CUDA and drivers have to do with: the same for all GPUs whose names have `words`.
+
+    None and empty stand for not known. `brands` are those that the GPU may have in the eyes of the container toolkit.
+    `first_driver` is the oldest driver that is said to drive it, beyond its generation's; it is never certain. `arch`
+    is set where a CPU is on the same board.
+    """
+
+    words: frozenset[str]
+    compute: Version | None = None
+    is_data_center: bool | None = None
+    brands: tuple[str, ...] = ()
+    first_driver: Version | None = None
+    arch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """One GPU model, or a series of models that CUDA treats alike and quotas do not name (`in_quotas` is false).
+
+    A model is as fine as a limit may have to be: an A100 of 40 GB is another one than that of 80 GB, because it is cut
+    into other MIG slices. `family` stands for both; it is the model's own name where it has no other.
+
+    A name is that of every model whose `words` it has; where several models have these words, those of them count of
+    whose `marks` the name has one, and all of them where it has none.
+    """
+
+    name: str
+    family: str
+    vendor: Vendor
+    words: frozenset[str]
+    marks: frozenset[str]
+    product: str
+    """A value of the vendor's product label, empty where none is known."""
+    values: tuple[tuple[str, str], ...]
+    """Label keys, and values or globs of values that nodes with this model have."""
+    slices: Mapping[str, int] = field(hash=False)
+    """The most MIG slices of each profile, or partitions of each mode, on one GPU."""
+    in_quotas: bool
+    traits: GpuTraits | None
+    """None where another row has them, or nothing is known."""
+    source: str
+    date: str
+
+    @property
+    def example(self) -> tuple[str, str] | None:
+        """A node label that says it, as key and value."""
+        return (PRODUCT_KEYS[self.vendor], self.product) if self.product else None
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Some of the ways in which labels name it, in small letters."""
+        return tuple(text.lower() for text in (self.name, self.family, self.product) if text)
+
+
+Brand = Literal[
+    "nvidia", "unknown", "tesla", "geforce", "geforcertx", "titan", "titanrtx", "quadro", "quadrortx", "nvidiartx",
+    "grid", "vapps", "vpc", "vcs", "vws", "cloudgaming"
+]  # fmt: skip  # sixteen lines of one word
+
+
+def _some(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        raise ValueError("names no value; write at least one value or glob")
+    return values
+
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._#-]{0,61}[A-Za-z0-9#])?$", examples=["A100-40GB"])]
+Words = Annotated[str, Field(pattern=r"^[a-z0-9#]+( [a-z0-9#]+)*$", max_length=63, examples=["rtx 6000"])]
+Globs = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.*?-]{1,63}$")], ...],
+    AfterValidator(_some),
+    Field(max_length=64, json_schema_extra={"minItems": 1}),
+]
+Amount = Annotated[int, Field(ge=1, le=64)]
+
+
+def _version(value: str) -> str:
+    parse_version(value)
+    return value
+
+
+class GpuRow(CamelModel):
+    """A row of a table of GPUs."""
+
+    name: Name
+    """Name of the model; unique in its table. Limits of quotas may have it."""
+    family: Annotated[Name | None, Field(examples=["A100"])] = None
+    """Name that stands for this model and others. Unset: none."""
+    vendor: Literal["nvidia", "amd", "intel"] = "nvidia"
+    """Who made it."""
+    words: Words | None = None
+    """Words that every name of the model has, in small letters. `40xx` stands for all numbers such as 4090, and `a####`
+    for all words such as a6000. Unset: those of `name`, between its hyphens."""
+    marks: Words | None = None
+    """Words that tell it from other models with the same words; a name has one of them. Unset: none."""
+    quotas: bool = True
+    """Whether limits may name it. `false` for a series, and for a variant that quotas count as another model."""
+    compute: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$", examples=["9.0"])] | None = None
+    """Compute capability, in quotes. Unset: not known, or that of the series of which the model is."""
+    data_center: bool | None = None
+    """Whether it is a data-centre GPU: only these run newer CUDA on an older driver. Unset: not known."""
+    brands: Annotated[tuple[Brand, ...], Field(max_length=16)] = ()
+    """Brands that the container toolkit may take it for. Unset: not known."""
+    first_driver: Annotated[str, AfterValidator(_version), Field(examples=["575.57.08"])] | None = None
+    """The oldest driver that is said to drive it, in quotes. It is never held against a pod with certainty. Unset: that
+    of its compute capability."""
+    arch: Literal["amd64", "arm64"] | None = None
+    """Architecture of a CPU on the same board. Unset: none."""
+    product: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,63}$", examples=["NVIDIA-H200"])] | None = None
+    """A value of the product label of its vendor, such as `nvidia.com/gpu.product`. Unset: none is known."""
+    labels: Mapping[Annotated[str, Field(min_length=1, max_length=317)], Globs] = Field(default_factory=dict)
+    """Values and globs of values, by label key, that nodes with this model have although their words say less."""
+    machines: Mapping[Annotated[str, Field(min_length=1, max_length=200)], Globs] = Field(default_factory=dict)
+    """Machine types and globs of machine types, by the source that says so. One that several models have may have any
+    of them."""
+    mig: Mapping[Annotated[str, Field(pattern=r"^[0-9]+g\.[0-9]+gb[A-Za-z0-9.+-]*$")], Amount] = Field(
+        default_factory=dict
+    )
+    """The most MIG slices of each profile on one GPU."""
+    partitions: Mapping[Annotated[str, Field(pattern=r"^[a-z]px$")], Amount] = Field(default_factory=dict)
+    """The partitions of an AMD GPU in each mode."""
+    source: Annotated[str, Field(min_length=1, max_length=200)]
+    """Who says so. `unverified` where nobody has read it anywhere."""
+    date: Annotated[
+        str, Field(pattern=r"^(20[0-9]{2}-(0[1-9]|1[0-2])(-[0-3][0-9])?|unknown|release)$", examples=["2026-11-24"])
+    ]
+    """When the source was written or read; `unknown` where nobody wrote it down."""
+    note: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """What else there is to say."""
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> "GpuRow":
+        cuda = {"compute": self.compute, "brands": self.brands, "firstDriver": self.first_driver}
+        of_vendor: Mapping[str, Mapping[str, object]] = {
+            "nvidia": {"mig": self.mig, **cuda},
+            "amd": {"partitions": self.partitions},
+            "intel": {},
+        }
+        foreign = {key for keys in of_vendor.values() for key, value in keys.items() if value}
+        if wrong := sorted(foreign - of_vendor[self.vendor].keys()):
+            raise ValueError(f"{self.vendor} GPUs have no {' and no '.join(wrong)}; remove that, or correct the vendor")
+        counted: Mapping[str, object] = {
+            "family": self.family,
+            "marks": self.marks,
+            "product": self.product,
+            "labels": self.labels,
+            "machines": self.machines,
+            "mig": self.mig,
+            "partitions": self.partitions,
+        }
+        if not self.quotas and (wrong := sorted(key for key, value in counted.items() if value)):
+            raise ValueError(f"{' and '.join(wrong)} only matter to quotas; remove that, or quotas: false")
+        return self
+
+    def model(self) -> GpuModel:
+        """The model that the row describes."""
+        vendor = Vendor(self.vendor)
+        words = frozenset(self.words.split() if self.words else self.name.lower().split("-"))
+        machines = [(key, glob) for globs in self.machines.values() for glob in globs for key in INSTANCE_TYPES]
+        return GpuModel(
+            name=self.name,
+            family=self.family or self.name,
+            vendor=vendor,
+            words=words,
+            marks=frozenset((self.marks or "").split()),
+            product=self.product or "",
+            values=(*((key, glob) for key, globs in self.labels.items() for glob in globs), *machines),
+            slices={**self.mig, **self.partitions},
+            in_quotas=self.quotas,
+            traits=self._traits(words),
+            source=self.source,
+            date=self.date,
+        )
+
+    def _traits(self, words: frozenset[str]) -> GpuTraits | None:
+        """None for a row that says nothing of them."""
+        known = (self.compute, self.brands, self.first_driver, self.arch)
+        if not any(known) and self.data_center is None:
+            return None
+        return GpuTraits(
+            words=words,
+            compute=parse_version(self.compute) if self.compute else None,
+            is_data_center=self.data_center,
+            brands=self.brands,
+            first_driver=parse_version(self.first_driver) if self.first_driver else None,
+            arch=self.arch or "",
+        )
+
+
+_ROWS: TypeAdapter[tuple[GpuRow, ...]] = TypeAdapter(tuple[GpuRow, ...])
+
+
+def models_from(rows: Iterable[Mapping[str, Any]]) -> tuple[GpuModel, ...]:
+    """The models that rows describe, as YAML gives these. Raises pydantic's ValidationError with every mistake."""
+    return tuple(row.model() for row in _ROWS.validate_json(json.dumps(list(rows))))

@@ -1,0 +1,119 @@
+"""How GPUs are called: the words in their names, and the node labels that have these names.
+
+A name is read word by word, because nobody agrees on how words are put together: `NVIDIA-A100-SXM4-40GB-SHARED`,
+`nvidia-a100-80gb` and `A100_NVLINK_80GB` are all A100.
+"""
+
+import re
+from collections.abc import Container
+
+from webhook.model.accelerators import Vendor
+
+NVIDIA_PRODUCT = "nvidia.com/gpu.product"
+AMD_PRODUCT = "amd.com/gpu.product-name"
+INTEL_PRODUCT = "gpu.intel.com/product"
+PRODUCT_KEYS = {Vendor.NVIDIA: NVIDIA_PRODUCT, Vendor.AMD: AMD_PRODUCT, Vendor.INTEL: INTEL_PRODUCT}
+"""The label by which each vendor's own software names the GPU of a node."""
+
+GKE_ACCELERATOR = "cloud.google.com/gke-accelerator"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+INSTANCE_TYPES = (INSTANCE_TYPE, "beta.kubernetes.io/instance-type")
+"""Labels whose values are machine types of clouds."""
+
+IN_WORDS: frozenset[str] = frozenset(
+    {
+        NVIDIA_PRODUCT,
+        GKE_ACCELERATOR,
+        AMD_PRODUCT,
+        "beta.amd.com/gpu.product-name",
+        INTEL_PRODUCT,
+        "k8s.amazonaws.com/accelerator",
+        "karpenter.k8s.aws/instance-gpu-name",
+        "eks.amazonaws.com/instance-gpu-name",
+        "karpenter.azure.com/sku-gpu-name",
+        "gpu.nvidia.com/class",
+        "gpu.nvidia.com/model",
+        "kubernetes.azure.com/accelerator",
+        "accelerator",
+        "gpu",
+        "gpu-model",
+        "gpu-type",
+        "gpu_type",
+    }
+)
+"""Labels whose values name the GPU, in whatever spelling."""
+
+CLOSED: frozenset[str] = frozenset({NVIDIA_PRODUCT, GKE_ACCELERATOR})
+"""Labels that always have the GPU's name: a value that names no known model is none of them. A value of any other label
+that names none says nothing."""
+
+LONGEST_VALUE = 63
+"""Characters of a label value; no node has a longer one."""
+
+_SHARED = "-SHARED"
+_MIG = re.compile(r"-MIG-[A-Za-z0-9.+_-]*", re.ASCII)
+_SEPARATORS = re.compile(r"[^a-z0-9]+", re.ASCII)
+_NUMBER = re.compile(r"([a-z]?)([0-9]{3,4})", re.ASCII)
+_VGPU_PROFILE = re.compile(r"-[0-9]{1,3}[abcq]", re.ASCII)
+_VARIANT = re.compile(r"([a-z]*[0-9]+)[a-z]{1,2}", re.ASCII)
+"""A model's number with letters of a variant behind it, as virtual GPUs have them: a100d, h100xm."""
+_JOINED = re.compile(r"(geforce|quadro|tesla|rtx|gtx)([a-z]?[0-9]+.*)", re.ASCII)
+"""A brand and what it brands in one word, as in labels of people's own: rtx4090, rtxa6000."""
+
+
+def base_name(product: str) -> str:
+    """The GPU itself, without what the device plugin appends for sharing and MIG.
+
+    >>> base_name("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED")
+    'NVIDIA-A100-SXM4-40GB'
+    """
+    name = product.removesuffix(_SHARED)
+    start = name.rfind("-MIG-")
+    return name[:start] if start > 0 and _MIG.fullmatch(name, start) else name
+
+
+def words_in(text: str) -> frozenset[str]:
+    """The words of a name, in small letters.
+
+    >>> sorted(words_in("NVIDIA A100-SXM4_40GB"))
+    ['40gb', 'a100', 'nvidia', 'sxm4']
+    """
+    return frozenset(_SEPARATORS.split(text.lower()))
+
+
+def with_series(words: frozenset[str]) -> frozenset[str]:
+    """These words, and the series of every number among them: of 4090 that is 40xx, of a6000 it is a####.
+
+    >>> sorted(with_series(frozenset({"rtx", "4090", "a6000"})))
+    ['40xx', '4090', 'a####', 'a6000', 'rtx']
+    """
+    found = set(words)
+    for number in filter(None, map(_NUMBER.fullmatch, words)):
+        letter, digits = number.groups()
+        found.add(letter + "#" * len(digits) if letter else f"{digits[:-2]}xx")
+    return frozenset(found)
+
+
+def with_parts(words: frozenset[str], known: Container[str]) -> frozenset[str]:
+    """These words, and what else they may mean: brand and number of a joined word, and the number without its variant.
+
+    A word that is `known` by itself is no variant of another one. What this adds is a guess: good enough to count a
+    pod against a quota, and not to refuse one.
+
+    >>> sorted(with_parts(frozenset({"rtx4090", "a100d", "a10g"}), {"a10g"}))
+    ['4090', 'a100', 'a100d', 'a10g', 'rtx', 'rtx4090']
+    """
+    found = set(words)
+    for joined in filter(None, map(_JOINED.fullmatch, words)):
+        found.update(joined.groups())
+    for word in tuple(found):
+        variant = _VARIANT.fullmatch(word)
+        if variant is not None and word not in known:
+            found.add(variant.group(1))
+    return frozenset(found)
+
+
+def is_virtual(name: str) -> bool:
+    """Whether a name is that of a virtual GPU, such as GRID-T4-16Q or NVIDIA-A10-24Q."""
+    text = name.lower()
+    return "grid" in words_in(text) or _VGPU_PROFILE.fullmatch(text[text.rfind("-") :]) is not None

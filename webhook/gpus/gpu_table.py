@@ -1,0 +1,204 @@
+"""The table of GPU models: those of this release, or with rows of the platform.
+
+The rows are in `data/models.yaml`, each with its source. Whoever judges takes the table as a value, so that the tables
+of two policies never mix; what look-ups remember is kept by the table itself.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from webhook.gpus.gpu_model import GpuModel, GpuTraits, models_from
+from webhook.gpus.gpu_names import (
+    CLOSED,
+    IN_WORDS,
+    INSTANCE_TYPE,
+    LONGEST_VALUE,
+    base_name,
+    is_virtual,
+    with_parts,
+    with_series,
+    words_in,
+)
+from webhook.model.accelerators import Vendor
+from webhook.model.globs import closest
+from webhook.yaml_files.shipped_tables import read_table
+
+DATA = Path(__file__).with_name("data") / "models.yaml"
+"""Where the table of this release is."""
+
+VGPU = ("grid", "vapps", "vpc", "vcs", "vws", "cloudgaming")
+"""Brands that a virtual GPU may have."""
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+_LONGEST_NAME = 128
+"""Characters of a name that are read, where it comes from a text; labels have 63 at most."""
+_OPEN = IN_WORDS - CLOSED
+"""Labels of people's own, which may hold a machine type."""
+
+
+@dataclass(frozen=True)
+class GpuTable:
+    """GPU models, the more particular ones first: of the traits that fit a name, the first ones count.
+
+    `data_center_only` are compute capabilities that only data-centre GPUs have, as far as is known.
+    """
+
+    models: tuple[GpuModel, ...]
+    data_center_only: frozenset[tuple[int, ...]] = frozenset()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def merged(self, models: Iterable[GpuModel]) -> "GpuTable":
+        """The table with other models, which come first and replace those of the same names.
+
+        `data_center_only` loses the compute capabilities of those of them that are no data-centre GPUs.
+        """
+        first = tuple(models)
+        if not first:
+            return self
+        names = {model.name for model in first}
+        traits = [model.traits for model in first if model.traits is not None]
+        shared = {one.compute.parts for one in traits if one.compute is not None and not one.is_data_center}
+        kept = tuple(model for model in self.models if model.name not in names)
+        return GpuTable((*first, *kept), self.data_center_only - shared)
+
+    @cached_property
+    def in_quotas(self) -> tuple[GpuModel, ...]:
+        """The models that limits may name."""
+        return tuple(model for model in self.models if model.in_quotas)
+
+    @cached_property
+    def names(self) -> Mapping[str, Names]:
+        """The models that each name of a limit stands for, families included."""
+        found = {model.name: frozenset({model.name}) for model in self.in_quotas}
+        for model in self.in_quotas:
+            found[model.family] = found.get(model.family, _NONE) | {model.name}
+        return found
+
+    @cached_property
+    def vendors(self) -> Mapping[str, Vendor]:
+        """Whose GPU each model is."""
+        return {model.name: model.vendor for model in self.in_quotas}
+
+    @cached_property
+    def examples(self) -> Mapping[str, tuple[str, str]]:
+        """A node label that says each model, as key and value, where one is known."""
+        return {model.name: model.example for model in self.in_quotas if model.example is not None}
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Every label that can say a model."""
+        return IN_WORDS | self._values.keys()
+
+    def values_of(self, key: str) -> Mapping[str, Names]:
+        """The models that each value of a label means, or each glob of values, whatever words are in it."""
+        return self._values.get(key, {})
+
+    @cached_property
+    def traits_of(self) -> Callable[[str], GpuTraits | None]:
+        """What CUDA has to know of the GPU with a name, in whatever way it is written; None where nothing is known.
+
+        >>> str(GPUS.traits_of("nvidia-tesla-t4").compute), str(GPUS.traits_of("GRID A100-10C").compute)
+        ('7.5', '8.0')
+        """
+        rows: dict[frozenset[str], GpuTraits] = {}
+        for model in self.models:
+            if model.traits is not None:
+                rows.setdefault(model.words, model.traits)
+
+        @lru_cache(maxsize=1024)
+        def known(name: str) -> GpuTraits | None:
+            words = with_series(words_in(name))
+            traits = next((traits for wanted, traits in rows.items() if wanted <= words), None)
+            if traits is None or not is_virtual(name):
+                return traits
+            return replace(traits, is_data_center=None, brands=VGPU)
+
+        return lambda name: known(name[:_LONGEST_NAME])
+
+    def models_at(self, key: str, value: str) -> Names:
+        """The models of the nodes on which the label `key` has this value; empty where it names none that is known.
+
+        Of the globs that match the value, the closest one counts; it comes before the words in the value.
+
+        >>> sorted(GPUS.models_at("node.kubernetes.io/instance-type", "p4d.24xlarge"))
+        ['A100-40GB']
+        """
+        if len(value) > LONGEST_VALUE:
+            return _NONE
+        values = self.values_of(key if key in self._values or key not in _OPEN else INSTANCE_TYPE)
+        pattern = closest(values, value)
+        if pattern is not None:
+            return values[pattern]
+        return self.models_in(value) if key in IN_WORDS else _NONE
+
+    def models_in(self, text: str) -> Names:
+        """The models that a text names; several where it does not say which of a family.
+
+        >>> sorted(GPUS.models_in("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb")), sorted(GPUS.models_in("nvidia-a100"))
+        (['A100-40GB'], ['A100-40GB', 'A100-80GB'])
+        """
+        words = with_parts(words_in(base_name(text)), self._known_words)
+        found: set[str] = set()
+        for wanted, alike in self._by_words.items():
+            if wanted <= words:
+                marked = [model for model in alike if model.marks & words]
+                found.update(model.name for model in marked or alike)
+        return frozenset(found)
+
+    @cached_property
+    def profiles(self) -> Mapping[str, Mapping[str, int]]:
+        """The most slices of each MIG profile, and partitions of each mode, on one GPU of each model that has them."""
+        found: dict[str, dict[str, int]] = {}
+        for model in self.in_quotas:
+            for profile, most in model.slices.items():
+                found.setdefault(profile, {})[model.name] = most
+        return found
+
+    def fewest_slices(self, profile: str, models: Iterable[str] | None) -> int | None:
+        """The smallest of the most slices of a profile on a GPU of these models; of any where none of them has it.
+
+        None for a profile that no GPU has; `models` are None where the model is open.
+        """
+        most = self.profiles.get(profile, {})
+        own = [most[model] for model in models or () if model in most]
+        return min(own or most.values(), default=None)
+
+    @cached_property
+    def _values(self) -> Mapping[str, Mapping[str, Names]]:
+        found: dict[str, dict[str, Names]] = {}
+        for model in self.in_quotas:
+            for key, glob in model.values:
+                values = found.setdefault(key, {})
+                values[glob] = values.get(glob, _NONE) | {model.name}
+        return found
+
+    @cached_property
+    def _by_words(self) -> Mapping[frozenset[str], tuple[GpuModel, ...]]:
+        found: dict[frozenset[str], tuple[GpuModel, ...]] = {}
+        for model in self.in_quotas:
+            found[model.words] = (*found.get(model.words, ()), model)
+        return found
+
+    @cached_property
+    def _known_words(self) -> frozenset[str]:
+        return frozenset(word for words in self._by_words for word in words)
+
+    @cached_property
+    def _hash(self) -> int:
+        """Counted once: catalogues are looked up by their table."""
+        return hash((self.models, self.data_center_only))
+
+
+def _shipped() -> GpuTable:
+    table = read_table(DATA)
+    only = frozenset(tuple(map(int, compute.split("."))) for compute in table["dataCenterOnly"])
+    return GpuTable(models_from(table["gpus"]), only)
+
+
+GPUS = _shipped()
+"""The table of this release."""
