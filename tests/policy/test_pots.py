@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.strategies import examples
+from tests.strategies import damaged, examples
 from webhook.policy.directory import Contents
 from webhook.policy.loader import build
 from webhook.policy.pots import INHERITED, PotSettings
@@ -150,11 +149,6 @@ def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
             id="unknown key",
         ),
         pytest.param(
-            "{name: a, namespaces: [x], by_model: {T4: 1}}",
-            f".by_model: unknown key; known keys are {KNOWN}; did you mean byModel?",
-            id="a key as the code spells it",
-        ),
-        pytest.param(
             "{name: a, namespaces: [x]}",
             ": limits nothing; write at least one of gpus, byModel and byResource",
             id="no limit",
@@ -172,17 +166,11 @@ def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
             id="empty namespaces",
         ),
         pytest.param(
-            "{name: a, namespaces: x, gpus: 1}",
-            '.namespaces: "x" is a string; write a list of strings',
-            id="a text for namespaces",
-        ),
-        pytest.param(
             '{name: a, namespaces: [ok, "[ab]*"], gpus: 1}',
             '.namespaces[1]: "[ab]*" cannot be a namespace; names have up to 63 lower-case letters, digits and inner '
             "dashes, and the only wildcards are * and ?",
             id="a character class",
         ),
-        pytest.param("{name: a, namespaces: [5], gpus: 1}", ".namespaces[0]: 5 is a number; put it in quotes", id="5"),
         pytest.param(
             "{name: Research, namespaces: [x], gpus: 1}",
             '.name: "Research" cannot be the name of a pot; write up to 63 lower-case letters, digits and inner '
@@ -196,24 +184,6 @@ def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
             id="a dot",
         ),
         pytest.param(
-            "{name: 7, namespaces: [x], gpus: 1}", ".name: 7 is a number; put it in quotes", id="a number for a name"
-        ),
-        pytest.param(
-            "{name: a, namespaces: [x], gpus: 1, mode: off}",
-            ".mode: off is a boolean in YAML; modes are words: enforce, warn, audit, disabled",
-            id="off",
-        ),
-        pytest.param(
-            "{name: a, namespaces: [x], gpus: 1, mode: deny}",
-            '.mode: "deny" is not a mode; modes are enforce, warn, audit, disabled',
-            id="no such mode",
-        ),
-        pytest.param(
-            "{name: a, namespaces: [x], gpus: 1, onLedgerFailure: refuse}",
-            '.onLedgerFailure: "refuse" is not allowed; write one of deny, allow',
-            id="not a choice",
-        ),
-        pytest.param(
             "{name: a, namespaces: [x], gpus: 1, unspecifiedModel: ~}",
             ".unspecifiedModel: is empty; write a value, or remove the line to inherit it from gpuQuota of "
             "_default.yaml",
@@ -224,7 +194,6 @@ def test_what_a_pot_takes_over_are_keys_of_pots() -> None:
             ".gpus: is empty; write a value, or remove the line",
             id="empty, and could not",
         ),
-        pytest.param("a", ': "a" is a string; write a map', id="a pot that is no map"),
         pytest.param("~", ": is empty; write a value, or remove the entry", id="nothing"),
     ],
 )
@@ -368,24 +337,10 @@ VALID = (
     b"    - {name: a, namespaces: [x, 'y-*'], gpus: 1, byModel: {T4: 2}, weights: {nvidia.com/gpu.shared: '1/4'}}\n"
     b"    - {name: b, namespaces: ['*'], byResource: {amd.com/gpu: 2}, mode: warn, onLedgerFailure: allow}\n"
 )
-pieces = st.sampled_from(
-    [b"&a ", b"*a", b"<<: ", b"null", b"-1", b"1e9", b"[", b"]", b"{", b"}", b"off", b"\n", b"  ", b"- ", b"? ", b"1/0"]
-)
-
-
-@st.composite
-def damaged(draw: st.DrawFn) -> bytes:
-    """Valid pots with a few pieces cut out or put in."""
-    text = VALID
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(text)))
-        end = min(len(text), start + draw(st.integers(0, 12)))
-        text = text[:start] + draw(pieces | st.binary(max_size=4)) + text[end:]
-    return text
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(damaged())
+@given(damaged(VALID))
 def test_whatever_the_file_holds_the_only_exception_is_policy_errors(source: bytes) -> None:
     try:
         build(Contents(Path("policies"), (("_quotas.yaml", source),), (), ""))
