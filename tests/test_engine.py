@@ -208,21 +208,6 @@ def test_one_missing_memory_limit_is_one_finding(memory_and_cpu: dict[str, Any],
     using = policy({"sharedMemory": {}, "memoryAndCpu": memory_and_cpu})
     assert [finding.rule for finding in engine.foresee(UNLIMITED, using, FACTS).findings] == rules
     assert engine.complete(UNLIMITED, using, FACTS).injected == ("sharedMemory",)
-
-
-@pytest.mark.parametrize(
-    ("memory_and_cpu", "rules"),
-    [
-        pytest.param({"mode": "warn"}, ["memoryAndCpu"], id="it warns"),
-        pytest.param({"mode": "enforce"}, ["memoryAndCpu"], id="it refuses"),
-        pytest.param({"mode": "audit"}, ["sharedMemory", "memoryAndCpu"], id="nobody would be told"),
-        pytest.param({"memoryLimit": False}, ["sharedMemory", "memoryAndCpu"], id="it is about the CPU alone"),
-    ],
-)
-def test_a_volume_without_any_limit_is_left_to_who_objects_to_the_limit(
-    memory_and_cpu: dict[str, Any], rules: list[str]
-) -> None:
-    using = policy({"sharedMemory": {}, "memoryAndCpu": memory_and_cpu})
     assert [finding.rule for finding in engine.judge(UNLIMITED_VOLUME, using, FACTS).findings] == rules
 
 

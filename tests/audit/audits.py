@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from tests.audit.owned import reference_to
 from tests.reviews import FACTS
 from webhook.audit.auditing import Audit, AuditScope, Background, Judges
 from webhook.audit.cluster_objects import NamespaceScope
@@ -66,18 +67,6 @@ def stored(raw: Object, number: int, owner: Object | None = None, **metadata: An
     references = [reference_to(owner)] if owner is not None else []
     own = {"uid": str(UUID(int=number)), "ownerReferences": references, **metadata}
     return {**raw, "metadata": {**raw["metadata"], **own}}
-
-
-def reference_to(owner: Object) -> dict[str, Any]:
-    """What an object that `owner` controls says of it."""
-    metadata = owner["metadata"]
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-    }
 
 
 def titles(findings: Sequence[AuditFinding]) -> list[tuple[str, str, str]]:

@@ -195,18 +195,18 @@ def test_a_watch_that_cannot_be_followed_is_replaced_by_a_new_list(server, tmp_p
         eventually(lambda: watched(facts))
 
 
-def test_a_version_that_is_too_old_to_watch_from_leads_to_a_new_list(server, tmp_path):
-    server.instead_of_watch[NODES] = first(always(410, STATUS), then=server.answer)
+@pytest.mark.parametrize(
+    ("answer", "lists"),
+    [
+        pytest.param(always(410, STATUS), 2, id="a version too old to watch from leads to a new list"),
+        pytest.param(always(429, STATUS, {"Retry-After": "1"}), 1, id="an overloaded server is only asked again"),
+    ],
+)
+def test_a_watch_that_is_refused_is_begun_again(server, tmp_path, answer, lists):
+    server.instead_of_watch[NODES] = first(answer, then=server.answer)
     with following(server, tmp_path) as facts:
         eventually(lambda: watched(facts))
-    assert len(server.lists(NODES)) == 2
-
-
-def test_an_overloaded_server_is_asked_again_for_the_watch_and_not_for_a_list(server, tmp_path):
-    server.instead_of_watch[NODES] = first(always(429, STATUS, {"Retry-After": "1"}), then=server.answer)
-    with following(server, tmp_path) as facts:
-        eventually(lambda: watched(facts))
-    assert len(server.lists(NODES)) == 1
+    assert len(server.lists(NODES)) == lists
 
 
 @pytest.mark.parametrize("status", [403, 401, 500, 404])

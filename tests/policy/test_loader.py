@@ -401,6 +401,12 @@ def test_a_broken_default_does_not_add_noise_to_files_that_inherit_from_it(polic
             "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml. "
             "Rename or remove it",
         ),
+        ("_quotas.yml", "policy files end in .yaml; rename it to _quotas.yaml"),
+        (
+            "_Quotas.yaml",
+            "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml. "
+            "Rename or remove it",
+        ),
         ("team-a.yml", "policy files end in .yaml; rename it to team-a.yaml"),
         ("team-a.YAML", "policy files end in .yaml; rename it to team-a.yaml"),
     ],
@@ -454,8 +460,18 @@ VALID = (
 )
 
 
-@settings(max_examples=examples(300), deadline=None)
-@given(damaged(VALID) | st.binary(max_size=100), st.sampled_from(["a.yaml", "_default.yaml"]))
+VALID_POTS = (
+    b"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\nspec:\n  pots:\n"
+    b"    - {name: a, namespaces: [x, 'y-*'], gpus: 1, byModel: {T4: 2}, weights: {nvidia.com/gpu.shared: '1/4'}}\n"
+    b"    - {name: b, namespaces: ['*'], byResource: {amd.com/gpu: 2}, mode: warn, onLedgerFailure: allow}\n"
+)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(
+    damaged(VALID) | damaged(VALID_POTS) | st.binary(max_size=100),
+    st.sampled_from(["a.yaml", "_default.yaml", "_quotas.yaml"]),
+)
 def test_whatever_a_file_holds_the_only_exception_is_policy_errors(source: bytes, file: str) -> None:
     contents = Contents(Path("policies"), ((file, source), ("z.yaml", VALID.replace(b"a}", b"z}"))), (), "")
     try:

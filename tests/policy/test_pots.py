@@ -1,18 +1,12 @@
 """`_quotas.yaml`: what is read of it, and every mistake in it with file, line, key and remedy."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
 
-from tests.strategies import damaged, examples
-from webhook.policy.directory import Contents
-from webhook.policy.loader import build
 from webhook.policy.pots import INHERITED, PotSettings
 from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
 from webhook.rules.rule_settings import Mode
-from webhook.yaml_files.file_errors import FileErrors
 
 RESEARCH = """
 - name: research
@@ -322,29 +316,3 @@ def test_a_faulty_head_is_told(policies, text, expected) -> None:
 def test_pots_in_another_file_are_told_where_they_belong(policies, file) -> None:
     policies.write(f"{file}.yaml", HEAD + "spec: {pots: []}\n")
     assert policies.errors() == [f"{file}.yaml:2: kind: GPUQuotaPots stand in _quotas.yaml only; move them there"]
-
-
-@pytest.mark.parametrize("file", ["_quotas.yml", "_quota.yaml", "_Quotas.yaml"])
-def test_a_file_that_looks_like_the_one_of_pots_is_never_ignored(policies, file) -> None:
-    policies.policy("_default")
-    policies.write(file, "")
-    (error,) = policies.errors()
-    assert error.startswith(f"{file}: ")
-
-
-VALID = (
-    b"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\nspec:\n  pots:\n"
-    b"    - {name: a, namespaces: [x, 'y-*'], gpus: 1, byModel: {T4: 2}, weights: {nvidia.com/gpu.shared: '1/4'}}\n"
-    b"    - {name: b, namespaces: ['*'], byResource: {amd.com/gpu: 2}, mode: warn, onLedgerFailure: allow}\n"
-)
-
-
-@settings(max_examples=examples(300), deadline=None)
-@given(damaged(VALID))
-def test_whatever_the_file_holds_the_only_exception_is_policy_errors(source: bytes) -> None:
-    try:
-        build(Contents(Path("policies"), (("_quotas.yaml", source),), (), ""))
-        errors = ()
-    except FileErrors as caught:
-        errors = caught.errors
-    assert all(error.path == "policies/_quotas.yaml" and "Input should" not in error.message for error in errors)

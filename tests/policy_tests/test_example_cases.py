@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tests import quick_yaml
 from tests.policy_tests.files import results
-from tests.policy_tests.test_shipped_cases import POLICIES, ROOT, changed
+from tests.policy_tests.test_shipped_cases import POLICIES, changed
 from webhook.commands.main import main
 from webhook.policy.loader import load
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE
@@ -50,16 +50,6 @@ def test_the_command_that_runs_the_tests_of_the_policies_runs_theirs() -> None:
     done = CliRunner().invoke(main, ["test", str(POLICIES), "--verbose"])
     assert done.exit_code == 0, done.output
     assert [name for name in FILES if TESTS.get(name, name) not in done.output] == []
-
-
-@pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.yaml")), ids=lambda file: str(file.relative_to(EXAMPLES)))
-def test_every_file_tells_editors_its_schema(file: Path) -> None:
-    if file.name in {DEFAULT_FILE, "cluster.yaml"}:
-        return
-    kind = "policy-test" if file.parent.name == "tests" else "quotas" if file.name == QUOTAS_FILE else "policy"
-    first, *_ = file.read_text().splitlines()
-    assert first.startswith("# yaml-language-server: $schema=")
-    assert (file.parent / first.partition("=")[2]).resolve() == ROOT / "docs" / f"{kind}-schema.json"
 
 
 @pytest.mark.parametrize("name", FILES)

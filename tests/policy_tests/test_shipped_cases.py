@@ -35,13 +35,6 @@ def test_they_are_no_policies_themselves() -> None:
     }
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.name != "cluster.yaml"], ids=lambda file: file.name)
-def test_every_file_tells_editors_its_schema(file: Path) -> None:
-    first, *_ = file.read_text().splitlines()
-    assert first == "# yaml-language-server: $schema=../../docs/policy-test-schema.json"
-    assert (file.parent / first.partition("=")[2]).is_file()
-
-
 def test_the_schema_for_editors_offers_every_rule() -> None:
     case = policy_test_schema()["properties"]["spec"]["properties"]["cases"]["items"]
     refused = case["properties"]["expect"]["properties"]["refused"]["items"]
