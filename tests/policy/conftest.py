@@ -32,6 +32,12 @@ class PolicyDirectory:
         listed = textwrap.indent(textwrap.dedent(pots).strip("\n"), "    ")
         self.write("_quotas.yaml", f"{head}  pots:\n{listed}\n" if pots else f"{head}  pots: []\n")
 
+    def cuda(self, lists: str = "") -> None:
+        """Write _cuda.yaml; `lists` is YAML for the place below `spec:`, which begins on line 5."""
+        head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUCudaTables\nmetadata: {name: _cuda}\nspec:"
+        body = textwrap.indent(textwrap.dedent(lists).strip("\n"), "  ")
+        self.write("_cuda.yaml", f"{head}\n{body}\n" if lists else f"{head} {{}}\n")
+
     def load(self) -> PolicySet:
         return load(self.path)
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from webhook.policy.cuda_rows import cuda_schema_text
 from webhook.policy.pots import quotas_schema_text
 from webhook.policy.schema import policy_schema_text
 
@@ -18,3 +19,11 @@ def test_the_json_schema_of_quotas_is_up_to_date() -> None:
         "docs/quotas-schema.json"
     )
     assert (DOCS / "quotas-schema.json").read_text() == quotas_schema_text(), stale
+
+
+def test_the_json_schema_of_rows_for_cuda_is_up_to_date() -> None:
+    stale = (
+        "docs/cuda-tables-schema.json is not what rows say; run: gpu-policy policy schema --kind GPUCudaTables > "
+        + ("docs/cuda-tables-schema.json")
+    )
+    assert (DOCS / "cuda-tables-schema.json").read_text() == cuda_schema_text(), stale

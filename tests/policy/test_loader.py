@@ -398,8 +398,8 @@ def test_a_broken_default_does_not_add_noise_to_files_that_inherit_from_it(polic
     [
         (
             "_quota.yaml",
-            "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml. "
-            "Rename or remove it",
+            "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml, "
+            "_cuda.yaml. Rename or remove it",
         ),
         ("_quotas.yml", "policy files end in .yaml; rename it to _quotas.yaml"),
         (

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.audit.node_kinds import NodeKind
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.landing import remedy_for
@@ -89,15 +90,17 @@ def no_answer(image: str, reason: str) -> ImageFit:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What is known of images beforehand: what the policy says of globs, and what registries said of images."""
+    """What is known beforehand: what the policy says of globs, what registries said of images, and the tables."""
 
     mapping: tuple[tuple[str, str], ...] = ()
     infos: Mapping[str, ImageInfo] = field(default_factory=lambda: MappingProxyType({}))
+    tables: CudaTables = SHIPPED
 
     def need(self, question: Question) -> Need:
         """What the image needs. What the question says of the cuda-compat package beats the evidence."""
         info = self.infos.get(question.image, NOT_LOOKED_UP)
-        need = need_of(question.image, ImageContext(mapping=self.mapping, env=question.env, annotation=None, info=info))
+        context = ImageContext(mapping=self.mapping, env=question.env, info=info, tables=self.tables)
+        need = need_of(question.image, context)
         match question.cuda_compat:
             case None | Compat.UNKNOWN:
                 return need
@@ -108,12 +111,12 @@ class Knowledge:
 
     def answer(self, question: Question) -> ImageFit:
         """Whether the image runs on the node of the question."""
-        return fit(question, self.need(question), question.offer)
+        return fit(question, self.need(question), question.offer, self.tables)
 
 
-def fit(question: Question, need: Need, offer: Offer) -> ImageFit:
+def fit(question: Question, need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> ImageFit:
     """Whether what needs this runs where this is offered; the reason names everything that could not be read."""
-    judgement = judge(need, offer)
+    judgement = judge(need, offer, tables)
     notes = (note for note in (*need.notes, *offer.problems, *question.notes) if note not in judgement.reason)
     reason = "; ".join((judgement.reason, *dict.fromkeys(notes)))
     return ImageFit(question.image, need.spelled, need.evidence, judgement.verdict, judgement.gate, reason)
@@ -133,15 +136,24 @@ _TELL = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=.
 _WIDTH = max(map(len, _STYLES)) + 2
 
 
-def render_answer(answer: ImageFit, need: Need, offer: Offer, console: Console) -> None:
+def render_answer(answer: ImageFit, need: Need, offer: Offer, console: Console, tables: CudaTables = SHIPPED) -> None:
     """One image, one node."""
     _paragraph(answer, answer.image, console)
     _line(console, _needs(need))
     _finding(answer, console)
-    _remedy(answer.image, need, (answer,), (offer,), console)
+    if answer.verdict is Verdict.INCOMPATIBLE:
+        _line(console, remedy_for(answer.image, need, (offer,), tables) + ".")
+    else:
+        _advice(need, console)
 
 
-def render_by_kind(image: str, need: Need, answers: Sequence[tuple[NodeKind, ImageFit]], console: Console) -> None:
+def render_by_kind(
+    image: str,
+    need: Need,
+    answers: Sequence[tuple[NodeKind, ImageFit]],
+    console: Console,
+    tables: CudaTables = SHIPPED,
+) -> None:
     """One image, and every kind of node."""
     title = Text(printable(image), style="bold")
     console.print(title.append(f" {printable(_needs(need))}", "not bold"), soft_wrap=True)
@@ -150,7 +162,10 @@ def render_by_kind(image: str, need: Need, answers: Sequence[tuple[NodeKind, Ima
         _finding(answer, console)
     if not answers:
         _line(console, "no node with an NVIDIA GPU is known")
-    _remedy(image, need, [answer for _, answer in answers], [kind.offer for kind, _ in answers], console)
+    if {answer.verdict for _, answer in answers} == {Verdict.INCOMPATIBLE}:
+        _line(console, remedy_for(image, need, [kind.offer for kind, _ in answers], tables) + ".")
+    else:
+        _advice(need, console)
 
 
 def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
@@ -190,12 +205,9 @@ def _finding(answer: ImageFit, console: Console) -> None:
         _line(console, f"the container toolkit's own check: {_GATES[answer.gate]}")
 
 
-def _remedy(image: str, need: Need, answers: Iterable[ImageFit], offers: Sequence[Offer], console: Console) -> None:
-    """What would help, where nothing that was asked about can run the image, or nobody knows what it needs."""
-    verdicts = {answer.verdict for answer in answers}
-    if verdicts == {Verdict.INCOMPATIBLE}:
-        _line(console, remedy_for(image, need, offers) + ".")
-    elif need.kind is BuiltFor.UNKNOWN:
+def _advice(need: Need, console: Console) -> None:
+    """What to do where nobody knows what the image needs."""
+    if need.kind is BuiltFor.UNKNOWN:
         _line(console, _TELL)
 
 

@@ -5,7 +5,7 @@ import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.audit.fitting import Knowledge, Question
     from webhook.audit.node_kinds import NodeKind
     from webhook.audit.review_objects import Ask
+    from webhook.cuda.cuda_tables import CudaTables
     from webhook.model.node import NodePool
 
 
@@ -97,23 +98,30 @@ def check(
     if is_one_node and has_cluster and (inventory is not None or image_results is None):
         fail("--inventory and --kubeconfig say what the nodes are; leave out --batch, --driver and the like")
     ask = registries_of(resolve, registries, registry_credentials, image_results, kubeconfig)
-    mapping, pools, accelerators = _of_policy(policies, namespace)
+    known = _of_policy(policies, namespace)
     if batch is not None:
-        sys.exit(_answer_batch(batch, mapping, ask))
+        sys.exit(_answer_batch(batch, known, ask))
     variables = tuple(map(_variable, env))
     question = Question(image or "", variables, driver, product, compute_capability, arch, cuda_compat)
-    knowledge = Knowledge(mapping, ask([question.image]) if ask is not None else {})
+    knowledge = Knowledge(known.mapping, ask([question.image]) if ask is not None else {}, known.tables)
     if has_cluster and not is_one_node:
-        sys.exit(_answer_by_kind(question, knowledge, _kinds(inventory, kubeconfig, pools, accelerators), output))
+        sys.exit(_answer_by_kind(question, knowledge, _kinds(inventory, kubeconfig, known), output))
     sys.exit(_answer(question, knowledge, output))
 
 
 @cuda.command()
-def docs() -> None:
+@click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    help="Directory of policies whose _cuda.yaml has rows of the platform, which are printed with the others.",
+)
+def docs(policies: Path | None) -> None:
     """Print how the verdict is reached, and the tables it is reached by, in Markdown."""
+    from webhook.cuda.cuda_tables import SHIPPED
     from webhook.cuda.reference import cuda_reference
 
-    click.echo(cuda_reference(), nl=False)
+    tables = SHIPPED if policies is None else load_policies(policies).cuda.tables
+    click.echo(cuda_reference(tables), nl=False)
 
 
 @cuda.command()
@@ -129,8 +137,7 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     """
     if inventory is None and kubeconfig is None:
         fail("no source of facts about the cluster; name --inventory or --kubeconfig")
-    _, pools, accelerators = _of_policy(policies, namespace)
-    kinds = _kinds(inventory, kubeconfig, pools, accelerators)
+    kinds = _kinds(inventory, kubeconfig, _of_policy(policies, namespace))
     if output == "json":
         click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
         return
@@ -144,13 +151,13 @@ def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
     from webhook.audit.fitting import fit
 
     need, offer = knowledge.need(question), question.offer
-    answer = fit(question, need, offer)
+    answer = fit(question, need, offer, knowledge.tables)
     if output == "json":
         click.echo(json.dumps(answer.to_json()))
     else:
         from webhook.audit.fitting import render_answer
 
-        render_answer(answer, need, offer, _console())
+        render_answer(answer, need, offer, _console(), knowledge.tables)
     return answer.exit_status
 
 
@@ -159,17 +166,17 @@ def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[N
     from webhook.audit.fitting import fit
 
     need = knowledge.need(question)
-    found = [(kind, fit(question, need, kind.offer)) for kind in kinds]
+    found = [(kind, fit(question, need, kind.offer, knowledge.tables)) for kind in kinds]
     if output == "json":
         click.echo(json.dumps([{**answer.to_json(), **kind.to_json()} for kind, answer in found], indent=2))
     else:
         from webhook.audit.fitting import render_by_kind
 
-        render_by_kind(question.image, need, found, _console())
+        render_by_kind(question.image, need, found, _console(), knowledge.tables)
     return max((answer.exit_status for _, answer in found), default=0)
 
 
-def _answer_batch(batch: str, mapping: tuple[tuple[str, str], ...], ask: "Ask | None") -> int:
+def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
     """Answer each line of a file, as soon as it is read unless registries have to be asked; the exit status."""
     from webhook.audit.fitting import Knowledge, Question
     from webhook.audit.question_lines import answers, read_questions
@@ -177,10 +184,11 @@ def _answer_batch(batch: str, mapping: tuple[tuple[str, str], ...], ask: "Ask | 
     status = 0
     with _opened(batch) as lines:
         questions = read_questions(lines)
-        knowledge = Knowledge(mapping)
+        knowledge = Knowledge(policy.mapping, tables=policy.tables)
         if ask is not None:
             questions = iter(known := list(questions))
-            knowledge = Knowledge(mapping, ask(q.image for q in known if isinstance(q, Question)))
+            infos = ask(q.image for q in known if isinstance(q, Question))
+            knowledge = Knowledge(policy.mapping, infos, policy.tables)
         for answer in answers(questions, knowledge):
             click.echo(json.dumps(answer.to_json()))
             status = max(status, answer.exit_status)
@@ -209,28 +217,36 @@ def _opened(batch: str) -> "AbstractContextManager[BinaryIO]":
         fail(f"{batch}: cannot be read: {error.strerror}")
 
 
-def _of_policy(
-    policies: Path | None, namespace: str
-) -> tuple[tuple[tuple[str, str], ...], tuple["NodePool", ...], Accelerators]:
-    """What the policy of a namespace knows of images, its node pools, and its names of GPUs."""
+class _OfPolicy(NamedTuple):
+    """What the policy of a namespace knows: of images, its node pools, its names of GPUs, and the tables of CUDA."""
+
+    mapping: tuple[tuple[str, str], ...]
+    pools: tuple["NodePool", ...]
+    accelerators: Accelerators
+    tables: "CudaTables"
+
+
+def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
     if policies is None:
-        return (), (), BUILT_IN
+        from webhook.cuda.cuda_tables import SHIPPED
+
+        return _OfPolicy((), (), BUILT_IN, SHIPPED)
     from webhook.rules.cuda_driver import Settings
 
-    policy = load_policies(policies).for_namespace(namespace)
+    loaded = load_policies(policies)
+    policy = loaded.for_namespace(namespace)
     mappings = [bound.settings.mapping for bound in policy.rules if isinstance(bound.settings, Settings)]
-    return (mappings[0] if mappings else ()), policy.node_pools, policy.accelerators
+    mapping = mappings[0] if mappings else ()
+    return _OfPolicy(mapping, policy.node_pools, policy.accelerators, loaded.cuda.tables)
 
 
-def _kinds(
-    inventory: Path | None, kubeconfig: Path | None, pools: tuple["NodePool", ...], accelerators: Accelerators
-) -> "list[NodeKind]":
+def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -> "list[NodeKind]":
     """The kinds of GPU nodes of a cluster, and of declared pools."""
     from webhook.audit.node_kinds import node_kinds
 
-    source = facts_of(inventory, kubeconfig, accelerators)
+    source = facts_of(inventory, kubeconfig, policy.accelerators)
     facts = source.facts
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     source.close()
-    return node_kinds(facts.nodes.values(), pools, accelerators)
+    return node_kinds(facts.nodes.values(), policy.pools, policy.accelerators)

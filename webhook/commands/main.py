@@ -175,6 +175,8 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
     counted = f"{count} {'policy' if count == 1 else 'policies'}"
     if pots:
         counted += f", {pots} {'pot' if pots == 1 else 'pots'} of quota"
+    if rows := policy_set.cuda.counts:
+        counted += f", rows for the tables of CUDA ({rows})"
     click.echo(f"{directory or policies}: {counted}, hash {policy_set.hash}")
 
 
@@ -190,10 +192,18 @@ def show(policies: Path, namespace: str) -> None:
 
 @policy.command()
 @click.option(
-    "--kind", type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUPolicyTest"]), default="GPUPolicy", show_default=True
+    "--kind",
+    type=click.Choice(["GPUPolicy", "GPUQuotaPots", "GPUCudaTables", "GPUPolicyTest"]),
+    default="GPUPolicy",
+    show_default=True,
 )
 def schema(kind: str) -> None:
-    """Print the JSON Schema of policy files, of _quotas.yaml (GPUQuotaPots) or of tests of policies, for editors."""
+    """Print the JSON Schema of a kind of file, for editors.
+
+    The kinds are policies (GPUPolicy), _quotas.yaml (GPUQuotaPots), _cuda.yaml (GPUCudaTables) and tests of policies
+    (GPUPolicyTest).
+    """
+    from webhook.policy.cuda_rows import cuda_schema_text
     from webhook.policy.pots import quotas_schema_text
     from webhook.policy.schema import policy_schema_text
     from webhook.policy_tests.format import policy_test_schema_text
@@ -201,6 +211,7 @@ def schema(kind: str) -> None:
     texts = {
         "GPUPolicy": policy_schema_text,
         "GPUQuotaPots": quotas_schema_text,
+        "GPUCudaTables": cuda_schema_text,
         "GPUPolicyTest": policy_test_schema_text,
     }
     click.echo(texts[kind](), nl=False)

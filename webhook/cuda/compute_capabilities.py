@@ -40,6 +40,12 @@ class FirstCuda:
         possible = parse_version(row["cuda"])
         return cls(possible, parse_version(row["sure"]) if "sure" in row else possible)
 
+    @classmethod
+    def of_generation(cls, row: Mapping[str, Any]) -> "FirstCuda":
+        """What a row of a compute capability says of the first CUDA with code for it."""
+        first = parse_version(row["firstCuda"])
+        return cls(first, first)
+
 
 @dataclass(frozen=True, eq=False)
 class ComputeCapabilities:

@@ -4,28 +4,59 @@ Whoever judges takes the tables as a value, so that the tables of two policies n
 tables remember is kept by the tables themselves.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from webhook.cuda.compute_capabilities import ComputeCapabilities, FirstCuda, Generation
-from webhook.cuda.drivers import Drivers
+from webhook.cuda.drivers import Branch, Drivers
 from webhook.cuda.forward_compat import CompatListings
-from webhook.cuda.toolkits import Toolkits
+from webhook.cuda.platform_images import NO_IMAGES, PlatformImage, PlatformImages
+from webhook.cuda.toolkits import Floor, Toolkit, Toolkits
+from webhook.gpus.gpu_model import models_from
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.versions import Version
 from webhook.yaml_files.shipped_tables import read_table
 
 DATA = Path(__file__).with_name("data")
 """Where the tables of this release are."""
+PLATFORM_FILE = "_cuda.yaml"
+"""The file of the platform's own rows, as people and messages call it."""
+
+CAPABILITIES = "computeCapabilities"
+_CONTEXT = "cudaTables"
+
+Rows = Mapping[str, Iterable[Mapping[str, Any]]]
+"""Rows as tables write them, by the list in which they stand."""
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class CudaTables:
-    """Toolkits, drivers, GPUs and forward compatibility. Two of these are equal where they are one."""
+    """Toolkits, drivers, GPUs, forward compatibility and the platform's images. Equal are none but the same ones."""
 
     toolkits: Toolkits
     drivers: Drivers
     capabilities: ComputeCapabilities
     forward_compat: CompatListings
+    gpus: GpuTable = GPUS
+    images: PlatformImages = NO_IMAGES
+
+    def merged(self, rows: Rows) -> "CudaTables":
+        """These with the rows of a platform, which replace those of the same key.
+
+        The lists are `toolkits`, `floors`, `drivers`, `computeCapabilities`, `gpus` and `images`; what is left out stays.
+        """
+        floors = {row["major"]: Floor.of(row) for row in rows.get("floors", ())}
+        capabilities = ((Generation.of(row), FirstCuda.of_generation(row)) for row in rows.get(CAPABILITIES, ()))
+        return CudaTables(
+            self.toolkits.merged(map(Toolkit.of, rows.get("toolkits", ())), floors),
+            self.drivers.merged(map(Branch.of, rows.get("drivers", ()))),
+            self.capabilities.merged(capabilities),
+            self.forward_compat,
+            self.gpus.merged(models_from(rows.get("gpus", ()))),
+            PlatformImages(tuple(map(PlatformImage.of, rows.get("images", ())))),
+        )
 
     def first_cuda(self, compute: Version) -> FirstCuda | None:
         """The first CUDA with code for a GPU; None for old GPUs that the table lacks."""
@@ -47,3 +78,14 @@ SHIPPED = CudaTables(
     CompatListings.of(read_table(DATA / "forward_compat.yaml")),
 )
 """The tables of this release."""
+
+
+def context_of(tables: CudaTables) -> dict[str, CudaTables]:
+    """What whoever validates settings adds to their context, for settings that are about CUDA."""
+    return {_CONTEXT: tables}
+
+
+def tables_in(context: Any) -> CudaTables:
+    """The tables of the context in which settings are validated; without one, those of this release."""
+    found: CudaTables = (context or {}).get(_CONTEXT, SHIPPED)
+    return found

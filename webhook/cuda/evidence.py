@@ -5,15 +5,16 @@ configuration in its registry, and that the tables of names. Each answer says wh
 variables and annotations, so nothing in them raises, and a lie hurts nobody but the pod that tells it.
 """
 
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from webhook.cuda import environment, families
-from webhook.cuda.cuda_tables import SHIPPED, CudaTables
+from webhook.cuda.cuda_tables import PLATFORM_FILE, SHIPPED, CudaTables
 from webhook.cuda.environment import Pairs
 from webhook.cuda.image_reading import Reading
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
+from webhook.cuda.platform_images import PlatformImage
 from webhook.model.fixed import fixed
 from webhook.model.globs import closest
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, ImageReferenceError, parse_reference
@@ -97,7 +98,13 @@ def _answer(question: _Question) -> Need:
     reference = _reference(question.image, notes)
     reading = families.look_up(reference, question.tables) if reference is not None else _NOTHING_KNOWN
     image_env = {} if question.config is None else dict(question.config.env)
-    stronger = _mapped(question, reference, notes) or _container(question, notes) or _annotated(question, notes)
+    said = _of_platform(question, reference)
+    stronger = (
+        _mapped(question, reference, notes)
+        or (_told(said) if said is not None else None)
+        or _container(question, notes)
+        or _annotated(question, notes)
+    )
     if stronger is None and question.is_pending and question.config is None:
         return Need(BuiltFor.UNKNOWN, None, "none", notes=tuple(notes), is_pending=True)
     if question.problem:
@@ -106,7 +113,10 @@ def _answer(question: _Question) -> Need:
     if answer is None:
         answer = _Answer(reading.kind, reading.cuda, reading.evidence, reading.is_verified)
         notes.extend(reading.notes)
-    return _detailed(answer, question, image_env, reading, tuple(notes))
+    need = _detailed(answer, question, image_env, reading, tuple(notes))
+    return (
+        need if said is None else replace(need, compat=said.compat or need.compat, kernels=said.kernels or need.kernels)
+    )
 
 
 _answered = lru_cache(maxsize=_ANSWERS)(_answer)
@@ -124,16 +134,38 @@ def _mapped(question: _Question, reference: ImageReference | None, notes: list[s
     """What the policy says of the image, however it is spelled: with or without registry, tag and digest."""
     if not question.mapping or len(question.image) > _LONGEST_IMAGE:
         return None
-    texts = {question.image}
-    if reference is not None:
-        for name in (f"{reference.registry}/{reference.repository}", reference.familiar):
-            texts |= {name, f"{name}:{reference.tag}"} if reference.tag else {name}
+    texts = _names(question.image, reference)
     mapping = dict(question.mapping)
     globs = [glob for text in texts if (glob := closest(mapping, text)) is not None]
     if not globs:
         return None
     glob = min(globs, key=lambda glob: (glob not in texts, -len(glob), glob))
     return _said(mapping[glob], f"policy images: {glob}", notes)
+
+
+def _names(image: str, reference: ImageReference | None) -> set[str]:
+    """All that an image may be called: as it is written, with and without registry, tag and digest."""
+    names = {image}
+    if reference is not None:
+        for name in (f"{reference.registry}/{reference.repository}", reference.familiar):
+            names |= {name, f"{name}:{reference.tag}"} if reference.tag else {name}
+    return names
+
+
+def _of_platform(question: _Question, reference: ImageReference | None) -> PlatformImage | None:
+    """What the platform's own table says of the image; None where it says nothing."""
+    images = question.tables.images
+    if not images.rows or len(question.image) > _LONGEST_IMAGE:
+        return None
+    return images.named(_names(question.image, reference))
+
+
+def _told(row: PlatformImage) -> _Answer | None:
+    """What a row of the platform says of the CUDA that an image needs; None where it says nothing of that."""
+    evidence = f"{PLATFORM_FILE} images: {row.glob}"
+    if row.is_cpu_only:
+        return _Answer(BuiltFor.NONE, None, evidence)
+    return None if row.cuda is None else _Answer(BuiltFor.CUDA, row.cuda, evidence)
 
 
 def _container(question: _Question, notes: list[str]) -> _Answer | None:

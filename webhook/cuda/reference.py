@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cuda import dynamo, frameworks, model_servers
-from webhook.cuda.cuda_tables import SHIPPED
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.drivers import Branch
 from webhook.cuda.forward_compat import CompatBuilds
 from webhook.cuda.guide import GUIDE
@@ -21,17 +21,29 @@ _LAST_OF_BRANCH = 999
 """Stands for the newest driver of a branch."""
 
 
-def cuda_reference() -> str:
-    """The text of docs/cuda.md."""
+def cuda_reference(tables: CudaTables = SHIPPED) -> str:
+    """The text of docs/cuda.md; with other tables, that of the platform that added rows to them."""
     return (
-        "\n".join((GUIDE, *_matrix(), *_drivers(), *_gpus(), *_compat(), *_releases(), *_products(), *_code())) + "\n"
+        "\n".join(
+            (
+                GUIDE,
+                *_matrix(tables),
+                *_drivers(tables),
+                *_gpus(tables),
+                *_compat(tables),
+                *_releases(),
+                *_products(),
+                *_code(),
+            )
+        )
+        + "\n"
     )
 
 
-def _matrix() -> Iterator[str]:
+def _matrix(tables: CudaTables) -> Iterator[str]:
     """CUDA against driver branch, as the verdict itself sees it."""
-    branches = [branch for branch in SHIPPED.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
-    shown = [cuda for cuda in SHIPPED.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
+    branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
+    shown = [cuda for cuda in tables.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
     yield (
         "## CUDA and driver branches\n\n"
         "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. **N** native, **M** by\n"
@@ -40,47 +52,47 @@ def _matrix() -> Iterator[str]:
     )
     yield from _table(
         ["CUDA", *(str(branch.number) for branch in branches)],
-        ([str(cuda), *(_cell(cuda, branch) for branch in branches)] for cuda in shown),
+        ([str(cuda), *(_cell(cuda, branch, tables) for branch in branches)] for cuda in shown),
     )
 
 
-def _cell(cuda: Version, branch: Branch) -> str:
+def _cell(cuda: Version, branch: Branch, tables: CudaTables) -> str:
     driver = Version((branch.number, _LAST_OF_BRANCH))
-    offer = Offer(driver=driver, compute=_compute(cuda, branch), arch="amd64", is_data_center=True)
-    verdict = judge(Need(BuiltFor.CUDA, cuda, "table", compat=Compat.YES), offer).verdict
+    offer = Offer(driver=driver, compute=_compute(cuda, branch, tables), arch="amd64", is_data_center=True)
+    verdict = judge(Need(BuiltFor.CUDA, cuda, "table", compat=Compat.YES), offer, tables).verdict
     if verdict is Verdict.COMPATIBLE:
-        native = SHIPPED.toolkits.native_driver(cuda)
+        native = tables.toolkits.native_driver(cuda)
         return "N" if native is not None and driver.at_least(native) else "M"
     return {Verdict.FORWARD_COMPAT_ONLY: "F", Verdict.UNKNOWN: "?"}.get(verdict, "")
 
 
-def _compute(cuda: Version, branch: Branch) -> Version | None:
+def _compute(cuda: Version, branch: Branch, tables: CudaTables) -> Version | None:
     """A compute capability that both know, so that only the driver decides."""
-    for generation in SHIPPED.capabilities.rows:
-        known = SHIPPED.first_cuda(generation.compute)
+    for generation in tables.capabilities.rows:
+        known = tables.first_cuda(generation.compute)
         least = generation.first_branch or 0
         most = generation.last_branch or branch.number
         need = Need(BuiltFor.CUDA, cuda, "table")
         if known is None or not cuda.at_least(known.possible) or not least <= branch.number <= most:
             continue
-        if judge(need, Offer(compute=generation.compute, is_data_center=True)).verdict is Verdict.UNKNOWN:
+        if judge(need, Offer(compute=generation.compute, is_data_center=True), tables).verdict is Verdict.UNKNOWN:
             return generation.compute
     return None
 
 
-def _drivers() -> Iterator[str]:
+def _drivers(tables: CudaTables) -> Iterator[str]:
     yield "\n## Drivers by toolkit\n\nThe driver each CUDA came with on Linux. What is marked is unverified.\n"
     yield from _table(
         ["CUDA", "Driver", "Source"],
         (
             [str(row.cuda), str(row.driver or f"branch {row.branch}"), row.source if row.is_verified else "unverified"]
-            for row in SHIPPED.toolkits.rows
+            for row in tables.toolkits.rows
         ),
     )
     yield "\n## Driver branches\n\nThe newest CUDA that each reports.\n"
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends", "Source"],
-        ([str(row.number), str(row.cuda), row.support, row.end, _with_note(row)] for row in SHIPPED.drivers.rows),
+        ([str(row.number), str(row.cuda), row.support, row.end, _with_note(row)] for row in tables.drivers.rows),
     )
 
 
@@ -88,18 +100,21 @@ def _with_note(row: Branch) -> str:
     return f"{row.source}; {row.note}" if row.note else row.source
 
 
-def _gpus() -> Iterator[str]:
+def _gpus(tables: CudaTables) -> Iterator[str]:
     yield (
         "\n## GPUs\n\nCode for X.Y runs on X.Z where Z is not less, so the first CUDA of the major version counts.\n"
     )
     yield from _table(
         ["Compute capability", "Family", "First CUDA", "Driver branches"],
-        ([str(row.compute), row.family, _first(row.compute), _range(row.compute)] for row in SHIPPED.capabilities.rows),
+        (
+            [str(row.compute), row.family, _first(row.compute, tables), _range(row.compute, tables)]
+            for row in tables.capabilities.rows
+        ),
     )
 
 
-def _first(compute: Version) -> str:
-    found = SHIPPED.first_cuda(compute)
+def _first(compute: Version, tables: CudaTables) -> str:
+    found = tables.first_cuda(compute)
     if found is None:
         return ""
     return (
@@ -107,8 +122,8 @@ def _first(compute: Version) -> str:
     )
 
 
-def _range(compute: Version) -> str:
-    row = SHIPPED.generation_of(compute)
+def _range(compute: Version, tables: CudaTables) -> str:
+    row = tables.generation_of(compute)
     if row is None:
         return ""
     first = f"from {row.first_branch}" if row.first_branch else ""
@@ -116,13 +131,13 @@ def _range(compute: Version) -> str:
     return " ".join(filter(None, (first, last, "" if row.is_first_verified else "(unverified)")))
 
 
-def _compat() -> Iterator[str]:
+def _compat(tables: CudaTables) -> Iterator[str]:
     yield (
         "\n## Forward compatibility\n\n"
         "The branches that `cuda-compat` of each CUDA is made for, by any build of nvidia/cuda that was seen.\n"
     )
     yield from _table(
-        ["CUDA", "Branches", "Note"], ([str(row.cuda), *_listed(row)] for row in SHIPPED.forward_compat.rows)
+        ["CUDA", "Branches", "Note"], ([str(row.cuda), *_listed(row)] for row in tables.forward_compat.rows)
     )
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from webhook.cuda.cuda_tables import context_of
 from webhook.model.accelerators import ANY, BUILT_IN, CONTEXT, Accelerators
 from webhook.model.node import NodePool
 from webhook.policy.bound_quotas import NO_POTS
+from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables, read_cuda_tables
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.error_wording import MODES, details_of, locate, message_for
 from webhook.policy.merge import merge_rule
@@ -19,7 +21,7 @@ from webhook.policy.namespace_index import NamespaceIndex
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import RULES_PATH, PolicySource, read_source
 from webhook.policy.pots import read_pots
-from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
+from webhook.policy.schema import CUDA_FILE, CUDA_KIND, DEFAULT_FILE, QUOTAS_FILE, WorkloadsMode, rule_schema
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -51,13 +53,17 @@ def build(
     default: PolicySource | None = None
     notices = []
     is_default_unknown = is_default_elsewhere or any(fault.path == default_path for fault in contents.faults)
+    cuda = SHIPPED_ONLY
+    if CUDA_FILE in files:
+        cuda = read_cuda_tables(str(contents.path / CUDA_FILE), files.pop(CUDA_FILE), faults)
+        cuda = cuda.sharing(previous.cuda if previous is not None else SHIPPED_ONLY)
     if DEFAULT_FILE in files:
-        default = read_source(DEFAULT_FILE, default_path, files.pop(DEFAULT_FILE), rules, faults)
+        default = read_source(DEFAULT_FILE, default_path, files.pop(DEFAULT_FILE), rules, faults, tables=cuda.tables)
         is_default_unknown = default is None
     else:
         notices.append(f"{default_path}: no such file, so namespaces without a file of their own have no rules")
     accelerators = default.accelerators if default is not None else ANY if is_default_unknown else BUILT_IN
-    binder = _Binder(rules, default, accelerators, faults, previous)
+    binder = _Binder(rules, default, _Shared(accelerators, cuda), faults, previous)
     pots = NO_POTS
     if QUOTAS_FILE in files:
         path = str(contents.path / QUOTAS_FILE)
@@ -65,13 +71,13 @@ def build(
         pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, accelerators)
     claims = NamespaceIndex(faults)
     for file, content in files.items():
-        source = read_source(file, str(contents.path / file), content, rules, faults, accelerators)
+        source = read_source(file, str(contents.path / file), content, rules, faults, accelerators, cuda.tables)
         if source is not None:
             claims.add(source, binder.bind(source))
     faults.raise_if_any()
     if previous is not None:
         pots = pots.sharing(previous.pots)
-    return PolicySet.of(binder.default, claims.policies, (*notices, *binder.notices), pots)
+    return PolicySet.of(binder.default, claims.policies, (*notices, *binder.notices), pots, cuda)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +117,43 @@ class _Workloads:
 
 
 @dataclass(frozen=True, slots=True)
+class _Shared:
+    """What is the same for all policies of a set: the names of GPUs, and the tables of CUDA."""
+
+    accelerators: Accelerators
+    cuda: PlatformTables
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """In which settings are validated."""
+        return {CONTEXT: self.accelerators, **context_of(self.cuda.tables)}
+
+
+@dataclass(frozen=True, slots=True)
 class _Besides:
     """What one policy says besides rules."""
 
     pools: _Pools
     workloads: _Workloads
-    accelerators: Accelerators
+    shared: _Shared
     contact: str
 
     def under(self, source: PolicySource) -> "_Besides":
         """The same where the file of a namespace says nothing else."""
         pools = self.pools if source.pools is None else _Pools.of(source)
         workloads = self.workloads if source.workloads is None else _Workloads.of(source)
-        return _Besides(pools, workloads, self.accelerators, source.contact or self.contact)
+        return _Besides(pools, workloads, self.shared, source.contact or self.contact)
 
     def policy(self, name: str, files: tuple[str, ...], rules: Any, bound: tuple[BoundRule, ...]) -> Policy:
         """The policy of these rules; `rules` is what stands in its files, which its hash is made of."""
         written: list[Any] = [rules, self.pools.written]
         if self.workloads.mode is not None:
             written.append(self.workloads.mode)
-        if self.accelerators.declared:
-            written.append([asdict(one) for one in self.accelerators.declared])
+        accelerators = self.shared.accelerators
+        if accelerators.declared:
+            written.append([asdict(one) for one in accelerators.declared])
+        if self.shared.cuda.written:
+            written.append({CUDA_KIND: self.shared.cuda.written})
         if self.contact:
             written.append({"contact": self.contact})
             bound = tuple(replace(one, contact=self.contact) for one in bound)
@@ -144,7 +166,7 @@ class _Besides:
             self.pools.origin,
             self.workloads.mode or WorkloadsMode.WARN,
             self.workloads.origin,
-            self.accelerators,
+            accelerators,
             self.contact,
         )
 
@@ -156,12 +178,12 @@ class _Binder:
         self,
         rules: Sequence[Rule],
         default: PolicySource | None,
-        accelerators: Accelerators,
+        shared: _Shared,
         faults: Faults,
         previous: PolicySet | None,
     ) -> None:
         self._rules = rules
-        self._accelerators = accelerators
+        self._shared = shared
         self._faults = faults
         self.notices: list[str] = []
         self._settings: dict[tuple[str, str], RuleSettings] = {}
@@ -174,7 +196,7 @@ class _Binder:
         }
         self._default_files = (DEFAULT_FILE,) if default is not None else ()
         contact = (default.contact if default is not None else None) or ""
-        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default), self._accelerators, contact)
+        self._default_besides = _Besides(_Pools.of(default), _Workloads.of(default), shared, contact)
         self.default = (
             self._policy(default.name, self._default_files, self._default_rules, self._default_besides)
             if default is not None
@@ -213,7 +235,7 @@ class _Binder:
 
     def _validate(self, rule: Rule, node: YamlNode, text: str) -> RuleSettings | None:
         try:
-            context = {CONTEXT: self._accelerators}
+            context = self._shared.context
             settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=context)
         except ValidationError as error:
             for detail in details_of(error):
@@ -227,7 +249,7 @@ class _Binder:
         path, node = locate(root, detail["loc"], is_missing)
         message = message_for(detail, rule_schema(rule), path, node)
         if is_missing and path == ("mode",):
-            if self._accelerators is ANY:
+            if self._shared.accelerators is ANY:
                 return
             message = f"missing, here and in {DEFAULT_FILE}; write one of {MODES}"
         self._faults.add(node.file, node.line, (*RULES_PATH, rule.key, *path), message)

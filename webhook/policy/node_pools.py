@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
-from webhook.cuda.cuda_tables import SHIPPED
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.gpus.gpu_model import GpuTraits
-from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor, accelerators_in
 from webhook.model.camel_model import CamelModel
 from webhook.model.node import NodePool, Taint
@@ -92,10 +91,12 @@ class PoolSettings(CamelModel):
     `product` with a CPU on the same board, such as NVIDIA-GB200, else `amd64`."""
 
     _known: Accelerators = PrivateAttr(BUILT_IN)
+    _tables: CudaTables = PrivateAttr(SHIPPED)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember which names are GPUs."""
+        """Remember which names are GPUs, and what is known of them."""
         self._known = accelerators_in(context)
+        self._tables = tables_in(context)
 
     @model_validator(mode="after")
     def _is_consistent(self) -> "PoolSettings":
@@ -145,12 +146,12 @@ class PoolSettings(CamelModel):
             return {}
         major, minor = compute.parts[:2]
         labels = {"nvidia.com/gpu.compute.major": str(major), "nvidia.com/gpu.compute.minor": str(minor)}
-        generation = SHIPPED.generation_of(compute)
+        generation = self._tables.generation_of(compute)
         return labels if generation is None else {**labels, "nvidia.com/gpu.family": generation.family}
 
     @property
     def _traits(self) -> GpuTraits | None:
-        return GPUS.traits_of(self.product) if self.product is not None else None
+        return self._tables.gpus.traits_of(self.product) if self.product is not None else None
 
     @property
     def _derived(self) -> dict[str, tuple[str, str]]:

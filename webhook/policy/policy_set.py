@@ -15,7 +15,8 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob, matcher
 from webhook.model.node import NodePool
 from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots, pot_finder
-from webhook.policy.schema import DEFAULT_FILE, WorkloadsMode
+from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
+from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule, Stage
@@ -138,6 +139,8 @@ class PolicySet:
     """The policy of each name and glob of namespaces that a file has."""
     names: tuple[str, ...]
     """The namespaces that files name, not by a glob."""
+    cuda: PlatformTables
+    """The tables by which images are judged in all namespaces."""
     hash: str
     _policy: Callable[[str], Policy]
     _quotas: Callable[[str], tuple[BoundQuota, ...]]
@@ -149,12 +152,14 @@ class PolicySet:
         claims: Mapping[str, Policy],
         notices: Sequence[str] = (),
         pots: Pots = NO_POTS,
+        cuda: PlatformTables = SHIPPED_ONLY,
     ) -> "PolicySet":
         """The set in which each name or glob in `claims` leads to a policy, and every other namespace to `default`."""
         fallback = default or NO_POLICY
         named = {policy.name: policy for policy in claims.values()}
         content = [default is not None, fallback.hash, {key: [p.name, p.hash] for key, p in claims.items()}]
         content += pots.written
+        content += [{CUDA_KIND: cuda.written}] if cuda.written else []
         find = _finder(claims, fallback)
         return cls(
             default=fallback,
@@ -164,6 +169,7 @@ class PolicySet:
             pots=pots.quotas,
             claims=dict(claims),
             names=tuple(sorted(pattern for pattern in claims if not is_glob(pattern))),
+            cuda=cuda,
             hash=content_hash(content),
             _policy=find,
             _quotas=_quota_finder(find, pots.quotas),

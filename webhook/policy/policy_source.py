@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables, context_of
 from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.policy.accelerator_settings import AcceleratorSettings
 from webhook.policy.document import check_name, check_names_differ, mapping_at, read_document, read_head
@@ -14,6 +15,8 @@ from webhook.policy.error_wording import unknown_key
 from webhook.policy.namespace_globs import fault_in
 from webhook.policy.node_pools import PoolSettings
 from webhook.policy.schema import (
+    CUDA_FILE,
+    CUDA_KIND,
     DEFAULT_FILE,
     QUOTAS_FILE,
     QUOTAS_KIND,
@@ -69,17 +72,19 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
     rules: Sequence[Rule],
     faults: Faults,
     accelerators: Accelerators = BUILT_IN,
+    tables: CudaTables = SHIPPED,
 ) -> PolicySource | None:
     """Read the file called `file`, shown in errors as `path`; None where it is too broken to go on with.
 
     `accelerators` are those of the default's file, which says itself which they are.
     """
     root = read_document(path, source, "GPUPolicy", _null_fault, faults)
-    if root is None or _holds_pots(root, faults):
+    if root is None or _is_of_another_kind(root, faults):
         return None
     if file == DEFAULT_FILE:
         accelerators = _accelerators(root)
-    document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults, {CONTEXT: accelerators})
+    context = {CONTEXT: accelerators, **context_of(tables)}
+    document = read_head(root, PolicyFile, _document_schema(tuple(rules)), faults, context)
     _check_accelerators(root, file, faults)
     name = file.removesuffix(".yaml")
     check_name(root, name, "" if file == DEFAULT_FILE else fault_in(name), faults)
@@ -124,11 +129,13 @@ def _document_schema(rules: tuple[Rule, ...]) -> Schema:
     return policy_schema(rules)
 
 
-def _holds_pots(root: YamlNode, faults: Faults) -> bool:
+def _is_of_another_kind(root: YamlNode, faults: Faults) -> bool:
+    """Whether the file holds what belongs into another one."""
     kind = mapping_at(root, ()).get("kind")
-    if kind is None or kind.value != QUOTAS_KIND:
+    place = {QUOTAS_KIND: QUOTAS_FILE, CUDA_KIND: CUDA_FILE}.get(str(kind.value)) if kind is not None else None
+    if kind is None or place is None:
         return False
-    faults.add(root.file, kind.line, "kind", f"{QUOTAS_KIND} stand in {QUOTAS_FILE} only; move them there")
+    faults.add(root.file, kind.line, "kind", f"{kind.value} stand in {place} only; move them there")
     return True
 
 

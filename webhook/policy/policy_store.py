@@ -1,7 +1,7 @@
 """The current set of policies: swapped whole when the files change, the last good one kept when they are wrong.
 
-A bad file, a lost `_default.yaml` or `_quotas.yaml` or an emptied directory never turns into "allow everything": the
-set in use stays, and the fault is logged and shown in the status until the files are mended.
+A bad file, a lost `_default.yaml`, `_quotas.yaml` or `_cuda.yaml`, or an emptied directory never turns into "allow
+everything": the set in use stays, and the fault is logged and shown in the status until the files are mended.
 """
 
 import logging
@@ -16,7 +16,7 @@ from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.policy.directory import Contents, Fingerprint, fingerprint, read_directory
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE
+from webhook.policy.schema import CUDA_FILE, DEFAULT_FILE, QUOTAS_FILE
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import FileError, FileErrors
@@ -62,6 +62,9 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
     if current.pots and QUOTAS_FILE not in dict(contents.files):
         message = "the file is gone; restore it, or write `pots: []` in it to run without pots"
         errors.append(FileError(str(contents.path / QUOTAS_FILE), 0, "", message))
+    if current.cuda.written and CUDA_FILE not in dict(contents.files):
+        message = "the file is gone; restore it, or write `spec: {}` in it to run with the tables of this release alone"
+        errors.append(FileError(str(contents.path / CUDA_FILE), 0, "", message))
     return errors
 
 

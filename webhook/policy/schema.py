@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import to_jsonable_python
 
+from webhook.cuda.cuda_tables import PLATFORM_FILE
 from webhook.model.camel_model import CamelModel
 from webhook.model.quantity import format_bytes
 from webhook.model.shape import spelled
@@ -38,7 +39,9 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 DEFAULT_FILE = "_default.yaml"
 QUOTAS_FILE = "_quotas.yaml"
 QUOTAS_KIND = "GPUQuotaPots"
-RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE)
+CUDA_FILE = PLATFORM_FILE
+CUDA_KIND = "GPUCudaTables"
+RESERVED_FILES = (DEFAULT_FILE, QUOTAS_FILE, CUDA_FILE)
 """Files whose name starts with an underscore; every other such name is an error."""
 
 Schema = dict[str, Any]

@@ -14,7 +14,7 @@ from webhook.model.globs import is_glob, matcher
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.node_pools import as_declared
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet
-from webhook.policy.schema import API_VERSION, DEFAULT_FILE, as_written, part_at, rule_schema
+from webhook.policy.schema import API_VERSION, CUDA_FILE, DEFAULT_FILE, as_written, part_at, rule_schema
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import RULES
@@ -50,6 +50,8 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     if declared:
         lines.append(f"# names of GPUs beside those that everybody knows, from {DEFAULT_FILE}:")
         lines += [f"#   {one.name}: {_meaning(one)}" for one in declared]
+    if rows := policies.cuda.counts:
+        lines.append(f"# rows for the tables of CUDA beside those of this release, from {CUDA_FILE}: {rows}")
     lines += _yaml(document)
     lines.append("spec:")
     if contact := spec.get("contact"):

@@ -18,7 +18,7 @@ from webhook.model.shape import ShapeError
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
 from webhook.policy.policy_set import PolicySet
-from webhook.policy.schema import API_VERSION, DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND
+from webhook.policy.schema import API_VERSION, CUDA_FILE, CUDA_KIND, DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND
 from webhook.policy_tests.files import beside
 from webhook.policy_tests.format import Suite
 from webhook.yaml_files.file_errors import FileError, FileErrors, key_text
@@ -56,7 +56,7 @@ def _head(name: str, node: YamlNode) -> dict[str, YamlNode]:
     def said(value: str | dict[str, YamlNode]) -> YamlNode:
         return YamlNode(value, node.file, node.line)
 
-    kind = QUOTAS_KIND if name == QUOTAS_FILE else "GPUPolicy"
+    kind = {QUOTAS_FILE: QUOTAS_KIND, CUDA_FILE: CUDA_KIND}.get(name, "GPUPolicy")
     stem = said(name.removesuffix(".yaml"))
     return {"apiVersion": said(API_VERSION), "kind": said(kind), "metadata": said({"name": stem})}
 

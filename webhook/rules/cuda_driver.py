@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from webhook.cuda import cuda_wording
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
@@ -88,6 +89,17 @@ class Settings(RuleSettings):
     any text, `?` for one character), each with the CUDA version that the images need, in quotes, or `none`. The longest
     glob that matches an image takes precedence over everything else that is known of it."""
 
+    _tables: CudaTables = PrivateAttr(SHIPPED)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember the tables of the policies that these settings belong to."""
+        self._tables = tables_in(context)
+
+    @cached_property
+    def tables(self) -> CudaTables:
+        """The tables by which images are judged: those of this release, with the rows of the platform."""
+        return self._tables
+
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:
         """`images` as evidence takes them, hashable."""
@@ -137,7 +149,7 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
         return None
     is_allowed = settings.forward_compat is ForwardCompat.ALLOW
     placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
-    ground = land(needs, facts.matching_nodes(placed), is_forward_compat_allowed=is_allowed)
+    ground = land(needs, facts.matching_nodes(placed), settings.tables, is_forward_compat_allowed=is_allowed)
     return _Survey(tuple(zip(containers, needs, strict=True)), ground)
 
 
@@ -158,6 +170,7 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
         env=container.env,
         annotation=annotation if isinstance(annotation, str) else None,
         info=facts.image(container.image),
+        tables=settings.tables,
     )
     return need_of(container.image, claims)
 
@@ -186,7 +199,7 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
                 f"{container.path}.image",
                 found,
                 allowed,
-                remedy_for(container.image, need, offers),
+                remedy_for(container.image, need, offers, survey.ground.tables),
                 brief="" if processors else cuda_wording.in_brief(container.image, need, unfit, at),
             )
 

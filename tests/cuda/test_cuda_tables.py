@@ -1,0 +1,129 @@
+"""Tables with rows of a platform: what they change in verdicts, and that two of them never mix."""
+
+import pytest
+
+from webhook.cuda.cuda_tables import SHIPPED
+from webhook.cuda.evidence import ImageContext, need_of
+from webhook.cuda.kernels import Kernels
+from webhook.cuda.landing import foreseen, land, remedy_for
+from webhook.cuda.need import BuiltFor, Compat, Need
+from webhook.cuda.offer import offer_from
+from webhook.cuda.verdict import Cause, Verdict, judge
+from webhook.model.node import NodeClass
+from webhook.model.versions import parse_version
+
+WHO = {"source": "me", "date": "unknown"}
+CUDA_14 = {"cuda": "14.0.0", "driver": "650.10.02", **WHO}
+CUDA_14_1 = {"cuda": "14.1.0", "driver": "660.20.01", **WHO}
+BRANCH_650 = {"branch": 650, "cuda": "14.0", **WHO}
+BRANCH_660 = {"branch": 660, "cuda": "14.1", **WHO}
+FLOOR_14 = {"major": 14, "driver": "650.10.02", "reported": "14.0", **WHO}
+NEXT_GPU = {"compute": "14.0", "family": "feynman", "firstCuda": "14.0", "firstBranch": 650, **WHO}
+
+WITH_14 = SHIPPED.merged({"toolkits": [CUDA_14], "drivers": [BRANCH_650]})
+WITH_14_1 = SHIPPED.merged({"toolkits": [CUDA_14, CUDA_14_1], "drivers": [BRANCH_650, BRANCH_660]})
+
+
+def image(cuda: str, compat: Compat = Compat.NO) -> Need:
+    return Need(BuiltFor.CUDA, parse_version(cuda), "", compat=compat)
+
+
+def verdict(cuda, driver, tables, compat=Compat.NO):
+    return judge(image(cuda, compat), offer_from(driver=driver, compute="9.0"), tables).verdict
+
+
+def test_rows_of_a_platform_leave_the_tables_of_the_release_as_they_are():
+    before = len(SHIPPED.toolkits.rows), SHIPPED.drivers.newest
+    SHIPPED.merged({"toolkits": [CUDA_14], "drivers": [BRANCH_650]})
+    assert (len(SHIPPED.toolkits.rows), SHIPPED.drivers.newest) == before
+
+
+@pytest.mark.parametrize(
+    ("driver", "before", "after"),
+    [
+        pytest.param("650.05.01", Verdict.UNKNOWN, Verdict.INCOMPATIBLE, id="a driver that is too old"),
+        pytest.param("650.10.02", Verdict.UNKNOWN, Verdict.COMPATIBLE, id="the very driver"),
+        pytest.param("700.1", Verdict.UNKNOWN, Verdict.COMPATIBLE, id="a branch that nobody knows, which is newer"),
+        pytest.param("615.43.01", Verdict.INCOMPATIBLE, Verdict.INCOMPATIBLE, id="a branch that reports CUDA 13.4"),
+    ],
+)
+def test_a_cuda_newer_than_the_release_is_known_from_its_row_on(driver, before, after):
+    assert verdict("14.0.0", driver, SHIPPED) is before
+    assert verdict("14.0.0", driver, WITH_14) is after
+
+
+@pytest.mark.parametrize(
+    ("driver", "without_floor", "with_floor"),
+    [
+        pytest.param("650.10.02", Verdict.UNKNOWN, Verdict.COMPATIBLE, id="that of the first release"),
+        pytest.param("655.01", Verdict.UNKNOWN, Verdict.COMPATIBLE, id="between the two"),
+        pytest.param("660.20.01", Verdict.COMPATIBLE, Verdict.COMPATIBLE, id="its own"),
+        pytest.param("650.05.01", Verdict.INCOMPATIBLE, Verdict.INCOMPATIBLE, id="older than the first release"),
+        pytest.param("615.43.01", Verdict.INCOMPATIBLE, Verdict.INCOMPATIBLE, id="of an older major version"),
+    ],
+)
+def test_minor_version_compatibility_is_a_doubt_until_a_floor_says_more(driver, without_floor, with_floor):
+    """Nobody is refused because a platform wrote down a release, but not from which driver on its siblings run."""
+    with_a_floor = SHIPPED.merged(
+        {"toolkits": [CUDA_14, CUDA_14_1], "drivers": [BRANCH_650, BRANCH_660], "floors": [FLOOR_14]}
+    )
+    assert verdict("14.1.0", driver, WITH_14_1) is without_floor
+    assert verdict("14.1.0", driver, with_a_floor) is with_floor
+
+
+def test_a_release_alone_refuses_no_driver_of_its_major_version():
+    """Whether 14.1 runs on the drivers of 14.0 is not known where 14.0 has no row."""
+    alone = SHIPPED.merged({"toolkits": [CUDA_14_1], "drivers": [BRANCH_650, BRANCH_660]})
+    assert verdict("14.1.0", "650.10.02", alone) is Verdict.UNKNOWN
+    assert verdict("14.1.0", "615.43.01", alone) is Verdict.INCOMPATIBLE
+
+
+def test_a_driver_branch_of_the_platform_tells_what_it_reports():
+    tables = SHIPPED.merged({"drivers": [BRANCH_650]})
+    labels = foreseen({}, offer_from(driver="650.10.02"), tables)
+    assert labels["nvidia.com/cuda.runtime-version.full"] == "14.0"
+    assert "nvidia.com/cuda.runtime-version.full" not in foreseen({}, offer_from(driver="650.10.02"))
+
+
+def test_a_gpu_newer_than_the_release_is_known_from_its_compute_capability_on():
+    tables = SHIPPED.merged(
+        {"toolkits": [CUDA_14], "drivers": [BRANCH_650], "floors": [FLOOR_14], "computeCapabilities": [NEXT_GPU]}
+    )
+    offer = offer_from(driver="650.10.02", compute="14.0")
+    assert judge(image("14.0.0"), offer).verdict is Verdict.UNKNOWN
+    assert judge(image("14.0.0"), offer, tables).verdict is Verdict.COMPATIBLE
+    old = Need(BuiltFor.CUDA, parse_version("12.4"), "", kernels=Kernels.WITHOUT_PTX)
+    assert judge(old, offer, tables).cause is Cause.GPU
+    too_old = judge(image("14.0.0"), offer_from(driver="615.43.01", compute="14.0"), tables)
+    assert too_old.verdict is Verdict.INCOMPATIBLE
+    assert too_old.reason == "compute capability 14.0 needs driver branch 650 or newer; the node has 615.43.01"
+
+
+def test_the_tag_of_an_unknown_image_may_name_a_release_of_the_platform():
+    name = "team/app:14.0.0-base-ubuntu26.04"
+    assert need_of(name, ImageContext()).cuda is None
+    assert str(need_of(name, ImageContext(tables=WITH_14)).cuda) == "14.0.0"
+
+
+@pytest.mark.parametrize("order", [(SHIPPED, WITH_14), (WITH_14, SHIPPED)], ids=["release first", "platform first"])
+def test_what_is_remembered_under_one_table_is_no_answer_under_another(order):
+    need, classes = image("14.0.0"), (NodeClass(labels={"nvidia.com/cuda.driver-version.full": "650.05.01"}),)
+    found = [land((need,), classes, tables, is_forward_compat_allowed=True).landings[0].fate for tables in order]
+    assert {fate.verdict for fate in found} == {Verdict.UNKNOWN, Verdict.INCOMPATIBLE}
+    offers = [offer_from(driver="650.05.01", compute="9.0")]
+    remedies = [remedy_for("team/app:1", need, offers, tables) for tables in order]
+    assert len(set(remedies)) == 2
+
+
+def test_tables_of_the_same_rows_are_equal_only_to_themselves():
+    """They are a part of keys, and comparing rows would take a time for each look-up."""
+    assert SHIPPED.merged({"toolkits": [CUDA_14]}) != SHIPPED.merged({"toolkits": [CUDA_14]})
+
+
+def test_what_a_table_remembers_is_bounded():
+    """Tenants write versions."""
+    tables = SHIPPED.merged({})
+    for number in range(3000):
+        tables.toolkits.threshold_of(parse_version(f"12.{number % 10}.{number}"))
+    assert tables.toolkits.threshold_of.cache_info().currsize <= 1024
+    assert tables.toolkits.toolkits_of.cache_info().currsize <= 1024

@@ -1,0 +1,85 @@
+"""Images of which the platform says what they need: which row is about an image, and what beats what."""
+
+import time
+
+import pytest
+
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
+from webhook.cuda.evidence import ImageContext, need_of
+from webhook.cuda.kernels import Kernels
+from webhook.cuda.need import BuiltFor, Compat
+
+WHO = {"source": "me", "date": "unknown"}
+
+
+def table_of(*images: tuple[str, str]) -> CudaTables:
+    return SHIPPED.merged({"images": [{"image": glob, "cuda": cuda, **WHO} for glob, cuda in images]})
+
+
+@pytest.mark.parametrize(
+    ("glob", "image"),
+    [
+        pytest.param("team/app", "team/app:7", id="the repository"),
+        pytest.param("team/app:7", "team/app:7", id="the repository with its tag"),
+        pytest.param("docker.io/team/app", "team/app:7", id="with the registry that is left out"),
+        pytest.param("registry.corp/team/*", "registry.corp/team/app:7", id="a glob of a registry"),
+        pytest.param("*:7-cuda", "registry.corp/team/app:7-cuda", id="a glob of tags"),
+        pytest.param("team/ap?", "team/app@sha256:" + "0" * 64, id="an image by its digest"),
+    ],
+)
+def test_a_glob_is_compared_with_all_that_an_image_may_be_called(glob, image):
+    need = need_of(image, ImageContext(tables=table_of((glob, "14.0"))))
+    assert (str(need.cuda), need.evidence) == ("14.0", f"_cuda.yaml images: {glob}")
+
+
+@pytest.mark.parametrize("image", ["other/app:7", "team/application", "team/app/x", ""])
+def test_an_image_that_no_glob_matches_is_read_as_before(image):
+    known = table_of(("team/app", "14.0"), ("team/app:*", "14.0"))
+    assert need_of(image, ImageContext(tables=known)) == need_of(image, ImageContext())
+
+
+def test_the_most_specific_row_counts():
+    known = table_of(("*", "11.8"), ("team/*", "12.1"), ("team/app:*", "12.4"), ("team/app:7", "12.6"))
+    found = [
+        str(need_of(image, ImageContext(tables=known)).cuda) for image in ("x", "team/x:1", "team/app:1", "team/app:7")
+    ]
+    assert found == ["11.8", "12.1", "12.4", "12.6"]
+
+
+def test_the_images_of_a_policy_beat_the_table_and_the_table_what_a_pod_says():
+    known = table_of(("team/*", "12.1"))
+    env = (("CUDA_VERSION", "12.8"),)
+    assert str(need_of("team/app", ImageContext(env=env, annotation="12.9", tables=known)).cuda) == "12.1"
+    of_policy = ImageContext(mapping=(("team/*", "11.8"),), env=env, tables=known)
+    assert str(need_of("team/app", of_policy).cuda) == "11.8"
+
+
+def test_a_row_may_say_that_images_need_no_cuda():
+    known = SHIPPED.merged({"images": [{"image": "nvidia/cuda", "cpuOnly": True, **WHO}]})
+    need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", ImageContext(tables=known))
+    assert (need.kind, need.cuda) == (BuiltFor.NONE, None)
+
+
+@pytest.mark.parametrize(
+    ("row", "compat", "kernels"),
+    [
+        pytest.param({"compat": False}, Compat.NO, Kernels.NONE, id="without cuda-compat"),
+        pytest.param({"compat": True}, Compat.YES, Kernels.NONE, id="with cuda-compat"),
+        pytest.param({"ptx": True}, Compat.YES, Kernels.WITH_PTX, id="with PTX"),
+        pytest.param({"ptx": False}, Compat.YES, Kernels.WITHOUT_PTX, id="without PTX"),
+    ],
+)
+def test_a_row_may_say_what_images_contain_and_leave_their_cuda_to_others(row, compat, kernels):
+    known = SHIPPED.merged({"images": [{"image": "nvidia/cuda", **row, **WHO}]})
+    need = need_of("nvidia/cuda:12.4.1-base-ubuntu22.04", ImageContext(tables=known))
+    assert (str(need.cuda), need.evidence) == ("12.4.1", "tag 12.4.1-base-ubuntu22.04 of nvidia/cuda")
+    assert (need.compat, need.kernels) == (compat, kernels)
+
+
+def test_a_name_made_for_the_globs_takes_no_longer_than_some_milliseconds():
+    """Tenants choose names; as many globs as a file may have, each of which looks for its end everywhere."""
+    known = table_of(*((f"*a{n}*b{n}*c{n}*", "12.4") for n in range(200)))
+    name = "a1b1" * 250
+    began = time.process_time()
+    assert need_of(name, ImageContext(tables=known)).cuda is None
+    assert time.process_time() - began < 0.25

@@ -1,0 +1,172 @@
+"""Reads `_cuda.yaml` with every mistake in it, and merges its rows over the tables of this release."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from webhook.cuda.cuda_tables import CAPABILITIES, SHIPPED, CudaTables
+from webhook.model.versions import Version, VersionError, parse_version
+from webhook.policy.cuda_rows import CudaFile, cuda_schema
+from webhook.policy.document import mapping_at, read_document, read_head
+from webhook.policy.schema import CUDA_KIND
+from webhook.yaml_files.file_errors import Faults, KeyPath, key_text
+from webhook.yaml_files.yaml_lines import YamlNode
+
+KEYS: Mapping[str, str] = {
+    "toolkits": "cuda",
+    "floors": "major",
+    "drivers": "branch",
+    CAPABILITIES: "compute",
+    "images": "image",
+}
+"""The lists of the file, and which key of a row tells it apart from the others of its list."""
+
+_WITHOUT_COMPATIBILITY = (11, 0)
+"""The releases of this version are older than the floor of their major version."""
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformTables:
+    """The tables by which a set of policies judges images, and the rows of the platform as they were written."""
+
+    tables: CudaTables = SHIPPED
+    written: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    def sharing(self, previous: "PlatformTables") -> "PlatformTables":
+        """The same tables, as the object of `previous` where that has the same rows, with all that it remembers."""
+        return previous if previous.written == self.written else self
+
+    @property
+    def counts(self) -> str:
+        """How many rows each list has, in words; empty where there are none."""
+        return ", ".join(f"{key} {len(self.written[key])}" for key in KEYS if key in self.written)
+
+
+SHIPPED_ONLY = PlatformTables()
+"""What there is without a file of the platform, or with an empty one."""
+
+
+def read_cuda_tables(path: str, source: bytes, faults: Faults) -> PlatformTables:
+    """The tables with the rows of the file shown in errors as `path`; those of this release where it has mistakes."""
+    root = read_document(path, source, CUDA_KIND, _null_fault, faults)
+    document = read_head(root, CudaFile, cuda_schema(), faults) if root is not None else None
+    if root is None:
+        return SHIPPED_ONLY
+    for name in KEYS:
+        _check_keys_differ(root, name, faults)
+    if document is None:
+        return SHIPPED_ONLY
+    spec = document.spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    rows = {key: value for key, value in spec.items() if value}
+    if not rows:
+        return SHIPPED_ONLY
+    tables = SHIPPED.merged(rows)
+    for place, message in _contradictions(rows, tables):
+        node = _row_at(root, place)
+        child = node.value.get(str(place[-1])) if isinstance(node.value, dict) else None
+        faults.add(path, (child or node).line, ("spec", *place), message)
+    return PlatformTables(tables, rows)
+
+
+def _null_fault(path: KeyPath) -> str:
+    if path[:1] == ("spec",) and len(path) == 2:
+        return "is empty; write a list, or remove the line"
+    return "is empty; write a value, or remove the line"
+
+
+def _row_at(root: YamlNode, place: KeyPath) -> YamlNode:
+    """The row at a place below `spec`: a list, and which of its rows."""
+    name, index = place[0], place[1]
+    listed = mapping_at(root, ("spec",))[str(name)].value
+    return listed[index] if isinstance(listed, list) and isinstance(index, int) else root
+
+
+def _check_keys_differ(root: YamlNode, name: str, faults: Faults) -> None:
+    """No two rows of a list are about the same."""
+    listed = mapping_at(root, ("spec",)).get(name)
+    key = KEYS[name]
+    seen: dict[object, int] = {}
+    for index, row in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
+        node = row.value.get(key) if isinstance(row.value, dict) else None
+        if node is None or not isinstance(node.value, str | int):
+            continue
+        first = seen.setdefault(_identity(node.value), index)
+        if first != index:
+            place = key_text(("spec", name, first))
+            message = f"{node.text} is what {place} is about, too; keep one of the two rows"
+            faults.add(root.file, node.line, ("spec", name, index, key), message)
+
+
+def _identity(value: str | int) -> object:
+    """What a key stands for: versions are the same however many zeros are in them."""
+    try:
+        return parse_version(value).parts
+    except VersionError:
+        return value
+
+
+_Found = Iterator[tuple[KeyPath, str]]
+
+
+def _contradictions(rows: Mapping[str, Any], tables: CudaTables) -> _Found:
+    """What cannot be true together with the other rows, those of this release included: where, and why."""
+    for index, row in enumerate(rows.get("toolkits", ())):
+        for message in _of_toolkit(parse_version(row["cuda"]), parse_version(row["driver"]), tables):
+            yield ("toolkits", index, "driver"), message
+    for index, row in enumerate(rows.get("floors", ())):
+        for message in _of_floor(row["major"], parse_version(row["driver"]), tables):
+            yield ("floors", index, "driver"), message
+    for index, row in enumerate(rows.get("drivers", ())):
+        yield from ((("drivers", index, "cuda"), message) for message in _of_branch(row["branch"], tables))
+    for index, row in enumerate(rows.get(CAPABILITIES, ())):
+        first, branch = parse_version(row["firstCuda"]), row.get("firstBranch")
+        reported = tables.drivers.reported_by(Version((branch,))) if branch is not None else None
+        if reported is not None and not reported.at_least(Version((first.major,))):
+            message = f"branch {branch} reports CUDA {reported}, and no code of it is for this GPU before CUDA {first}"
+            yield (CAPABILITIES, index, "firstBranch"), f"{message}; correct one of the two"
+
+
+def _of_toolkit(cuda: Version, driver: Version, tables: CudaTables) -> Iterator[str]:
+    """What cannot be true of the driver with which a release of CUDA came."""
+    floor = tables.toolkits.floors.get(cuda.major)
+    if floor is not None and cuda.parts[:2] != _WITHOUT_COMPATIBILITY and driver < floor.driver.cut(len(driver.parts)):
+        yield (
+            f"driver {driver} is older than {floor.driver}, which is the oldest that runs any CUDA {cuda.major}; "
+            "write the driver that the release notes name"
+        )
+        return
+    reported = tables.drivers.reported_by(driver)
+    if reported is not None and not reported.at_least(cuda.cut(2)):
+        yield (
+            f"branch {driver.major} reports CUDA {reported}, which is older than {cuda.cut(2)}; write the driver that "
+            "the release notes name, or correct the row of the branch under drivers"
+        )
+
+
+def _of_floor(major: int, driver: Version, tables: CudaTables) -> Iterator[str]:
+    """What cannot be true of the driver from which all releases of a major version run."""
+    reported = tables.drivers.reported_by(driver)
+    if reported is not None and reported.major < major:
+        yield f"branch {driver.major} reports CUDA {reported}, which is older than CUDA {major}; correct one of the two"
+    for row in SHIPPED.toolkits.rows:
+        is_of_floor = row.cuda.major == major and row.cuda.parts[:2] != _WITHOUT_COMPATIBILITY
+        if is_of_floor and row.driver is not None and row.driver < driver:
+            yield f"driver {driver} is newer than {row.driver}, which runs CUDA {row.cuda}; write that or an older one"
+            return
+
+
+def _of_branch(number: int, tables: CudaTables) -> Iterator[str]:
+    """What cannot be true of the CUDA that a branch reports: a newer branch never reports an older CUDA."""
+    rows = tables.drivers.rows
+    at = next(index for index, row in enumerate(rows) if row.number == number)
+    own = rows[at].cuda
+    if at > 0 and not own.at_least(rows[at - 1].cuda):
+        other, how = rows[at - 1], "older branch {} already"
+    elif at + 1 < len(rows) and not rows[at + 1].cuda.at_least(own):
+        other, how = rows[at + 1], "newer branch {} only"
+    else:
+        return
+    yield f"branch {number} reports CUDA {own}, and the {how.format(other.number)} {other.cuda}; correct one of the two"

@@ -1,0 +1,268 @@
+"""The format of `_cuda.yaml`: rows of a platform's own for the tables of CUDA, in the form of those in this release.
+
+A new CUDA, driver, GPU or image then needs no release of this project.
+"""
+
+import json
+import re
+from functools import lru_cache
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from webhook.cuda.environment import cuda_version
+from webhook.model.camel_model import CamelModel
+from webhook.model.shape import spelled
+from webhook.model.versions import parse_version
+from webhook.policy.schema import CUDA_KIND, Schema, for_editors
+
+Rows = TypeVar("Rows", bound=tuple[object, ...])
+
+MOST_ROWS = 200
+"""Rows of one list. The globs of images are compared with the name of each new image."""
+_LONGEST_SOURCE = 200
+_LONGEST_NOTE = 1000
+_LONGEST_GLOB = 256
+_LATEST_BRANCH = 9999
+_FIRST_WITH_FLOOR = 11
+"""The first major version of CUDA with minor-version compatibility."""
+
+
+def _release(value: str) -> str:
+    if len(parse_version(value).parts) != 3:
+        raise ValueError(f"{spelled(value)} is not a release of CUDA; write its three numbers, such as 13.5.0")
+    return str(cuda_version(value))
+
+
+def _minor(value: str) -> str:
+    if len(parse_version(value).parts) != 2:
+        raise ValueError(f"{spelled(value)} is not a version of two numbers; write one such as 13.5")
+    return str(cuda_version(value))
+
+
+def _compute(value: str) -> str:
+    if len(parse_version(value).parts) != 2:
+        raise ValueError(f"{spelled(value)} is not a compute capability; write two numbers, such as 10.3")
+    return value
+
+
+def _driver(value: str) -> str:
+    version = parse_version(value)
+    if len(version.parts) > 3 or not _OLDEST_BRANCH <= version.major <= _LATEST_BRANCH:
+        raise ValueError(f"{spelled(value)} is not a driver version; write one such as 650.10.02, or its branch, 650")
+    return value
+
+
+def _cuda(value: str) -> str:
+    return str(cuda_version(value))
+
+
+_OLDEST_BRANCH = 300
+"""Versions below are none of a driver that CUDA containers run on, but most likely of CUDA itself."""
+
+_DATE = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown")
+_MONTH = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended")
+_FAMILY = re.compile(r"[a-z]{1,20}(-[a-z]{1,20}){0,2}")
+_GLOB = re.compile(r"[!-~]+")
+
+
+def _line(value: str) -> str:
+    if not value.strip() or not value.isprintable() or len(value) > _LONGEST_SOURCE:
+        such_as = f"write up to {_LONGEST_SOURCE} characters on one line"
+        raise ValueError(f"{spelled(value)} does not say who says so; {such_as}, such as release notes of CUDA 13.5")
+    return value
+
+
+def _date(value: str) -> str:
+    if not _DATE.fullmatch(value):
+        such_as = 'write a month such as "2027-03", a day such as "2027-03-01", or unknown'
+        raise ValueError(f"{spelled(value)} is not a date; {such_as}")
+    return value
+
+
+def _month(value: str) -> str:
+    if not _MONTH.fullmatch(value):
+        raise ValueError(f'{spelled(value)} is not a month; write one such as "2030-06", or ended')
+    return value
+
+
+def _family(value: str) -> str:
+    if not _FAMILY.fullmatch(value):
+        raise ValueError(f"{spelled(value)} is not a family; write small letters, such as hopper or ada-lovelace")
+    return value
+
+
+def _glob(value: str) -> str:
+    if not _GLOB.fullmatch(value) or len(value) > _LONGEST_GLOB:
+        such_as = f"write up to {_LONGEST_GLOB} characters without spaces, such as registry.example.com/llm/*"
+        raise ValueError(f"{spelled(value)} cannot name images; {such_as}")
+    return value
+
+
+def _note(value: str) -> str:
+    if len(value) > _LONGEST_NOTE:
+        raise ValueError(f"has {len(value)} characters; write at most {_LONGEST_NOTE}")
+    return value
+
+
+def _few(value: Rows) -> Rows:
+    if len(value) > MOST_ROWS:
+        raise ValueError(f"has {len(value)} rows; write at most {MOST_ROWS}")
+    return value
+
+
+Release = Annotated[str, AfterValidator(_release), Field(examples=["13.5.0"])]
+Minor = Annotated[str, AfterValidator(_minor), Field(examples=["13.5"])]
+Compute = Annotated[str, AfterValidator(_compute), Field(examples=["10.3"])]
+DriverVersion = Annotated[str, AfterValidator(_driver), Field(examples=["650.10.02"])]
+BranchNumber = Annotated[int, Field(ge=_OLDEST_BRANCH, le=_LATEST_BRANCH)]
+ImageGlob = Annotated[str, AfterValidator(_glob), Field(examples=["registry.example.com/llm/*"])]
+
+
+class SourcedRow(CamelModel):
+    """A row that says where it comes from."""
+
+    source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
+    """Who says so: a page, a file or a person, in up to 200 characters."""
+    date: Annotated[str, AfterValidator(_date), Field(examples=["2027-03"])]
+    """When that was said or read, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
+    note: Annotated[str, AfterValidator(_note)] | None = None
+    """What else there is to say, for whoever reads the file."""
+
+
+class ToolkitRow(SourcedRow):
+    """A release of CUDA, and the driver from which it runs with all its features."""
+
+    cuda: Release
+    """The release, as three numbers in quotes, such as `"13.5.0"`."""
+    driver: DriverVersion
+    """The driver that NVIDIA's release notes name for Linux, in quotes, such as `"650.10.02"`; if only its branch is
+    known, the number of the branch."""
+
+
+class FloorRow(SourcedRow):
+    """Minor-version compatibility of a major version of CUDA. Without it, an older driver than the one that a release
+    came with is not known to run it, and not known to fail.
+    """
+
+    major: Annotated[int, Field(ge=_FIRST_WITH_FLOOR, le=99)]
+    """The major version of CUDA."""
+    driver: DriverVersion
+    """The driver from which every release of the major version runs."""
+    reported: Minor
+    """The CUDA version that the oldest such driver reports, such as `"14.0"`."""
+
+    @model_validator(mode="after")
+    def _is_of_its_major_version(self) -> "FloorRow":
+        if parse_version(self.reported).major != self.major:
+            raise ValueError(f"reported is {self.reported}, and major is {self.major}; write two of one major version")
+        return self
+
+
+class BranchRow(SourcedRow):
+    """A driver branch, and the newest CUDA version that its drivers report."""
+
+    branch: BranchNumber
+    """The first number of its drivers, such as 650."""
+    cuda: Minor
+    """The newest CUDA version that its drivers report, such as `"13.5"`; `nvidia-smi` shows it."""
+    support: Literal["long-term", "production", "new feature", "legacy", "evaluation"] | None = None
+    """What NVIDIA calls the branch. Shown in documents only."""
+    ends: Annotated[str, AfterValidator(_month)] | None = None
+    """The month of its last release, such as `"2030-06"`, or `ended`. Shown in documents only."""
+
+
+class CapabilityRow(SourcedRow):
+    """A compute capability: its family, the drivers that drive it, and the first CUDA version with code for it."""
+
+    compute: Compute
+    """The compute capability, as two numbers in quotes, such as `"14.0"`."""
+    family: Annotated[str, AfterValidator(_family), Field(examples=["hopper"])]
+    """What GPU Feature Discovery writes as `nvidia.com/gpu.family`, such as `hopper`."""
+    first_cuda: Minor
+    """The first CUDA version that has code for these GPUs."""
+    first_branch: BranchNumber | None = None
+    """The first driver branch that drives them. Unset: not known."""
+    last_branch: BranchNumber | None = None
+    """The last driver branch that drives them. Unset: none so far."""
+
+    @model_validator(mode="after")
+    def _has_a_range(self) -> "CapabilityRow":
+        if self.first_branch is not None and self.last_branch is not None and self.last_branch < self.first_branch:
+            raise ValueError(f"lastBranch {self.last_branch} is older than firstBranch {self.first_branch}; swap them")
+        return self
+
+
+class ImageRow(SourcedRow):
+    """What the images that a glob matches need and contain."""
+
+    image: ImageGlob
+    """Glob of image names, with or without registry and tag: `*` stands for any text, `?` for one character. The name
+    itself beats every glob, and a longer glob a shorter one."""
+    cuda: Annotated[str, AfterValidator(_cuda), Field(examples=["12.4"])] | None = None
+    """The CUDA version that the images need, in quotes, such as `"12.4"`."""
+    cpu_only: bool = False
+    """`true` for images that need no CUDA."""
+    compat: bool | None = None
+    """Whether the images contain the `cuda-compat` package. Unset: whatever else is known of them."""
+    ptx: bool | None = None
+    """Whether all their code has PTX for newer GPUs (`true`), or none of it (`false`). Unset: whatever else is known of
+    them."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "ImageRow":
+        about = [
+            key for key, value in (("cuda", self.cuda), ("compat", self.compat), ("ptx", self.ptx)) if value is not None
+        ]
+        if self.cpu_only and about:
+            raise ValueError(f"cpuOnly is true, and {' and '.join(about)} speaks of CUDA; keep one of them")
+        if not self.cpu_only and not about:
+            raise ValueError("says nothing of the images; write at least one of cuda, cpuOnly, compat and ptx")
+        return self
+
+
+class CudaMetadata(CamelModel):
+    """What the file is called."""
+
+    name: Literal["_cuda"]
+    """The file's name without `.yaml`."""
+
+
+class CudaSpec(CamelModel):
+    """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
+
+    toolkits: Annotated[tuple[ToolkitRow, ...], AfterValidator(_few)] = ()
+    """Releases of CUDA, by `cuda`."""
+    floors: Annotated[tuple[FloorRow, ...], AfterValidator(_few)] = ()
+    """Minor-version compatibility, by `major`."""
+    drivers: Annotated[tuple[BranchRow, ...], AfterValidator(_few)] = ()
+    """Driver branches, by `branch`."""
+    compute_capabilities: Annotated[tuple[CapabilityRow, ...], AfterValidator(_few)] = ()
+    """Compute capabilities, by `compute`."""
+    images: Annotated[tuple[ImageRow, ...], AfterValidator(_few)] = ()
+    """What the platform team knows of images, by `image`. Only `images` of a policy's `cudaDriver` takes precedence."""
+
+
+class CudaFile(CamelModel):
+    """Rows for the tables by which gpu-policy-webhook decides which CUDA image runs on which node."""
+
+    api_version: Literal["gpupolicy.dev/v1alpha1"]
+    """Version of this format."""
+    kind: Literal["GPUCudaTables"]
+    """What the file holds."""
+    metadata: CudaMetadata
+    """What the file is called."""
+    spec: CudaSpec
+    """Rows that are added to the tables of this release. A row with the key of a shipped row replaces it."""
+
+
+@lru_cache(maxsize=1)
+def cuda_schema() -> Schema:
+    """JSON Schema (draft-07) of `_cuda.yaml`; not to be changed by callers, who share it."""
+    schema = for_editors(CudaFile.model_json_schema(by_alias=True))
+    return {"$schema": "http://json-schema.org/draft-07/schema#", "title": CUDA_KIND, **schema}
+
+
+def cuda_schema_text() -> str:
+    """The JSON Schema as it stands in docs/cuda-tables-schema.json."""
+    return json.dumps(cuda_schema(), indent=2, ensure_ascii=False) + "\n"
