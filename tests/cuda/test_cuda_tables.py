@@ -7,7 +7,7 @@ from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.landing import foreseen, land, remedy_for
 from webhook.cuda.need import BuiltFor, Compat, Need
-from webhook.cuda.offer import offer_from
+from webhook.cuda.offer import offer_from, offer_of
 from webhook.cuda.verdict import Cause, Verdict, judge
 from webhook.model.node import NodeClass
 from webhook.model.versions import parse_version
@@ -127,3 +127,23 @@ def test_what_a_table_remembers_is_bounded():
         tables.toolkits.threshold_of(parse_version(f"12.{number % 10}.{number}"))
     assert tables.toolkits.threshold_of.cache_info().currsize <= 1024
     assert tables.toolkits.toolkits_of.cache_info().currsize <= 1024
+
+
+NEXT = {"name": "F100", "compute": "14.0", "dataCenter": True, "brands": ["nvidia"], "product": "NVIDIA-F100", **WHO}
+
+
+def test_a_gpu_of_the_platform_is_known_by_its_name():
+    """Its nodes need no label of their compute capability."""
+    tables = SHIPPED.merged({"drivers": [BRANCH_650], "computeCapabilities": [NEXT_GPU], "gpus": [NEXT]})
+    labels = {"nvidia.com/gpu.product": "NVIDIA-F100-80GB", "nvidia.com/cuda.driver-version.full": "650.10.02"}
+    assert offer_of(labels).compute is None
+    offer = offer_of(labels, tables.gpus)
+    assert (str(offer.compute), offer.is_data_center) == ("14.0", True)
+    old = Need(BuiltFor.CUDA, parse_version("12.4"), "", kernels=Kernels.WITHOUT_PTX)
+    assert judge(old, offer, tables).verdict is Verdict.INCOMPATIBLE
+
+
+def test_the_driver_of_a_gpu_of_the_platform_is_never_certain():
+    known = SHIPPED.merged({"gpus": [{**NEXT, "compute": "9.0", "firstDriver": "560.10.01"}]})
+    offer = offer_from(product="NVIDIA-F100", driver="550.54.15", gpus=known.gpus)
+    assert judge(image("12.4"), offer, known).verdict is Verdict.UNKNOWN

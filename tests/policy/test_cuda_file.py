@@ -149,9 +149,8 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
         pytest.param(
             f"toolkit:\n- {ROW}",
             [
-                "5: spec.toolkit: unknown key; known keys are computeCapabilities, drivers, floors, images, "
-                "toolkits; did "
-                "you mean toolkits?"
+                "5: spec.toolkit: unknown key; known keys are computeCapabilities, drivers, floors, gpus, images, "
+                "toolkits; did you mean toolkits?"
             ],
             id="a list with another name",
         ),
@@ -223,6 +222,15 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             f"lastBranch: 640, {WHO}}}",
             ["6: spec.computeCapabilities[0]: lastBranch 640 is older than firstBranch 650; swap them"],
             id="a range that is none",
+        ),
+        pytest.param(
+            f'gpus:\n- {{name: F100, compute: "14.0", {WHO}}}',
+            [
+                "6: spec.gpus[0].compute: no table has compute capability 14.0; add it under computeCapabilities, or "
+                "write one of 3.5, 3.7, 5.0, 5.2, 6.0, 6.1, 7.0, 7.5, 8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, 10.7, 11.0, "
+                "12.0, 12.1"
+            ],
+            id="a GPU of an unknown compute capability",
         ),
         pytest.param(
             f"images:\n- {{image: team/*, {WHO}}}",

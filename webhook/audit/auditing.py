@@ -229,7 +229,7 @@ class Audit:
             counts=collected.counts,
             findings=collected.gathered.findings,
             errors=collected.errors,
-            capacity=capacity_of(background.facts.nodes.values(), self._proposed.surroundings.policies.accelerators),
+            capacity=capacity_of(background.facts.nodes.values(), policies.accelerators, policies.cuda.tables),
             quotas=tuple(told(collected.quotas) if pods is None else counted(policies, pods, None)),
             comparison=self._comparison(collected),
         )

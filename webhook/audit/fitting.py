@@ -43,10 +43,15 @@ class Question:
     cuda_compat: str | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def offer(self) -> Offer:
+    def offer(self, tables: CudaTables = SHIPPED) -> Offer:
         """What the node offers; what cannot be read of it is unknown, and among its problems."""
-        return offer_from(driver=self.driver, product=self.product, compute=self.compute_capability, arch=self.arch)
+        return offer_from(
+            driver=self.driver,
+            product=self.product,
+            compute=self.compute_capability,
+            arch=self.arch,
+            gpus=tables.gpus,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,7 @@ class Knowledge:
 
     def answer(self, question: Question) -> ImageFit:
         """Whether the image runs on the node of the question."""
-        return fit(question, self.need(question), question.offer, self.tables)
+        return fit(question, self.need(question), question.offer(self.tables), self.tables)
 
 
 def fit(question: Question, need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> ImageFit:

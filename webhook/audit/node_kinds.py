@@ -30,11 +30,8 @@ class NodeKind:
     offer: Offer
     count: int
     gpus: int
-
-    @property
-    def newest_cuda(self) -> Version | None:
-        """The newest CUDA that the driver runs, by its own word or else by its branch."""
-        return newest_cuda(self.offer)
+    newest_cuda: Version | None = None
+    """The newest CUDA that the driver runs, by its own word or else by its branch."""
 
     def to_json(self) -> dict[str, object]:
         """The kind as programs get it; what is not known is null."""
@@ -63,17 +60,23 @@ def newest_cuda(offer: Offer, tables: CudaTables = SHIPPED) -> Version | None:
 
 
 def node_kinds(
-    nodes: Iterable[Node], pools: tuple[NodePool, ...] = (), accelerators: Accelerators = BUILT_IN
+    nodes: Iterable[Node],
+    pools: tuple[NodePool, ...] = (),
+    accelerators: Accelerators = BUILT_IN,
+    tables: CudaTables = SHIPPED,
 ) -> list[NodeKind]:
     """The kinds of the nodes with NVIDIA GPUs and of the pools, by product and driver."""
     found: dict[Offer, list[Node]] = {}
     for node in nodes:
         if _has_nvidia_gpus(node.kind, accelerators):
-            found.setdefault(offer_of(node.kind.labels), []).append(node)
+            found.setdefault(offer_of(node.kind.labels, tables.gpus), []).append(node)
     for pool in WithPools(EMPTY, pools, accelerators).matching_nodes(_FITS_EVERYWHERE):
         if _has_nvidia_gpus(pool, accelerators):
-            found.setdefault(offer_of(pool.labels), [])
-    kinds = [NodeKind(offer, len(alike), sum(map(_gpus, alike))) for offer, alike in found.items()]
+            found.setdefault(offer_of(pool.labels, tables.gpus), [])
+    kinds = [
+        NodeKind(offer, len(alike), sum(map(_gpus, alike)), newest_cuda(offer, tables))
+        for offer, alike in found.items()
+    ]
     return sorted(kinds, key=lambda kind: (kind.offer.product, kind.offer.driver.parts if kind.offer.driver else ()))
 
 
@@ -96,7 +99,9 @@ _Kind = tuple[str, str, str, str]
 """Model, resource, driver, newest CUDA."""
 
 
-def capacity_of(nodes: Iterable[Node], accelerators: Accelerators = BUILT_IN) -> tuple[Capacity, ...]:
+def capacity_of(
+    nodes: Iterable[Node], accelerators: Accelerators = BUILT_IN, tables: CudaTables = SHIPPED
+) -> tuple[Capacity, ...]:
     """The GPU nodes, those of one model, resource and driver in one row, sorted by these.
 
     A node with several resources, such as slices of different sizes, is in the row of each.
@@ -104,7 +109,7 @@ def capacity_of(nodes: Iterable[Node], accelerators: Accelerators = BUILT_IN) ->
     counts: Counter[_Kind] = Counter()
     gpus: Counter[_Kind] = Counter()
     for node in nodes:
-        for kind, count in _kinds(node, accelerators):
+        for kind, count in _kinds(node, accelerators, tables):
             counts[kind] += 1
             gpus[kind] += count
     return tuple(
@@ -113,9 +118,9 @@ def capacity_of(nodes: Iterable[Node], accelerators: Accelerators = BUILT_IN) ->
     )
 
 
-def _kinds(node: Node, accelerators: Accelerators) -> Iterator[tuple[_Kind, int]]:
-    offer = offer_of(node.kind.labels)
-    driver, cuda = (str(version or "") for version in (offer.driver, newest_cuda(offer)))
+def _kinds(node: Node, accelerators: Accelerators, tables: CudaTables) -> Iterator[tuple[_Kind, int]]:
+    offer = offer_of(node.kind.labels, tables.gpus)
+    driver, cuda = (str(version or "") for version in (offer.driver, newest_cuda(offer, tables)))
     for resource, count in node.capacity:
         gpu = accelerators.of(resource)
         vendor = gpu.vendor if gpu is not None else None

@@ -150,7 +150,7 @@ def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
     """Answer about one node; the exit status."""
     from webhook.audit.fitting import fit
 
-    need, offer = knowledge.need(question), question.offer
+    need, offer = knowledge.need(question), question.offer(knowledge.tables)
     answer = fit(question, need, offer, knowledge.tables)
     if output == "json":
         click.echo(json.dumps(answer.to_json()))
@@ -249,4 +249,4 @@ def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     source.close()
-    return node_kinds(facts.nodes.values(), policy.pools, policy.accelerators)
+    return node_kinds(facts.nodes.values(), policy.pools, policy.accelerators, policy.tables)

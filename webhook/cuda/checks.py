@@ -10,7 +10,6 @@ from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.toolkits import Threshold
-from webhook.gpus.gpu_table import GPUS
 from webhook.model.versions import Version
 
 
@@ -99,7 +98,7 @@ def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
 
 def _driver_for_model(offer: Offer, tables: CudaTables) -> CudaFinding | None:
     """The same for a single product; what is known of these is not certain."""
-    traits = GPUS.traits_of(offer.product) if offer.product else None
+    traits = tables.gpus.traits_of(offer.product) if offer.product else None
     driver = offer.driver or Version((min(branches_of(offer, tables)),))
     if traits is None or traits.first_driver is None or driver.at_least(traits.first_driver):
         return None

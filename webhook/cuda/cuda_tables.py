@@ -45,7 +45,7 @@ class CudaTables:
     def merged(self, rows: Rows) -> "CudaTables":
         """These with the rows of a platform, which replace those of the same key.
 
-        The lists are `toolkits`, `floors`, `drivers`, `computeCapabilities`, `gpus` and `images`; what is left out stays.
+        The lists are `toolkits`, `floors`, `drivers`, `computeCapabilities`, `gpus` and `images`; each may be left out.
         """
         floors = {row["major"]: Floor.of(row) for row in rows.get("floors", ())}
         capabilities = ((Generation.of(row), FirstCuda.of_generation(row)) for row in rows.get(CAPABILITIES, ()))

@@ -22,7 +22,6 @@ from typing import NamedTuple
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.need import ImageEnv
 from webhook.cuda.offer import Offer
-from webhook.gpus.gpu_table import GPUS
 from webhook.model.versions import Version
 
 _INFINITE = 10**20
@@ -244,7 +243,7 @@ def _passes(env: Mapping[str, str], offer: Offer, tables: CudaTables) -> Gate:
         return Gate.NOT_APPLICABLE
     if sum(map(len, requirements)) > _LONGEST or sum(map(_factors, requirements)) > _MOST_FACTORS:
         return Gate.UNKNOWN
-    traits = GPUS.traits_of(offer.product) if offer.product else None
+    traits = tables.gpus.traits_of(offer.product) if offer.product else None
     brands: tuple[str | None, ...] = (traits.brands if traits is not None else ()) or (None,)
     return _agreed(_holds(requirements, _seen(offer, brand, tables)) for brand in brands)
 

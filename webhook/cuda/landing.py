@@ -224,7 +224,8 @@ def _ground(
     *,
     is_allowed: bool,
 ) -> Ground:
-    landings = [Landing(nodes, judged(needs, offer_of(nodes.labels), tables, is_allowed)) for nodes in classes]
+    offers = [(nodes, offer_of(nodes.labels, tables.gpus)) for nodes in classes]
+    landings = [Landing(nodes, judged(needs, offer, tables, is_allowed)) for nodes, offer in offers]
     return Ground(tuple(landings), tables)
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain, takewhile
 
 from webhook.gpus.gpu_names import base_name
-from webhook.gpus.gpu_table import GPUS
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.shape import spelled
 from webhook.model.versions import Version, VersionError, parse_version
 
@@ -90,18 +90,19 @@ class Offer:
         return self._hash
 
 
-def offer_of(labels: Mapping[str, str]) -> Offer:
-    """What nodes with these labels offer."""
-    return _offer_of(tuple(map(labels.get, LABELS)))
+def offer_of(labels: Mapping[str, str], gpus: GpuTable = GPUS) -> Offer:
+    """What nodes with these labels offer, by what the table knows of their GPUs."""
+    return _offer_of(tuple(map(labels.get, LABELS)), gpus)
 
 
-def offer_from(
+def offer_from(  # noqa: PLR0913  # what a node may be described by, and what is known of its GPU
     *,
     driver: str | None = None,
     product: str | None = None,
     compute: str | None = None,
     arch: str | None = None,
     cuda: str | None = None,
+    gpus: GpuTable = GPUS,
 ) -> Offer:
     """What a node offers that is described by hand; `cuda` is the newest CUDA that its driver reports.
 
@@ -118,11 +119,11 @@ def offer_from(
         compute=_version(given, (("compute",),), problems)[0],
         arch=arch or "",
     )
-    return _completed(told, problems)
+    return _completed(told, problems, gpus)
 
 
 @lru_cache(maxsize=1024)
-def _offer_of(values: tuple[str | None, ...]) -> Offer:
+def _offer_of(values: tuple[str | None, ...], gpus: GpuTable) -> Offer:
     """The offer of nodes whose LABELS have these values."""
     labels = dict(zip(LABELS, values, strict=True))
     problems: list[str] = []
@@ -137,7 +138,7 @@ def _offer_of(values: tuple[str | None, ...]) -> Offer:
         compute=_version(labels, _COMPUTE_LABELS, problems)[0],
         arch=labels[_ARCH] or "",
     )
-    return _completed(told, problems, is_cloud=source in _CLOUDS)
+    return _completed(told, problems, gpus, is_cloud=source in _CLOUDS)
 
 
 def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) -> tuple[Version | None, bool]:
@@ -163,15 +164,15 @@ def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) 
     return found, is_exact
 
 
-def _completed(told: Offer, problems: list[str], *, is_cloud: bool = False) -> Offer:
+def _completed(told: Offer, problems: list[str], gpus: GpuTable, *, is_cloud: bool = False) -> Offer:
     """The offer with what the name of the GPU tells, where nothing else does."""
-    traits = GPUS.traits_of(told.product) if told.product else None
+    traits = gpus.traits_of(told.product) if told.product else None
     compute = told.compute
     if compute is not None and len(compute.parts) < 2:
         problems.append(f"compute capability {compute} lacks its second number")
         compute = None
     if traits is None:
-        is_data_center = True if compute is not None and compute.parts[:2] in GPUS.data_center_only else None
+        is_data_center = True if compute is not None and compute.parts[:2] in gpus.data_center_only else None
     else:
         is_data_center = True if is_cloud and traits.is_data_center is not None else traits.is_data_center
         if compute is not None and traits.compute is not None and compute.parts[:2] != traits.compute.parts:

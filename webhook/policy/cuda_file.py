@@ -18,6 +18,7 @@ KEYS: Mapping[str, str] = {
     "floors": "major",
     "drivers": "branch",
     CAPABILITIES: "compute",
+    "gpus": "name",
     "images": "image",
 }
 """The lists of the file, and which key of a row tells it apart from the others of its list."""
@@ -121,12 +122,22 @@ def _contradictions(rows: Mapping[str, Any], tables: CudaTables) -> _Found:
             yield ("floors", index, "driver"), message
     for index, row in enumerate(rows.get("drivers", ())):
         yield from ((("drivers", index, "cuda"), message) for message in _of_branch(row["branch"], tables))
+    for index, row in enumerate(rows.get("gpus", ())):
+        for message in _of_gpu(parse_version(row["compute"]), tables) if "compute" in row else ():
+            yield ("gpus", index, "compute"), message
     for index, row in enumerate(rows.get(CAPABILITIES, ())):
         first, branch = parse_version(row["firstCuda"]), row.get("firstBranch")
         reported = tables.drivers.reported_by(Version((branch,))) if branch is not None else None
         if reported is not None and not reported.at_least(Version((first.major,))):
             message = f"branch {branch} reports CUDA {reported}, and no code of it is for this GPU before CUDA {first}"
             yield (CAPABILITIES, index, "firstBranch"), f"{message}; correct one of the two"
+
+
+def _of_gpu(compute: Version, tables: CudaTables) -> Iterator[str]:
+    """What cannot be judged of a GPU: nobody knows which drivers and CUDA its compute capability needs."""
+    if tables.generation_of(compute) is None:
+        known = ", ".join(str(row.compute) for row in tables.capabilities.rows)
+        yield f"no table has compute capability {compute}; add it under {CAPABILITIES}, or write one of {known}"
 
 
 def _of_toolkit(cuda: Version, driver: Version, tables: CudaTables) -> Iterator[str]:

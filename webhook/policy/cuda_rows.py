@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.cuda.environment import cuda_version
+from webhook.gpus.gpu_model import GpuRow
 from webhook.model.camel_model import CamelModel
 from webhook.model.shape import spelled
 from webhook.model.versions import parse_version
@@ -239,6 +240,8 @@ class CudaSpec(CamelModel):
     """Driver branches, by `branch`."""
     compute_capabilities: Annotated[tuple[CapabilityRow, ...], AfterValidator(_few)] = ()
     """Compute capabilities, by `compute`."""
+    gpus: Annotated[tuple[GpuRow, ...], AfterValidator(_few)] = ()
+    """GPUs by their names, by `name`, in the form of the table of this release. They count before all others."""
     images: Annotated[tuple[ImageRow, ...], AfterValidator(_few)] = ()
     """What the platform team knows of images, by `image`. Only `images` of a policy's `cudaDriver` takes precedence."""
 
