@@ -15,7 +15,7 @@ from gunicorn.http.errors import ParseException
 
 from webhook.server.connection import Closed, Connection, Response
 from webhook.server.host import PollerHost
-from webhook.server.limits import ServerLimits
+from webhook.server.limits import ClientMemory, ServerLimits
 from webhook.server.listeners import Listeners
 from webhook.server.refusal import FAREWELL, Refusal, too_slow, unavailable
 
@@ -24,11 +24,6 @@ log = logging.getLogger("gpu_policy.server")
 _TURN_SECONDS = 1.0
 _EVENTS_PER_TURN = 64
 _COMPLAINT_SECONDS = 10.0
-_SMALL_ANSWER = 65_536
-_LARGE_ANSWERS = 16 * 2**20
-"""Bytes of the larger answers that may wait together for clients to take them: whoever asks need not read."""
-_HALF_SENT = 32 * 2**20
-"""Bytes of requests that may be half sent, or wait for their turn, on all connections together."""
 _MUTED = select.EPOLLONESHOT  # errors are reported whatever is asked for, but then only once
 
 
@@ -47,9 +42,7 @@ class Poller:
         self._connections: dict[int, Connection] = {}
         self._late: deque[tuple[Connection, Response]] = deque()
         self._queue: deque[Connection] = deque()
-        self._room_for_answers = _LARGE_ANSWERS
-        self._half_sent = 0
-        self._senders: dict[Connection, None] = {}  # of which something is counted, those first that began first
+        self._memory = ClientMemory()
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake_fd, select.EPOLLIN)
@@ -82,7 +75,7 @@ class Poller:
             elif fd == self._wake_fd:
                 os.eventfd_read(fd)
         goes_on = self._take_turns()
-        if goes_on and self._half_sent > _HALF_SENT:
+        if goes_on:
             self._end_the_longest()
         return goes_on
 
@@ -123,19 +116,9 @@ class Poller:
 
     def _take(self, connection: Connection, answer: Response) -> None:
         """Let it have the answer, or one that says that there is no room for so large a one."""
-        size = len(answer.data)
-        if size > _SMALL_ANSWER:
-            if size > self._room_for_answers:
-                answer = self._host.refuse(connection.peer, unavailable("too many large answers are not being taken"))
-            else:
-                connection.held = size
-                self._room_for_answers -= size
+        if not self._memory.reserve(connection, len(answer.data)):
+            answer = self._host.refuse(connection.peer, unavailable("too many large answers are not being taken"))
         connection.take(answer)
-
-    def _let_go(self, connection: Connection) -> None:
-        """Give back what was set aside for an answer that is sent, or never will be."""
-        self._room_for_answers += connection.held
-        connection.held = 0
 
     def _advance(self, connection: Connection) -> bool:
         """Drive it, and arrange for what it has to wait for; return whether the thread still has the baton."""
@@ -158,24 +141,13 @@ class Poller:
             log.exception("dropping the connection of %s", connection.peer)
             self._drop(connection)
         if self._connections.get(connection.fd) is connection:
-            self._count(connection, connection.reader.held)
+            self._memory.count(connection, connection.reader.held)
         return True
 
-    def _count(self, connection: Connection, size: int) -> None:
-        """Keep account of what the client has sent and has no answer to."""
-        if size == connection.counted:
-            return
-        self._half_sent += size - connection.counted
-        connection.counted = size
-        if size:
-            self._senders.setdefault(connection)
-        else:
-            self._senders.pop(connection, None)
-
     def _end_the_longest(self) -> None:
-        """End those who have been sending for the longest time: a request of the API server is there in one piece."""
-        for connection in list(self._senders):
-            if self._half_sent <= _HALF_SENT:
+        """Where too much is half sent, end whoever began first: the API server sends a request in one piece."""
+        for connection in self._memory.senders() if self._memory.is_short else ():
+            if not self._memory.is_short:
                 return
             if not connection.busy:
                 self._expire(connection, is_slow=False, reason="too many requests are half sent")
@@ -223,7 +195,7 @@ class Poller:
 
     def _send(self, connection: Connection) -> None:
         connection.send()
-        self._let_go(connection)
+        self._memory.let_go(connection)
         connection.wait(self._idle_seconds())
 
     def _idle_seconds(self) -> float:
@@ -239,9 +211,9 @@ class Poller:
 
     def _drop(self, connection: Connection) -> None:
         del self._connections[connection.fd]
-        self._count(connection, 0)
+        self._memory.count(connection, 0)
         connection.reader.release()
-        self._let_go(connection)
+        self._memory.let_go(connection)
         connection.sock.close()
 
     def _complain(self, connection: Connection, error: OSError) -> None:
