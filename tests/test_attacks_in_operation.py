@@ -487,7 +487,7 @@ spec: {rules: {gpuQuota: {mode: enforce, gpus: 8}}}
 
 
 def test_A46_who_makes_a_review_up_hears_nothing_of_usage_where_the_platform_says_so(tmp_path: Path) -> None:
-    """What is said otherwise is in tests/admission/test_quota_phase.py."""
+    """What is said otherwise is in tests/admission/test_service_quotas.py."""
     file = tmp_path / "inventory.yaml"
     file.write_text(RUNNING)
     running = Operated(tmp_path, f"--inventory={file}", "--quota-names=none")

@@ -11,8 +11,8 @@ from deploy.match_conditions import pod_conditions, workload_conditions
 from tests import quick_yaml
 from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, value_sets
-from webhook.admission.policies_at_apply import CHART as RELEASED
-from webhook.admission.policies_at_apply import NAME_LABEL, VERSION_LABEL
+from webhook.admission.phases import CHART as RELEASED
+from webhook.admission.phases import NAME_LABEL, VERSION_LABEL
 from webhook.model.accelerators import GPU_PATTERNS, Declared
 from webhook.model.workloads import WORKLOADS
 from webhook.release import version

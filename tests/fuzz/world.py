@@ -18,9 +18,8 @@ from tests.rules.every_rule import CASES
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.quota_phase import TimeBudget
 from webhook.admission.review import AdmissionRequest
-from webhook.admission.service import Service
+from webhook.admission.service import Service, TimeBudget
 from webhook.facts.facts_source import StaticFacts
 from webhook.facts.snapshot import Snapshot
 from webhook.ledger.context import LedgerContext

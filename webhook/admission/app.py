@@ -83,8 +83,8 @@ _SERVED = "POST /mutate, /validate, /workloads and /policies, GET /livez, /ready
 def create_app(service: Service) -> Flask:
     """The application of one replica."""
     app = Flask("gpu-policy", static_folder=None)
-    app.wsgi_app = ReviewEndpoint(service, app.wsgi_app)  # type: ignore[method-assign]  # how Flask takes middleware
-    app.wsgi_app = MetricsApart(app.wsgi_app, service.metrics)  # type: ignore[method-assign]
+    app.wsgi_app = MetricsApart(app.wsgi_app, service.metrics)  # type: ignore[method-assign]  # how Flask takes middleware
+    app.wsgi_app = ReviewEndpoint(service, app.wsgi_app)  # type: ignore[method-assign]
 
     pages = {is_draining: KeptPage(service.metrics.page) for is_draining in (False, True)}
 
