@@ -1,11 +1,12 @@
-"""The kinds that are known to make pods."""
+"""The kinds that are known to make pods, with the readers of the kinds that Kubernetes itself has."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from webhook.model.workloads import argo, builtin, groups, kserve, kubeflow, nvidia, ome, ray, role_groups, spark
+from webhook.model.workloads import argo, groups, kserve, kubeflow, nvidia, ome, ray, role_groups, spark
+from webhook.model.workloads.parts import counted, part, pods_of_job
 from webhook.model.workloads.pod_labels import labelled
 from webhook.model.workloads.queues import waiting
 from webhook.model.workloads.search import number_of_specs, search
@@ -48,15 +49,56 @@ nothing can be said of the tolerations that stand there."""
 _TOLERATIONS = frozenset({"spec.tolerations"})
 
 
+_MAKES = {"Deployment": "ReplicaSet", "CronJob": "Job", "PodTemplate": ""}
+"""Kind of an object -> kind of what makes its pods, where that is another one."""
+
+
+def replicated(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """Deployment, StatefulSet, ReplicaSet, ReplicationController."""
+    yield from _at(raw, ("spec", "template"), pods=counted(part(raw, "spec", "replicas"), 1))
+
+
+def per_node(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """DaemonSet: a pod on every node that fits."""
+    yield from _at(raw, ("spec", "template"), is_per_node=True)
+
+
+def pod_template(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """PodTemplate, which makes no pods by itself."""
+    yield from _at(raw, ("template",))
+
+
+def job(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """Job."""
+    yield from _at(raw, ("spec", "template"), pods=pods_of_job(part(raw, "spec")))
+
+
+def cron_job(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """CronJob."""
+    path = ("spec", "jobTemplate", "spec")
+    yield from _at(raw, (*path, "template"), pods=pods_of_job(part(raw, *path)))
+
+
+def _at(
+    raw: Mapping[str, Any], path: Sequence[str], *, pods: int | None = None, is_per_node: bool = False
+) -> Iterator[Template]:
+    template = part(raw, *path)
+    if template is not None:
+        where = ".".join((*path, "spec"))
+        kind = str(raw.get("kind") or "")
+        owner = _MAKES.get(kind, kind)
+        yield Template(template, where, pods=pods, is_per_node=is_per_node, owner_kind=owner, is_validated=True)
+
+
 _KINDS = (
-    Workload("apps", "Deployment", "deployments", builtin.replicated),
-    Workload("apps", "StatefulSet", "statefulsets", builtin.replicated),
-    Workload("apps", "DaemonSet", "daemonsets", builtin.per_node),
-    Workload("apps", "ReplicaSet", "replicasets", builtin.replicated),
-    Workload("", "ReplicationController", "replicationcontrollers", builtin.replicated),
-    Workload("", "PodTemplate", "podtemplates", builtin.pod_template),
-    Workload("batch", "Job", "jobs", builtin.job),
-    Workload("batch", "CronJob", "cronjobs", builtin.cron_job),
+    Workload("apps", "Deployment", "deployments", replicated),
+    Workload("apps", "StatefulSet", "statefulsets", replicated),
+    Workload("apps", "DaemonSet", "daemonsets", per_node),
+    Workload("apps", "ReplicaSet", "replicasets", replicated),
+    Workload("", "ReplicationController", "replicationcontrollers", replicated),
+    Workload("", "PodTemplate", "podtemplates", pod_template),
+    Workload("batch", "Job", "jobs", job),
+    Workload("batch", "CronJob", "cronjobs", cron_job),
     Workload("kubeflow.org", "PyTorchJob", "pytorchjobs", kubeflow.replicas_at("pytorchReplicaSpecs")),
     Workload("kubeflow.org", "TFJob", "tfjobs", kubeflow.replicas_at("tfReplicaSpecs")),
     Workload("kubeflow.org", "MPIJob", "mpijobs", kubeflow.mpi_job),
