@@ -7,9 +7,8 @@ from datetime import datetime
 
 from cryptography import x509
 
-from certs.authority import CertificateError
+from certs.authority import CertificateError, join_bundle, read_bundle, trusted_until
 from certs.cluster import Json
-from certs.trust import join_bundle, read_bundle, trusted_until
 
 Configurations = Mapping[str, Json | None]
 """Webhook configurations by their API path, None for one that is absent."""

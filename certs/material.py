@@ -26,14 +26,15 @@ from certs.authority import (
     is_authority,
     issue,
     issued_by,
+    join_bundle,
     names_of,
     new_authority,
     not_after,
     not_before,
+    read_bundle,
     read_certificate,
     signed,
 )
-from certs.trust import join_bundle, read_bundle
 
 MOST_AUTHORITIES = 8
 """In one bundle; of more, the oldest are left out. Ordinary rotation needs two."""

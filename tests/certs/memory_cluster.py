@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from certs.authority import join_bundle
 from certs.cluster import ChangedError, ClusterError, Json, SecretPlace
 from certs.configurations import trusted_by
-from certs.trust import join_bundle
 
 SECRET = SecretPlace("gpu-policy", "gpu-policy-tls")
 CONFIGURATIONS = ("/apis/mutating/gpu-policy", "/apis/validating/gpu-policy")

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certs.authority import issued_by, new_authority
+from certs.authority import issued_by, new_authority, read_bundle, trusted_until
 from certs.cluster import ClusterError
 from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms, material_of
-from certs.trust import read_bundle, trusted_until
 from tests.certs.memory_cluster import CONFIGURATIONS, SECRET, MemoryCluster
 from tests.strategies import examples
 

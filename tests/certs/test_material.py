@@ -7,9 +7,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography.x509 import Certificate
 
-from certs.authority import CertificateError, KeyPair, issue, issued_by, new_authority, not_after, read_certificate
+from certs.authority import (
+    CertificateError,
+    KeyPair,
+    issue,
+    issued_by,
+    new_authority,
+    not_after,
+    read_certificate,
+    trusted_until,
+)
 from certs.material import MOST_AUTHORITIES, SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
-from certs.trust import trusted_until
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TERMS = Terms(names=("gpu-policy.gpu-policy.svc",))

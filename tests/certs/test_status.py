@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateError, issue, new_authority, not_after
+from certs.authority import CertificateError, issue, new_authority, not_after, read_bundle, trusted_until
 from certs.cluster import ClusterError
 from certs.status import CertificateWitness
-from certs.trust import read_bundle, trusted_until
 from tests.certs.memory_cluster import CONFIGURATIONS, MemoryCluster
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

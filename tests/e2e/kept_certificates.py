@@ -9,9 +9,8 @@ from typing import Any
 
 import yaml
 
-from certs.authority import read_certificate
+from certs.authority import read_bundle, read_certificate
 from certs.material import Material, material_of
-from certs.trust import read_bundle
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ROOT

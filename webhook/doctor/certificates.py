@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from certs.authority import CertificateError, covers, not_after, not_before
-from certs.trust import trusted_until
+from certs.authority import CertificateError, covers, not_after, not_before, trusted_until
 from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation, decoded
