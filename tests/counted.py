@@ -14,8 +14,7 @@ from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.audit.report import Level
 from webhook.ledger.reconciler import Usage
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
-from webhook.replica.audit_status import AuditStatus
-from webhook.replica.audit_watch import show
+from webhook.replica.audit_status import AuditStatus, show
 
 DAY = 86400.0
 AUDITED = AuditStatus(

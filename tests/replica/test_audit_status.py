@@ -22,12 +22,12 @@ from webhook.replica.audit_status import (
     MOST_NAMESPACES,
     STALE_KEY,
     AuditStatus,
+    AuditWatch,
     StatusError,
     status_in,
     store,
     written,
 )
-from webhook.replica.audit_watch import AuditWatch
 from webhook.replica.certificate_cluster import KubernetesCluster
 from webhook.replica.published_reports import PublishedReports
 from webhook.replica.settings import AuditSettings, ConfigMapPlace

@@ -25,8 +25,7 @@ from tests.replica.quota_cluster import (
 )
 from webhook.engine.quota_usage import QuotaUsage, statuses
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
-from webhook.replica.quota_objects import API, INSTALLATION, MANAGED_BY
-from webhook.replica.quota_status import QuotaStatus, StatusTiming
+from webhook.replica.quota_status import API, INSTALLATION, MANAGED_BY, QuotaStatus, StatusTiming
 from webhook.rules.rule_settings import Mode
 
 __all__ = ["namespaces", "plane", "publisher"]

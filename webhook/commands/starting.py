@@ -76,7 +76,7 @@ def replica(
 
         companions.append(Maintenance(installation))
     if audits is not None:
-        from webhook.replica.audit_watch import AuditWatch
+        from webhook.replica.audit_status import AuditWatch
 
         companions.append(AuditWatch(audits))
     look_ups = None

@@ -25,6 +25,10 @@ class RefusedError(Exception):
         self.about = about
         self.rest = rest
 
+    def is_of_ending(self, namespace: str) -> bool:
+        """Whether it was refused because this namespace is gone or about to go, which nobody has to mend."""
+        return (self.status == 404 and self.about == namespace) or "being terminated" in str(self)
+
 
 class UnreachableError(Exception):
     """No answer came, or it broke off."""

@@ -1,5 +1,9 @@
-"""Paths at the API server, made in this one place: every part is quoted, and none can lead anywhere else."""
+"""Paths at the API server, made in this one place: every part is quoted, and none can lead anywhere else.
 
+Beside them what is sent to delete an object.
+"""
+
+from typing import Any
 from urllib.parse import quote
 
 CORE = "/api/v1"
@@ -28,3 +32,9 @@ def segment(text: str) -> str:
     if text in ("", ".", ".."):
         raise ValueError(f"{text!r} cannot be part of a path at the API server; a name of an object can")
     return quote(text, safe="")
+
+
+def delete_options(version: str, uid: str = "") -> dict[str, Any]:
+    """The body that deletes an object in this version only, and with `uid` no other object that has its name."""
+    preconditions = {"resourceVersion": version, **({"uid": uid} if uid else {})}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}

@@ -14,7 +14,7 @@ from webhook.admission.quota_service import QuotaParts
 from webhook.facts.pod_source import LivePods
 from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
-from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
 from webhook.ledger.book import LABEL, PREFIX, Book, book_in, content
@@ -73,8 +73,7 @@ class ApiStore:
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
         """Remove a book; LedgerChangedError where it is no longer what was read."""
-        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": over.version}}
-        self._send("DELETE", key, options, seconds)
+        self._send("DELETE", key, delete_options(over.version), seconds)
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
         """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""

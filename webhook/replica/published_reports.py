@@ -1,8 +1,13 @@
-"""Publishes what an audit found as policy reports in the cluster: only what has changed is written, and reports that
-are wanted no more go away. Nothing that others have made is ever touched.
+"""Publishes what an audit found as policy reports in the cluster.
+
+Only what has changed is written, and reports that are no longer wanted are removed. Objects that others have made are
+never touched.
 """
 
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -10,11 +15,165 @@ from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import NAME, Format, Naming, objects
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_paths import delete_options
 from webhook.kubernetes.api_server import ApiServer
-from webhook.replica.quota_objects import labels_of
-from webhook.replica.report_objects import FORMATS, Kinds, place_of, served
-from webhook.replica.report_writer import Wanted, Writer
+from webhook.replica.quota_status import labels_of
+from webhook.replica.report_objects import (
+    ANSWER_SECONDS,
+    FORMATS,
+    Kinds,
+    Place,
+    StoredReport,
+    body,
+    content_of,
+    ours,
+    path,
+    place_of,
+    served,
+)
 from webhook.replica.settings import ConfigMapPlace
+
+_ATTEMPTS = 3
+_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 10.0
+
+Wanted = Mapping[Place, Mapping[str, Any]]
+"""The objects that there should be."""
+
+
+class _StopError(Exception):
+    """Nothing more can be written; `pause` says in how many seconds it may be tried again, None that it need not."""
+
+    def __init__(self, why: object, pause: float | None = None) -> None:
+        super().__init__(str(why))
+        self.pause = pause
+
+
+class Writer:
+    """Writes the reports of one kind, in the namespaces of an audit. With `keeps`, none is removed.
+
+    What was done is in `written` and `removed`, what could not be done in `errors`.
+    """
+
+    def __init__(self, server: ApiServer, form: Format, naming: Naming, scope: NamespaceScope, *, keeps: bool) -> None:
+        self._server = server
+        self._form = form
+        self._naming = naming
+        self._scope = scope
+        self._keeps = keeps
+        self.written: set[Place] = set()
+        self.removed: set[Place] = set()
+        self._errors: dict[Place, str] = {}
+        self._stopped = ""
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What could not be done, and why."""
+        return (*filter(None, [self._stopped]), *self._errors.values())
+
+    def make(self, wanted: Wanted) -> None:
+        """Make it so, in a few attempts where somebody else writes at the same time or the API server is busy."""
+        contents = {place: content_of(raw) for place, raw in wanted.items()}
+        for _ in range(_ATTEMPTS):
+            self._stopped, pause = "", _PAUSE_SECONDS
+            try:
+                if self._attempt(wanted, contents):
+                    return
+            except _StopError as stop:
+                self._stopped = str(stop)
+                if stop.pause is None:
+                    return
+                pause = stop.pause
+            time.sleep(pause)
+
+    def _attempt(self, wanted: Wanted, contents: Mapping[Place, str]) -> bool:
+        """Write what differs; whether all of it was done for good."""
+        found = self._found()
+        self._errors.clear()
+        is_over = True
+        for place in sorted(found.keys() | wanted.keys()):
+            if not self._is_audited(place[0]) or self._is_as(place, contents, found):
+                continue
+            try:
+                is_over &= self._write(place, wanted.get(place), contents.get(place, ""), found.get(place))
+            except RefusedError as error:
+                if not error.is_of_ending(place[0]):
+                    self._errors[place] = f"{self._form.kind} {'/'.join(filter(None, place))}: {error}{_remedy(error)}"
+        return is_over
+
+    def _is_as(self, place: Place, contents: Mapping[Place, str], found: Mapping[Place, StoredReport]) -> bool:
+        if place not in contents:
+            return self._keeps
+        return place in found and found[place].content == contents[place]
+
+    def _is_audited(self, namespace: str) -> bool:
+        named = self._scope.namespaces
+        return (not named or namespace in named) and self._scope.holds(namespace)
+
+    # What there is
+
+    def _found(self) -> dict[Place, StoredReport]:
+        """Our objects where they may be written. Raises _StopError."""
+        places: Iterable[str | None] = self._scope.namespaces or (None, "")
+        try:
+            return dict(one for place in places for one in self._ours(place))
+        except (RefusedError, UnreachableError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, RefusedError) and error.status == 404:
+                raise _StopError("") from error  # the definitions have just gone
+            raise _explained(error, f"{self._form.kind} objects cannot be listed: ") from error
+
+    def _ours(self, namespace: str | None) -> Iterator[tuple[Place, StoredReport]]:
+        return ours(self._server, self._form, self._naming.labels, self._naming.name, namespace)
+
+    # Writing
+
+    def _write(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: StoredReport | None) -> bool:
+        """Create, replace or delete one object; False where somebody else was there first.
+
+        Raises RefusedError where this object alone cannot be written, _StopError where none can.
+        """
+        try:
+            self._send(place, raw, content, found)
+        except RefusedError as error:
+            if error.status == 409:
+                self._errors[place] = f"{self._form.kind} {'/'.join(filter(None, place))}: {_CONFLICT}"
+                return False
+            if error.status == 404 and found is not None:
+                return raw is None
+            if error.status in (401, 429) or error.status >= 500:
+                raise _explained(error) from error
+            raise
+        except (UnreachableError, ValueError) as error:
+            raise _explained(error) from error
+        (self.removed if raw is None else self.written).add(place)
+        return True
+
+    def _send(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: StoredReport | None) -> None:
+        if raw is not None and found is None:
+            self._server.send("POST", path(self._form, place[0]), body(raw, content, None), ANSWER_SECONDS)
+        elif raw is not None:
+            self._server.send("PUT", path(self._form, *place), body(raw, content, found), ANSWER_SECONDS)
+        elif found is not None:
+            self._server.send(
+                "DELETE", path(self._form, *place), delete_options(found.version, found.uid), ANSWER_SECONDS
+            )
+
+
+_CONFLICT = "another audit writes it now, or somebody else has made it; have one audit at a time, or delete it"
+
+
+def _explained(error: Exception, what: str = "") -> _StopError:
+    """Why nothing more can be done; what the API server may answer better in a moment is tried again."""
+    if isinstance(error, RefusedError):
+        is_passing = error.status in (410, 429) or error.status >= 500
+        pause = min(max(error.retry_after, _PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if is_passing else None
+        return _StopError(f"{what}{error}{_remedy(error)}", pause)
+    return _StopError(f"{what}{error}", _PAUSE_SECONDS if isinstance(error, UnreachableError) else None)
+
+
+def _remedy(error: RefusedError) -> str:
+    return "; install the RBAC objects of the chart again, with audit.enabled" if error.status == 403 else ""
+
 
 LEVELS = (Level.REFUSE, Level.WARN, Level.AUDIT)
 """What is published. Pods that are completed are as they should be, and there are as many as GPU pods."""

@@ -1,4 +1,7 @@
-"""Keeps the objects GPUQuota as they should be: every replica may, and only differences are written."""
+"""Objects of kind GPUQuota, which show people what is in use.
+
+Every replica may write them, and writes differences only.
+"""
 
 import logging
 import random
@@ -12,10 +15,76 @@ from typing import Any
 
 from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_paths import delete_options, path_of
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.periodic_task import Attempts, PeriodicTask
-from webhook.replica.quota_objects import EVERYWHERE, StoredStatus, body, heard, labels_of, path_in, removal
+
+API = "gpupolicy.dev/v1alpha1"
+KIND = "GPUQuota"
+EVERYWHERE = path_of(f"/apis/{API}", "gpuquotas")
+"""The path of all of them."""
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "gpu-policy-webhook"
+INSTALLATION = "gpupolicy.dev/installation"
+"""The label that tells the objects of one installation from those of another: the namespace of its ledgers."""
+
+_LONGEST_VERSION = 20
+_NOT_COMPARED = frozenset({"ledger", "updated"})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStatus:
+    """An object as it was last heard of; the status only of those that are ours."""
+
+    uid: str
+    version: str
+    is_ours: bool
+    status: Status
+
+    def is_as(self, status: Status) -> bool:
+        """Whether it says what people are to see."""
+        return _compared(self.status) == _compared(status)
+
+    def is_newer_than(self, status: Status) -> bool:
+        """Whether it was counted from a newer ledger; resource versions compare as numbers."""
+        theirs, mine = (str(one.get("ledger", ""))[:_LONGEST_VERSION] for one in (self.status, status))
+        return theirs.isdecimal() and mine.isdecimal() and int(theirs) > int(mine)
+
+
+def labels_of(installation: str) -> Mapping[str, str]:
+    """The labels of the objects of one installation."""
+    return {MANAGED_BY: MANAGER, INSTALLATION: installation}
+
+
+def heard(raw: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[Place, StoredStatus]:
+    """An object that the API server tells of, and where it is. It is ours where it has these labels."""
+    metadata, status = raw["metadata"], raw.get("status")
+    found = metadata.get("labels") or {}
+    is_ours = all(found.get(key) == value for key, value in labels.items())
+    kept = status if is_ours and isinstance(status, dict) else {}
+    return (metadata["namespace"], metadata["name"]), StoredStatus(
+        metadata["uid"], metadata["resourceVersion"], is_ours, kept
+    )
+
+
+def body(place: Place, status: Status, labels: Mapping[str, str], over: StoredStatus | None) -> dict[str, Any]:
+    """What is sent to create an object, or to replace what was seen."""
+    metadata: dict[str, Any] = {"namespace": place[0], "name": place[1], "labels": dict(labels)}
+    if over is not None:
+        metadata["resourceVersion"] = over.version
+    return {"apiVersion": API, "kind": KIND, "metadata": metadata, "status": dict(status)}
+
+
+def path_in(namespace: str, name: str = "") -> str:
+    """The path of the objects of a namespace, or of one of them."""
+    return path_of(f"/apis/{API}", "gpuquotas", namespace=namespace, name=name)
+
+
+def _compared(status: Status) -> dict[str, Any]:
+    return {key: value for key, value in status.items() if key not in _NOT_COMPARED}
+
 
 _ANSWER_SECONDS = 5.0
 _CLOSE_SECONDS = 0.7
@@ -129,7 +198,7 @@ class QuotaStatus:
                 break
             except (RefusedError, ValueError) as error:
                 self._differences[place].due = now + self._timing.rest
-                if not _will_pass(error, place[0]):
+                if not (isinstance(error, RefusedError) and error.is_of_ending(place[0])):
                     complaint = f"{place[0]}/{place[1]}: {error}"
         self._complain(complaint)
 
@@ -175,9 +244,7 @@ class QuotaStatus:
             if error.status == 409 or (error.status == 404 and found is not None):
                 return  # somebody else was there first, and the watch tells what has come of it
             if error.status == 404 and error.about != place[0]:
-                raise _RoundOverError(
-                    error, rests=True
-                ) from error  # what is missing is not the namespace, but the kind
+                raise _RoundOverError(error, rests=True) from error  # the kind is missing, not the namespace
             if error.status in (401, 429) or error.status >= 500:
                 raise _RoundOverError(error) from error
             raise
@@ -185,7 +252,7 @@ class QuotaStatus:
     def _send(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
         if status is None:
             if found is not None:
-                self._server.send("DELETE", path_in(*place), removal(found), _ANSWER_SECONDS)
+                self._server.send("DELETE", path_in(*place), delete_options(found.version, found.uid), _ANSWER_SECONDS)
             return
         sent = body(place, {**status, "updated": self._now()}, self._labels, found)
         if found is None:
@@ -217,10 +284,3 @@ class QuotaStatus:
                 self._seen.pop(place, None)
             else:
                 self._seen[place] = seen
-
-
-def _will_pass(error: Exception, namespace: str) -> bool:
-    """Whether the namespace is not there, or is about to go: nothing that anybody would have to mend."""
-    if not isinstance(error, RefusedError):
-        return False
-    return (error.status == 404 and error.about == namespace) or "being terminated" in str(error)

@@ -100,12 +100,6 @@ def body(raw: Mapping[str, Any], content: str, over: StoredReport | None) -> dic
     return {**raw, "metadata": metadata}
 
 
-def removal(found: StoredReport) -> dict[str, Any]:
-    """What is sent to delete an object as it was found, and no other that has its name."""
-    preconditions = {"uid": found.uid, "resourceVersion": found.version}
-    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
-
-
 def path(form: Format, namespace: str | None, name: str = "") -> str:
     """The path of the objects of a namespace, of none (empty) or of all (None), or of one of them."""
     plural = form.cluster_plural if namespace == "" else form.plural
