@@ -2,13 +2,8 @@
 makes a difference. Those that need a real API server are in tests/e2e; docs/decisions/0008 says which do not apply.
 """
 
-import copy
 import json
-import re
-import resource
-import socket
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,16 +19,13 @@ from tests.operation import Operated, ask, operated
 from tests.replicas import POLICY
 from tests.reviews import FACTS, WORKLOADS, patched, pod, policies, request, requests_only, review, workload
 from tests.reviews import container as make_container
-from tests.reviews import env as variable
 from tests.rules.every_rule import INJECTING
 from tests.server.serving import make_certificate, wait_for
 from tests.strategies import checked
 from webhook.admission import phases
-from webhook.admission.endpoint import LARGEST_BODY
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
 REPAIRING = policies(INJECTING | {"gpuLimits": {"requestsOnly": "repair"}})
-MEBIBYTE = 1024**2
 
 
 @pytest.fixture(scope="module")
@@ -197,130 +189,6 @@ def test_A17_no_replica_can_take_a_configuration_away() -> None:
     assert allowed("delete") == {"configmaps", "gpuquotas"}  # ledgers of quotas, and what is shown of them
 
 
-# A23: a body that is too large takes the memory, or a legal one is refused.
-
-
-def head(path: str, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: replica", "Content-Type: application/json", *headers]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode()
-
-
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_A23_a_length_over_seven_mebibytes_is_refused_before_the_body_is_sent(replica: Operated, path: str) -> None:
-    client = replica.connect().send(head(path, f"Content-Length: {LARGEST_BODY + 1}"))
-    assert client.answer()[0] == 413
-    assert client.ended()
-
-
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_A23_a_body_of_unknown_length_is_refused_at_its_head(replica: Operated, path: str) -> None:
-    before = replica.metric("gpu_policy_errors_total", reason="bad_request")
-    client = replica.connect().send(head(path, "Transfer-Encoding: chunked"))
-    assert client.answer()[0] == 411
-    assert client.ended()
-    assert before + 1 == replica.metric("gpu_policy_errors_total", reason="bad_request")
-
-
-def test_A23_the_largest_object_and_its_predecessor_are_judged(replica: Operated) -> None:
-    old = pod(1, annotations={"note": "x" * (3 * MEBIBYTE)})
-    new = copy.deepcopy(old)
-    new["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 9
-    body = review(new, "UPDATE", old=old)
-    assert 6 * MEBIBYTE < len(json.dumps(body)) <= LARGEST_BODY
-    status, _, answer = replica.ask("/validate", body)
-    assert (status, json.loads(answer)["response"]["allowed"]) == (200, False)
-
-
-# A24: a request that is slow or complicated starves the others.
-
-
-def many_variables() -> dict[str, Any]:
-    """A pod whose container has ten thousand environment variables."""
-    variables = [entry for number in range(10_000) for entry in variable(f"V{number}", "x" * 100)]
-    return pod(spec={"containers": [make_container("c0", limits={"nvidia.com/gpu": 9}, env=variables)]})
-
-
-def nested(levels: int) -> dict[str, Any]:
-    """A pod with a list in a list in a list where the API server takes anything."""
-    value: Any = []
-    for _ in range(levels):
-        value = [value]
-    return pod(9, spec={"containers": pod(9)["spec"]["containers"], "unknown": value})
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        pytest.param(many_variables(), id="10,000 environment variables"),
-        pytest.param(nested(900), id="900 levels"),
-        pytest.param(pod(*[1] * 1000), id="1,000 containers"),
-        pytest.param(
-            pod(9, spec={**pod(9)["spec"], "tolerations": [{"key": f"k{n}"} for n in range(10_000)]}), id="taints"
-        ),
-    ],
-)
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_A24_a_complicated_pod_gets_its_answer(replica: Operated, path: str, raw: dict[str, Any]) -> None:
-    status, _, body = replica.ask(path, review(raw))
-    assert status == 200
-    if path == "/validate":
-        assert not json.loads(body)["response"]["allowed"]
-
-
-@pytest.mark.parametrize("bracket", [pytest.param("[", id="lists"), pytest.param('{"a":', id="maps")])
-def test_A24_nesting_that_no_parser_takes_is_refused(replica: Operated, bracket: str) -> None:
-    client = replica.connect()
-    status, _, body = client.ask("/mutate", (bracket * 200_000).encode(), content_type="application/json")
-    assert (status, body.startswith(b"the body is not JSON")) == (400, True)
-    assert replica.ask("/mutate", review(pod(1)))[0] == 200
-
-
-def test_A24_heavy_requests_do_not_keep_small_ones_from_their_answers(replica: Operated) -> None:
-    """Four clients send pods of a mebibyte without a pause; each small request is answered, none sent back as late."""
-    heavy = json.dumps(review(many_variables())).encode()
-    finished = threading.Event()
-    answered: list[int] = []
-
-    def send_heavy() -> None:
-        client = replica.connect()
-        while not finished.is_set():
-            answered.append(client.ask("/validate?timeout=30s", heavy, content_type="application/json")[0])
-
-    senders = [threading.Thread(target=send_heavy) for _ in range(4)]
-    for sender in senders:
-        sender.start()
-    try:
-        client = replica.connect()
-        small = [ask(client, "/mutate?timeout=10s", review(pod(1)))[0] for _ in range(50)]
-        wait_for(lambda: len(answered) >= 8)
-    finally:
-        finished.set()
-        for sender in senders:
-            sender.join(60)
-    assert set(small) == {200}
-    assert set(answered) == {200}
-
-
-def test_A24_what_has_waited_for_half_of_its_timeout_is_sent_back_and_the_replica_catches_up(replica: Operated) -> None:
-    """Nobody waits any more for what a replica without CPU has left lying; the API server asks again in a second."""
-    before = replica.metric("gpu_policy_errors_total", reason="overloaded")
-    late = [replica.connect() for _ in range(20)]
-    patient = replica.connect()
-    body = json.dumps(review(pod(9))).encode()
-    with replica.paused():
-        for client in late:
-            client.send(head("/validate?timeout=2s", f"Content-Length: {len(body)}") + body)
-        patient.send(head("/validate?timeout=30s", f"Content-Length: {len(body)}") + body)
-        time.sleep(1.5)
-    for client in late:
-        status, headers, text = client.answer()
-        assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
-        assert re.match(rb"overloaded: the request waited for [\d.]+ s of the 2 s", text)
-    assert patient.answer()[0] == 200
-    assert before + 20 == replica.metric("gpu_policy_errors_total", reason="overloaded")
-    assert replica.ask("/validate?timeout=2s", review(pod(9)))[0] == 200
-
-
 # A26: an annotation of the pod switches the rules off. A25, labels of its namespace: tests/deploy and tests/e2e.
 
 
@@ -404,37 +272,6 @@ def test_A29_workloads_stay_as_they_were_written(kind: str) -> None:
             assert phases.workloads(asked, using, FACTS).answer.patch == ()
 
 
-# A39: reviews that are made to take memory.
-
-
-def test_A39_reviews_that_are_made_to_take_memory_take_little_of_it_also_together(
-    replica: Operated, tmp_path: Path
-) -> None:
-    containers = pod(*[1] * 10_000)["spec"]["containers"]
-    bodies = [
-        json.dumps(review(pod(spec=spec)), separators=(",", ":")).encode()
-        for spec in ({"containers": [{}] * 900_000}, {"hold": [{"": 0}] * 900_000}, {"containers": containers})
-    ]
-    answered: list[int] = []
-
-    def send(number: int) -> None:
-        body = bodies[number % len(bodies)]
-        for _ in range(3):
-            client = replica.connect().send(head("/mutate?timeout=30s", f"Content-Length: {len(body)}") + body)
-            answered.append(client.answer()[0])
-
-    senders = [threading.Thread(target=send, args=(number,)) for number in range(6)]
-    for sender in senders:
-        sender.start()
-    small = [replica.ask("/validate?timeout=30s", review(pod(9)))[0] for _ in range(20)]
-    for sender in senders:
-        sender.join(120)
-    assert set(small) == {200}
-    assert len(answered) == 18
-    assert set(answered) <= {200, 503}, "503 says that another replica may have the memory"
-    assert replica.peak_memory() < 200 * MEBIBYTE
-
-
 # A33: somebody other than the API server talks to the port.
 
 
@@ -457,18 +294,6 @@ def test_A33_with_an_authority_for_clients_only_its_clients_are_answered_and_pro
         for page in ("/livez", "/readyz", "/metrics"):
             assert replica.page(page)[0] == 200
         assert replica.metric("gpu_policy_errors_total", reason="forbidden") == (2 if status == 200 else 4)
-
-
-def test_A33_connections_that_do_nothing_do_not_keep_the_api_server_out(replica: Operated) -> None:
-    """More than the process has room for, opened as fast as they can be."""
-    if (descriptors := resource.getrlimit(resource.RLIMIT_NOFILE)[0]) < 2_500:
-        pytest.skip(f"a process may have {descriptors} file descriptors here, this needs 2,500")
-    held = [socket.create_connection(("127.0.0.1", replica.port), timeout=20) for _ in range(2100)]
-    try:
-        assert replica.ask("/validate?timeout=30s", review(pod(9)))[0] == 200
-    finally:
-        for sock in held:
-            sock.close()
 
 
 # A46: names of pods and usage of other namespaces in refusals.

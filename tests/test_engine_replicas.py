@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.bound_quotas import pot
 from tests.reviews import FACTS, WORKLOADS, container, pod, policy, workload
-from tests.test_engine_quotas import pot
 from webhook import engine
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy

@@ -1,28 +1,27 @@
 """Workloads are judged by the pods that they would make: in which words, as firmly as what, and what counts as new."""
 
-import copy
-import json
 from typing import Any
 
 import pytest
-from hypothesis import given
 
-from tests.reviews import FACTS, WORKLOADS, container, env, pod, policy, requests_only, workload
-from tests.strategies import broken_pods, checked_on_pods
-from tests.test_engine_quotas import own, pot
+from tests.bound_quotas import own, pot
+from tests.judged_workloads import (
+    ENFORCING,
+    EXPOSED,
+    LIMITED,
+    TEAM,
+    WARNING,
+    cluster,
+    judged,
+    pods_foreseen,
+    said,
+    training,
+)
+from tests.reviews import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
 from webhook import engine
-from webhook.engine.workloads import MOST_TEMPLATES
 from webhook.facts.snapshot import Snapshot
-from webhook.model.shape import ShapeError
-from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.bound_quotas import BoundQuota
 from webhook.rules.rule_settings import Mode
 
-TEAM = "team-vision"
-LIMITED = {"gpuLimits": {"maxPerPod": 8}}
-WARNING = policy(LIMITED)
-ENFORCING = policy(LIMITED, workloads="enforce")
-EXPOSED = env("NVIDIA_VISIBLE_DEVICES", "all")
 CUDA = {"cudaDriver": {"images": {"*": "13.0"}}}
 OLD_NODES = Snapshot.of(
     [
@@ -38,39 +37,6 @@ OLD_NODES = Snapshot.of(
         }
     ]
 )
-
-
-def training(master: int = 8, worker: int = 8, workers: Any = 4, **changes: Any) -> dict[str, Any]:
-    """A PyTorchJob; `changes` are keys of the container of its workers."""
-    asked = {"Master": (1, master, {}), "Worker": (workers, worker, changes)}
-    groups = {
-        name: {
-            "replicas": replicas,
-            "template": {"spec": {"containers": [container("pytorch", limits={"nvidia.com/gpu": gpus}) | changed]}},
-        }
-        for name, (replicas, gpus, changed) in asked.items()
-    }
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "train", "namespace": TEAM},
-        "spec": {"pytorchReplicaSpecs": groups},
-    }
-
-
-def cluster(*gpus: int) -> dict[str, Any]:
-    """A RayCluster with a head without GPUs, and a group of workers for each number of them."""
-    groups = [{"groupName": f"gpu-{count}", "replicas": 1, "template": {"spec": pod(count)["spec"]}} for count in gpus]
-    spec = {"headGroupSpec": {"template": {"spec": pod(0)["spec"]}}, "workerGroupSpecs": groups}
-    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": spec}
-
-
-def judged(raw: dict[str, Any], *bound: BoundQuota, using: Any = WARNING, old: Any = None) -> Outcome:
-    return engine.check_workload(raw, TEAM, using, FACTS, bound, old=old)
-
-
-def said(raw: dict[str, Any], *bound: BoundQuota, using: Any = WARNING, old: Any = None) -> list[str]:
-    return [str(finding) for finding in judged(raw, *bound, using=using, old=old).findings]
 
 
 # What is said, and how firmly.
@@ -150,16 +116,12 @@ def test_what_the_api_server_refuses_in_its_own_kinds_is_not_called_repaired(kin
 def test_templates_are_judged_as_their_pods_will_be_and_say_what_will_be_injected() -> None:
     using = policy({"tolerations": {}, "sharedMemory": {"size": "1Gi"}}, workloads="enforce")
     assert judged(training(), using=using).findings == ()
-    injected = {one.template.group: [i.rule for i in one.injections] for one in _foreseen(training(), using)}
+    injected = {one.template.group: [i.rule for i in one.injections] for one in pods_foreseen(training(), using)}
     assert injected == {"Master": ["tolerations", "sharedMemory"], "Worker": ["tolerations", "sharedMemory"]}
 
 
-def _foreseen(raw: dict[str, Any], using: Any) -> tuple[engine.Foreseen, ...]:
-    return engine.foresee_pods(raw, TEAM, using, FACTS)
-
-
 def test_what_would_become_of_the_pods_does_not_depend_on_what_is_said_of_workloads() -> None:
-    found = [[one.findings for one in _foreseen(training(9, 9), policy(LIMITED, workloads=mode))] for mode in MODES]
+    found = [[one.findings for one in pods_foreseen(training(9, 9), policy(LIMITED, workloads=mode))] for mode in MODES]
     assert found[0] == found[1] == found[2]
     assert all(finding.refuses for (finding,) in found[0])
 
@@ -303,101 +265,3 @@ def test_a_review_hears_of_the_total_with_the_first_group_that_has_a_part_in_it(
     found = engine.foresee_pods(training(), TEAM, WARNING, FACTS, [own(gpus=32)])
     assert [[finding.rule for finding in one.findings] for one in found] == [["gpuQuota"], []]
     assert not any(one.is_refused for one in found)
-
-
-# Malformed templates.
-
-
-def broken(**changes: Any) -> dict[str, Any]:
-    raw = training(9, 8, **changes)
-    raw["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = 7
-    return raw
-
-
-PLACE = "spec.pytorchReplicaSpecs.Worker.template.spec.containers: found a number, expected a list"
-
-
-def test_a_malformed_template_is_a_warning_that_takes_nothing_from_the_others() -> None:
-    found = said(broken())
-    assert found[0].startswith("gpuLimits: pod template of Master")
-    assert found[1:] == [f"workloads: pod template of Worker (4 pods): {PLACE}. Correct the manifest."]
-    assert judged(broken()).refusals == ()
-
-
-def test_a_malformed_template_is_an_error_where_workloads_are_refused() -> None:
-    with pytest.raises(ShapeError, match=PLACE.replace(".", r"\.")):
-        judged(broken(), using=ENFORCING)
-
-
-def test_a_review_is_told_the_place_in_the_object() -> None:
-    with pytest.raises(ShapeError, match=PLACE.replace(".", r"\.")):
-        _foreseen(broken(), WARNING)
-
-
-@pytest.mark.parametrize("using", [WARNING, ENFORCING], ids=["warn", "enforce"])
-def test_an_object_that_was_malformed_before_can_still_be_changed(using: Any) -> None:
-    changed = broken()
-    changed["spec"]["runPolicy"] = {"suspend": True}
-    assert said(changed, using=using, old=broken()) == []
-
-
-def test_a_template_whose_old_version_was_malformed_is_new_as_a_whole() -> None:
-    (finding,) = judged(training(9, 9), old=broken()).findings
-    assert finding.about == "pod template of Worker (4 pods, 36 GPUs)"
-
-
-@checked_on_pods
-@given(raw=broken_pods())
-def test_no_template_makes_more_than_an_error_with_a_place(raw: Any) -> None:
-    job = training()
-    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = raw
-    assert isinstance(judged(job, own(gpus=32)), Outcome)
-    assert isinstance(judged(training(), own(gpus=32), old=job), Outcome)
-
-
-# Objects that are made to cost.
-
-
-def crowd(count: int, gpus: int = 9) -> dict[str, Any]:
-    return cluster(*range(gpus, gpus + count))
-
-
-def test_only_so_many_templates_of_one_object_are_judged_where_somebody_waits_and_it_is_said() -> None:
-    found = judged(crowd(30_000)).findings
-    *judged_ones, last = found
-    assert len(judged_ones) == MOST_TEMPLATES - 1  # the head is one of them, and asks for nothing
-    assert (last.kind, last.warns, last.refuses) == (FindingKind.ADVICE, True, False)
-    assert str(last) == (
-        f"workloads: spec.workerGroupSpecs[gpu-{8 + MOST_TEMPLATES}].template.spec: this pod template and those after "
-        f"it were not checked: of the 30001 in the object, {MOST_TEMPLATES} are checked; their pods are checked when "
-        "they are created."
-    )
-    assert len(last.warning) <= 256
-
-
-def test_what_was_not_looked_at_is_not_said_again() -> None:
-    assert said(crowd(MOST_TEMPLATES + 2), old=crowd(MOST_TEMPLATES + 1)) == []
-
-
-def test_a_review_looks_at_all_of_them() -> None:
-    assert sum(one.is_refused for one in _foreseen(crowd(MOST_TEMPLATES + 5), WARNING)) == MOST_TEMPLATES + 5
-
-
-def test_nothing_changes_the_object_that_is_judged() -> None:
-    raw = training(9, 9)
-    before = copy.deepcopy(raw)
-    judged(raw, own(gpus=8), old=training())
-    assert raw == before == json.loads(json.dumps(raw))
-
-
-def test_two_findings_are_one_only_if_they_say_the_same_of_the_same_place() -> None:
-    found: list[Finding] = list(judged(training(9, 9)).findings)
-    assert len(set(found)) == 2
-
-
-def test_what_would_refuse_pods_is_said_before_what_would_only_warn() -> None:
-    """The API server passes on the first 4096 characters of all warnings."""
-    using = policy(LIMITED | {"visibleDevices": {"mode": "warn"}})
-    raw = cluster(9)
-    raw["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = EXPOSED
-    assert [finding.rule for finding in judged(raw, using=using).findings] == ["gpuLimits", "visibleDevices"]

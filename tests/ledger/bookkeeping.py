@@ -15,8 +15,8 @@ from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.ledger import Reservation
 from webhook.ledger.ledger_store import GpuPod, LedgerError, MemoryStore, StoredLedger
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.verdicts import Claim, Verdict
-from webhook.quota.quotas import Demand, Limit, Measure, Quota, QuotaScope
+from webhook.ledger.verdicts import Claim, Exceeded, Verdict
+from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope
 
 IN_FLIGHT = 90.0
 SECONDS = 5.0
@@ -48,6 +48,11 @@ def uid(number: int) -> bytes:
 def demand(count: int = 1, namespace: str = "vision") -> Demand:
     """So many GPUs."""
     return Demand(namespace, (("nvidia.com/gpu", count),))
+
+
+def exceeded(asks: int, used: int, hard: int = 4) -> Exceeded:
+    """The verdict that a quota of so many GPUs is passed."""
+    return Exceeded((Excess(gpus(hard), Fraction(asks), Fraction(used)),))
 
 
 def eventually(holds: Callable[[], bool]) -> None:

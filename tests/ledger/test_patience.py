@@ -1,15 +1,13 @@
 """Time is short where people wait: for whom it is over, and what may be spent on a list of pods."""
 
 from dataclasses import replace
-from fractions import Fraction
 
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, Replica, demand, gpus, of_namespace, pot
+from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, Replica, demand, exceeded, of_namespace, pot
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
-from webhook.quota.quotas import Excess
 
 VISION = of_namespace(4)
 
@@ -26,10 +24,6 @@ def full(replica):
     replica.truth.store(seen_pod(1, "vision", 4))
     replica.view.catch_up()
     return replica
-
-
-def exceeded(asks: int, used: int) -> Exceeded:
-    return Exceeded((Excess(gpus(4), Fraction(asks), Fraction(used)),))
 
 
 def test_who_has_gone_by_the_time_of_the_write_is_not_entered(replica):

@@ -1,0 +1,255 @@
+"""Files and directories of manifests: what is read, what is passed over, and what is an error with its place."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from webhook.audit.documents import Document, DocumentError, read_all, read_text
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
+
+
+EXPECTED = "not a Kubernetes object: expected a map with apiVersion and kind"
+
+
+def read(text: str) -> list[Document | DocumentError]:
+    return list(read_text(text, "file"))
+
+
+def seen(found: list[Document | DocumentError]) -> list[str]:
+    """Each document as its number, line and name, each error as its number and text."""
+    return [
+        f"{each.number}@{each.line} {(each.object.get('metadata') or {}).get('name')}"
+        if isinstance(each, Document)
+        else f"{each.number} {each}"
+        for each in found
+    ]
+
+
+def read_paths(*paths: object, stdin: bytes = b"") -> list[Document | DocumentError]:
+    return list(read_all(map(str, paths), io.BytesIO(stdin)))
+
+
+# Files.
+
+
+def test_a_directory_is_read_recursively_by_name_without_what_is_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / ".git").mkdir()
+    for file, text in {
+        "b.yaml": POD % "b",
+        "a.yml": POD % "a",
+        "sub/c.json": '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "c"}}',
+        "notes.txt": "no manifest",
+        "values.yaml": "replicas: 3",
+        ".hidden.yaml": POD % "hidden",
+        ".git/d.yaml": POD % "git",
+    }.items():
+        (tmp_path / file).write_text(text)
+    (tmp_path / "dir.yaml").mkdir()
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "sub" / "again").symlink_to(tmp_path)
+    assert seen(read_paths(tmp_path)) == ["1@1 a", "1@1 b", "1@1 c"]
+
+
+def test_a_link_that_leads_nowhere_or_to_itself_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("nowhere")
+    (tmp_path / "b.yaml").symlink_to("b.yaml")
+    (tmp_path / "c.yaml").write_text(POD % "c")
+    assert seen(read_paths(tmp_path)) == [
+        f"0 {tmp_path}/a.yaml: cannot be read: No such file or directory",
+        f"0 {tmp_path}/b.yaml: cannot be read: Too many levels of symbolic links",
+        "1@1 c",
+    ]
+
+
+def test_a_directory_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
+    """One with a path that is too long, since root may read all others."""
+    (tmp_path / "a.yaml").write_text(POD % "a")
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=place)
+        place, above = os.open("d" * 250, os.O_RDONLY, dir_fd=place), place
+        os.close(above)
+    os.close(place)
+    first, error = seen(read_paths(tmp_path))
+    assert (first, error.rpartition(": ")[2]) == ("1@1 a", "File name too long")
+
+
+def test_a_path_that_nobody_can_look_at_is_an_error() -> None:
+    path = "d" * 5000
+    assert seen(read_paths(Path(path))) == [f"0 {path}: cannot be read: File name too long"]
+
+
+def test_half_an_object_in_a_directory_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("apiversion: v1\nkind: Pod\n")
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\n")
+    assert seen(read_paths(tmp_path)) == [f"1 {tmp_path}/pod.yaml:1: {EXPECTED.replace('not a', 'an incomplete', 1)}"]
+
+
+def test_a_hidden_file_or_directory_that_is_named_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "a.yaml").write_text(POD % "a")
+    assert seen(read_paths(tmp_path / ".hidden")) == ["1@1 a"]
+
+
+def test_a_broken_file_in_a_directory_spoils_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: [")
+    (tmp_path / "b.yaml").write_bytes(b"a: 1\nb: \xff\n")
+    (tmp_path / "d.yaml").write_text(POD % "d")
+    found = read_paths(tmp_path)
+    assert [(Path(each.source).name, each.line) for each in found] == [("a.yaml", 1), ("b.yaml", 2), ("d.yaml", 1)]
+    assert [type(each) for each in found] == [DocumentError] * 2 + [Document]
+
+
+def test_a_file_with_nothing_but_comments_in_a_directory_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("# kind: Pod\n---\n")
+    assert [str(each) for each in read_paths(tmp_path)] == [f"{tmp_path}: no Kubernetes object in this directory"]
+    (tmp_path / "b.yaml").write_text(POD % "b")
+    assert seen(read_paths(tmp_path)) == ["1@1 b"]
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+
+
+BAD = {
+    "alias-bomb.yaml": (BOMB, 7),
+    "conflict.yaml": (f"{POD % 'a'}<<<<<<< HEAD\n", 4),
+    "deep.json": (f'{{"apiVersion": "v1", "kind": "Pod", "spec": {"[" * 10_000}{"]" * 10_000}}}', 1),
+    "deep.yaml": (f"{POD % 'a'}spec: {'[' * 10_000}{']' * 10_000}\n", 4),
+    "duplicate.json": ('{"apiVersion": "v1",\n"kind": "Pod",\n"kind": "Pod"}', 3),
+    "duplicate.yaml": (f"{POD % 'a'}kind: Pod\n", 4),
+    "itself.yaml": (f"{POD % 'a'}spec: &a\n  b: *a\n", 5),
+    "template.yaml": (f"{POD % 'a'}spec:\n  replicas: {{{{ .Values.n }}}}\n", 5),
+    "wrong.yaml": ("apiVersion: v1\nkind: Deployment\n", 1),
+}
+
+
+def test_every_bad_file_is_an_entry_with_its_line_and_the_others_are_read(tmp_path: Path) -> None:
+    """One broken document in each of many files, and a sound one before, behind and between them."""
+    for number, (name, (text, _)) in enumerate(BAD.items()):
+        (tmp_path / name).write_text(text)
+        (tmp_path / f"{name}.sound.yaml").write_text(POD % f"sound-{number}")
+    found = read_paths(tmp_path)
+    errors = {Path(each.source).name: each.line for each in found if isinstance(each, DocumentError)}
+    assert errors == {name: line for name, (_, line) in BAD.items()}
+    assert len(found) == 2 * len(BAD)
+
+
+@pytest.mark.parametrize("broken", ["spec: {{ .Values.spec }}\n", "spec: [\n", "kind: Pod\n", "a: *b\n"])
+def test_a_broken_document_spoils_no_other_of_its_file(broken: str) -> None:
+    found = read(f"{POD % 'a'}---\n{POD % 'b'}{broken}---\n{POD % 'c'}")
+    assert [(each.number, type(each)) for each in found] == [(1, Document), (2, DocumentError), (3, Document)]
+    assert found[1].line in (8, 9)
+
+
+def test_a_directory_without_manifests_is_an_error(tmp_path: Path) -> None:
+    assert seen(read_paths(tmp_path)) == [f"0 {tmp_path}: no .yaml, .yml or .json file in this directory"]
+
+
+def test_a_missing_file_is_an_error_and_the_next_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(POD % "a")
+    found = seen(read_paths(tmp_path / "missing", tmp_path / "a"))
+    assert found == [f"0 {tmp_path}/missing: cannot be read: No such file or directory", "1@1 a"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_a_file_without_permission_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(POD % "a")
+    (tmp_path / "a").chmod(0)
+    assert seen(read_paths(tmp_path / "a")) == [f"0 {tmp_path}/a: cannot be read: Permission denied"]
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        pytest.param(b"\x7fELF\x02\x01\x01\x00", 1, "U+007F is not allowed", id="executable"),
+        pytest.param(b"a: 1\nb: \xe9\n", 2, "not UTF-8 at byte 8; save the file in UTF-8", id="Latin-1"),
+        pytest.param((POD % "a").encode("utf-16"), 1, "not UTF-8 at byte 0", id="UTF-16"),
+        pytest.param(b"\x1f\x8b\x08\x00", 1, "not UTF-8 at byte 1", id="gzip"),
+    ],
+)
+def test_a_binary_file_is_an_error_with_its_line(tmp_path: Path, content: bytes, line: int, message: str) -> None:
+    (tmp_path / "a.yaml").write_bytes(content)
+    (error,) = read_paths(tmp_path / "a.yaml")
+    assert isinstance(error, DocumentError)
+    assert (error.source, error.line) == (str(tmp_path / "a.yaml"), line)
+    assert message in error.message
+
+
+def test_standard_input_may_be_any_bytes() -> None:
+    assert seen(read_paths("-", stdin=b"\xff")) == ["0 -:1: not UTF-8 at byte 0; save the file in UTF-8"]
+
+
+def test_a_file_of_ten_megabytes_is_read() -> None:
+    text = '{"apiVersion": "v1", "kind": "List", "items": [%s]}'
+    item = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}}' % ("x" * 1000)
+    found = read(text % ", ".join([item] * 10_000))
+    assert len(found) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("apiVersion: v1\nkind: Deployment", "apiVersion: found 'v1', but a Deployment's is 'apps/v1'"),
+        ("apiVersion: extensions/v1beta1\nkind: Deployment", "apiVersion: found 'extensions/v1beta1', but a"),
+        ("apiVersion: V1\nkind: Pod", "apiVersion: found 'V1', but a Pod's is 'v1'"),
+        ("apiVersion: v1\nkind: pod", "kind: found 'pod', but it is spelled 'Pod'"),
+        ("apiVersion: v1\nmetadata: {}", "an incomplete Kubernetes object"),
+    ],
+    ids=["core group", "group of the past", "capital letter", "small letter", "no kind"],
+)
+def test_a_workload_that_is_none_as_it_is_written_is_an_error(tmp_path: Path, head: str, message: str) -> None:
+    """Whether it is named or found in a directory: what would be allowed unseen is said."""
+    (tmp_path / "a.yaml").write_text(f"{head}\nspec: {{}}\n")
+    for path in (tmp_path, tmp_path / "a.yaml"):
+        (error,) = read_all([str(path)], io.BytesIO())
+        assert isinstance(error, DocumentError)
+        assert error.message.startswith(message)
+
+
+PATCH = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: server}
+spec:
+  template:
+    spec:
+      containers: [{name: server, resources: {requests: {nvidia.com/gpu: 1}}}]
+"""
+
+
+def test_a_patch_of_kustomize_is_no_object_and_is_passed_over_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "patch.yaml").write_text(PATCH)
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    (error,) = read_all([str(tmp_path / "patch.yaml")], io.BytesIO())
+    assert isinstance(error, DocumentError)
+    assert error.message == (
+        "a patch, not a whole Kubernetes object: it has no selector, and a container has no image; run kustomize "
+        "build first"
+    )
+    assert [one.object["kind"] for one in read_all([str(tmp_path)], io.BytesIO())] == ["Pod"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("spec:\n  template", "spec:\n  selector: {}\n  template", id="with a selector"),
+        pytest.param("{name: server, resources", "{name: server, image: a, resources", id="with an image"),
+        pytest.param("apps/v1", "example.com/v1", id="of another group"),
+    ],
+)
+def test_what_lacks_less_is_no_patch(tmp_path: Path, old: str, new: str) -> None:
+    (tmp_path / "a.yaml").write_text(PATCH.replace(old, new))
+    (found,) = read_all([str(tmp_path / "a.yaml")], io.BytesIO())
+    assert isinstance(found, Document)
+
+
+def test_a_directory_with_nothing_to_review_says_so(tmp_path: Path) -> None:
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: chart\nversion: 1.0.0\n")
+    (error,) = read_all([str(tmp_path)], io.BytesIO())
+    assert (error.message, error.line) == ("no Kubernetes object in this directory", None)

@@ -1,0 +1,72 @@
+"""A replica of ledgers with its reconciler, whose policies and clock tests hold in their hands."""
+
+import threading
+from dataclasses import dataclass, field
+
+from tests.ledger.bookkeeping import (
+    IN_FLIGHT,
+    Replica,
+)
+from tests.ledger.small_cluster import seen_pod
+from webhook.ledger.context import ReconcileIntervals
+from webhook.ledger.reconciler import Reconciler
+from webhook.quota.quotas import Quota
+
+IDLE = 300.0
+
+
+@dataclass
+class InForce:
+    """Policies that change when told to."""
+
+    quotas: list[Quota] = field(default_factory=list)
+    are_settled: bool = True
+    named: tuple[str, ...] = ()
+
+    @property
+    def exist(self) -> bool:
+        return bool(self.quotas)
+
+    @property
+    def pots(self) -> list[Quota]:
+        return [quota for quota in self.quotas if quota.scope == "pot"]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return self.named
+
+    def of(self, namespace: str) -> Quota | None:
+        return next((quota for quota in self.quotas if quota.scope == "namespace" and quota.name == namespace), None)
+
+
+class Kept(Replica):
+    """A replica with its keeper."""
+
+    def keeping(self, *quotas: Quota) -> "Kept":
+        self.in_force = InForce(list(quotas))
+        self.shown: list[dict] = []
+        self.begun = threading.Event()
+        rhythm = ReconcileIntervals(round=IN_FLIGHT, after_news=0.01, idle=IDLE)
+        self.keeper = Reconciler(
+            self.ledgers, self.in_force, rhythm=rhythm, begin=self.begun.set, listener=self.shown.append
+        )
+        return self
+
+    def beside(self, *quotas: Quota) -> "Kept":
+        """Another replica that goes by other policies."""
+        return Kept(self.truth, self.store, self.clock, self.timing).keeping(*quotas)
+
+    def store_pod(self, number: int, count: int = 1, namespace: str = "vision", *, heard: bool = True) -> None:
+        """The API server stores a pod."""
+        self.truth.store(seen_pod(number, namespace, count))
+        if heard:
+            self.view.catch_up()
+
+    def rounds(self, count: int, apart: float = 10.0) -> None:
+        for _ in range(count):
+            self.keeper.round()
+            self.clock.now += apart
+
+    def pass_time(self, seconds: float) -> None:
+        """Rounds for longer than this."""
+        self.rounds(int(seconds // 10) + 2)

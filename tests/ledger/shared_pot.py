@@ -1,0 +1,38 @@
+"""A pot of 16 GPUs that two namespaces share, and how pods are entered in it and stored."""
+
+from tests.ledger.bookkeeping import IN_FLIGHT, demand, pot, uid
+from tests.ledger.small_cluster import seen_pod
+from webhook.ledger.context import LedgerTiming
+from webhook.ledger.verdicts import Claim
+from webhook.quota.quotas import Quota
+
+POT = pot(16, "vision", "speech")
+
+
+TIMING = LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0, waits=())
+
+
+def enter(replica, number, gpus, namespace="vision", quota=POT, **how):
+    """Have a pod entered in the pot."""
+    name = f"pod-{number}"
+    deadline = replica.clock() + 5
+    claims = [Claim(quota, demand(gpus, namespace))]
+    return replica.ledgers.reserve(uid(number), claims, deadline, name=name, **how)[0]
+
+
+def store(replica, number, gpus, namespace="vision"):
+    """Have the API server store a pod; no watch has told of it yet."""
+    replica.truth.store(seen_pod(number, namespace, gpus))
+
+
+class OneQuota:
+    """`webhook.ledger.reconciler.Quotas` with one pot."""
+
+    exist = are_settled = True
+    namespaces = ()
+
+    def __init__(self, quota: Quota = POT) -> None:
+        self.pots = [quota]
+
+    def of(self, _: str) -> None:
+        return None
