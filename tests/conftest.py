@@ -3,10 +3,12 @@
 import gc
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
+from tests.shared_servers import SharingScheduler, shared_by
 
 os.environ.setdefault("GOGC", "400")
 """Commands written in Go, such as kubectl, helm and promtool, end before their garbage is worth looking for."""
@@ -24,10 +26,19 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that use the control plane as e2e."""
+    """Mark tests that use the control plane as e2e. UsageError where a file's tests would start another one."""
     for item in items:
         if "control_plane" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
+            file = item.nodeid.partition("::")[0]
+            if shared_by(file) is None:
+                raise pytest.UsageError(f"{file} needs an API server: name it in tests/shared_servers.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduler | None:
+    """Where files are run whole (`--dist loadfile`), run those together that share a server."""
+    return SharingScheduler(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

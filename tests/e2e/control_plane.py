@@ -14,6 +14,7 @@ import subprocess
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from email.message import Message
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,16 @@ class ControlPlane:
         return done
 
     def raw(
+        self, method: str, path: str, body: Any = None, token: str | None = None, *, content_type: str | None = None
+    ) -> tuple[int, Any]:
+        """One request as JSON; answers the HTTP status and the decoded body (text where it is no JSON).
+
+        A PATCH is a merge patch unless `content_type` says otherwise; `token` defaults to the administrator's.
+        """
+        status, _, answer = self.exchange(method, path, body, token, content_type=content_type)
+        return status, answer
+
+    def exchange(
         self,
         method: str,
         path: str,
@@ -153,13 +164,14 @@ class ControlPlane:
         token: str | None = None,
         *,
         content_type: str | None = None,
-    ) -> tuple[int, Any]:
-        """One request as JSON; answers the HTTP status and the decoded body (text where it is no JSON).
-
-        A PATCH is a merge patch unless `content_type` says otherwise; `token` defaults to the administrator's.
-        """
+        impersonated: str = "",
+    ) -> tuple[int, Message, Any]:
+        """The same, with the header of the answer; perhaps as another user, `USER` or `USER@GROUP`."""
         default = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content_type or default}
+        user, _, group = impersonated.partition("@")
+        headers |= {"Impersonate-User": user} if user else {}
+        headers |= {"Impersonate-Group": group} if group else {}
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=40, context=self._tls)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -168,9 +180,9 @@ class ControlPlane:
         finally:
             connection.close()
         try:
-            return answer.status, json.loads(text)
+            return answer.status, answer.headers, json.loads(text)
         except json.JSONDecodeError:
-            return answer.status, text
+            return answer.status, answer.headers, text
 
     def namespace(self, name: str, labels: Mapping[str, str] | None = None) -> str:
         """Create a namespace that carries kubernetes.io/metadata.name, which servers before 1.21 do not set."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.eventually import eventually
 from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.objects import POLICIES
+from tests.e2e.registration import Registration
 
 
 @pytest.fixture(scope="session")
@@ -24,13 +24,18 @@ def installation(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathF
     installation.stop()
 
 
+@pytest.fixture(scope="module")
+def registration(installation: Installation) -> Iterator[Registration]:
+    """The configurations as they are shipped, for all tests of a file that ask for the webhook."""
+    with Registration(installation) as registration:
+        yield registration
+
+
 @pytest.fixture
-def webhook(installation: Installation) -> Iterator[Installation]:
-    """The webhook registered while the test runs, and only then."""
-    installation.register()
-    eventually(installation.is_asked)
-    yield installation
-    installation.unregister()
+def webhook(installation: Installation, registration: Registration) -> Installation:
+    """The webhook, registered whatever an earlier test of the file did to the configurations."""
+    registration.restore()
+    return installation
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ HOST = f"{SERVICE}.{NAMESPACE}.svc"
 REFUSED_EARLY = pod("early", {"requests": {"nvidia.com/gpu": "1"}})
 REFUSED_LATE = gpu_pod("late", gpus=100)
 ANNOTATION = "gpupolicy.dev/injected"
+KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 COMMAND = [sys.executable, "-m", "webhook"]
 
 
@@ -126,9 +127,14 @@ class Installation:
 
     def unregister(self, *kinds: str) -> None:
         """Delete configurations by kind; both without arguments."""
-        for kind in kinds or ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        for kind in kinds or KINDS:
             status, answer = self.plane.raw("DELETE", f"{_path(kind)}/gpu-policy")
             assert status in {200, 404}, answer
+
+    def registered_versions(self) -> list[str]:
+        """What the API server calls the present state of each configuration; empty where there is none."""
+        found = (self.plane.raw("GET", f"{_path(kind)}/gpu-policy")[1] for kind in KINDS)
+        return [str(one["metadata"].get("resourceVersion", "")) for one in found]
 
     def write_policy(self, name: str, text: str) -> None:
         """Write a policy file as an editor does, in one step."""

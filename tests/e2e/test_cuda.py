@@ -1,12 +1,12 @@
 """What people see at `kubectl apply` whose image needs a newer driver or another GPU than the nodes have."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.e2e.applying import apply
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import NODES, add_node, change, cuda_pod, labels, present, remove_node
@@ -48,12 +48,11 @@ def test_a_pod_that_no_node_can_run_is_refused_with_the_nearest_remedies(
     site: Installation, make_namespace: Namespaces
 ) -> None:
     """The message names the image's need and its evidence, what the node has, and what would work."""
-    manifest = json.dumps(cuda_pod("refused", NEW, "v100"))
-    done = site.plane.kubectl("apply", "-f", "-", input=manifest, namespace=make_namespace("judgedcuda"), check=False)
-    assert done.returncode == 1
+    status, said = apply(site.plane, make_namespace("judgedcuda"), cuda_pod("refused", NEW, "v100"))
+    assert status == 1
     for part in ("spec.containers[main].image", "needs CUDA 13.0.0", "1 node with Tesla-V100-SXM2-32GB", "470.82.01"):
-        assert part in done.stderr
-    assert "nvidia/cuda:1" in done.stderr.rpartition("every image of the pod")[2]
+        assert part in said
+    assert "nvidia/cuda:1" in said.rpartition("every image of the pod")[2]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +149,8 @@ def test_a_policy_that_warns_says_it_in_warnings_that_the_api_server_does_not_cu
     namespace = make_namespace("warnedcuda")
 
     def warnings(image: str, on: str = "") -> list[str]:
-        manifest = json.dumps(cuda_pod("warned", image, on))
-        done = site.plane.kubectl("create", "--dry-run=server", "-f", "-", input=manifest, namespace=namespace)
-        found = [line.removeprefix("Warning: ") for line in done.stderr.splitlines() if "cudaDriver: " in line]
+        _, printed = apply(site.plane, namespace, cuda_pod("warned", image, on), dry_run=True)
+        found = [line.removeprefix("Warning: ") for line in printed.splitlines() if "cudaDriver: " in line]
         assert all(len(line) <= 256 for line in found)
         return found
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests import runbook
 from tests.deploy.manifests import needs_helm, rendered
+from tests.e2e.applying import apply
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import NAMESPACE, Installation
@@ -41,10 +42,9 @@ def config_map(files: Mapping[str, str], name: str = OURS, **parts: Any) -> Raw:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": MARK}, "data": files, **parts}
 
 
-def apply(plane: ControlPlane, raw: Raw, *arguments: str, namespace: str = NAMESPACE) -> tuple[int, str]:
-    """Status and standard error of `kubectl apply`."""
-    done = plane.kubectl("apply", "-f", "-", *arguments, input=json.dumps(raw), namespace=namespace, check=False)
-    return done.returncode, done.stderr
+def written(plane: ControlPlane, raw: Raw, *, dry_run: bool = False) -> tuple[int, str]:
+    """Status and standard error of `kubectl apply` in the namespace of the webhook."""
+    return apply(plane, NAMESPACE, raw, dry_run=dry_run)
 
 
 def stored(plane: ControlPlane, name: str = OURS, namespace: str = NAMESPACE) -> Any:
@@ -59,11 +59,8 @@ def checking(webhook: Installation, entries: list[Raw], probe: str = OURS) -> It
     plane = webhook.plane
     *_, validating = webhook.configurations()
     plane.kubectl("apply", "-f", "-", input=json.dumps({**validating, "webhooks": entries}))
-    eventually(lambda: apply(plane, config_map(MISTAKEN, probe), "--dry-run=server")[0] == 1)
-    try:
-        yield plane
-    finally:
-        plane.kubectl("delete", "configmap", OURS, THEIRS, "--ignore-not-found", namespace=NAMESPACE)
+    eventually(lambda: written(plane, config_map(MISTAKEN, probe), dry_run=True)[0] == 1)
+    yield plane
 
 
 def unanswered(webhook: Installation, **change: Any) -> Raw:
@@ -78,20 +75,21 @@ def unanswered(webhook: Installation, **change: Any) -> Raw:
 
 @pytest.fixture
 def plane(webhook: Installation) -> Iterator[ControlPlane]:
-    *_, validating = webhook.configurations()
-    with checking(webhook, validating["webhooks"]) as plane:
-        yield plane
+    """The server, without a ConfigMap of policies."""
+    yield webhook.plane
+    for name in (OURS, THEIRS):
+        webhook.plane.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}")
 
 
 def test_a_mistake_is_refused_with_file_line_and_key(plane: ControlPlane) -> None:
-    status, stderr = apply(plane, config_map(MISTAKEN))
+    status, stderr = written(plane, config_map(MISTAKEN))
     assert (status, REFUSAL in stderr) == (1, True), stderr
     assert stored(plane) is None
 
 
 def test_what_was_stored_before_stays(plane: ControlPlane) -> None:
-    assert apply(plane, config_map(SOUND)) == (0, "")
-    assert REFUSAL in apply(plane, config_map(MISTAKEN))[1]
+    assert written(plane, config_map(SOUND)) == (0, "")
+    assert REFUSAL in written(plane, config_map(MISTAKEN))[1]
     change = json.dumps({"data": MISTAKEN})
     done = plane.kubectl("patch", "configmap", OURS, f"--patch={change}", namespace=NAMESPACE, check=False)
     assert REFUSAL in done.stderr
@@ -100,18 +98,18 @@ def test_what_was_stored_before_stays(plane: ControlPlane) -> None:
 
 
 def test_a_frozen_config_map_is_checked_when_it_is_made(plane: ControlPlane) -> None:
-    assert REFUSAL in apply(plane, config_map(MISTAKEN, immutable=True))[1]
-    assert apply(plane, config_map(SOUND, immutable=True)) == (0, "")
+    assert REFUSAL in written(plane, config_map(MISTAKEN, immutable=True))[1]
+    assert written(plane, config_map(SOUND, immutable=True)) == (0, "")
 
 
 def test_bytes_are_checked_like_texts(plane: ControlPlane) -> None:
     coded = {name: base64.b64encode(text.encode()).decode() for name, text in MISTAKEN.items()}
-    assert REFUSAL in apply(plane, config_map({}, binaryData=coded))[1]
+    assert REFUSAL in written(plane, config_map({}, binaryData=coded))[1]
 
 
 def test_what_is_no_certain_mistake_is_a_warning(plane: ControlPlane) -> None:
     idle = TEAM.replace("    sharedMemory:", "    priorityClass: {mode: warn}\n    sharedMemory:")
-    status, stderr = apply(plane, config_map({"team-vision.yaml": idle}))
+    status, stderr = written(plane, config_map({"team-vision.yaml": idle}))
     assert (status, stderr) == (
         0,
         f"Warning: team-vision.yaml:{LINE - 1}: spec.rules.priorityClass: does nothing in mode warn; write name, "
@@ -123,7 +121,7 @@ def test_what_is_stored_with_a_mistake_can_be_labelled_and_deleted(plane: Contro
     of_another_release = {"app.kubernetes.io/name": "gpu-policy", "app.kubernetes.io/version": "99.0.0"}
     raw = config_map(MISTAKEN)
     raw["metadata"]["labels"] = MARK | of_another_release
-    status, stderr = apply(plane, raw)
+    status, stderr = written(plane, raw)
     assert (status, "which runs here, a mistake: team-vision.yaml:" in stderr) == (0, True), stderr
     plane.kubectl("label", "configmap", OURS, "app.kubernetes.io/version-", "some=label", namespace=NAMESPACE)
     plane.kubectl("delete", "configmap", OURS, namespace=NAMESPACE)
@@ -135,11 +133,11 @@ def test_no_other_config_map_is_sent(
     """Of another name, or without the label where that decides; or in another namespace, whatever it is called."""
     plane.kubectl("apply", "-f", "-", input=json.dumps(unanswered(webhook, failurePolicy="Fail")))
     called = 'failed calling webhook "policies.gpupolicy.dev"'
-    eventually(lambda: called in apply(plane, config_map(SOUND), "--dry-run=server")[1])
+    eventually(lambda: called in written(plane, config_map(SOUND), dry_run=True)[1])
     other = config_map(MISTAKEN, THEIRS)
     del other["metadata"]["labels"]
-    assert apply(plane, other) == (0, "")
-    assert apply(plane, config_map(MISTAKEN), namespace=make_namespace("elsewhere")) == (0, "")
+    assert written(plane, other) == (0, "")
+    assert apply(plane, make_namespace("elsewhere"), config_map(MISTAKEN)) == (0, "")
 
 
 @needs_helm
@@ -153,9 +151,9 @@ def test_a_config_map_of_ones_own_is_checked_as_the_chart_was_told_of_it(webhook
         raw = config_map(MISTAKEN, THEIRS)
         if plane.version >= (1, 28):
             del raw["metadata"]["labels"]
-        assert REFUSAL in apply(plane, raw)[1]
+        assert REFUSAL in written(plane, raw)[1]
         raw["data"] = SOUND
-        assert apply(plane, raw) == (0, "")
+        assert written(plane, raw) == (0, "")
 
 
 def test_the_runbooks_command_ends_what_is_said_of_policies_and_pods_are_judged_as_before(
@@ -164,7 +162,7 @@ def test_the_runbooks_command_ends_what_is_said_of_policies_and_pods_are_judged_
     command, *_ = runbook.blocks("Storing policies unchecked")
     done = runbook.run(plane, tmp_path, command)
     assert (done.returncode, done.stderr) == (0, "")
-    eventually(lambda: apply(plane, config_map(MISTAKEN), "--dry-run=server") == (0, ""))
+    eventually(lambda: written(plane, config_map(MISTAKEN), dry_run=True) == (0, ""))
     assert webhook.is_asked()
 
 
@@ -172,8 +170,8 @@ def test_while_nobody_answers_for_policies_they_are_stored_and_pods_are_judged_a
     plane: ControlPlane, webhook: Installation
 ) -> None:
     plane.kubectl("apply", "-f", "-", input=json.dumps(unanswered(webhook)))
-    eventually(lambda: apply(plane, config_map(MISTAKEN), "--dry-run=server") == (0, ""))
-    assert apply(plane, config_map(MISTAKEN)) == (0, "")
+    eventually(lambda: written(plane, config_map(MISTAKEN), dry_run=True) == (0, ""))
+    assert written(plane, config_map(MISTAKEN)) == (0, "")
     assert webhook.is_asked()
     status, answer = plane.raw("POST", "/api/v1/namespaces/judged-probe/pods?dryRun=All", gpu_pod("late", gpus=100))
     assert (status, "requests 100 GPUs" in answer["message"]) == (403, True)

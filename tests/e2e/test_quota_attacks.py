@@ -19,7 +19,7 @@ from tests.reviews import review
 
 Namespaces = Callable[[str], str]
 
-HONEST = 30
+HONEST = 12
 POT = {"name": "contended", "namespaces": ["contended-*", "honest-*"], "gpus": 16}
 
 

@@ -3,7 +3,6 @@
 Nodes are empty for every pod, because the rule looks at what they are and not at what is in use.
 """
 
-import json
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.applying import apply
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import Installation
@@ -35,16 +35,17 @@ def site(installation: Installation) -> Iterator[Installation]:
         eventually(installation.is_asked)
         probe = plane.namespace("placed-probe")
         probes = [case for case in PENDING if case.id in ("too many GPUs", "too much memory", "one taint of several")]
-        eventually(lambda: all(case.said in said(plane, probe, case.spec, "--dry-run=server") for case in probes))
+        eventually(lambda: all(case.said in said(plane, probe, case.spec, dry_run=True) for case in probes))
         yield installation
         installation.unregister()
 
 
-def said(plane: ControlPlane, namespace: str, spec: Raw, *flags: str) -> str:
-    """What `kubectl create` prints of the rule for a pod of this spec, which is called `p`."""
-    manifest = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
-    done = plane.kubectl("create", *flags, "-f", "-", input=manifest, namespace=namespace)
-    return "\n".join(line for line in done.stderr.splitlines() if line.startswith("Warning: schedulable: "))
+def said(plane: ControlPlane, namespace: str, spec: Raw, *, dry_run: bool = False) -> str:
+    """What is said of the rule to whoever creates a pod of this spec, which is called `p`."""
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    status, printed = apply(plane, namespace, manifest, dry_run=dry_run)
+    assert status == 0, printed
+    return "\n".join(line for line in printed.splitlines() if line.startswith("Warning: schedulable: "))
 
 
 def bound_to(plane: ControlPlane, namespace: str) -> str:
@@ -100,14 +101,14 @@ def test_a_pod_that_is_called_impossible_stays_pending_for_that_reason(
 def test_a_pod_is_bound_once_the_remedy_is_followed(site: Installation, namespace: str) -> None:
     """The value and the toleration that the messages name, one after the other."""
     spec = asking(1, nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM-80GB"}, tolerations=[])
-    meant = re.search(r"Did you mean (\S+)\? Correct the value", said(site.plane, namespace, spec, "--dry-run=server"))
+    meant = re.search(r"Did you mean (\S+)\? Correct the value", said(site.plane, namespace, spec, dry_run=True))
     assert meant
     spec["nodeSelector"] = {"nvidia.com/gpu.product": meant[1]}
-    warned = said(site.plane, namespace, spec, "--dry-run=server")
+    warned = said(site.plane, namespace, spec, dry_run=True)
     for taint in ("agrees=only:NoSchedule", "nvidia.com/gpu=present:NoSchedule"):
         assert taint in warned
     spec["tolerations"] = [{"key": "agrees", "operator": "Exists"}]
-    warned = said(site.plane, namespace, spec, "--dry-run=server")
+    warned = said(site.plane, namespace, spec, dry_run=True)
     add = re.search(r"Add the toleration \{key: (\S+), operator: Equal, value: (\S+), effect: (\S+)\}", warned)
     assert add
     spec["tolerations"] += [{"key": add[1], "operator": "Equal", "value": add[2], "effect": add[3]}]

@@ -1,6 +1,5 @@
 """What people see who run `kubectl apply` while the webhook is registered with a real API server."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.e2e.applying import apply, kubectl_apply
 from tests.e2e.control_plane import NODE_TOKEN, TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import ANNOTATION, Installation
@@ -23,12 +23,6 @@ REQUESTS_ONLY = {"requests": {"nvidia.com/gpu": 2}}
 EXPLANATION = "nvidia.com/gpu is 2 in requests but missing in limits"
 
 Namespaces = Callable[[str], str]
-
-
-def apply(plane: ControlPlane, namespace: str, manifest: dict[str, Any], *flags: str) -> tuple[int, str]:
-    """`kubectl apply`: its exit status and everything it printed."""
-    done = plane.kubectl("apply", "-f", "-", *flags, input=json.dumps(manifest), namespace=namespace, check=False)
-    return done.returncode, done.stdout + done.stderr
 
 
 def get(plane: ControlPlane, namespace: str, name: str, kind: str = "pods") -> dict[str, Any]:
@@ -82,8 +76,7 @@ def test_a_bare_gpu_pod_gets_all_five_injections_and_a_second_apply_changes_noth
     assert {"name": "NCCL_SOCKET_IFNAME", "value": "eth0"} in container["env"]
     assert {"name": "NCCL_DEBUG", "value": "WARN"} in container["env"]
 
-    status, said = apply(webhook.plane, namespace, gpu_pod("bare"))
-    assert (status, said.strip()) == (0, "pod/bare unchanged")
+    assert apply(webhook.plane, namespace, gpu_pod("bare")) == (0, "")
     assert get(webhook.plane, namespace, "bare")["spec"] == spec
 
 
@@ -91,7 +84,7 @@ def test_server_side_apply_twice_gives_the_same_pod(webhook: Installation, make_
     """Nothing is injected a second time when the fields are owned by an apply manager."""
     namespace = make_namespace("enforced")
     for _ in range(2):
-        status, said = apply(webhook.plane, namespace, gpu_pod("bare"), "--server-side")
+        status, said = kubectl_apply(webhook.plane, namespace, gpu_pod("bare"), "--server-side")
         assert status == 0, said
     spec = get(webhook.plane, namespace, "bare")["spec"]
     assert [t["key"] for t in spec["tolerations"]].count("nvidia.com/gpu") == 1
@@ -101,11 +94,11 @@ def test_server_side_apply_twice_gives_the_same_pod(webhook: Installation, make_
 def test_a_server_side_dry_run_shows_the_completed_pod_and_leaves_nothing(
     webhook: Installation, make_namespace: Namespaces
 ) -> None:
-    """`kubectl apply --dry-run=server` passes through the webhook without a trace."""
+    """As of `kubectl apply --dry-run=server`, which passes through the webhook without a trace."""
     namespace = make_namespace("enforced")
-    status, said = apply(webhook.plane, namespace, gpu_pod("dry"), "--dry-run=server", "-o", "json")
-    assert status == 0, said
-    assert ANNOTATION in json.JSONDecoder().raw_decode(said)[0]["metadata"]["annotations"]
+    status, tried = webhook.plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", gpu_pod("dry"))
+    assert status == 201, tried
+    assert ANNOTATION in tried["metadata"]["annotations"]
     assert pods(webhook.plane, namespace) == []
 
 
@@ -132,9 +125,8 @@ def test_gpus_in_requests_only_are_repaired_where_the_policy_says_so(
 ) -> None:
     """The same number is added to limits."""
     namespace = make_namespace("repaired")
-    status, said = apply(webhook.plane, namespace, pod("a", REQUESTS_ONLY), "-o", "json")
-    assert status == 0, said
-    stored, _ = json.JSONDecoder().raw_decode(said)
+    assert apply(webhook.plane, namespace, pod("a", REQUESTS_ONLY))[0] == 0
+    stored = get(webhook.plane, namespace, "a")
     assert stored["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
 
 
@@ -176,11 +168,25 @@ def test_mode_warn_changes_nothing_and_says_everything(webhook: Installation, ma
     assert "volumes" not in stored["spec"]
 
 
+@pytest.mark.parametrize(
+    ("prefix", "gpus"), [pytest.param("warned", 2, id="warnings"), pytest.param("enforced", 9, id="a refusal")]
+)
+def test_kubectl_prints_what_is_answered(
+    webhook: Installation, make_namespace: Namespaces, prefix: str, gpus: int
+) -> None:
+    """Which is why other tests ask the API server themselves."""
+    plane, manifest = webhook.plane, gpu_pod("printed", gpus=gpus)
+    status, said = apply(plane, make_namespace(prefix), manifest)
+    by_kubectl, printed = kubectl_apply(plane, make_namespace(prefix), manifest)
+    before_a_refusal = 'Error from server (Forbidden): error when creating "STDIN": '
+    assert (by_kubectl, printed.removeprefix(before_a_refusal)) == (status, said)
+    assert said
+
+
 def test_mode_audit_is_silent_and_recorded(webhook: Installation, make_namespace: Namespaces) -> None:
     """The user sees nothing; the API server's audit log and our metrics have it."""
     namespace = make_namespace("audited")
-    status, said = apply(webhook.plane, namespace, gpu_pod("quiet"))
-    assert (status, said.strip()) == (0, "pod/quiet created")
+    assert apply(webhook.plane, namespace, gpu_pod("quiet")) == (0, "")
     assert "volumes" not in get(webhook.plane, namespace, "quiet")["spec"]
 
     def audited() -> dict[str, str] | None:
@@ -213,7 +219,7 @@ def test_without_the_mutating_configuration_the_safety_net_refuses_or_warns(
 
 
 def _refused(plane: ControlPlane, namespace: str, manifest: dict[str, Any]) -> tuple[int, str] | None:
-    status, said = apply(plane, namespace, manifest, "--dry-run=server")
+    status, said = apply(plane, namespace, manifest, dry_run=True)
     return (status, said) if status else None
 
 
@@ -222,7 +228,7 @@ def test_an_edited_policy_holds_within_seconds_and_a_broken_one_never(
 ) -> None:
     """The set is swapped whole; a file with a mistake keeps the last good set and shows in /readyz."""
     namespace = make_namespace("judged")
-    assert apply(webhook.plane, namespace, gpu_pod("two"), "--dry-run=server")[0] == 0
+    assert apply(webhook.plane, namespace, gpu_pod("two"), dry_run=True)[0] == 0
     webhook.write_policy(namespace, f"spec:\n  rules:\n    gpuLimits: {{maxPerPod: 1}}\n{JUDGED}")
     _, said = eventually(lambda: _refused(webhook.plane, namespace, gpu_pod("two")))
     assert "at most 1 per pod" in said
@@ -356,7 +362,7 @@ def test_review_agrees_with_the_api_server_on_the_examples(
     if webhook.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
         webhook.plane.namespace(namespace)
     (item,) = review(list(read_all([str(file)], sys.stdin)), "default", against(load(webhook.policies), EMPTY)).items
-    status, said = apply(webhook.plane, namespace, manifest, "--dry-run=server")
+    status, said = apply(webhook.plane, namespace, manifest, dry_run=True)
     assert (status == 0) == (item.is_allowed or manifest["kind"] != "Pod"), said
     for violation in item.violations:
         assert violation.message in said

@@ -1,7 +1,6 @@
 """What people see who run `kubectl apply` of what makes pods: warnings or refusals, and silence otherwise."""
 
 import copy
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,14 @@ from typing import Any
 import pytest
 
 from tests import runbook
+from tests.e2e.applying import apply
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import add_node, labels, remove_node
 from tests.e2e.installation import Installation
 from tests.e2e.kinds import KINDS, defined_kinds
 from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
+from tests.e2e.registration import Registration
 
 Raw = dict[str, Any]
 Namespaces = Callable[[str], str]
@@ -126,27 +127,12 @@ def defined(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         yield control_plane
 
 
-@pytest.fixture
-def extended(defined: ControlPlane, webhook: Installation) -> Installation:
-    """The webhook, asked about the kind Training, as the chart's workloads.extraRules would register it."""
-    rule = {"apiGroups": ["ml.example.com"], "apiVersions": ["*"], "resources": ["trainings"], "scope": "*"}
-    entries = webhook.configurations()[-1]["webhooks"]
-    (entry,) = [one for one in entries if one["name"] == "workloads.gpupolicy.dev"]
-    entry["rules"].append({**rule, "operations": ["CREATE", "UPDATE"]})
-    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gpu-policy"
-    assert defined.raw("PATCH", path, {"webhooks": entries})[0] == 200
-    probe = CUSTOM["Training"][0](template(9))
-    asked = f"/apis/ml.example.com/v1/namespaces/{defined.shared_namespace('held-probe')}/trainings?dryRun=All"
-    eventually(lambda: TOO_MANY in defined.raw("POST", asked, probe)[1].get("message", ""))
-    return webhook
-
-
-def apply(plane: ControlPlane, namespace: str, manifest: Raw, *flags: str) -> tuple[int, str]:
-    """`kubectl apply`: its exit status and what it printed to standard error."""
-    if manifest["kind"] == "CronJob" and plane.version < (1, 21):
-        manifest = manifest | {"apiVersion": "batch/v1beta1"}
-    done = plane.kubectl("apply", "-f", "-", *flags, input=json.dumps(manifest), namespace=namespace, check=False)
-    return done.returncode, done.stderr
+@pytest.fixture(scope="module")
+def registration(installation: Installation, defined: ControlPlane) -> Iterator[Registration]:
+    """The webhook is asked about the kind Training, too, as the chart's workloads.extraRules would register it."""
+    kind = {"apiGroups": ["ml.example.com"], "apiVersions": ["*"], "resources": ["trainings"], "scope": "*"}
+    with Registration(installation, kind | {"operations": ["CREATE", "UPDATE"]}) as registration:
+        yield registration
 
 
 def check(plane: ControlPlane, make_namespace: Namespaces, raw: Raw, said: str) -> None:
@@ -169,23 +155,23 @@ def test_a_wrong_template_is_told_where_it_is_applied(
 
 @in_custom
 def test_a_wrong_template_of_a_custom_resource_is_told_where_it_is_applied(
-    extended: Installation, make_namespace: Namespaces, make: Callable[[Raw], Raw], whose: str
+    webhook: Installation, make_namespace: Namespaces, make: Callable[[Raw], Raw], whose: str
 ) -> None:
     namespace = make_namespace("told")
-    status, stderr = apply(extended.plane, namespace, make(template(9)))
+    status, stderr = apply(webhook.plane, namespace, make(template(9)))
     assert (status, whose in stderr, TOO_MANY in stderr) == (0, True, True), stderr
-    status, stderr = apply(extended.plane, make_namespace("held"), make(template(9)))
+    status, stderr = apply(webhook.plane, make_namespace("held"), make(template(9)))
     assert (status, whose in stderr, TOO_MANY in stderr) == (1, True, True), stderr
 
 
 @in_custom
 def test_gpus_in_requests_only_are_found_in_custom_resources_which_the_api_server_does_not_check(
-    extended: Installation, make_namespace: Namespaces, make: Callable[[Raw], Raw], whose: str
+    webhook: Installation, make_namespace: Namespaces, make: Callable[[Raw], Raw], whose: str
 ) -> None:
     raw = make(template(0, resources=REQUESTS_ONLY))
-    status, stderr = apply(extended.plane, make_namespace("held"), raw)
+    status, stderr = apply(webhook.plane, make_namespace("held"), raw)
     assert (status, "nvidia.com/gpu is 2 in requests but missing in limits" in stderr) == (1, True), stderr
-    assert apply(extended.plane, make_namespace("told"), raw)[0] == 0
+    assert apply(webhook.plane, make_namespace("told"), raw)[0] == 0
 
 
 @built_in
@@ -210,7 +196,7 @@ def test_an_image_that_no_node_can_run_is_told_where_it_is_applied(
     made["spec"]["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     add_node(plane, "old", labels("535.183.01", "Tesla-T4", "7.5"))
     try:
-        eventually(lambda: apply(plane, namespace, plain_deployment(made), "--dry-run=server")[1])
+        eventually(lambda: apply(plane, namespace, plain_deployment(made), dry_run=True)[1])
         found, stderr = apply(plane, namespace, plain_deployment(made))
     finally:
         remove_node(plane, "old")
@@ -244,7 +230,7 @@ def test_scale_status_finalizers_and_deletion_stay_silent(webhook: Installation,
     assert apply(plane, namespace, wrong)[0] == 0
     rules = f"    gpuLimits: {{mode: enforce}}\n{JUDGED}"
     webhook.write_policy(namespace, f"spec:\n  workloads: {{mode: enforce}}\n  rules:\n{rules}")
-    eventually(lambda: apply(plane, namespace, _called(wrong, "other"), "--dry-run=server")[0] == 1)
+    eventually(lambda: apply(plane, namespace, _called(wrong, "other"), dry_run=True)[0] == 1)
     changes = {
         "scale": ("scale", "deployment/a", "--replicas=7"),
         "label": ("label", "deployment/a", "some=label"),
@@ -266,9 +252,9 @@ def _called(raw: Raw, name: str) -> Raw:
 
 @pytest.mark.parametrize("kind", ["LeaderWorkerSet", "Training", "PyTorchJob"])
 def test_scale_status_and_finalizers_of_custom_resources_stay_silent(
-    extended: Installation, make_namespace: Namespaces, kind: str
+    webhook: Installation, make_namespace: Namespaces, kind: str
 ) -> None:
-    plane, namespace = extended.plane, make_namespace("told")
+    plane, namespace = webhook.plane, make_namespace("told")
     wrong = CUSTOM[kind][0](template(9))
     assert apply(plane, namespace, wrong)[0] == 0
     name = f"{kind.lower()}/a"
@@ -310,7 +296,7 @@ def test_what_a_controller_makes_is_left_to_its_owner_and_its_pods(
     controlled = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "0", "controller": True}]
     wrong = stateful_set(template(9))
     wrong["metadata"]["ownerReferences"] = controlled
-    assert apply(cluster, make_namespace("held"), wrong, "--dry-run=server") == (0, "")
+    assert apply(cluster, make_namespace("held"), wrong, dry_run=True) == (0, "")
 
 
 def test_a_kind_that_is_not_there_never_matters(webhook: Installation, make_namespace: Namespaces) -> None:
@@ -320,14 +306,14 @@ def test_a_kind_that_is_not_there_never_matters(webhook: Installation, make_name
     assert TOO_MANY in apply(webhook.plane, make_namespace("told"), plain_deployment(template(9)))[1]
 
 
-def test_what_is_in_no_namespace_has_the_default_policy(extended: Installation) -> None:
+def test_what_is_in_no_namespace_has_the_default_policy(webhook: Installation) -> None:
     replicated = [{"name": "node", "template": {"spec": {"template": template(9)}}}]
     raw = custom(
         "trainer.kubeflow.org/v1alpha1",
         "ClusterTrainingRuntime",
         {"template": {"spec": {"replicatedJobs": replicated}}},
     )
-    status, stderr = apply(extended.plane, "default", raw, "--dry-run=server")
+    status, stderr = apply(webhook.plane, "default", raw, dry_run=True)
     assert (status, "Warning: gpuLimits: pod template of node" in stderr, "requests 9 GPUs" in stderr) == (
         0,
         True,

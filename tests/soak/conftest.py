@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.fixtures import installation, make_namespace, webhook
+from tests.e2e.fixtures import installation, make_namespace, registration, webhook
 from tests.e2e.installation import Installation
 from tests.e2e.load_balancer import HAPROXY
 from tests.e2e.quota_fixtures import quotas
 from tests.soak.account import HEAD, Account
 from tests.soak.site import Site
 
-__all__ = ["installation", "make_namespace", "quotas", "webhook"]
+__all__ = ["installation", "make_namespace", "quotas", "registration", "webhook"]
 
 ACCOUNTS = pytest.StashKey[list[Account]]()
 MINUTES = float(os.environ.get("SOAK_MINUTES", "inf"))
