@@ -62,6 +62,12 @@ def test_no_row_with_traits_hides_a_later_one(model):
     assert [row.name for row in before if row.words < model.words] == []
 
 
+@pytest.mark.parametrize("model", [model for model in WITH_TRAITS if model.traits.is_data_center], ids=name)
+def test_a_cloud_may_call_any_gpu_of_a_data_centre_a_tesla(model):
+    """The row of that brand comes after all of theirs."""
+    assert GPUS.traits_of("-".join(["tesla", *sorted(model.words)])).words == model.words
+
+
 @pytest.mark.parametrize("model", WITH_TRAITS, ids=name)
 def test_models_with_the_same_words_have_the_same_traits(model):
     """Their words are all that CUDA goes by."""

@@ -15,6 +15,13 @@ def test_a_table_is_read_as_maps_lists_and_scalars(tmp_path):
     assert read_table(file) == {"rows": [{"cuda": "12.10", "branch": 535}]}
 
 
+def test_a_date_is_a_text_without_quotes_too(tmp_path):
+    """As it is in files that people write."""
+    file = tmp_path / "rows.yaml"
+    file.write_text('- {date: 2026-11-24, other: "2026-11-24"}\n')
+    assert read_table(file) == [{"date": "2026-11-24", "other": "2026-11-24"}]
+
+
 def test_a_table_cannot_make_anything_but_values(tmp_path):
     """Tags that name Python objects are refused."""
     file = tmp_path / "rows.yaml"

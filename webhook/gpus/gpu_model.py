@@ -4,15 +4,17 @@ Rows of this release and rows of a platform are read by the same definition, `Gp
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from webhook.gpus.gpu_names import INSTANCE_TYPES, PRODUCT_KEYS
 from webhook.model.accelerators import Vendor
 from webhook.model.camel_model import CamelModel
+from webhook.model.shape import spelled
 from webhook.model.versions import Version, parse_version
 
 
@@ -210,6 +212,25 @@ class GpuRow(CamelModel):
 _ROWS: TypeAdapter[tuple[GpuRow, ...]] = TypeAdapter(tuple[GpuRow, ...])
 
 
+class GpuRowError(ValueError):
+    """Rows that cannot be read; the text has a line for each mistake, with the name of the row and the key."""
+
+
 def models_from(rows: Iterable[Mapping[str, Any]]) -> tuple[GpuModel, ...]:
-    """The models that rows describe, as YAML gives these. Raises pydantic's ValidationError with every mistake."""
-    return tuple(row.model() for row in _ROWS.validate_json(json.dumps(list(rows))))
+    """The models that rows describe, as YAML gives these. Raises GpuRowError with every mistake."""
+    listed = list(rows)
+    try:
+        return tuple(row.model() for row in _ROWS.validate_json(json.dumps(listed)))
+    except ValidationError as error:
+        raise GpuRowError("\n".join(_told(one, listed) for one in error.errors(include_url=False))) from None
+
+
+def _told(error: ErrorDetails, rows: Sequence[Mapping[str, Any]]) -> str:
+    index, *keys = error["loc"]
+    where = ".".join(map(str, ("gpus", rows[int(index)].get("name") or index, *keys)))
+    if error["type"] == "value_error":
+        return f"{where}: {error['ctx']['error']}"
+    found, text = error["input"], f"{where}: {error['msg']}"
+    if not isinstance(found, dict | list):
+        text += f"; found {spelled(found)}"
+    return f"{text}; put it in quotes" if error["type"] == "string_type" and isinstance(found, int | float) else text

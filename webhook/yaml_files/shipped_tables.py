@@ -9,7 +9,13 @@ from typing import Any
 
 import yaml
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_RESOLVERS = {
+    first: [(tag, form) for tag, form in found if tag != "tag:yaml.org,2002:timestamp"]
+    for first, found in _SAFE.yaml_implicit_resolvers.items()
+}
+_LOADER: Any = type("_Loader", (_SAFE,), {"yaml_implicit_resolvers": _RESOLVERS})
+"""Reads dates as texts, in quotes or not, as files that people write are read."""
 
 NO_DATE = "unknown"
 """Date of a source where nobody wrote down when it was read."""
@@ -20,4 +26,4 @@ WITH_RELEASE = "release"
 def read_table(file: Path) -> Any:
     """What a file holds, as maps, lists and scalars: some 16 microseconds for a row of four keys."""
     with file.open("rb") as content:
-        return yaml.load(content, Loader=_LOADER)  # noqa: S506  # both loaders are safe ones
+        return yaml.load(content, Loader=_LOADER)  # noqa: S506  # either loader is a safe one
