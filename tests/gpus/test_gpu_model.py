@@ -100,6 +100,8 @@ def test_a_mistake_in_a_row_is_told_with_the_name_of_the_row_and_the_key(change,
         ),
         pytest.param({"vendor": "amd", "compute": "9.0"}, "amd GPUs have no compute; remove that", id="AMD"),
         pytest.param({"vendor": "intel", "mig": {"1g.5gb": 7}}, "intel GPUs have no mig; remove that", id="Intel"),
+        pytest.param({"words": "nvidia", "compute": "9.0"}, "nvidia is in names of GPUs that differ", id="a brand"),
+        pytest.param({"words": "rtx", "compute": "9.0"}, "rtx is in names of GPUs that differ", id="another brand"),
         pytest.param({"quotas": False, "marks": "x"}, "marks only matter to quotas; remove that", id="quotas are off"),
     ],
 )

@@ -269,6 +269,15 @@ def test_a_row_of_the_platforms_own_replaces_ours_of_that_name():
     assert len(table.models) == len(GPUS.models)
 
 
+def test_a_coarse_row_of_the_platforms_own_hides_none_of_ours():
+    """The number of a series that the release lacks, written before a model of that series."""
+    series = {**RUBIN, "name": "GeForce-RTX", "quotas": False, "words": "geforce rtx", "compute": "13.0"}
+    model = {**RUBIN, "name": "GeForce-RTX-6090", "compute": "12.9"}
+    table = GPUS.merged(models_from([{key: series[key] for key in series if key != "product"}, model]))
+    found = {name: str(table.traits_of(f"NVIDIA-GeForce-RTX-{name}").compute) for name in ("4090", "6070", "6090")}
+    assert found == {"4090": "8.9", "6070": "13.0", "6090": "12.9"}
+
+
 def test_tables_are_equal_when_their_rows_are():
     one, other = (GPUS.merged(models_from([RUBIN])) for _ in range(2))
     assert (one, hash(one)) == (other, hash(other))

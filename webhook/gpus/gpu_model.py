@@ -96,6 +96,10 @@ Globs = Annotated[
 Amount = Annotated[int, Field(ge=1, le=64)]
 
 
+_BRANDS = frozenset(("nvidia", "gpu", "grid", "tesla", "geforce", "quadro", "rtx", "gtx", "titan"))
+"""Words that names of many GPUs have; two of them may be a series, such as Quadro RTX."""
+
+
 def _version(value: str) -> str:
     parse_version(value)
     return value
@@ -151,6 +155,13 @@ class GpuRow(CamelModel):
     """What else there is to say."""
 
     @model_validator(mode="after")
+    def _is_no_brand(self) -> "GpuRow":
+        words = self._words
+        if self.compute is not None and (words <= _BRANDS - {"rtx"} or words == {"rtx"}):
+            raise ValueError(f"{' '.join(sorted(words))} is in names of GPUs that differ in compute; write more words")
+        return self
+
+    @model_validator(mode="after")
     def _goes_together(self) -> "GpuRow":
         cuda = {"compute": self.compute, "brands": self.brands, "firstDriver": self.first_driver}
         of_vendor: Mapping[str, Mapping[str, object]] = {
@@ -174,10 +185,13 @@ class GpuRow(CamelModel):
             raise ValueError(f"{' and '.join(wrong)} only matter to quotas; remove that, or quotas: false")
         return self
 
+    @property
+    def _words(self) -> frozenset[str]:
+        return frozenset(self.words.split() if self.words else self.name.lower().split("-"))
+
     def model(self) -> GpuModel:
         """The model that the row describes."""
-        vendor = Vendor(self.vendor)
-        words = frozenset(self.words.split() if self.words else self.name.lower().split("-"))
+        vendor, words = Vendor(self.vendor), self._words
         machines = [(key, glob) for globs in self.machines.values() for glob in globs for key in INSTANCE_TYPES]
         return GpuModel(
             name=self.name,
