@@ -81,7 +81,13 @@ def test_A39_both_phases_refuse_it_as_an_object_that_is_malformed(phase: Any) ->
     assert answer.message == f"{refused.value}; {CountError.remedy}"
 
 
-@pytest.mark.parametrize(("make", "place", "most"), [one for one in lists() if one.id != "nodeSelectorTerms"])
+READ_ALIKE = {"initContainers", "ephemeralContainers", "limits of the pod", "overhead", "requests"}
+"""What is read as containers and as nodeSelector are."""
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "most"), [one for one in lists() if one.id not in READ_ALIKE | {"nodeSelectorTerms"}]
+)
 def test_a_list_that_could_just_be_stored_is_read(make: Any, place: str, most: int) -> None:
     pod_from_raw(pod(spec=make(most - 20)))
 
@@ -94,9 +100,9 @@ def test_A39_annotations_and_labels_are_counted(part: str) -> None:
 
 
 def test_A39_the_object_that_was_there_before_is_counted_too() -> None:
-    crowded = pod(spec={"containers": [{}] * 900_000})
+    crowded = pod(spec={"containers": [{}] * 50_000})
     worse = pod(9)
-    with pytest.raises(CountError, match="found 900000 entries"):
+    with pytest.raises(CountError, match="found 50000 entries"):
         phases.validate(request(worse, "UPDATE", old=crowded), policies({"gpuLimits": {"maxPerPod": 4}}), FACTS)
 
 
@@ -120,7 +126,7 @@ def test_A39_lists_that_cannot_be_stored_together_are_refused(spec: dict[str, An
 def test_A39_nothing_is_made_of_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[object] = []
     monkeypatch.setattr("webhook.model.pod_reader.container_from_raw", lambda *args: read.append(args))
-    raw = pod(spec={"containers": [{}] * 900_000})
+    raw = pod(spec={"containers": [{}] * 100_000})
     tracemalloc.start()
     try:
         with pytest.raises(CountError):
@@ -129,7 +135,7 @@ def test_A39_nothing_is_made_of_what_is_refused(monkeypatch: pytest.MonkeyPatch)
     finally:
         tracemalloc.stop()
     assert not read
-    assert peak < 20 * 2**20
+    assert peak < 2 * 2**20
 
 
 def test_no_bound_is_near_what_people_write() -> None:
