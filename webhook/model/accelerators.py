@@ -2,9 +2,9 @@
 
 Sources: NVIDIA k8s-device-plugin (gpu, gpu.shared, mig-*), kubevirt-gpu-device-plugin and sandbox-device-plugin (pgpu
 and names in capitals such as GA102GL_A10 or GRID_T4-16Q), ROCm k8s-device-plugin (gpu and partitions such as
-cpx_nps4), Intel device plugins (i915, xe, and *_monitoring, which opens all GPUs of a node). Device classes are those
-of the charts of the DRA drivers: NVIDIA k8s-dra-driver-gpu, ROCm k8s-gpu-dra-driver, Intel resource drivers, whose
-class is called intel.com/gpu as well.
+cpx_nps4), Intel device plugins (i915, xe, and *_monitoring, which opens all GPUs of a node). Device classes are from
+the charts of the DRA drivers: NVIDIA k8s-dra-driver-gpu, ROCm k8s-gpu-dra-driver, Intel resource drivers, whose class
+is called intel.com/gpu as well.
 """
 
 import re
@@ -24,7 +24,7 @@ class Vendor(StrEnum):
     AMD = "amd"
     INTEL = "intel"
     OTHER = "other"
-    """Whoever makes what only a policy declares; no GPU that is known by itself has it."""
+    """The maker of GPUs whose names only a policy declares. No built-in name has this vendor."""
 
 
 class Share(StrEnum):
@@ -40,27 +40,27 @@ class Share(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A resource name that stands for GPUs: whose they are and how much of one a unit is."""
+    """A resource name that stands for GPUs: their vendor, and how much of a GPU one unit is."""
 
     resource: str
     vendor: Vendor
     share: Share
     by_dra: bool = False
-    """Whether a DRA driver gives it: no node lists it, and CDI brings it into the container."""
+    """Whether a DRA driver allocates it: no node lists it, and CDI brings it into the container."""
 
     @property
     def is_listed(self) -> bool:
-        """Whether nodes list it, and list one for each GPU, or for each part or share of one."""
+        """Whether nodes list it in their capacity, one unit for each GPU, partition or share."""
         return not self.by_dra and self.share is not Share.NODE
 
     @property
     def is_of_a_class(self) -> bool:
-        """Whether it is a device class by its name. Kubernetes takes requests for these without limits."""
+        """Whether the name stands for a device class. Kubernetes accepts requests for such names without limits."""
         return self.resource.startswith(DEVICE_CLASSES)
 
     @property
     def is_shared(self) -> bool:
-        """Whether a unit is access to a GPU, or to a MIG slice, that other pods use at the same time."""
+        """Whether other pods use the same GPU, or the same MIG partition, at the same time."""
         return self.share is Share.SHARED or (self.share is Share.SLICE and self.resource.endswith(SHARED_SUFFIX))
 
 
@@ -91,30 +91,30 @@ GPU_PATTERNS: tuple[tuple[Vendor, Share, str], ...] = (
     (Vendor.INTEL, Share.WHOLE, _CLASS + r"gpu\.intel\.com"),
     (Vendor.INTEL, Share.PASSTHROUGH, _CLASS + r"gpu-vfio\.intel\.com"),
 )
-"""Every name that is a GPU, as regular expressions that RE2 and Python read alike; the CEL in deploy/ has them too."""
+"""Every built-in name of GPUs, as regular expressions that RE2 and Python read alike; the CEL in deploy/ uses them."""
 
 _COMPILED = tuple((vendor, share, re.compile(pattern)) for vendor, share, pattern in GPU_PATTERNS)
 
 _OTHER_CLASSES = re.compile(
     _CLASS + r"(compute-domain-(daemon|default-channel)\.nvidia\.com|(mrdma|netdev|tpu)\.google\.com|dra\.(net|cpu))"
 )
-"""Device classes that are no GPUs: channels between GPUs, network cards, TPUs and CPUs, as their drivers call them."""
+"""Device classes that are no GPUs: channels between GPUs, network cards, TPUs and CPUs."""
 
 GPU_ATTRIBUTES = frozenset(
     {"nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage", "nvidia.com/priority"}
 )
-"""Names that describe a share of a GPU, which another webhook (HAMi) may still turn into a GPU."""
+"""Names that describe a share of a GPU. Another webhook (HAMi) may turn them into a GPU later."""
 
 
 _LONGEST_NAME = 253 + 1 + 63
-"""Most characters of a resource name: a DNS subdomain, a slash and a name. Longer ones are not worth remembering."""
+"""Most characters of a resource name: a DNS subdomain, a slash and a name. Longer names are not cached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a policy says of names that nobody else knows: a name, or a glob of names with `*` and `?`.
+    """What a policy declares about resource names: a name, or a glob of names with `*` and `?`.
 
-    `share` is None where they are no GPUs at all.
+    `share` is None where the names stand for no GPUs at all.
     """
 
     name: str
@@ -124,20 +124,20 @@ class Declared:
 
     @property
     def pattern(self) -> str:
-        """The names as a regular expression for RE2 and Python; the chart makes the same of its values."""
+        """The name or glob as a regular expression for RE2 and Python; the chart makes the same of its values."""
         return "".join({"*": ".*", "?": "."}.get(one) or re.escape(one).replace("\\-", "-") for one in self.name)
 
 
 @dataclass(frozen=True)
 class Accelerators:
-    """Which resource names are GPUs in a cluster: those that everybody knows, and those that a policy declares.
+    """Which resource names are GPUs in a cluster: the built-in names, and the names that a policy declares.
 
-    What everybody knows comes first, and no declaration changes it.
+    Built-in names come first, and no declaration changes what they stand for.
     """
 
     declared: tuple[Declared, ...] = ()
     of: Callable[[str], Accelerator | None] = field(init=False, compare=False, repr=False)
-    """The GPU behind a resource name, or None for anything else, look-alikes such as nvidia.com/gpumem included.
+    """The GPU behind a resource name; None for everything else, including look-alikes such as nvidia.com/gpumem.
 
     >>> BUILT_IN.of("nvidia.com/mig-1g.10gb").share
     <Share.SLICE: 'slice'>
@@ -155,7 +155,7 @@ class Accelerators:
         object.__setattr__(self, "of", lambda resource: known(resource) if len(resource) <= _LONGEST_NAME else None)
 
     def may_be_gpus(self, resource: str) -> bool:
-        """Whether a name is a device class of which nobody has said whether it is GPUs.
+        """Whether a name is a device class that may be GPUs: it is neither built in nor declared.
 
         >>> BUILT_IN.may_be_gpus(DEVICE_CLASSES + "h100"), BUILT_IN.may_be_gpus(DEVICE_CLASSES + "gpu.nvidia.com")
         (True, False)
@@ -165,7 +165,7 @@ class Accelerators:
         return not (_OTHER_CLASSES.fullmatch(resource) or any(self._matching(resource)))
 
     def declaration(self, resource: str) -> str:
-        """The name or glob by which a policy declares a resource; empty where none does, or it is known anyway."""
+        """The name or glob by which a policy declares a resource; empty for built-in names and for unknown ones."""
         if not self.declared or _built_in(resource) is not None:
             return ""
         return next((one.name for one in self._matching(resource)), "")
@@ -183,7 +183,7 @@ def _built_in(resource: str) -> Accelerator | None:
 
 
 def _declared(resource: str, declared: tuple[tuple[Declared, re.Pattern[str]], ...]) -> Accelerator | None:
-    """By the first declaration that matches; attributes of GPUs stay none."""
+    """The GPU by the first declaration that matches. Attributes of GPUs are never GPUs themselves."""
     for one, pattern in declared:
         if resource not in GPU_ATTRIBUTES and pattern.fullmatch(resource):
             by_dra = one.by_dra or resource.startswith(DEVICE_CLASSES)
@@ -192,21 +192,21 @@ def _declared(resource: str, declared: tuple[tuple[Declared, re.Pattern[str]], .
 
 
 BUILT_IN = Accelerators()
-"""What is known without a policy."""
+"""The names that are known without a policy."""
 
 ANY = Accelerators((Declared("*/*", Vendor.NVIDIA),))
-"""Where what a policy declares is not known: any name with a domain may be a GPU's, and NVIDIA's, of which policies may
-say most."""
+"""For callers that do not know the policy: any name with a domain may be a GPU. The vendor is NVIDIA, because most
+rules are about NVIDIA's GPUs."""
 
 CONTEXT = "accelerators"
-"""Under which key whoever validates settings says which names are GPUs."""
+"""The key in the context of pydantic's validation that holds the names of GPUs, as `Accelerators`."""
 
 
 def accelerators_in(context: Any) -> Accelerators:
-    """Those of the context in which settings are validated; without one, those that everybody knows."""
+    """The names of GPUs in the context in which settings are validated; without a context the built-in names."""
     found: Accelerators = (context or {}).get(CONTEXT, BUILT_IN)
     return found
 
 
 accelerator = BUILT_IN.of
-"""The GPU behind a name that everybody knows. Where a policy may have declared more, its `Accelerators` is asked."""
+"""The GPU behind a built-in name. Code that knows the policy asks the policy's `Accelerators` instead."""

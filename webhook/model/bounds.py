@@ -2,10 +2,10 @@
 
 An object that no API server stores is refused before anything is made of it.
 
-An API server stores a pod as one protobuf message (k8s.io/api/core/v1/generated.proto) and hands it to etcd by a client
-that sends at most 2 MiB (`defaultMaxCallSendMsgSize` of etcd's clientv3), however much etcd takes; without
-`--max-request-bytes` that is 1.5 MiB. So a list has no more entries than the smallest ones that fit into 2 MiB. In such
-a message an entry has a tag and a length, 2 bytes, and the fields that are always written: a text has 2 bytes besides
+An API server stores a pod as one protobuf message (k8s.io/api/core/v1/generated.proto). Its etcd client sends at most
+2 MiB (`defaultMaxCallSendMsgSize` of etcd's clientv3), whatever etcd accepts; etcd accepts 1.5 MiB unless
+`--max-request-bytes` says otherwise. So a list has at most as many entries as the smallest entries that fit into 2 MiB.
+In the message an entry takes 2 bytes for its tag and its length, and its mandatory fields: a text takes 2 bytes beside
 its characters, a number or a boolean 2. The largest manifests that people write have a few thousand entries in all.
 """
 
@@ -42,25 +42,25 @@ SMALLEST: Mapping[str, int] = {
     "matchFields": _EXPRESSION,
     "values": _VALUE,
 }
-"""List of a pod -> bytes that an entry of it takes at least where pods are stored. Of one in another list, 2."""
+"""List of a pod -> least bytes that one entry takes in storage. An entry of any other list takes at least 2."""
 
 MOST: Mapping[str, int] = {key: STORABLE // size for key, size in SMALLEST.items()}
-"""List of a pod -> most entries of it."""
+"""List of a pod -> most entries that it can have."""
 
 FEWEST = min(MOST.values())
-"""A list that has no more than these need not be looked up."""
+"""A list with at most this many entries is never too long, so it need not be looked up in MOST."""
 
 MOST_OF_ANY_LIST = STORABLE // 2
 
 MOST_OF_A_MAP = STORABLE // 7
-"""A key of one letter and an empty value take 3 and 2 bytes, and 2 as an entry."""
+"""An entry takes 2 bytes, its key of one letter 3, its empty value 2."""
 
 MOST_OPERATIONS = 10_000
-"""Of one JSON Patch: `maxJSONPatchOperations` of k8s.io/apiserver, more than which it takes from nobody else."""
+"""Most operations of a JSON Patch that a client may send (`maxJSONPatchOperations` of k8s.io/apiserver)."""
 
 LONGEST_PATCH = 3 * 1024**2
-"""Bytes of a JSON Patch: `MaxRequestBodyBytes` of k8s.io/apiserver. What is longer cannot lead to an object that it
-stores, for a patch only adds."""
+"""Most bytes of a JSON Patch: `MaxRequestBodyBytes` of k8s.io/apiserver. Our patches only add, so that a longer one
+would lead to an object that the API server does not store."""
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _OF_A_CONTAINER = tuple((key, SMALLEST[key]) for key in ("env", "volumeMounts", "envFrom"))
@@ -71,7 +71,7 @@ _OF_A_TERM = ("matchExpressions", "matchFields")
 
 
 def least_stored(spec: Mapping[str, Any]) -> int:
-    """Bytes that the lists of a pod's spec take at least where it is stored; what has another shape counts nothing.
+    """Least bytes that the lists of a pod's spec take in storage; parts of an unexpected shape count 0.
 
     >>> least_stored({"containers": [{"env": [{}, {}]}, {}], "tolerations": None})
     114
@@ -100,9 +100,9 @@ def _of_containers_parts(containers: Sequence[object]) -> int:
 
 
 def too_long(spec: Mapping[str, Any]) -> tuple[str, int, int]:
-    """Of the lists of a spec and its containers one that is too long: where, how many entries, at most how many.
+    """The first list of a spec or its containers that is too long: its place, its entries, and the most allowed.
 
-    Where none is, the numbers are of one that is not.
+    Where no list is too long, the answer is about the first list.
     """
     own = [(key, len(_listed(spec, key)), MOST[key]) for key in (*_CONTAINERS, "volumes", "tolerations")]
     found = (one for one in chain(own, _of_containers(spec)) if one[1] > one[2])
@@ -151,9 +151,9 @@ def _listed(parent: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def unzipped(packed: bytes, most: int) -> bytes:
-    """What was packed by gzip, at most `most` bytes of it.
+    """Unpack gzip data of at most `most` bytes when unpacked.
 
-    Raises ValueError for what is larger or cut off, and zlib.error for what is no gzip.
+    Raises ValueError where the data is larger or cut off, and zlib.error where it is not gzip.
     """
     unzip = zlib.decompressobj(wbits=31)
     text = unzip.decompress(packed, most)

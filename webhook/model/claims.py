@@ -1,9 +1,9 @@
-"""Resource claims (DRA): which devices a claim asks for, and which claims a pod names.
+"""Resource claims (DRA): which devices a claim requests, and which claims a pod names.
 
-The shapes are those of resource.k8s.io in Kubernetes. A request names its class itself (v1alpha3, v1beta1), or in
-`exactly` (v1beta2, v1), or it names several in `firstAvailable` (from 1.33), of which the scheduler takes the first
-that it can have. Without `count` it is for one device. `adminAccess` is for those who watch devices that others use.
-NVIDIA's DRA driver makes the template that a ComputeDomain names, with one channel in it.
+The shapes are those of resource.k8s.io in Kubernetes. A request names its device class itself (v1alpha3, v1beta1), or
+in `exactly` (v1beta2, v1). Or it names several classes in `firstAvailable` (from 1.33), and the scheduler takes the
+first that is available. Without `count` a request is for one device. `adminAccess` is for monitoring devices that
+others use. NVIDIA's DRA driver makes the template that a ComputeDomain names, with one channel in it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,20 +18,20 @@ _DOMAIN = ("resource.nvidia.com", "ComputeDomain")
 _CHANNEL = "compute-domain-default-channel.nvidia.com"
 _NAMED = ((CLAIM, "resourceClaimName"), (TEMPLATE, "resourceClaimTemplateName"))
 _MOST = 32
-"""Requests of a claim, and claims of a pod, that are looked at; the API server takes no more of the former."""
+"""Most requests of a claim, and most claims of a pod, that are read. The API server allows 32 requests in a claim."""
 _LARGEST = 2**63
-"""No count is larger than what 64 bits hold."""
+"""Counts are smaller than this: they have 64 bits."""
 
 
 class Devices(NamedTuple):
-    """Devices of one class. `number` is None for all that match."""
+    """Devices of one class. `number` is None for all matching devices."""
 
     device_class: str
     number: int | None = 1
     is_administrative: bool = False
 
     def may_be_gpus(self, accelerators: Accelerators) -> bool:
-        """Whether they are GPUs, or of a class of which nobody has said what it is."""
+        """Whether they are GPUs, or of an unknown class."""
         name = DEVICE_CLASSES + self.device_class
         return accelerators.of(name) is not None or accelerators.may_be_gpus(name)
 
@@ -41,8 +41,8 @@ class Devices(NamedTuple):
 
 
 DeviceRequest = tuple[Devices, ...]
-"""The devices that a request is satisfied with, of which the scheduler takes the first that it can have. Empty where it
-cannot be read."""
+"""The alternatives of one request; the scheduler takes the first that is available. Empty where the request cannot be
+read."""
 
 Requests = tuple[DeviceRequest, ...]
 """All requests of a claim."""
@@ -57,8 +57,10 @@ class ResourceClaim(NamedTuple):
 
 
 class PodResourceClaim(NamedTuple):
-    """A claim that a pod names: by `kind` and `target`, which are empty where the pod says neither. `name` is what the
-    pod calls it.
+    """A claim that a pod names. `name` is its name in the pod.
+
+    `kind` is ResourceClaim or ResourceClaimTemplate, and `target` the name of that object; both are empty where the pod
+    names neither.
     """
 
     name: str
@@ -67,7 +69,7 @@ class PodResourceClaim(NamedTuple):
 
 
 def claim_from(raw: Mapping[str, Any]) -> ResourceClaim | None:
-    """The claim, or the template of claims, that an object is or leads to; None for every other object."""
+    """The claim or template of an object of these kinds, or of a ComputeDomain; None for every other object."""
     group, kind = str(raw.get("apiVersion")).rpartition("/")[0], raw.get("kind")
     if (group, kind) == _DOMAIN:
         name = part(raw, "spec", "channel", "resourceClaimTemplate", "name")
@@ -76,7 +78,7 @@ def claim_from(raw: Mapping[str, Any]) -> ResourceClaim | None:
 
 
 def claim_of_kind(kind: str, raw: object) -> ResourceClaim | None:
-    """A claim or a template, which lists of one kind do not call by it; None where it has no name."""
+    """The claim or template in an object of this kind, which items of a list do not repeat; None without a name."""
     name = part(raw, "metadata", "name")
     if not isinstance(name, str) or not name:
         return None
@@ -99,13 +101,13 @@ _NAMES = {
     Vendor.AMD: ("amd.com/gpu",),
     Vendor.INTEL: ("gpu.intel.com/i915", "gpu.intel.com/xe"),
 }
-"""By which names the policies know the GPUs of a vendor. Which of its drivers an Intel GPU has, no DeviceClass says."""
+"""Vendor -> resource names of its GPUs in policies. A DeviceClass does not say which driver an Intel GPU has."""
 
 
 def names_of_gpus(device_class: str, extended: str, known: Accelerators) -> tuple[str, ...]:
-    """The resource names of the GPUs that a DeviceClass gives; empty where nobody knows that it gives GPUs.
+    """The resource names of the GPUs that a DeviceClass gives; empty where it is not known to give GPUs.
 
-    `extended` is its extendedResourceName, empty where it has none. It says what a class is that nobody knows by name.
+    `extended` is its extendedResourceName, or empty. It decides where the class itself is unknown.
 
     >>> names_of_gpus("gpu.nvidia.com", "", Accelerators())
     ('deviceclass.resource.kubernetes.io/gpu.nvidia.com', 'nvidia.com/gpu')

@@ -1,4 +1,4 @@
-"""One container of a pod: the GPUs it asks for, its environment and its mounts."""
+"""One container of a pod: the GPUs that it requests, its environment and its mounts."""
 
 import posixpath
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @fixed(frozen=True, slots=True)
 class GpuRequest:
-    """What one container says about one GPU resource, zero included.
+    """What one container says about one GPU resource, also where the amount is 0.
 
-    `request` and `limit` are exact amounts, None where the key is missing; `fault` is the error where either cannot be
-    parsed, and then both may be None. `written` holds both as the user wrote them, for messages. `count` is how many
-    GPUs, or slices, they come to; nonsense and negative amounts are 0.
+    `request` and `limit` are exact amounts, None where the key is missing or cannot be parsed; `fault` then says why.
+    `written` holds request and limit as the user wrote them, for messages. `count` is the number of GPUs or slices;
+    it is 0 for amounts that are negative or cannot be parsed.
     """
 
     accelerator: Accelerator
@@ -48,7 +48,7 @@ class Mount(NamedTuple):
     sub_path: str = ""
 
     def is_at(self, directory: str) -> bool:
-        """Whether the mount point is `directory`, however it is spelled; the kubelet reads a relative path from /."""
+        """Whether the mount point is `directory` in any spelling; the kubelet reads a relative path from /."""
         return self.path == directory or (
             directory.rpartition("/")[2] in self.path and posixpath.normpath("/" + self.path.lstrip("/")) == directory
         )
@@ -56,7 +56,11 @@ class Mount(NamedTuple):
 
 @fixed(frozen=True, slots=True)
 class Container:
-    """One container. `env` keeps every entry in order: name and literal value, None where it comes from elsewhere."""
+    """One container of any of the three lists of a pod.
+
+    `path` is its place in the pod, such as `spec.containers[trainer]`. `env` has every variable in order: its name and
+    its literal value, or None where the value comes from elsewhere. `memory_limit` is in bytes.
+    """
 
     name: str
     list_name: str
@@ -67,29 +71,29 @@ class Container:
     mounts: tuple[Mount, ...]
     memory_limit: int | None
     env_from: tuple[str, ...] = ()
-    """The prefix of each ConfigMap or Secret that it takes variables from; empty where they keep their names."""
+    """The prefix of each ConfigMap or Secret in envFrom; empty where its variables keep their names."""
     is_sidecar: bool = False
     is_privileged: bool = False
     has_claims: bool = False
-    """Whether it uses a resource claim, or a device class of which nobody has said whether it is GPUs."""
+    """Whether it uses a resource claim, or a device class that may be GPUs."""
     unknown_classes: tuple[tuple[str, int], ...] = ()
-    """These device classes, as resources are called, and how many devices of each."""
+    """The device classes that may be GPUs, by their resource names, and how many devices of each."""
     asks_gpu_attributes: bool = False
     image: str = ""
     gpu_count: int = 0
     """GPUs of all names together; a slice and a shared GPU count as one."""
     requests: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    """Resource name -> amount, as it is written. A container whose limits are written only requests as much."""
+    """Resource name -> amount as it is written. Kubernetes takes a limit without a request for a request, too."""
     limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     env_names: frozenset[str] = frozenset()
     """The names in `env`."""
 
     def sets_env(self, name: str) -> bool:
-        """Whether the container sets this variable itself, in whatever form."""
+        """Whether `env` has this variable, with a literal value or another source."""
         return name in self.env_names
 
     def may_take_env(self, name: str) -> bool:
-        """Whether this variable may come from a ConfigMap or Secret as a whole, of which nobody knows what it holds."""
+        """Whether this variable may come from `envFrom`: the content of ConfigMaps and Secrets is unknown."""
         return any(name.startswith(prefix) for prefix in self.env_from)
 
     def mounts_at(self, directory: str) -> Mount | None:
@@ -103,7 +107,10 @@ class Container:
 def container_from_raw(
     raw: Mapping[str, Any], list_name: str, index: int, accelerators: Accelerators = BUILT_IN
 ) -> Container:
-    """Read one container; raises ShapeError where a part has a type that the API server refuses."""
+    """Read a container from JSON, such as `{"name": "trainer", "resources": {"limits": {"nvidia.com/gpu": 1}}}`.
+
+    Raises ShapeError where a part has a type that the API server refuses.
+    """
     raw = mapping(raw)
     name = text(raw.get("name"), "name")
     resources = mapping(raw.get("resources"), "resources")
@@ -164,9 +171,9 @@ def _gpu_request(gpu: Accelerator, requests: Mapping[str, Any], limits: Mapping[
 
 
 def _count(gpu: Accelerator, request: Number | None, limit: Number | None) -> int:
-    """What counts is the limit, else the request.
+    """The limit where there is one, else the request.
 
-    Of a device class the request comes first, since the limit may be larger, and the scheduler reads requests.
+    For a device class the request comes first: its limit may be larger, and the scheduler reads requests.
     """
     amount = limit if limit is not None else request
     if amount != request is not None and gpu.is_of_a_class:
@@ -175,7 +182,7 @@ def _count(gpu: Accelerator, request: Number | None, limit: Number | None) -> in
 
 
 def _amount(resource: str, amounts: Mapping[str, Any]) -> tuple[Number | None, str]:
-    """The amount of a resource, None where it is not there or cannot be read, and then why not."""
+    """The amount of a resource and an empty text; or None and the reason, which is empty where the key is missing."""
     if resource not in amounts:
         return None, ""
     try:
@@ -208,7 +215,7 @@ def _mount(raw: object) -> Mount:
 
 
 def positive(value: object) -> int | None:
-    """An amount such as a memory limit, rounded up. None where there is none, for 0 and for nonsense."""
+    """An amount such as a memory limit, rounded up; None where it is missing, not positive, or cannot be parsed."""
     try:
         amount = parse_quantity(value)
     except QuantityError:

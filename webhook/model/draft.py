@@ -1,4 +1,4 @@
-"""A pod being changed: a copy that shares what no change touches, and the JSON Patch (RFC 6902) that makes the same."""
+"""A pod that is being changed: a copy that shares untouched parts, and the JSON Patch (RFC 6902) of the changes."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,7 +8,7 @@ Path = tuple[str | int, ...]
 
 
 class _Copy:
-    """A map or list of the pod that may be changed, and those below it."""
+    """A map or list that was copied so that it may be changed, and the copied parts below it."""
 
     __slots__ = ("below", "value")
 
@@ -18,7 +18,7 @@ class _Copy:
 
 
 class Draft:
-    """A pod being completed: the changed copy and the operations so far."""
+    """The changed copy of a pod, and the operations of its JSON Patch so far."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self._copied = _Copy(raw)
@@ -26,7 +26,7 @@ class Draft:
         self.patch: list[dict[str, Any]] = []
 
     def get(self, path: Path) -> Any:
-        """What stands at `path` of the pod; None where nothing does."""
+        """The value at `path` of the pod, such as ("spec", "containers", 0, "env"); None where there is none."""
         current: Any = self.object
         for key in path:
             if isinstance(key, int):
@@ -38,11 +38,11 @@ class Draft:
         return current
 
     def put(self, path: Path, value: Any) -> None:
-        """Add a map entry, with the maps above it where they are missing."""
+        """Add an entry to a map, with the maps above it where they are missing."""
         self._add(*self._reach(path[:-1]), path, value)
 
     def replace(self, path: Path, value: Any) -> None:
-        """Put another value in the place of one that stands there, or add it where none does."""
+        """Replace the value at `path`, or add it where there is none."""
         if self.get(path) is None:
             self.put(path, value)
             return
@@ -51,7 +51,7 @@ class Draft:
         self.patch.append({"op": "replace", "path": _pointer(path), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
-        """Append to a list, making it where it is missing or empty."""
+        """Append to the list at `path`; the list is made where it is missing or empty."""
         parent, depth = self._reach(path)
         if depth < len(path):
             self._add(parent, depth, path, [value])
@@ -62,7 +62,7 @@ class Draft:
             self.patch.append({"op": "add", "path": _pointer(path) + "/-", "value": value})
 
     def _add(self, parent: _Copy, depth: int, path: Path, value: Any) -> None:
-        """Add what is missing of `path` below its last part that is there, which `depth` keys lead to."""
+        """Add the missing part of `path`. The first `depth` keys lead to `parent`, the last part that exists."""
         for missing in reversed(path[depth + 1 :]):
             value = {missing: value}
         key = path[depth]
@@ -72,7 +72,7 @@ class Draft:
         self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
 
     def _reach(self, path: Path) -> tuple[_Copy, int]:
-        """The last part on the way down `path` that is there, free to be changed, and how many keys lead to it."""
+        """The last existing part on the way down `path`, copied for changes, and the number of keys that lead to it."""
         part = self._copied
         for depth, key in enumerate(path):
             below = part.below.get(key)

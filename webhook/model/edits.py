@@ -1,6 +1,6 @@
 """The closed set of changes to a pod, as values. Nothing else writes pod JSON.
 
-An edit adds. Two also take the place of something else, within bounds that their rules keep: SetPriorityClass and
+An edit adds. Two edits may also replace a value, within bounds that their rules keep: SetPriorityClass and
 SetActiveDeadline.
 """
 
@@ -17,17 +17,29 @@ REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnored
 PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
 
 
+class _Change:
+    """What all edits have in common."""
+
+    __slots__ = ()
+
+    is_preference: ClassVar[bool] = False
+    """Whether the pod runs as well without it, so that its absence alone never refuses a pod."""
+
+    def write(self, draft: Draft) -> None:
+        """Write the edit into a pod."""
+        raise NotImplementedError
+
+
 @fixed(frozen=True, slots=True)
-class AddToleration:
+class AddToleration(_Change):
     """Let the pod onto nodes with a taint.
 
-    `is_momentary` where that follows from resource claims as they are known at the moment: then the lack of it is not
-    held against a pod.
+    `is_momentary`: the toleration follows from resource claims as they are known at this moment. Its absence is then
+    no finding about a pod.
     """
 
     toleration: Toleration
     is_momentary: bool = False
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         t = self.toleration
@@ -35,91 +47,86 @@ class AddToleration:
         return f"toleration {(t.key + value).strip()}{':' + t.effect if t.effect else ''}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Append to spec.tolerations."""
         draft.append(("spec", "tolerations"), self.toleration.to_raw())
 
 
 @fixed(frozen=True, slots=True)
-class SetRuntimeClass:
+class SetRuntimeClass(_Change):
     """Run the pod under a RuntimeClass."""
 
     name: str
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"runtimeClassName {self.name}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Set spec.runtimeClassName."""
         draft.put(("spec", "runtimeClassName"), self.name)
 
 
 @fixed(frozen=True, slots=True)
-class AddMemoryVolume:
+class AddMemoryVolume(_Change):
     """Give the pod a memory-backed emptyDir. `size_limit` is a quantity."""
 
     name: str
     size_limit: str
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"memory volume {self.name} of {self.size_limit}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Append to spec.volumes."""
         volume = {"name": self.name, "emptyDir": {"medium": "Memory", "sizeLimit": self.size_limit}}
         draft.append(("spec", "volumes"), volume)
 
 
 @fixed(frozen=True, slots=True)
-class AddMount:
+class AddMount(_Change):
     """Mount a volume in a container."""
 
     container: Container
     volume: str
     directory: str
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"mount {self.directory} in {self.container.name or self.container.path}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Append to the container's volumeMounts."""
         mount = {"name": self.volume, "mountPath": self.directory}
         draft.append(("spec", self.container.list_name, self.container.index, "volumeMounts"), mount)
 
 
 @fixed(frozen=True, slots=True)
-class AddEnv:
+class AddEnv(_Change):
     """Set an environment variable of a container."""
 
     container: Container
     name: str
     value: str
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"env {self.name}={self.value} in {self.container.name or self.container.path}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Append to the container's env."""
         entry = {"name": self.name, "value": self.value}
         draft.append(("spec", self.container.list_name, self.container.index, "env"), entry)
 
 
 @fixed(frozen=True, slots=True)
-class RequireNodes:
+class RequireNodes(_Change):
     """Add an expression to one term of the required node affinity, or make the first term (`term` is None)."""
 
     expression: Expression
     term: int | None
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"required node affinity {self.expression}"
 
     def write(self, draft: Draft) -> None:
-        """Write it. Several expressions for a missing affinity end in one term, because terms are ORed."""
+        """Append to a term. Several expressions for a missing affinity end in one term, because terms are ORed."""
         terms = (*REQUIRED, "nodeSelectorTerms")
         if self.term is None and not draft.get(terms):
             draft.append(terms, {"matchExpressions": [self.expression.to_raw()]})
@@ -128,7 +135,7 @@ class RequireNodes:
 
 
 @fixed(frozen=True, slots=True)
-class PreferNodes:
+class PreferNodes(_Change):
     """Add a preferred node affinity. `weight` is from 1 to 100."""
 
     expression: Expression
@@ -139,46 +146,44 @@ class PreferNodes:
         return f"preferred node affinity {self.expression} of weight {self.weight}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Append to the preferred terms of the node affinity."""
         preference = {"matchExpressions": [self.expression.to_raw()]}
         draft.append(PREFERRED, {"weight": self.weight, "preference": preference})
 
 
 @fixed(frozen=True, slots=True)
-class AddGpuLimit:
+class AddGpuLimit(_Change):
     """Add to a container's limits the GPUs that stand in its requests only. `quantity` is as the user wrote it."""
 
     container: Container
     resource: str
     quantity: str
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"limit {self.resource}={self.quantity} in {self.container.name or self.container.path}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Set the resource in the container's limits."""
         container = ("spec", self.container.list_name, self.container.index)
         draft.put((*container, "resources", "limits", self.resource), self.quantity)
 
 
 @fixed(frozen=True, slots=True)
-class SetPriorityClass:
-    """Give the pod a PriorityClass, in the place of the cluster's default class if it has that.
+class SetPriorityClass(_Change):
+    """Give the pod a PriorityClass; a pod with the cluster's default class gets this class instead.
 
-    `priority` and `preemptionPolicy` are what Kubernetes computed from the class that the pod had. Those of the new
-    class take their place: Kubernetes refuses a pod in which they are those of another one, and does not compute them
-    any more where this webhook is the last that changes the pod.
+    Kubernetes has computed `priority` and `preemptionPolicy` from the class that the pod had. The values of the new
+    class replace them: Kubernetes refuses a pod with the values of another class, and does not compute them again if
+    this webhook is the last to change the pod.
     """
 
     priority_class: PriorityClass
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"priorityClassName {self.priority_class.name}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Set the name, and in their places the priority and the preemption policy."""
         policy = "PreemptLowerPriority" if self.priority_class.preempts else "Never"
         draft.replace(("spec", "priorityClassName"), self.priority_class.name)
         draft.replace(("spec", "priority"), self.priority_class.value)
@@ -186,17 +191,16 @@ class SetPriorityClass:
 
 
 @fixed(frozen=True, slots=True)
-class SetActiveDeadline:
-    """End the pod so many seconds after its start, whatever it says itself."""
+class SetActiveDeadline(_Change):
+    """End the pod this many seconds after its start, whatever deadline the pod sets itself."""
 
     seconds: int
-    is_preference: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"activeDeadlineSeconds {self.seconds}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Set spec.activeDeadlineSeconds."""
         draft.replace(("spec", "activeDeadlineSeconds"), self.seconds)
 
 
@@ -205,12 +209,12 @@ _REVISION = "pod-template-hash"
 
 
 @fixed(frozen=True, slots=True)
-class SpreadOverNodes:
+class SpreadOverNodes(_Change):
     """Have the scheduler spread pods with these labels over nodes where it can.
 
-    Pods of other revisions of their Deployment do not count, by matchLabelKeys (on since Kubernetes 1.27). What the
-    scheduler does by default for pods that say nothing, a weak spread over nodes and zones, gives way to it. Zones are
-    not named here, since nodes without a zone would be left out of the count.
+    Pods of other revisions of their Deployment do not count, by matchLabelKeys (on since Kubernetes 1.27). The
+    constraint replaces the scheduler's default, a weak spread over nodes and zones. Zones are not named here, because
+    nodes without a zone would be left out of the count.
     """
 
     labels: tuple[tuple[str, str], ...]
@@ -218,7 +222,7 @@ class SpreadOverNodes:
 
     @classmethod
     def of(cls, labels: Mapping[str, Any]) -> "SpreadOverNodes | None":
-        """The spread of a pod with these labels over nodes; None where they say nothing that others share."""
+        """The spread of a pod with these labels over nodes; None where no label can be shared with other pods."""
         shared = ((key, value) for key, value in labels.items() if key != _REVISION and isinstance(value, str))
         ordered = tuple(sorted(shared))
         return cls(ordered) if ordered else None
@@ -227,7 +231,7 @@ class SpreadOverNodes:
         return "topologySpreadConstraints over kubernetes.io/hostname"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Append to spec.topologySpreadConstraints."""
         constraint = {
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
@@ -239,8 +243,8 @@ class SpreadOverNodes:
 
 
 @fixed(frozen=True, slots=True)
-class Annotate:
-    """Tell people what was done to the pod."""
+class Annotate(_Change):
+    """Add an annotation, which tells people what was done to the pod."""
 
     key: str
     value: str
@@ -250,7 +254,7 @@ class Annotate:
         return f"annotation {self.key}={self.value}"
 
     def write(self, draft: Draft) -> None:
-        """Write it."""
+        """Set the annotation."""
         draft.put(("metadata", "annotations", self.key), self.value)
 
 

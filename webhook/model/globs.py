@@ -1,7 +1,7 @@
-"""Globs over any text: `*` is any run of characters, slashes and colons included, `?` is one; nothing else is special.
+"""Globs over any text: `*` is any run of characters, including slashes and colons, `?` is one; nothing else is special.
 
-Patterns are the platform's, but what they are matched against may be a tenant's, so matching takes a time that is
-linear in the text however many stars a pattern has.
+Patterns come from the platform, but the texts may come from tenants. So matching takes time linear in the text,
+however many stars a pattern has.
 """
 
 import re
@@ -10,16 +10,16 @@ from functools import lru_cache
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether the pattern stands for more than its own text."""
+    """Whether the pattern has a wildcard."""
     return "*" in pattern or "?" in pattern
 
 
 @lru_cache(maxsize=4096)
 def matcher(pattern: str) -> re.Pattern[str]:
-    """The glob as a regular expression to be used with fullmatch.
+    """The glob as a regular expression, for use with fullmatch.
 
-    Where a text between two stars is found first, it is as good as anywhere later, so an atomic group never looks for
-    it again.
+    The first match of a text between two stars is as good as any later match. So it stands in an atomic group, which
+    never looks for it again.
     """
     first, *others = (re.escape(piece).replace(r"\?", ".") for piece in pattern.split("*"))
     if not others:
@@ -29,10 +29,10 @@ def matcher(pattern: str) -> re.Pattern[str]:
 
 
 def closest(patterns: Iterable[str], text: str) -> str | None:
-    """The pattern that says most about `text`, None where none matches it.
+    """The most specific pattern that matches `text`; None where none matches.
 
-    The text itself beats every glob and a longer glob beats a shorter one; of two of equal length, the first in the
-    alphabet.
+    The text itself beats every glob, and a longer glob beats a shorter one. Of two globs of equal length the first in
+    the alphabet wins.
 
     >>> closest(["registry.corp/*", "registry.corp/ml/*:*-cu124"], "registry.corp/ml/train/app:7-cu124")
     'registry.corp/ml/*:*-cu124'

@@ -1,4 +1,4 @@
-"""Container images: how they are referred to, and what is known of one from its registry."""
+"""Container images: references to them, and what a registry says about one."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from webhook.model.shape import spelled
 _LONGEST_NAME = 255
 """Most characters of registry and repository together; Docker's limit."""
 _LONGEST_KEPT = 512
-"""Most characters of a reference that is remembered once it was read."""
+"""Most characters of a reference that is cached."""
 _HUB = "docker.io"
 _HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
 _PATH = re.compile(r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*)*", re.ASCII)
@@ -20,15 +20,15 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{1
 
 
 class ImageReferenceError(ValueError):
-    """A text that no container runtime takes for an image; the message holds the text and what is wrong with it."""
+    """A text that no container runtime accepts as an image; the message has the text and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageReference:
-    """An image reference with everything spelled out that Docker leaves out.
+    """An image reference with the parts spelled out that people may leave out.
 
-    `registry` is a host with or without a port, `repository` the path in it. `tag` is empty where only a digest was
-    given, `digest` is empty where none was.
+    `registry` is a host with or without a port, `repository` the path in it. `tag` is empty where the reference has a
+    digest only, `digest` where it has none.
     """
 
     registry: str
@@ -100,11 +100,11 @@ def _fault(text: str, reason: str) -> ImageReferenceError:
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
-    """What a registry says about an image, reduced to what matters here.
+    """What a registry says about an image, as far as it matters here.
 
-    `digest` is that of the manifest or index the reference leads to; `env` holds the variables that say something about
-    CUDA and the driver; `architectures` are the CPU architectures (amd64, arm64) that it exists for on Linux, empty
-    where unknown.
+    `digest` is the digest of the manifest or index that the reference leads to. `env` has the variables about CUDA and
+    the driver, such as `{"CUDA_VERSION": "12.4.1"}`. `architectures` are the CPU architectures (amd64, arm64) of the
+    image for Linux; empty where they are unknown.
     """
 
     digest: str
@@ -114,9 +114,9 @@ class ImageConfig:
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """What is known of an image at this moment. Nobody waits for more.
+    """What is known about an image at this moment.
 
-    `is_pending`: its registry is being asked, or will be. `problem` says why a look-up failed, empty where it did not.
+    `is_pending`: a look-up waits or runs. `problem` says why the last look-up failed; empty where it did not fail.
     """
 
     config: ImageConfig | None = None
@@ -125,4 +125,4 @@ class ImageInfo:
 
 
 NOT_LOOKED_UP = ImageInfo()
-"""An image whose registry is not to be asked."""
+"""An image that is not looked up."""

@@ -1,9 +1,9 @@
-"""What a pod says that can matter to a decision. Pods of one controller say the same in all but names and numbers.
+"""The parts of a pod that can matter to a decision. Pods of one controller differ only in names and numbers.
 
-Left out is what nothing of the engine reads: the metadata beside labels and annotations, the sources of volumes that
-are no files of the node and no memory, the host name, and what the labels say by which controllers number their pods.
-The service account's volume has another name in every pod (`kube-api-access-` and five letters), which is left out
-where it stands for nothing else. `tests/admission/test_alike_reads.py` notes what the engine reads, and tries it.
+Parts that the engine never reads are left out: metadata beside labels and annotations, the sources of volumes other
+than host paths and memory, the host name, and the values of labels by which controllers number their pods. The service
+account's volume has another name in every pod (`kube-api-access-` and five letters); the name is left out where it
+occurs nowhere else. `tests/admission/test_alike_reads.py` records what the engine reads, and checks this.
 """
 
 import re
@@ -16,7 +16,7 @@ from webhook.model.container import APP, EPHEMERAL, INIT
 from webhook.model.pod_reader import has_started, namespace_of, owner_kind
 
 LONGEST = 16 * 1024
-"""Bytes of what a pod says; the pods that come in numbers say a fifth of it."""
+"""Most bytes of a pod's likeness. Usual pods have a fifth of that."""
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _OF_KUBEFLOW = frozenset({"training.kubeflow.org/replica-index"})
@@ -43,16 +43,16 @@ _NOT_COPIED = frozenset({"volumes", "hostname"})
 
 
 class Likeness(NamedTuple):
-    """What a pod says, as bytes that are equal for pods alike. `volume` is the name that is left out, often empty."""
+    """Bytes that are equal for pods that are alike. `volume` is the name that was left out; empty where none was."""
 
     text: bytes
     volume: str = ""
 
 
 def likeness_of(raw: Mapping[str, Any], labels_read: frozenset[str] = frozenset()) -> Likeness | None:
-    """What a pod says; None for one that is malformed, or says more than others are likely to repeat.
+    """The likeness of a pod; None where the pod is malformed or too large.
 
-    `labels_read` are the labels that a policy goes by, whoever wrote them.
+    `labels_read` are the labels that policies read. Their values are always kept.
     """
     metadata, spec = raw.get("metadata"), raw.get("spec")
     if metadata.__class__ is not dict or spec.__class__ is not dict:
@@ -81,7 +81,7 @@ def likeness_of(raw: Mapping[str, Any], labels_read: frozenset[str] = frozenset(
 
 
 def _without_values(entries: object, keys: frozenset[str]) -> object:
-    """The entries, without what these say; that they are there is kept: pods may be told by it."""
+    """The entries with empty values for these keys. The keys themselves are kept, because rules may look for them."""
     if not isinstance(entries, dict) or keys.isdisjoint(entries):
         return entries
     return {key: "" if key in keys and value.__class__ is str else value for key, value in entries.items()}

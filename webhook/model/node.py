@@ -12,7 +12,7 @@ COMPARING = frozenset({"Gt", "Lt"})
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """What keeps pods away from a node."""
+    """A taint of a node, which keeps away pods that do not tolerate it."""
 
     key: str
     value: str
@@ -20,7 +20,7 @@ class Taint:
 
 
 class Toleration(NamedTuple):
-    """What lets a pod onto a tainted node. `seconds` is None where the toleration does not end."""
+    """A toleration of a pod, which lets it onto tainted nodes. `seconds` is None where it does not end."""
 
     key: str = ""
     operator: str = "Equal"
@@ -57,7 +57,7 @@ class Toleration(NamedTuple):
         return self.operator == "Equal" and bool(self.key) and self.value == taint.value
 
     def covers(self, other: "Toleration") -> bool:
-        """Whether everything that `other` tolerates is tolerated by this one for at least as long."""
+        """Whether this toleration tolerates everything that `other` tolerates, for at least as long."""
         if self.effect and self.effect != other.effect:
             return False
         if self.key and self.key != other.key:
@@ -82,9 +82,9 @@ def toleration_from_raw(raw: Mapping[str, object]) -> Toleration:
 
 
 def distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """One of all those that tolerate the same taints, and of those that compare numbers only the loosest.
+    """The tolerations without repetitions; of several that compare numbers, only the loosest is kept.
 
-    What is left of thousands are those with a value, of which a taint has one, and a few for each key.
+    Of thousands of tolerations a few for each key and value are left.
 
     >>> [one.value for one in distinct([Toleration("sku", "Gt", bound) for bound in ("7", "3", "5")])]
     ['3']
@@ -99,7 +99,7 @@ def distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
 
 
 def _is_looser(one: Toleration, other: Toleration) -> bool:
-    """Whether one of two that compare alike tolerates more numbers. One without a number tolerates none."""
+    """Whether `one` tolerates more numbers than `other`, which has the same operator. Without a number it is none."""
     mine, theirs = as_integer(one.value), as_integer(other.value)
     if mine is None or theirs is None:
         return theirs is None
@@ -140,16 +140,17 @@ GPU_LABELS: tuple[str, ...] = (
     "nvidia.com/mig.strategy",
 )
 """The node labels that rules may read, in order: what GPU Feature Discovery and clouds say about GPUs and drivers.
-Labels that differ on every node do not belong here, since each combination of values is a class of its own."""
+Labels with another value on every node do not belong here, because each combination of values is a node class."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """Nodes that nothing a rule asks about tells apart.
+    """Nodes that are alike in everything that rules ask about; `count` is their number.
 
-    `labels` are the GPU_LABELS that they have, with equal values; `gpu_resources` the GPU resource names in their
-    capacity; `runtime_handlers` the names in status.runtimeHandlers, None where the nodes do not publish them (before
-    containerd 2 or CRI-O 1.31). `by_claim`: whichever nodes have what a DeviceClass gives, of which nothing is known.
+    `labels` are those of GPU_LABELS that the nodes have, with equal values. `gpu_resources` are the GPU resource names
+    in their capacity. `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not publish
+    them (before containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of a
+    DeviceClass.
     """
 
     labels: Mapping[str, str]
@@ -162,10 +163,10 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """Nodes that a platform declares although none of them may exist now, because the pool scales from zero.
+    """Nodes that a policy declares, because autoscaling may have removed all of them.
 
-    `labels` are all that its nodes will have, sorted by key; `gpus` is the number of GPUs on each, None where nobody
-    said.
+    `labels` are all labels of its nodes, sorted by key; `gpus` is the number of GPUs on each node, None where it is not
+    declared.
     """
 
     name: str
@@ -180,7 +181,7 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeClass:
-    """A RuntimeClass object; `handler` is what the container runtime knows it by."""
+    """A RuntimeClass object; `handler` is its name in the container runtime."""
 
     name: str
     handler: str
@@ -192,8 +193,8 @@ class RuntimeClass:
 class PriorityClass:
     """A PriorityClass object.
 
-    `is_default`: Kubernetes gives it to every pod that names none. `preempts`: its pods push out those of less
-    importance, where nothing else is left.
+    `is_default`: Kubernetes gives it to every pod that names no class. `preempts`: its pods may evict pods of lower
+    priority.
     """
 
     name: str

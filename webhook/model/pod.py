@@ -14,12 +14,13 @@ from webhook.model.selectors import Term
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label by which Kueue knows what it admits."""
+"""The label on objects that Kueue admits."""
 
 
 class Volume(NamedTuple):
-    """A volume of the pod. `host_path` is the path on the node, or empty. `size_limit` is that of a volume in memory,
-    as it is written.
+    """A volume of the pod. `host_path` is the path on the node, or empty.
+
+    `size_limit` is the size limit of a volume in memory as it is written, such as "8Gi".
     """
 
     name: str
@@ -30,9 +31,10 @@ class Volume(NamedTuple):
 
 @fixed(frozen=True, slots=True, weakref_slot=True)
 class Pod:
-    """What a pod asks for and where it wants to run.
+    """What a pod requests and where it may run.
 
-    `required` holds the terms of the required node affinity, None where the pod has none.
+    `required` holds the terms of the required node affinity; None where the pod has no required node affinity.
+    `memory_limit` is the limit of the pod as a whole, in bytes.
     """
 
     containers: tuple[Container, ...]
@@ -47,41 +49,41 @@ class Pod:
     memory_limit: int | None
     annotations: Mapping[str, Any]
     gpus: Mapping[str, int]
-    """GPUs that the scheduler reserves for the pod, by resource name; names that come to 0 are left out."""
+    """Resource name -> GPUs that the scheduler reserves for the pod; names with 0 GPUs are left out."""
     accelerators: tuple[Accelerator, ...]
-    """The GPU resources that the pod asks for."""
+    """The GPU resources that the pod requests."""
     known: Accelerators = BUILT_IN
-    """By which names the pod's GPUs were told."""
+    """The resource names by which the pod's GPUs were recognised."""
     labels: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     owner_kind: str = ""
-    """Kind of the controller that made the pod, such as ReplicaSet; empty where nothing did."""
+    """Kind of the controller that made the pod, such as ReplicaSet; empty where no controller made it."""
     priority_class: str = ""
-    """Where the author names none, Kubernetes has filled in the default of the cluster, if it has one."""
+    """Name of the PriorityClass. Where the author names none, Kubernetes fills in the cluster's default, if any."""
     active_deadline: int | None = None
-    """Seconds after which the kubelet ends the pod, None where it may run for ever."""
+    """Seconds after which the kubelet ends the pod; None where it may run for ever."""
     resource_claims: Any = None
-    """The resource claims (DRA) as they are written, which may be GPUs in numbers that the pod does not say.
-    `webhook.model.claims` reads them."""
+    """The resource claims (DRA) as they are written; `webhook.model.claims` reads them. They may be for GPUs, and the
+    pod does not say for how many."""
     says_how_it_spreads: bool = False
     """Whether the pod has pod anti-affinity or topology spread constraints of any kind."""
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     """Requests and limits of the pod as a whole (spec.resources, Kubernetes 1.34), as they are written."""
     has_started: bool = False
-    """Whether a kubelet has taken the pod. The API server empties the status of a pod that is created."""
+    """Whether a kubelet has started the pod. The API server empties the status of a pod that is created."""
     overhead: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    """What the scheduler adds for the RuntimeClass, as the RuntimeClass says it."""
+    """Resource name -> amount that the scheduler adds for the RuntimeClass, as it is written."""
     is_gated: bool = False
-    """Whether a scheduling gate holds the pod back, until somebody has decided where it may run."""
+    """Whether a scheduling gate keeps the pod from being scheduled."""
     namespace: str = ""
-    """Empty where neither the pod says it nor whoever applies it."""
+    """Empty where neither the pod nor the request names a namespace."""
 
     @property
     def gpu_count(self) -> int:
-        """GPUs of all names together that the scheduler reserves; a slice and a shared GPU count as one."""
+        """GPUs of all resource names together that the scheduler reserves; a slice and a shared GPU count as one."""
         return sum(self.gpus.values())
 
     def asks_for(self, vendor: Vendor) -> bool:
-        """Whether a device plugin gives the pod's containers a GPU of this vendor; DRA and passthrough do not count."""
+        """Whether the pod gets a GPU of this vendor from a device plugin; DRA and passthrough do not count."""
         for gpu in self.accelerators:  # asked by many rules of every pod, and twice as fast as any()
             if gpu.vendor is vendor and gpu.share is not Share.PASSTHROUGH and not gpu.by_dra:
                 return True
@@ -89,20 +91,20 @@ class Pod:
 
     @property
     def has_passthrough(self) -> bool:
-        """Whether a GPU of the pod goes to a virtual machine, whose runtime class must not be touched."""
+        """Whether a GPU of the pod goes to a virtual machine. The runtime class of such a pod must not be changed."""
         return any(gpu.share is Share.PASSTHROUGH for gpu in self.accelerators)
 
     @property
     def is_held(self) -> bool:
-        """Whether somebody may still add to the nodes that the pod selects and to the taints that it tolerates.
+        """Whether a queue may still change which nodes the pod selects and which taints it tolerates.
 
-        Kueue gates pods that carry its label and that nothing else made, which may not have happened yet.
+        True for gated pods. Kueue gates pods that have its label and no controller; it may not have done so yet.
         """
         return self.is_gated or (not self.owner_kind and not self.node_name and KUEUE_QUEUE in self.labels)
 
     @property
     def may_be_more(self) -> bool:
-        """Whether the pod may get more GPUs than it asks for by number: by claims, or by what opens a whole node."""
+        """Whether the pod may get more GPUs than it requests by number: by claims, or by opening a whole node."""
         if self.resource_claims:
             return True
         for gpu in self.accelerators:  # twice as fast as any()
@@ -114,14 +116,14 @@ class Pod:
         return False
 
     def lasting_containers(self) -> Sequence[Container]:
-        """Init and app containers: all but the ephemeral ones, which nobody can change or give resources."""
+        """Init and app containers; not the ephemeral ones, which cannot be changed and have no resources."""
         if not self.containers or self.containers[-1].list_name != EPHEMERAL:  # they come last, and hardly ever
             return self.containers
         return [container for container in self.containers if container.list_name != EPHEMERAL]
 
 
 def effective_gpus(containers: Iterable[Container]) -> dict[str, int]:
-    """GPUs that the scheduler reserves for these containers, by resource name; names that come to 0 are left out."""
+    """Resource name -> GPUs that the scheduler reserves for these containers; names with 0 GPUs are left out."""
     return {name: count for name, count in reserved(containers, _gpus_of).items() if count > 0}
 
 
@@ -132,10 +134,10 @@ def _gpus_of(container: Container) -> list[tuple[str, int]]:
 def reserved(
     containers: Iterable[Container], amounts_of: Callable[[Container], Iterable[tuple[str, int]]]
 ) -> dict[str, int]:
-    """What the scheduler reserves for these containers of every resource that one of them names.
+    """Resource name -> amount that the scheduler reserves for these containers, in the unit of `amounts_of`.
 
-    Its formula: max(sum of containers and sidecars, max over init containers of (itself plus the sidecars started
-    before it)). Worked: init 2, sidecar 1, app 1 -> 2; sidecar 1, then init 2, app 1 -> 3.
+    The scheduler's formula: max(sum of containers and sidecars, max over init containers of (itself plus the sidecars
+    started before it)). Worked: init 2, sidecar 1, app 1 -> 2; sidecar 1, then init 2, app 1 -> 3.
     """
     running: dict[str, int] = {}
     peak: dict[str, int] = {}
@@ -157,7 +159,7 @@ _all_of = attrgetter(*_FIELDS)
 
 
 def changed(pod: Pod, **values: Any) -> Pod:
-    """`pod` with other values, in much less time than by `dataclasses.replace`: most pods change twice."""
+    """`pod` with other values for these fields. Faster than `dataclasses.replace`, because most pods change twice."""
     parts = list(_all_of(pod))
     for name, value in values.items():
         parts[_AT[name]] = value

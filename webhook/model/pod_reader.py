@@ -1,4 +1,4 @@
-"""Pods in JSON become values, or an error that names the place where the API server would refuse them too."""
+"""Reads pods from JSON. An error names the place where the API server would refuse the pod, too."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -17,7 +17,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def node_terms(affinity: Mapping[str, Any]) -> tuple[tuple[Term, ...] | None, tuple[Term, ...]]:
-    """Required terms, None where there is no required node affinity, and preferred ones.
+    """The required terms (None where there is no required node affinity), and the preferred terms.
 
     Raises ShapeError, which names the place in the spec.
     """
@@ -31,7 +31,7 @@ def node_terms(affinity: Mapping[str, Any]) -> tuple[tuple[Term, ...] | None, tu
 
 
 def has_anti_affinity(affinity: Mapping[str, Any]) -> bool:
-    """Whether there is any term about pods to stay away from; empty lists say nothing.
+    """Whether there is any term of pod anti-affinity; empty lists do not count.
 
     Raises ShapeError, which names the place in the spec.
     """
@@ -71,10 +71,13 @@ def _expression(raw: object) -> Expression:
 
 
 def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: str = "") -> Pod:
-    """Read a pod, whose GPUs are those that `accelerators` knows. `namespace` is where it is; empty: where it says.
+    """Read a pod from JSON, such as `{"metadata": {"name": "a"}, "spec": {"containers": [...]}}`.
+
+    `accelerators` says which resource names are GPUs. `namespace` is the pod's namespace; where it is empty, the pod's
+    own metadata counts.
 
     Raises ShapeError, which names the place, where a part has a type that the API server would refuse, or more entries
-    than it stores.
+    than the API server stores.
     """
     pod = mapping(raw, "object")
     metadata = mapping(pod.get("metadata"), "metadata")
@@ -133,7 +136,7 @@ def _read(  # noqa: PLR0913, PLR0917  # all that a pod is made of
 
 
 def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]:
-    """Those of all three lists."""
+    """The containers of all three lists."""
     containers: list[Container] = []
     for list_name in (INIT, APP, EPHEMERAL):
         if spec.get(list_name) is None:
@@ -149,7 +152,7 @@ def _containers(spec: Mapping[str, Any], known: Accelerators) -> list[Container]
 
 
 def _check_counts(spec: Mapping[str, Any]) -> None:
-    """Refuse lists that cannot be stored, or not all of them together, before anything is made of them."""
+    """Raise ShapeError for lists that no API server stores, alone or together, before their entries are read."""
     least = bounds.least_stored(spec)
     if least <= bounds.STORABLE:
         return
@@ -161,21 +164,21 @@ def _check_counts(spec: Mapping[str, Any]) -> None:
 
 
 def has_started(pod: Mapping[str, Any]) -> bool:
-    """Whether a kubelet has taken the pod."""
+    """Whether a kubelet has started the pod."""
     status = pod.get("status")
     return isinstance(status, dict) and status.get("startTime") is not None
 
 
 def namespace_of(metadata: Mapping[str, Any]) -> str:
-    """The namespace as the pod says it, empty where it says none."""
+    """The namespace in the metadata; empty where there is none."""
     found = metadata.get("namespace")
     return found if isinstance(found, str) else ""
 
 
 def owner_kind(metadata: Mapping[str, Any]) -> str:
-    """Kind of the controller that made the pod, empty where nothing did.
+    """Kind of the controller that made the pod; empty where no controller made it.
 
-    Anybody can write owner references, so that nothing which protects others may depend on them.
+    Anybody can write owner references, so nothing that protects other users may depend on them.
     """
     controller = _controller(metadata)
     kind = controller.get("kind") if controller is not None else None
@@ -216,7 +219,7 @@ def _toleration(raw: object) -> Toleration:
 
 
 def _check_part(part: str, value: object) -> None:
-    """Refuse a part of a toleration that has a type of its own where the API server refuses it."""
+    """Raise ShapeError for a part of a toleration whose type the API server refuses."""
     if part in ("key", "operator", "value", "effect"):
         text(value, part)
     elif part == "tolerationSeconds" and value.__class__ is not int:
@@ -244,7 +247,7 @@ def _resources(spec: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _pod_memory_limit(spec: Mapping[str, Any]) -> int | None:
-    """The pod-level memory limit in bytes (spec.resources, Kubernetes 1.34), None where there is none."""
+    """The memory limit of the pod as a whole in bytes (spec.resources, Kubernetes 1.34); None where there is none."""
     resources = mapping(spec.get("resources"), "resources")
     if not resources:
         return None

@@ -15,13 +15,13 @@ Number = int | Fraction
 """An exact amount: an int where it is whole, else a Fraction."""
 
 _LARGEST = 2**63 - 1
-"""Kubernetes caps larger binary amounts here instead of refusing them; larger decimal ones are capped alike."""
+"""Kubernetes caps larger binary amounts here instead of refusing them; larger decimal amounts are capped as well."""
 
 _MAX_LENGTH = 256
-"""Most characters that are read as a quantity, so that neither the grammar nor the cache costs more than a little."""
+"""Most characters of a quantity, which bounds the time of parsing and the memory of the cache."""
 
 _MAX_EXPONENT = 300
-"""Largest exponent that is computed: with at most 256 digits, all beyond it is capped, or rounds to one nano."""
+"""Largest exponent that is computed. With at most 256 digits a larger exponent is capped, or rounds to one nano."""
 
 _SYNTAX = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)")
 
@@ -43,15 +43,15 @@ class QuantityError(ValueError):
 
 
 def parse_quantity(value: object) -> Number:
-    """The exact amount behind `value`, a quantity as JSON or YAML carries it; null is 0, as the API server reads it.
+    """The exact amount of a quantity as it stands in JSON or YAML; null is 0, as for the API server.
 
     >>> parse_quantity("1500m")
     Fraction(3, 2)
     >>> parse_quantity("16Gi"), parse_quantity("1e0"), parse_quantity(None)
     (17179869184, 1, 0)
 
-    Raises QuantityError for anything the API server would refuse, booleans and containers included, and for what the
-    grammar does not know although the API server takes it for 0, such as "m".
+    Raises QuantityError for everything that the API server refuses, including booleans, lists and maps, and for texts
+    outside the grammar that the API server reads as 0, such as "m".
     """
     if value is None:
         return 0
@@ -62,8 +62,8 @@ def parse_quantity(value: object) -> Number:
 
 
 def is_some(amount: object) -> bool:
-    """Whether it is more than none. What is no quantity is something: the API server refuses it, or an operator
-    fills it in.
+    """Whether an amount is not 0. True for texts that are no quantity: the API server refuses them, or an operator
+    replaces them.
 
     >>> is_some("1Gi"), is_some("0"), is_some(None), is_some("filled in")
     (True, False, False, True)
@@ -75,7 +75,7 @@ def is_some(amount: object) -> bool:
 
 
 def _spelled_number(value: object) -> str:
-    """A JSON number as JSON spells it. A huge integer would take its time and is no quantity anyway."""
+    """A JSON number as JSON spells it. A huge integer would take long to print and is no quantity anyway."""
     is_number = isinstance(value, float) or (isinstance(value, int) and value.bit_length() <= 3 * _MAX_LENGTH)
     if isinstance(value, bool) or not is_number:
         raise _not_a_quantity(value)

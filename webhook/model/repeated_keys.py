@@ -1,7 +1,7 @@
-"""Keys that stand more than once in one map: kubectl uses the last value and says nothing, so that somebody has to.
+"""Keys that stand more than once in one map: kubectl silently uses the last value, so people have to be told.
 
-YAML maps are nodes here, before anything is merged into them, so that a key that overrides a merged one is not taken
-for a repeated one. Each map and each text is gone through once.
+YAML maps are looked at as nodes, before merge keys are expanded. So a key that overrides a merged key is not repeated.
+Each map and each text is read once.
 """
 
 import json
@@ -15,12 +15,12 @@ import yaml
 from webhook.model.wording import cut
 
 MOST_REPEATED = 20
-"""Repeated keys of one text that are told one by one."""
+"""Repeated keys of one text that get a message of their own."""
 
 MERGE = "tag:yaml.org,2002:merge"
 
 _PART = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:\n]')
-"""What a text that is valid JSON is made of, as far as it tells keys and lines."""
+"""The parts of valid JSON that matter for keys and lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class RepeatedKey:
     times: int = 2
 
     def told(self, line: int) -> str:
-        """Where it stands, `line` being the number of the first line of the text."""
+        """The message about the key; `line` is the number of the first line of the text."""
         first, last = line + self.first, line + self.last
         key = repr(cut(self.key))
         if self.times == 2:
@@ -42,23 +42,23 @@ class RepeatedKey:
 
 
 def told_of(repeated: Sequence[RepeatedKey], line: int) -> Iterator[str]:
-    """What is told of the repeated keys of a text whose first line has this number; of many, how many more they are."""
+    """The messages about repeated keys of a text whose first line is `line`; the last one may count the rest."""
     yield from (one.told(line) for one in repeated[:MOST_REPEATED])
     if more := more_than_told(repeated):
         yield more
 
 
 def more_than_told(repeated: Sequence[RepeatedKey]) -> str:
-    """How many keys are repeated beyond those that are told one by one; empty where there are none."""
+    """The message that counts repeated keys without a message of their own; empty where there are none."""
     more = len(repeated) - MOST_REPEATED
     return f"{more} more {'key is' if more == 1 else 'keys are'} set more than once in one map" if more > 0 else ""
 
 
 def without_repeated(root: yaml.Node | None) -> list[RepeatedKey]:
-    """The keys that are repeated somewhere in a tree of nodes, of which each map then keeps the last value only.
+    """Remove all but the last value of repeated keys from a tree of nodes; returns the repeated keys.
 
-    Raises yaml.constructor.ConstructorError where a key is no text, and where two keys are one only once they are
-    texts, such as 1 and "1": which of them kubectl takes is chance.
+    Raises yaml.constructor.ConstructorError where a key is no scalar, and where two keys become equal only as texts,
+    such as 1 and "1": kubectl takes either of them by chance.
     """
     found: list[RepeatedKey] = []
     to_come, known = [root], {id(root)}
@@ -78,7 +78,7 @@ def without_repeated(root: yaml.Node | None) -> list[RepeatedKey]:
 
 
 def _keep_last(node: yaml.MappingNode) -> Iterator[RepeatedKey]:
-    """Take away all but the last value of each key."""
+    """Remove all but the last value of each key of one map; returns the repeated keys."""
     last: dict[str, tuple[yaml.Node, yaml.Node]] = {}
     repeated: dict[str, RepeatedKey] = {}
     merges: list[tuple[yaml.Node, yaml.Node]] = []
@@ -108,7 +108,7 @@ def _once_more(earlier: RepeatedKey | None, key: str, before: int, line: int) ->
 
 
 def repeated_in_json(text: str) -> list[RepeatedKey]:
-    """The keys that are repeated somewhere in a text that is valid JSON."""
+    """The repeated keys in a text that is valid JSON."""
     found: list[RepeatedKey] = []
     open_maps: list[tuple[dict[str, int], dict[str, RepeatedKey]] | None] = []
     line, written = 0, ""
@@ -138,5 +138,5 @@ def _see(open_map: tuple[dict[str, int], dict[str, RepeatedKey]] | None, key: st
 
 
 def mistake(problem: str, node: Any) -> yaml.constructor.ConstructorError:
-    """What is wrong with a node."""
+    """The error about a node of YAML."""
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)

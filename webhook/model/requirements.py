@@ -24,7 +24,7 @@ def selector_of(pod: Pod) -> tuple[Expression, ...]:
 
 
 def selected(pod: Pod, key: str) -> tuple[Expression, ...]:
-    """What the pod's nodeSelector says of one label, as expressions; empty where it says nothing."""
+    """The pod's nodeSelector for one label, as expressions; empty where it does not name the label."""
     value = pod.node_selector.get(key)
     return () if value is None else (Expression(key, Operator.IN, (value,)),)
 
@@ -35,9 +35,9 @@ def living_terms(pod: Pod) -> tuple[Term, ...]:
 
 
 def requiring(pod: Pod, wanted: Expression) -> Iterator[RequireNodes]:
-    """The edits that make the pod require `wanted` of every node: in each term, because terms are ORed.
+    """The edits with which the pod requires `wanted` of every node: one for each term, because terms are ORed.
 
-    Nothing where nodeSelector or the term demands it already.
+    There is no edit where nodeSelector or the term requires it already.
     """
     selector = selected(pod, wanted.key)
     if implies(selector, wanted):
@@ -53,18 +53,18 @@ _HUGE_PAGES = "hugepages-"
 """Prefix of the names of huge pages, such as hugepages-2Mi."""
 
 _LONGEST_KEPT = 32
-"""Most characters of a quantity that is remembered once it was computed."""
+"""Most characters of a quantity that is cached."""
 _OVERCOMMITTED = frozenset({"cpu", "memory"})
 _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def demand_of(pod: Pod) -> Mapping[str, int]:
-    """Resource name -> amount: cpu in millicores rounded up, memory and other sizes in bytes, all others as counts.
+    """Resource name -> amount that the scheduler reserves: cpu in millicores rounded up, sizes in bytes, else counts.
 
-    The scheduler's formula: per resource the larger of what runs together and what each init container needs while it
-    runs, plus the overhead; what the pod as a whole requests takes the place of that sum, of cpu, memory and huge
-    pages. A limit without a request is a request, as in every pod that the API server stores. Amounts that nobody can
-    read, and those that come to 0, are left out.
+    The scheduler's formula: for each resource the larger of two amounts, the sum of what runs together and the most
+    that an init container needs while it runs, plus the overhead. For cpu, memory and huge pages a request of the pod
+    as a whole replaces the sum of its containers. A limit without a request is a request, as in every pod that the API
+    server stores. Amounts that cannot be parsed, and amounts of 0, are left out.
     """
     demand = reserved(pod.containers, _requests)
     if pod.resources:
@@ -75,15 +75,15 @@ def demand_of(pod: Pod) -> Mapping[str, int]:
 
 
 def is_extended(resource: str) -> bool:
-    """Whether a resource is one that a device plugin or an operator adds to nodes, such as a GPU."""
+    """Whether a device plugin or an operator adds the resource to nodes, as it adds GPUs."""
     return "/" in resource and "kubernetes.io/" not in resource
 
 
 def is_compared(resource: str) -> bool:
-    """Whether nodes without enough of a resource are no place for a pod.
+    """Whether a pod cannot run on nodes with too little of a resource.
 
-    The others concern nobody (pods of a quota), are checked elsewhere (volumes), or mean something only to another
-    scheduler, as shares of GPUs do (HAMi), which no node lists.
+    Other resources are irrelevant here (pods of a quota), checked elsewhere (volumes), or meant for another scheduler
+    and listed by no node, such as shares of GPUs (HAMi).
     """
     if "/" in resource:
         return is_extended(resource) and resource not in GPU_ATTRIBUTES
@@ -96,7 +96,7 @@ def rounded_up(name: str, thousandths: int) -> int:
 
 
 def thousandths_of(quantity: object) -> int | None:
-    """A quantity in thousandths, to which the API server rounds it up; None where it is none, 0 where it is negative.
+    """A quantity in thousandths, rounded up as by the API server; None for no quantity, 0 for a negative one.
 
     >>> thousandths_of("1500m"), thousandths_of("2Ki"), thousandths_of("$CPUS")
     (1500, 2048000, None)
@@ -125,9 +125,9 @@ def _requests(container: Container) -> Iterator[tuple[str, int]]:
 
 
 def _of_the_whole(pod: Pod, of_containers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """What the pod as a whole requests: what it says, else what its containers do, else its limit.
+    """The requests of the pod as a whole: its own request, else the sum of its containers, else its own limit.
 
-    The limit comes before the containers where a resource cannot be overcommitted, as huge pages cannot.
+    For resources that cannot be overcommitted, such as huge pages, the limit comes before the containers.
     """
     requests, limits = (pod.resources.get(part) or {} for part in ("requests", "limits"))
     defaults = {name: limits[name] for name in limits if name not in _OVERCOMMITTED or name not in of_containers}
@@ -144,11 +144,11 @@ def _thousandths(amounts: Mapping[str, object]) -> Iterator[tuple[str, int]]:
 
 
 _PLACING = frozenset({AddToleration, PreferNodes, RequireNodes, SetRuntimeClass})
-"""What decides about where a pod may run."""
+"""The edits that decide where a pod may run."""
 
 
 def placed(pod: Pod, edits: Iterable[Edit]) -> Pod:
-    """`pod` with what these edits decide about where it may run, as if it were read again after they were written."""
+    """`pod` with these edits as far as they decide where it may run, as if it were read again after the edits."""
     placing = [edit for edit in edits if edit.__class__ in _PLACING]
     if not placing:
         return pod

@@ -1,4 +1,4 @@
-"""Node selectors as Kubernetes matches them, and what one expression says about another.
+"""Node selectors as Kubernetes matches them, and whether expressions imply or contradict each other.
 
 Matching follows k8s.io/component-helpers/scheduling/corev1/nodeaffinity: NotIn and DoesNotExist match a node without
 the label, the other operators do not; Gt and Lt compare integers; a term without expressions and fields matches
@@ -24,7 +24,7 @@ class Operator(StrEnum):
 
 
 class Expression(NamedTuple):
-    """One requirement on one node label. An operator unknown to us is kept as text and never matched or implied."""
+    """One requirement on one node label. An unknown operator is kept as text; it matches and implies nothing."""
 
     key: str
     operator: str
@@ -63,7 +63,7 @@ class Expression(NamedTuple):
 
     @property
     def bound(self) -> int | None:
-        """The integer that Gt and Lt compare with; None where there is none, and then they match nothing."""
+        """The integer that Gt and Lt compare with; None where the value is no integer, and then they match nothing."""
         return as_integer(self.values[0]) if len(self.values) == 1 else None
 
     def _compares(self, value: str | None) -> bool:
@@ -90,8 +90,7 @@ class Term:
 def implies(stated: Iterable[Expression], wanted: Expression) -> bool:
     """Whether every node that satisfies all of `stated` also satisfies `wanted`; False where that is not certain.
 
-    Where no node satisfies all of `stated`, nothing can be added to them that matters, and the answer is True. Takes a
-    time that is linear in what both say.
+    True where no node satisfies all of `stated`. Takes time linear in the number of values.
 
     >>> implies([Expression("zone", "In", ("a",))], Expression("zone", "In", ("a", "b")))
     True
@@ -114,7 +113,7 @@ def implies(stated: Iterable[Expression], wanted: Expression) -> bool:
 def contradicts(stated: Iterable[Expression], wanted: Expression) -> tuple[Expression, ...]:
     """The stated expressions that no node can satisfy together with `wanted`; empty where some node could.
 
-    Takes a time that is linear in what both say.
+    Takes time linear in the number of values.
 
     >>> contradicts([Expression("zone", "In", ("a",))], Expression("zone", "In", ("b",)))
     (Expression(key='zone', operator='In', values=('a',)),)
@@ -129,7 +128,7 @@ def contradicts(stated: Iterable[Expression], wanted: Expression) -> tuple[Expre
 
 
 class _Said:
-    """What expressions on one label say together, in one look at each of their values."""
+    """What expressions on one label say together; each of their values is looked at once."""
 
     __slots__ = ("_barred", "_is_absent", "_is_present", "_is_unmet", "_listed", "_lower", "_upper")
 
@@ -198,7 +197,7 @@ class _Said:
 
 
 def _covers(stated: Expression, wanted: Expression) -> bool:
-    """Whether one expression that does not list its values implies another one on the same key."""
+    """Whether `stated`, which does not list its values, implies `wanted`; both are about the same key."""
     match wanted.operator, stated.operator:
         case Operator.EXISTS, (Operator.GT | Operator.LT):
             return True
@@ -209,11 +208,11 @@ def _covers(stated: Expression, wanted: Expression) -> bool:
 
 
 _LONGEST_NUMBER = 256
-"""Most characters that are read as a number. Label values have at most 63, and leading zeros are legal."""
+"""Most characters of a number. Label values have at most 63 characters, and leading zeros are legal."""
 
 
 def as_integer(text: str | None) -> int | None:
-    """A label value as Kubernetes' integer comparison reads it (strconv.ParseInt, 64 bits), or None."""
+    """A label value as an integer, as Kubernetes reads it (strconv.ParseInt, 64 bits); None where it is none."""
     if text is None or len(text) > _LONGEST_NUMBER or not text.isascii() or "_" in text or text != text.strip():
         return None
     try:

@@ -1,5 +1,6 @@
-"""Reading JSON of unknown shape: null stands for absent, as in the API server. A wrong type is a named error, and so
-are more entries than an API server stores.
+"""Reads JSON of unknown shape. As in the API server, null stands for a missing value.
+
+A wrong type is an error that names its place, and so is a list or map with more entries than an API server stores.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ _SHOWN = 60
 """Most characters of a text that a message shows."""
 
 _TOO_MUCH = 1e300
-"""Numbers from here on, and those that are none, are no part of any manifest; a huge integer would be slow to spell."""
+"""Larger numbers are no part of any manifest, and neither are infinities; huge integers would be slow to print."""
 
 
 def shortened(text: str, most: int) -> str:
@@ -39,7 +40,7 @@ def shortened(text: str, most: int) -> str:
 class ShapeError(ValueError):
     """A part of an object has a type that the API server would refuse; the text names the place and both types.
 
-    The place is put together while the error goes up through the readers, so that reading a sound object costs none.
+    Each reader adds its part of the place while the error passes through it. So sound objects cost nothing extra.
     """
 
     remedy = "correct the manifest"
@@ -51,18 +52,18 @@ class ShapeError(ValueError):
         self.fault = f"found {_KINDS.get(type(found), 'an unknown kind of value')}, expected {expected}"
 
     def inside(self, *place: str) -> "ShapeError":
-        """The same error as the part at `place` reports it."""
+        """Put `place` before the place of the error; returns the error itself."""
         self._place = (*place, *self._place)
         return self
 
     def at(self, where: Callable[[str], str]) -> "ShapeError":
-        """The same error with another name for its place."""
+        """Replace the place of the error by what `where` makes of it; returns the error itself."""
         self._place = (where(self.place),)
         return self
 
     @property
     def place(self) -> str:
-        """Where it is, as a path of keys."""
+        """The place as a path of keys, such as `spec.containers[a].env[0].name`."""
         return ".".join(part for part in self._place if part)
 
     def __str__(self) -> str:
@@ -70,7 +71,7 @@ class ShapeError(ValueError):
 
 
 class CountError(ShapeError):
-    """A list or map has more entries than an API server stores, or what would be made of an object is larger."""
+    """A list or map has more entries than an API server stores, or a mutated object would be too large to store."""
 
     remedy = "make several objects of it, or leave entries out"
 
@@ -80,7 +81,7 @@ class CountError(ShapeError):
 
 
 def too_many(found: int, most: int, *place: str) -> CountError:
-    """The error of a list or map that has more entries than can be stored."""
+    """The error for a list or map that has more entries than can be stored."""
     return CountError(f"{found} entries", f"{most}, since no API server stores more", *place)
 
 
@@ -89,7 +90,7 @@ _FEWEST, _MOST_OF_A_MAP = bounds.FEWEST, bounds.MOST_OF_A_MAP
 
 
 def mapping(value: object, *place: str) -> Mapping[str, Any]:
-    """`value` as a map; null is an empty one. Raises ShapeError for anything else."""
+    """`value` as a map; null is an empty map. Raises ShapeError for any other type."""
     if value.__class__ is dict:
         return value
     if value is None:
@@ -98,7 +99,7 @@ def mapping(value: object, *place: str) -> Mapping[str, Any]:
 
 
 def entries(value: object, *place: str) -> Mapping[str, Any]:
-    """`value` as a map whose entries are read one by one. Raises ShapeError, also for more than can be stored."""
+    """`value` as a map whose entries will be read. Raises ShapeError for other types and for too many entries."""
     if value.__class__ is dict and len(value) <= _MOST_OF_A_MAP:
         return value
     found = mapping(value, *place)
@@ -108,7 +109,7 @@ def entries(value: object, *place: str) -> Mapping[str, Any]:
 
 
 def text(value: object, *place: str) -> str:
-    """`value` as text; null is empty and a number or boolean is spelled as in JSON. Raises ShapeError otherwise."""
+    """`value` as text: null is empty, a number or boolean is spelled as in JSON. Raises ShapeError for other types."""
     if value.__class__ is str:
         return value
     if value is None:
@@ -123,10 +124,10 @@ def text(value: object, *place: str) -> str:
 def each(
     parent: Mapping[str, Any], key: str, read: Callable[[Any], Item], *, by_name: bool = False
 ) -> tuple[Item, ...]:
-    """What `read` makes of every item of the list at `key`; null is an empty list.
+    """What `read` makes of each item of the list at `key`; null is an empty list.
 
-    Raises ShapeError for anything else, and before anything is read for more items than can be stored. Adds the item to
-    the place of those that `read` raises: its number, or its name where `by_name` is set and it has one.
+    Raises ShapeError where the value is no list, has more items than can be stored, or `read` raises one. The place of
+    the error names the item by its number, or with `by_name` by its name where it has one.
     """
     values = parent.get(key)
     if values is None:
@@ -144,7 +145,7 @@ def each(
 
 
 def _first_faulty(values: Sequence[Any], read: Callable[[Any], object]) -> int:
-    """Position of the first item that cannot be read; all are read again, so that sound ones need not be counted."""
+    """Position of the first item that cannot be read. Reads all items again, so that sound lists need no counter."""
     for at, value in enumerate(values):
         try:
             read(value)
@@ -154,7 +155,7 @@ def _first_faulty(values: Sequence[Any], read: Callable[[Any], object]) -> int:
 
 
 def spelled(value: object) -> str:
-    """A value as people know it from their manifest, for messages: texts in quotes, long ones cut.
+    """A value for messages, as people know it from their manifest: texts stand in quotes, long texts are cut.
 
     >>> spelled("$GPUS"), spelled(None), spelled(2), spelled({})
     ('"$GPUS"', 'null', '2', 'a map')

@@ -1,7 +1,7 @@
 """CUDA, driver and compute-capability versions: parsed, compared and printed.
 
-NVIDIA's own tools compare versions number by number, take what is missing for 0 and ignore leading zeros, so
-570.26 < 570.124.06 and 535.54.03 = 535.54.3.
+As NVIDIA's own tools do, versions are compared number by number, a missing number counts as 0, and leading zeros are
+ignored: 570.26 < 570.124.06 and 535.54.03 = 535.54.3.
 """
 
 import re
@@ -14,12 +14,12 @@ _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,5}", re.ASCII)
 
 
 class VersionError(ValueError):
-    """A text that is no version; the message holds the text."""
+    """A text that is no version; the message has the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version as numbers, with the text it was written as, which people see and comparisons ignore."""
+    """A version as numbers. `text` is the version as it was written; messages show it, comparisons ignore it."""
 
     parts: tuple[int, ...]
     text: str = field(default="", compare=False)
@@ -37,7 +37,7 @@ class Version:
 
     @property
     def minor(self) -> int | None:
-        """The second number, None where the version does not say."""
+        """The second number; None where the version has only one."""
         return self.parts[1] if len(self.parts) > 1 else None
 
     def cut(self, length: int) -> "Version":
@@ -45,14 +45,14 @@ class Version:
         return self if len(self.parts) <= length else Version(self.parts[:length])
 
     def at_least(self, bound: "Version") -> bool:
-        """Whether this is `bound` or newer; what is missing counts as 0."""
+        """Whether this is `bound` or newer; a missing number counts as 0."""
         for mine, other in zip_longest(self.parts, bound.parts, fillvalue=0):
             if mine != other:
                 return mine > other
         return True
 
     def reaches(self, bound: "Version") -> bool | None:
-        """Whether whatever this version leaves out is `bound` or newer; None where that decides.
+        """Whether this is `bound` or newer, whatever the missing numbers are; None where they decide.
 
         >>> parse_version("12").reaches(parse_version("12.8")) is None
         True

@@ -1,4 +1,4 @@
-"""Where objects of other kinds keep the pods that they make."""
+"""Workloads: where objects of other kinds keep the templates of their pods."""
 
 from webhook.model.pod_reader import controller_of
 from webhook.model.workloads.table import WORKLOADS, Workload, is_pod, number_of_templates, templates_of, workload_of

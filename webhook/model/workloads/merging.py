@@ -1,4 +1,4 @@
-"""Defaults that an object has for many of its parts, and the parts that they are for."""
+"""Merges parts of objects: defaults below a part's own values, and strategic merge patches."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from webhook.model.workloads.parts import listed, part
 
 _LEVELS = 4
-"""How deep maps are merged: template, container, resources, limits."""
+"""Levels of maps that are merged: template, container, resources, limits."""
 _MOST_WORK = 1_000_000
-"""Most values of defaults that are looked at, all the parts together that they are for."""
+"""Most values of defaults that are merged, for all parts together."""
 _PATCH_LEVELS = 8
-"""How deep patches are merged: the selector of a term of an affinity is no deeper."""
+"""Levels of patches that are merged; the selector of a term of an affinity is no deeper."""
 _KEYS = {
     "containers": "name",
     "initContainers": "name",
@@ -21,11 +21,11 @@ _KEYS = {
     "ports": "containerPort",
     "topologySpreadConstraints": "topologyKey",
 }
-"""List of a pod -> by what its items are known in a strategic merge patch (patchMergeKey in k8s.io/api/core/v1)."""
+"""List of a pod -> key by which a strategic merge patch finds its items (patchMergeKey in k8s.io/api/core/v1)."""
 
 
 def merged(defaults: Mapping[str, Any], own: Mapping[str, Any], levels: int = _LEVELS) -> dict[str, Any]:
-    """What a part says itself, and for what it leaves open the defaults; the items of lists are told apart by name.
+    """A part's own values, and the defaults for what it leaves out; items of lists are matched by name.
 
     >>> merged({"limits": {"cpu": 1}, "image": "a"}, {"limits": {"memory": 2}, "image": "b"})
     {'limits': {'cpu': 1, 'memory': 2}, 'image': 'b'}
@@ -52,7 +52,7 @@ def _are_named(items: list[Any]) -> bool:
 
 
 def is_worth(defaults: object, parts: int) -> bool:
-    """Whether defaults are small enough to be read again for so many parts. Beyond that it is no manifest of people."""
+    """Whether defaults are small enough to be merged into this many parts. Manifests of people always are."""
     most = _MOST_WORK // max(parts, 1)
     rest, seen = [defaults], 0
     while rest:
@@ -68,7 +68,7 @@ def is_worth(defaults: object, parts: int) -> bool:
 
 
 def mounted(volumes: Mapping[str, Any], *containers: list[Any]) -> Iterator[Any]:
-    """The volumes, by name, that one of these containers mounts."""
+    """Those of the volumes (name -> volume) that one of these containers mounts."""
     names = (part(mount, "name") for some in containers for one in some for mount in listed(one, "volumeMounts"))
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         if name in volumes:
@@ -76,7 +76,7 @@ def mounted(volumes: Mapping[str, Any], *containers: list[Any]) -> Iterator[Any]
 
 
 def patched(base: Mapping[str, Any], patch: Mapping[str, Any], levels: int = _PATCH_LEVELS) -> dict[str, Any]:
-    """What a strategic merge patch makes of a pod template. Directives such as `$patch` are not followed.
+    """The result of a strategic merge patch on a pod template. Directives such as `$patch` are not followed.
 
     >>> patched({"env": [{"name": "a", "value": "1"}], "args": []}, {"env": [{"name": "a", "value": "2"}]})
     {'env': [{'name': 'a', 'value': '2'}], 'args': []}

@@ -13,35 +13,35 @@ from webhook.model.container import Mount
 from webhook.model.workloads.template import Template
 
 MOST_PODS = 2**31 - 1
-"""Counts in Kubernetes are whole numbers of 32 bits."""
+"""The largest count in Kubernetes, which has 32 bits."""
 
 _FILLED_IN = "filled in"
-"""Stands for an amount that somebody else writes. It is no quantity, so that nothing is compared with it."""
+"""Stands for an amount that another program fills in. It is no quantity, so it is never compared with one."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LONGEST_KEY = 63
 
 
 def part(raw: object, *path: str) -> Any:
-    """What stands at these keys; None where a part is missing or no map."""
+    """The value at these keys; None where a key is missing or its parent is no map."""
     for key in path:
         raw = raw.get(key) if isinstance(raw, dict) else None
     return raw
 
 
 def mapped(raw: object, *path: str) -> dict[str, Any]:
-    """The map at these keys; empty where there is none."""
+    """The map at these keys; an empty map where there is none."""
     found = part(raw, *path)
     return found if isinstance(found, dict) else {}
 
 
 def listed(raw: object, *path: str) -> list[Any]:
-    """The list at these keys; empty where there is none."""
+    """The list at these keys; an empty list where there is none."""
     found = part(raw, *path)
     return found if isinstance(found, list) else []
 
 
 def entries(raw: object, *path: str, named_by: str = "name") -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The maps in the list or map at these keys: where each stands, its name or key, and itself.
+    """The maps in the list or map at these keys: for each its place, its name or key, and the map itself.
 
     >>> list(entries({"a": [{"name": "x"}, None, {}]}, "a"))
     [('a[x]', 'x', {'name': 'x'}), ('a[2]', '', {})]
@@ -61,18 +61,18 @@ def entries(raw: object, *path: str, named_by: str = "name") -> Iterator[tuple[s
 
 
 def named(raw: object, key: str = "name") -> str:
-    """The name of a part; empty where it has none that people would recognise in a path."""
+    """The name of a part; empty where it has no name, or one that is unreadable in a path."""
     name = part(raw, key)
     return name if isinstance(name, str) and _PLAIN.fullmatch(name) else ""
 
 
 def short(key: str) -> str:
-    """A key as it stands in a path; a very long one is cut."""
+    """A key for a path; very long keys are cut."""
     return key if len(key) <= _LONGEST_KEY else f"{key[: _LONGEST_KEY - 3]}..."
 
 
 def counted(value: object, otherwise: int | None) -> int | None:
-    """A count as it stands in a manifest, `otherwise` where nothing is said; None for what is no count.
+    """A count in a manifest; `otherwise` where the value is missing, and None where it is no count.
 
     >>> counted(4, 1), counted(None, 1), counted("{{n}}", 1), counted(-1, 1)
     (4, 1, None, None)
@@ -83,7 +83,7 @@ def counted(value: object, otherwise: int | None) -> int | None:
 
 
 def product(*counts: int | None) -> int | None:
-    """These counts multiplied; None where one of them is not known.
+    """The product of these counts; None where one of them is None.
 
     >>> product(2, 3), product(0, None)
     (6, None)
@@ -97,7 +97,7 @@ def product(*counts: int | None) -> int | None:
 
 
 def with_the_rest(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """The resources of a container of which somebody else says how much memory and CPU it gets, if they do not.
+    """The resources of a container, with memory and CPU marked as filled in by another program where they are missing.
 
     >>> with_the_rest({"limits": {"nvidia.com/gpu": 1, "memory": "8Gi"}})["limits"]
     {'memory': '8Gi', 'nvidia.com/gpu': 1}
@@ -110,7 +110,7 @@ def with_the_rest(resources: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pods_of_job(spec: object) -> int | None:
-    """How many pods a Job with this spec runs at a time; None where it does not say."""
+    """How many pods a Job with this spec runs at a time; None where its counts cannot be read."""
     parallelism, completions = counted(part(spec, "parallelism"), 1), counted(part(spec, "completions"), MOST_PODS)
     return None if parallelism is None or completions is None else min(parallelism, completions)
 
@@ -118,7 +118,7 @@ def pods_of_job(spec: object) -> int | None:
 def from_template(
     template: object, where: str, *, group: str = "", pods: int | None = None, owner_kind: str = ""
 ) -> Iterator[Template]:
-    """The pods of the template that stands at `where`; none where it has no spec."""
+    """The template at `where` of an object; none where it has no spec."""
     if mapped(template, "spec"):
         yield Template(mapped(template), f"{where}.spec", group, pods, owner_kind=owner_kind)
 
@@ -126,9 +126,9 @@ def from_template(
 def from_spec(
     spec: object, where: str, *, group: str = "", pods: int | None = None, annotated: Mapping[str, Any] | None = None
 ) -> Iterator[Template]:
-    """The pods of the bare spec that stands at `where`; none where it has no containers.
+    """The template of the bare pod spec at `where` of an object; none where it has no containers.
 
-    `annotated` is the map beside or above it that holds their `annotations`.
+    `annotated` is the map beside or above the spec that has the pods' `annotations`.
     """
     if listed(spec, "containers"):
         yield Template({"metadata": annotated or {}, "spec": mapped(spec)}, where, group, pods)
@@ -138,10 +138,11 @@ _DIRECTORY = "/dev/shm"  # noqa: S108  # where the memory of a pod is shared
 
 
 def with_shared_memory(template: Template, container: int | str, volume: str, size: object = None) -> Template:
-    """The pods with the memory volume that their operator mounts in one container, told by its place or its name.
+    """The template with the memory volume that its operator mounts in one container.
 
-    A container that mounts something there keeps it, and a volume of this name is used as it is. `size` is the
-    operator's sizeLimit. Nobody is told of the operator's volume, because nobody can change it here.
+    `container` is its place in the list, or its name. A container that mounts something at /dev/shm keeps it, and an
+    existing volume of this name is used as it is. `size` is the operator's sizeLimit. No finding is about the
+    operator's volume, because it cannot be changed in the object.
     """
     spec = mapped(template.pod, "spec")
     containers = list(listed(spec, "containers"))
@@ -160,7 +161,7 @@ def with_shared_memory(template: Template, container: int | str, volume: str, si
 
 
 def _place(containers: list[Any], wanted: int | str) -> int | None:
-    """Where in the list a container stands; None where it is not there, or cannot take a mount as it is written."""
+    """The place of a container in the list; None where it is missing or its volumeMounts are no list."""
     for at, container in enumerate(containers):
         if wanted in (at, part(container, "name")):
             mounts = part(container, "volumeMounts")

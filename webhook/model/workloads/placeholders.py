@@ -1,7 +1,7 @@
-"""What is filled in later, such as `{{workflow.parameters.gpus}}`: nobody knows what will stand there.
+"""Values that are filled in later, such as `{{workflow.parameters.gpus}}`, and are unknown until then.
 
-What would only be guessed about such a pod is taken out of it, so that nothing is made of the guess: a rule hears of no
-image, and of no constraint on nodes. Where it is open how many GPUs it asks for, nothing can be said of it.
+Such values are taken out of a pod, so that rules do not judge a guess: rules then see no image, or no constraint on
+nodes. A pod whose number of GPUs is filled in later is not judged at all.
 """
 
 import re
@@ -23,20 +23,21 @@ _DEADLINE, _PRIORITY = "activeDeadlineSeconds", "priorityClassName"
 
 
 def is_placeholder(value: object) -> bool:
-    """Whether a text, or a part of it, is filled in later."""
+    """Whether a value is a text that is filled in later, as a whole or in part."""
     return isinstance(value, str) and _PLACEHOLDER.search(value) is not None
 
 
 def settled_template(template: Template) -> Iterator[Template]:
-    """A template without what is filled in later; none where it is not known how many GPUs its pods ask for."""
+    """The template without values that are filled in later; none where the number of GPUs is such a value."""
     found = settled(template.pod)
     if found is not None:
         yield replace(template, pod=found[0], unknown=template.unknown | found[1])
 
 
 def settled(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]] | None:
-    """A pod without what is filled in later, and the fields about which nothing can be said, such as
-    `spec.containers[main].image`; None for one of which it is not known how many GPUs it asks for.
+    """The pod without values that are filled in later, and their places, such as `spec.containers[main].image`.
+
+    None where the number of GPUs that the pod requests is filled in later.
     """
     spec = mapped(pod, "spec")
     containers = list(_containers(spec))
@@ -67,7 +68,7 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
-    """Whether the number of GPUs, or what is asked for, is filled in later."""
+    """Whether the number of GPUs, or the name of a requested resource, is filled in later."""
     for key in ("requests", "limits"):
         amounts = part(container, "resources", key)
         if is_placeholder(amounts) or any(
@@ -79,7 +80,7 @@ def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
 
 
 def _may_be_gpus(resource: str) -> bool:
-    """Whether a resource is GPUs, or may be declared as such by a policy, which nobody knows here."""
+    """Whether a resource may be GPUs; the policy, which may declare it, is not known here."""
     return is_extended(resource) or resource.startswith(DEVICE_CLASSES)
 
 

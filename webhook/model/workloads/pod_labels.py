@@ -37,11 +37,11 @@ _OWNERS = frozenset(
 )
 
 IN_A_GROUP = MappingProxyType({LEADER_WORKER_SET: ""})
-"""The label of pods in a LeaderWorkerSet, as templates of operators that make one have it."""
+"""The label of pods in a LeaderWorkerSet, for templates of operators that make such sets."""
 
 
 def may_span_nodes(pod: Pod) -> bool:
-    """Whether the pod is one of a job that is made to run on several nodes."""
+    """Whether the pod belongs to a job that may run on several nodes."""
     if pod.owner_kind in _OWNERS or any(name in pod.labels or name in pod.annotations for name in _NAMES):
         return True
     return LEADER_WORKER_SET in pod.labels and pod.annotations.get(_GROUP_SIZE) != "1"
@@ -57,7 +57,7 @@ _OF_GROUPS = {
     "batch.volcano.sh": VOLCANO,
     "flow.volcano.sh": VOLCANO,
 }
-"""API group -> what controllers of its kinds write on their pods."""
+"""API group -> label that the controllers of its kinds add to their pods."""
 _ALONE = frozenset({"Notebook"})
 
 

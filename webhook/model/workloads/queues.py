@@ -1,14 +1,13 @@
-"""Objects that wait in a queue: where their pods run is decided later, and nothing is foretold of it.
+"""Objects that wait in a queue: the queue decides later where their pods run, so no finding depends on nodes.
 
-Kueue suspends what carries its label. When it starts the object, it says `suspend: false` and adds the nodeLabels and
-tolerations of the ResourceFlavor that it chose (pkg/podset/podset.go in kubernetes-sigs/kueue), so that all is known.
-Deployments and the like are not suspended; it holds their pods by a scheduling gate. Queues of KAI and of
+Kueue suspends objects with its label. When it starts an object, it sets `suspend: false` and adds the nodeLabels and
+tolerations of the ResourceFlavor that it chose (pkg/podset/podset.go in kubernetes-sigs/kueue), and all is known.
+Deployments and the like are not suspended; Kueue gates their pods instead. Queues of KAI and of
 Volcano choose among nodes for pods that exist (label `kai.scheduler/queue` in kai-scheduler/KAI-Scheduler, its
 annotation in ai-dynamo/dynamo; `scheduling.volcano.sh/queue-name` and `queue` in volcano-sh/volcano, in runPolicy of
-kubeflow/training-operator and in batchSchedulerOptions of kubeflow/spark-operator). Whoever names no queue of Volcano
-is in its queue `default`: pods with its schedulerName, and its own Jobs, which get that. YuniKorn has every pod with
-its schedulerName in a queue, `root.sandbox` unless it says or is given another (pkg/common/constants in
-apache/yunikorn-k8shim).
+kubeflow/training-operator and in batchSchedulerOptions of kubeflow/spark-operator). Pods with Volcano's schedulerName
+that name no queue are in its queue `default`, and so are its own Jobs, which get that schedulerName. YuniKorn has every
+pod with its schedulerName in a queue, by default in `root.sandbox` (pkg/common/constants in apache/yunikorn-k8shim).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,22 +26,22 @@ _QUEUES = (
     "volcano.sh/queue-name",
     "yunikorn.apache.org/queue",
 )
-"""Labels and annotations that name a queue, whether of the object or of its pods."""
+"""Labels and annotations of an object or its pods that name a queue."""
 _FIELDS = (("runPolicy", "schedulingPolicy", "queue"), ("batchSchedulerOptions", "queue"))
-"""Where in a spec a queue is named, besides."""
+"""Fields of a spec that name a queue."""
 _VOLCANOS_SCHEDULER = "volcano"
 _SCHEDULERS = (_VOLCANOS_SCHEDULER, "yunikorn")
-"""Schedulers that have every pod of theirs in a queue."""
+"""Schedulers that have each of their pods in a queue."""
 _SUSPENDED = (("suspend",), ("runPolicy", "suspend"))
 _VOLCANO = ("batch.volcano.sh/", "flow.volcano.sh/")
 _REPEATED = {"CronJob": "jobTemplate", "RayCronJob": "jobTemplate", "ScheduledSparkApplication": "template"}
-"""Kind -> where it has what it makes again and again. Its own `suspend` stops the schedule, which no queue undoes."""
+"""Kind with a schedule -> field that it repeats. Its own `suspend` stops the schedule, not a queue."""
 _FLOWS = frozenset({"Workflow", "CronWorkflow"})
 """Kinds that people suspend and resume themselves."""
 
 
 def waiting(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[Template]:
-    """The templates of an object, marked where a queue is yet to decide where their pods run."""
+    """The templates of an object, marked where a queue decides later where their pods run."""
     kind = str(raw.get("kind"))
     made, spec = _made(raw, kind)
     suspended = [] if kind in _FLOWS else [part(spec, *path) for path in _SUSPENDED]
@@ -60,12 +59,12 @@ def waiting(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[T
 
 
 def _is_for_volcano(spec: Mapping[str, Any]) -> bool:
-    """Whether a Job of Volcano's goes to its queues, which is so unless it names another scheduler and no queue."""
+    """Whether a Job of Volcano is queued. It is, unless it names another scheduler and no queue."""
     return bool(part(spec, "queue")) or part(spec, "schedulerName") in (None, "", _VOLCANOS_SCHEDULER)
 
 
 def _made(raw: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """What is suspended and has a queue, the object itself or what it makes again and again, and its spec."""
+    """The object that is suspended or queued (the object itself, or the one that it repeats), and its spec."""
     if kind not in _REPEATED:
         return raw, mapped(raw, "spec")
     made = mapped(raw, "spec", _REPEATED[kind])

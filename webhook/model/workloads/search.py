@@ -1,8 +1,8 @@
-"""Pod templates in objects of kinds that nobody has heard of: found by what they look like, and only where it is sure.
+"""Pod templates in objects of unknown kinds: found by their shape, and only where the shape is certain.
 
-A pod spec has a list `containers` of maps, each with the name of a container and something to run or to ask for, and
-reads as one. What merely speaks of containers (the patterns of policies, the schemas of kinds) has no such names. What
-is merged into the pods of others (patches, the containers of a Prometheus) is no whole pod, and nothing is said of it.
+A pod spec has a list `containers` of maps, each with a container's name and something to run or to request, and can be
+read as a pod spec. Objects that are merely about containers (patterns of policies, schemas of kinds) have no such
+names. Parts that are merged into other pods (patches, the containers of a Prometheus) are no whole pods, and skipped.
 """
 
 import re
@@ -19,18 +19,18 @@ from webhook.model.workloads.pod_labels import labelled
 from webhook.model.workloads.template import Template
 
 MOST_PARTS = 1_000_000
-"""Most maps and lists of one object that are looked at."""
+"""Most maps and lists of one object that are searched."""
 _SOUND = 10
-"""Of so many specs one at least reads as that of a pod, or it is not worth to look further."""
+"""If none of this many specs can be read as a pod spec, the search ends."""
 DEEPEST = 64
-"""Levels below the object that are looked at."""
+"""Levels below the object that are searched."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CONTAINER = {"image": str, "command": list, "args": list, "resources": dict}
 _PASSED_OVER = frozenset({"metadata", "status", "values", "valuesObject"})
-"""The last two are what charts are filled in with."""
+"""Keys that are not searched; the last two hold values for charts."""
 _MERGED = re.compile(r"(^p|P)atch|(^o|O)verride|(^o|O)verlay")
-"""Keys of what is laid over a template that stands elsewhere."""
+"""Keys of parts that are merged over a template elsewhere."""
 _FOREIGN_GROUPS = (
     "admission.k8s.io",  # reviews show objects that others make
     "admissionregistration.k8s.io",
@@ -50,7 +50,7 @@ _USUAL = frozenset({"spec", "template", "podTemplate", "podTemplateSpec", "podSp
 
 
 class _Spot(NamedTuple):
-    """A part of an object, what it is called in the part above, and that one."""
+    """A part of an object, its key or number in the part above, and the part above."""
 
     value: Any
     key: str | int
@@ -59,12 +59,12 @@ class _Spot(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it: its key, or its name in a list."""
+        """Its key, or in a list its name, else its number."""
         return short(self.key) if isinstance(self.key, str) else named(self.value) or str(self.key)
 
     @property
     def path(self) -> str:
-        """Where it stands in the object."""
+        """Its place in the object, such as `spec.jobs[train].template.spec`."""
         words: list[str] = []
         spot = self
         while spot.above is not None:
@@ -74,9 +74,9 @@ class _Spot(NamedTuple):
 
 
 def search(raw: Mapping[str, Any], most: int | None = None) -> Iterator[Template]:
-    """The pod templates in an object, in the order in which they stand there.
+    """The pod templates in an object, in their order.
 
-    Whoever takes no more than `most` of them spares the search for what is far behind those.
+    `most`: the caller takes only this many, so the search may end earlier.
     """
     group, kind = str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind"))
     if (group, kind) in _FOREIGN_KINDS or any(group == one or group.endswith(f".{one}") for one in _FOREIGN_GROUPS):
@@ -96,7 +96,7 @@ def number_of_specs(raw: Mapping[str, Any]) -> int:
 
 
 def _pod_at(spot: _Spot) -> Mapping[str, Any]:
-    """The pod of a spec, with the metadata beside it, unless that is the metadata of the object."""
+    """The pod of a spec, with the metadata beside the spec unless it is the metadata of the whole object."""
     above = spot.above
     if spot.key == "spec" and above is not None and above.above is not None:
         return {"metadata": part(above.value, "metadata"), "spec": spot.value}
@@ -104,7 +104,7 @@ def _pod_at(spot: _Spot) -> Mapping[str, Any]:
 
 
 def _object_around(spot: _Spot) -> Mapping[str, Any]:
-    """The whole object inside of the one that is searched, such as the job of an experiment; empty outside of any."""
+    """The complete object around a spec inside the searched one, such as the job of an experiment; empty for none."""
     inside, above = spot, spot.above
     while above is not None and above.above is not None:
         inside, above = above, above.above
@@ -114,13 +114,13 @@ def _object_around(spot: _Spot) -> Mapping[str, Any]:
 
 
 def _is_in_template(spot: _Spot) -> bool:
-    """Whether it is the spec in a template, and not that of an object, or one by itself."""
+    """Whether it is the spec in a template; not the spec of an object, nor one by itself."""
     above = spot.above
     return spot.key == "spec" and above is not None and above.above is not None and part(above.value, "kind") is None
 
 
 def _found(raw: Mapping[str, Any]) -> Iterator[_Spot]:
-    """The parts that look like the spec of a pod; what is inside of one makes no other pods."""
+    """The parts that look like a pod spec. Nothing is searched inside a pod spec."""
     open_parts, looked_at = [iter([_Spot(raw, "", None, 0)])], 0
     while open_parts and looked_at < MOST_PARTS:
         spot = next(open_parts[-1], None)
@@ -171,7 +171,7 @@ def _reads_as_pod(pod: Mapping[str, Any]) -> bool:
 
 
 def _group(spot: _Spot) -> str:
-    """What distinguishes these pods from the others of the object: the nearest name that is not usual for templates."""
+    """The name of these pods in the object: the nearest key or name above that is not usual for templates."""
     above: _Spot | None = spot
     while above is not None and above.key in _USUAL:
         above = above.above

@@ -13,13 +13,13 @@ from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import Template
 
 Reader = Callable[[Mapping[str, Any]], Iterator[Template]]
-"""What finds the templates of an object of one kind. Parts that are missing or of an unknown shape yield none; nothing
-is raised."""
+"""Finds the templates of an object of one kind. Parts that are missing or of an unknown shape yield no template;
+nothing is raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A kind that makes pods: its API group, `kind`, the name of its resource, and how its templates are found."""
+    """A kind that makes pods: its API group, kind and resource name, and the reader of its templates."""
 
     group: str
     kind: str
@@ -44,13 +44,13 @@ _MAKE_NONE = frozenset(
         "TrainingRuntime",
     }
 )
-"""Kinds that make no pods by themselves. What makes pods of them says how many GPUs those get, and adds tolerations:
-nothing can be said of the tolerations that stand there."""
+"""Kinds that make no pods by themselves. The objects that use them add tolerations, so that nothing is said about the
+tolerations in these kinds."""
 _TOLERATIONS = frozenset({"spec.tolerations"})
 
 
 _MAKES = {"Deployment": "ReplicaSet", "CronJob": "Job", "PodTemplate": ""}
-"""Kind of an object -> kind of what makes its pods, where that is another one."""
+"""Kind of an object -> kind of the controller of its pods, where that is another kind."""
 
 
 def replicated(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -173,25 +173,25 @@ _KINDS = (
 )
 
 WORKLOADS: Mapping[tuple[str, str], Workload] = {(one.group, one.kind): one for one in _KINDS}
-"""API group and kind -> what is known of it."""
+"""API group and kind -> the kind's row."""
 
 
 def workload_of(api_version: object, kind: object) -> Workload | None:
-    """What is known of a kind, in whatever version; None for kinds that are not in the table."""
+    """The row of a kind in any version; None for kinds that are not in the table."""
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
     return WORKLOADS.get((api_version.rpartition("/")[0], kind))
 
 
 def is_pod(api_version: object, kind: object) -> bool:
-    """Whether this is the kind of pods."""
+    """Whether this is the kind Pod."""
     return api_version == "v1" and kind == "Pod"
 
 
 def templates_of(raw: Mapping[str, Any], most: int | None = None) -> tuple[Template, ...]:
-    """The sorts of pods that an object makes, by the table where its kind is in there, else by a careful search.
+    """The pod templates of an object: found by the table for known kinds, else by a careful search.
 
-    Only the first `most` of them are looked for, where that is not None.
+    `most` limits their number; None finds all.
     """
     if is_pod(raw.get("apiVersion"), raw.get("kind")):
         return ()
@@ -201,6 +201,6 @@ def templates_of(raw: Mapping[str, Any], most: int | None = None) -> tuple[Templ
 
 
 def number_of_templates(raw: Mapping[str, Any]) -> int:
-    """How many sorts of pods an object makes, without keeping them; what is found by its shape is only counted."""
+    """The number of an object's pod templates, without keeping them; in unknown kinds their specs are only counted."""
     known = workload_of(raw.get("apiVersion"), raw.get("kind"))
     return number_of_specs(raw) if known is None else sum(1 for _ in known.read(raw))

@@ -1,4 +1,4 @@
-"""The pods that an object makes, as a value."""
+"""Pod templates of workloads, as values."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -11,42 +11,42 @@ _SPEC = "spec"
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 _PART = re.compile(r"[.\[]")
 _MOST_PARTS = 8
-"""Parts of a place that is found elsewhere; names with many dots have more."""
+"""Most parts of a field that are tried in `elsewhere`; only names with many dots have more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What one sort of an object's pods is made from.
+    """One pod template of a workload.
 
-    `pod` is such a pod, `{"metadata": ..., "spec": ...}`; where the kind keeps its parts elsewhere, it is put together
-    from them. Never to be changed: it shares parts with the object.
+    `pod` is a pod of the template, `{"metadata": ..., "spec": ...}`. Where the kind keeps the parts of its pods
+    elsewhere, `pod` is put together from them. It shares parts with the object and must not be changed.
     """
 
     pod: Mapping[str, Any]
     path: str
-    """Where its spec stands in the object, such as `spec.template.spec`."""
+    """Place of its spec in the object, such as `spec.template.spec`."""
     group: str = ""
-    """What the object calls these pods, such as `Worker`; empty where it makes pods of one sort only."""
+    """The object's name for these pods, such as `Worker`; empty where it has only one template."""
     pods: int | None = None
-    """How many of them run at a time; None where the object does not say."""
+    """How many of these pods run at a time; None where the object does not say."""
     is_per_node: bool = False
-    """Whether each is made for one node, as those of a DaemonSet, so that nothing else decides where it runs."""
+    """Whether each pod is made for one node, as by a DaemonSet, so that its own spec does not decide where it runs."""
     owner_kind: str = ""
-    """Kind of the controller that the pods will have, such as ReplicaSet; empty where that is not known."""
+    """Kind of the pods' controller, such as ReplicaSet; empty where it is not known."""
     is_validated: bool = False
-    """Whether the API server judges the template as it judges pods, and refuses the object on its own."""
+    """Whether the API server validates the template as it validates pods, and refuses the object itself."""
     elsewhere: Mapping[str, str] = field(default_factory=lambda: _NOWHERE)
-    """Place in the pod -> where its value stands in the object, for parts that are not below `path`."""
+    """Place in the pod -> place of its value in the object, for parts that are not below `path`."""
     unknown: frozenset[str] = frozenset()
-    """Places in the pod whose values are filled in later, so that nothing can be said about them."""
+    """Places in the pod whose values are unknown, because they are filled in later."""
     is_queued: bool = False
-    """Whether a queue is yet to decide where the pods run."""
+    """Whether a queue decides later where the pods run."""
     labels: Mapping[str, str] = field(default_factory=lambda: _NOWHERE)
-    """Labels that the controller adds, by which rules know the pods; the values are not told."""
+    """Labels that the controller will add and rules look for; their values are empty, because they are not known."""
 
     @property
     def made(self) -> Mapping[str, Any]:
-        """`pod` with the owner and the labels that it will have."""
+        """`pod` with the owner reference and the labels that its controller will add."""
         metadata = self.pod.get("metadata")
         if not (metadata is None or isinstance(metadata, dict)):
             return self.pod
@@ -59,7 +59,7 @@ class Template:
         return {**self.pod, "metadata": {**(metadata or {}), **added}} if added else self.pod
 
     def place(self, field: str) -> str:
-        """Where in the object stands what is at `field` of the pod.
+        """The place in the object of what is at `field` of the pod.
 
         >>> Template({}, "spec.template.spec").place("spec.containers[a].image")
         'spec.template.spec.containers[a].image'
@@ -75,12 +75,12 @@ class Template:
         return f"{self.path.removesuffix('.spec')}.{field}"
 
     def is_unknown(self, field: str) -> bool:
-        """Whether what is at `field` of the pod is filled in later."""
+        """Whether the value at `field` of the pod is filled in later."""
         return any(above in self.unknown for above in _above(field))
 
 
 def _above(field: str) -> Iterator[str]:
-    """A field and what it is part of, from the inside out; not all of it for one of very many parts.
+    """A field and the fields that it is part of, from the inside out; at most a few for a very long field.
 
     >>> list(_above("spec.containers[main].image"))
     ['spec.containers[main].image', 'spec.containers[main]', 'spec.containers', 'spec']
