@@ -7,8 +7,11 @@ from pathlib import Path
 
 from tests.cuda_command import answer, batch, run
 from webhook.cuda.verdict import Verdict
+from webhook.policy.cuda_file import KEYS
+from webhook.policy.loader import load
 
 PAGE = (Path(__file__).parents[1] / "docs" / "cuda.md").read_text()
+NO_RULES = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\nspec: {rules: {}}\n"
 
 
 def test_the_reference_is_printed_as_it_stands_in_the_docs() -> None:
@@ -27,9 +30,25 @@ def test_every_verdict_is_explained_in_the_docs_and_no_other_is() -> None:
 
 
 def test_the_mapping_of_the_docs_is_a_policy_that_loads(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```yaml\n(.+?)```", PAGE, re.DOTALL)
+    example, _ = re.findall(r"```yaml\n(.+?)```", PAGE, re.DOTALL)
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
     (tmp_path / "_default.yaml").write_text(head + textwrap.dedent(example))
     told = answer("registry.example.com/vision/app:1", "--policies", tmp_path)
     assert (told["cuda"], told["evidence"]) == ("12.4", "policy images: registry.example.com/vision/*")
     assert answer("registry.example.com/tools/app:1", "--policies", tmp_path)["cuda"] == "none"
+
+
+def test_the_rows_of_the_docs_are_a_file_that_loads(tmp_path: Path) -> None:
+    """Each list has an example, and all of them go together."""
+    _, example = re.findall(r"```yaml\n(.+?)```", PAGE, re.DOTALL)
+    (tmp_path / "_default.yaml").write_text(NO_RULES)
+    (tmp_path / "_cuda.yaml").write_text(example)
+    assert load(tmp_path).cuda.written.keys() == KEYS.keys()
+
+
+def test_the_rows_of_the_readme_of_policies_are_a_file_that_loads(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[1] / "policies" / "README.md").read_text()
+    (example,) = (one for one in re.findall(r"```yaml\n(.+?)```", readme, re.DOTALL) if "GPUCudaTables" in one)
+    (tmp_path / "_cuda.yaml").write_text(example)
+    (tmp_path / "_default.yaml").write_text(NO_RULES)
+    assert load(tmp_path).cuda.written.keys() == {"toolkits", "drivers"}

@@ -349,3 +349,29 @@ def test_the_directory_that_is_checked_is_the_one_that_is_loaded(tmp_path: Path)
         load(tmp_path)
     found = checked(DEFAULT | MISTAKEN, mounted=DEFAULT)
     assert [str(error).replace(f"{tmp_path}/", "") for error in refused.value.errors] == list(map(str, found.errors))
+
+
+# Rows for the tables of CUDA
+
+
+def rows(text: str) -> dict[str, str]:
+    """A file of rows; `text` is YAML for the place behind `spec:`."""
+    head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUCudaTables\nmetadata: {name: _cuda}\n"
+    return {"_cuda.yaml": f"{head}spec: {text}\n"}
+
+
+BRANCH = '{drivers: [{branch: 650, cuda: "14.0", source: me, date: unknown}]}'
+
+
+def test_a_mistake_in_a_row_is_certain_in_whichever_config_map_it_stands() -> None:
+    mistaken = rows(BRANCH.replace('"14.0"', "14.0"))
+    alone = checked(mistaken, mounted=DEFAULT)
+    together = checked(DEFAULT | mistaken, old=DEFAULT, mounted=DEFAULT)
+    assert told(alone.errors) == told(together.errors) == ["_cuda.yaml:4: spec.drivers[0].cuda"]
+
+
+def test_a_config_map_that_loses_the_rows_is_not_taken_up() -> None:
+    had = DEFAULT | rows(BRANCH)
+    lost = checked(DEFAULT, old=had, mounted=had)
+    assert (lost.errors, [error.path for error in lost.doubts]) == ((), ["_cuda.yaml"])
+    assert checked(DEFAULT | rows("{}"), old=had, mounted=had) == Checked()

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.cuda import dynamo, frameworks, model_servers
-from webhook.cuda.cuda_tables import SHIPPED, CudaTables
+from webhook.cuda.cuda_tables import DATA, SHIPPED, CudaTables
 from webhook.cuda.drivers import Branch
 from webhook.cuda.forward_compat import CompatBuilds
-from webhook.cuda.guide import GUIDE
 from webhook.cuda.kernels import KernelBuild, Kernels
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.ngc import RELEASES
@@ -26,7 +25,7 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
     return (
         "\n".join(
             (
-                GUIDE,
+                (DATA / "guide.md").read_text(encoding="utf-8").rstrip("\n"),
                 *_matrix(tables),
                 *_drivers(tables),
                 *_gpus(tables),

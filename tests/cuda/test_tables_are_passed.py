@@ -1,0 +1,59 @@
+"""Whoever judges says by which tables: a default that is forgotten would judge by those of the release alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "webhook"
+
+TAKING = {
+    "find": 3,
+    "judge_without_gate": 3,
+    "legacy_gate": 3,
+    "remedy": 4,
+    "foreseen": 3,
+    "land": 3,
+    "remedy_for": 4,
+    "offer_of": 2,
+    "fit": 4,
+    "render_answer": 5,
+    "render_by_kind": 5,
+    "newest_cuda": 2,
+    "node_kinds": 4,
+    "capacity_of": 3,
+    "cuda_reference": 1,
+}
+"""Functions with a default for the tables, and how many arguments a call has that does not leave it to the default."""
+BY_NAME = {"ImageContext": "tables", "offer_from": "gpus", "Knowledge": "tables"}
+"""Those that take the tables by name."""
+OTHERS = {
+    "webhook/doctor/tainted_nodes.py offer_of": "asks for the driver alone, which no table tells",
+    "webhook/policy_tests/running.py find": "looks for tests, and has nothing to do with CUDA",
+}
+
+
+def _calls() -> Iterator[tuple[str, str, ast.Call]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                yield str(path.relative_to(PACKAGE.parent)), node.func.id, node
+
+
+CALLS = [(where, name, call) for where, name, call in _calls() if name in TAKING or name in BY_NAME]
+
+
+def test_every_such_function_is_called() -> None:
+    """Names that nobody calls any more are taken off the list."""
+    assert {name for _, name, _ in CALLS} == {*TAKING, *BY_NAME}
+
+
+@pytest.mark.parametrize("at", range(len(CALLS)), ids=[f"{where}:{call.lineno} {name}" for where, name, call in CALLS])
+def test_a_call_says_by_which_tables(at: int) -> None:
+    where, name, call = CALLS[at]
+    named = {keyword.arg for keyword in call.keywords}
+    if name in BY_NAME:
+        assert BY_NAME[name] in named or len(call.args) >= 3
+    elif f"{where} {name}" not in OTHERS:
+        assert "tables" in named or len(call.args) >= TAKING[name]
