@@ -13,7 +13,7 @@ from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError, mapping, shortened
-from webhook.model.workloads import controller_of, is_pod
+from webhook.model.workloads import is_made_or_ending, is_pod
 from webhook.outcome import (
     LONGEST_LINE,
     LONGEST_WARNING,
@@ -77,7 +77,7 @@ def mutate(request: AdmissionRequest, policies: PolicySet, facts: Facts, earlier
 def workloads(request: AdmissionRequest, policies: PolicySet, facts: Facts) -> Decision:
     """Judge an object of another kind by the pods that it would make, on CREATE, and on UPDATE what is new in them."""
     raw, old = request.object, None
-    if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or _is_made(raw):
+    if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or is_made_or_ending(raw):
         return UNCONCERNED
     if request.operation == "UPDATE":
         old = request.old_object or {}
@@ -86,13 +86,6 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: Facts) -> D
     namespace = request.namespace
     policy, quotas = policies.for_namespace(namespace), policies.quotas_for(namespace)
     return decide(engine.check_workload(raw, namespace, policy, facts, quotas, old=old))
-
-
-def _is_made(raw: Mapping[str, Any]) -> bool:
-    """Whether the object is one that a controller makes, whose owner was judged, or one that is about to go."""
-    metadata = raw.get("metadata")
-    is_ending = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
-    return is_ending or controller_of(raw) is not None
 
 
 def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:

@@ -16,7 +16,9 @@ from webhook.audit.report import AuditFinding, Level, ObjectReference, PodGroup,
 from webhook.audit.review_objects import Item, injected
 from webhook.engine import Foreseen
 from webhook.ledger.ledger_store import GpuPod
+from webhook.model.shape import shortened
 from webhook.model.workloads import Template, controller_of
+from webhook.model.workloads.parts import part
 from webhook.outcome import LONGEST_FIELD, Finding, FindingKind, Injection
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import PolicySet
@@ -29,21 +31,21 @@ from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
 MOST_FINDINGS = 100
-"""Findings of one rule and level that are told of one object."""
+"""Most findings of one rule and level about one object."""
 
 _SPEC = "spec"
 _PART = re.compile(r"[.\[]")
 _MOST_PARTS = 64
-"""Parts of a place that are looked up; those of manifests have far fewer."""
+"""Most parts of a place that are looked up; places in manifests have far fewer."""
 
 _Say = Callable[..., AuditFinding]
-"""Makes a finding about the object; what is the same for all of them is known to it."""
+"""Makes a finding about one object from what differs between its findings."""
 
 
 def found_in(item: Item, owners: Owners, nth: int = 1) -> Iterator[DraftFinding]:
-    """What was found in an object, template by template where it makes pods; `nth` is as in its Source.
+    """The findings about an object, template by template for a workload; `nth` is as in SourceLine.
 
-    An object can be made to have thousands of findings: of those of one rule and level, the first 100 are told.
+    An object can be written to have thousands of findings. Of one rule and level the first 100 are kept.
     """
     counts: Counter[tuple[str, Level]] = Counter()
     beyond: dict[tuple[str, Level], DraftFinding] = {}
@@ -72,14 +74,12 @@ def _found_in(item: Item, say: _Say) -> Iterator[DraftFinding]:
 
 def _about(item: Item, owners: Owners, nth: int) -> _Say:
     document = item.document
-    metadata = document.object.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    uid = metadata.get("uid")
+    uid = part(document.object, "metadata", "uid")
     own = ObjectReference(
         item.namespace, document.kind, item.name, document.api_version, uid if isinstance(uid, str) else ""
     )
     owner = own if controller_of(document.object) is None else owners.root_of(document.object)
-    if not owner.namespace and not metadata.get("namespace"):
+    if not owner.namespace and not part(document.object, "metadata", "namespace"):
         owner = replace(owner, namespace=own.namespace)
     return partial(
         AuditFinding,
@@ -132,18 +132,18 @@ def _completed(injection: Injection, say: _Say, field: str) -> DraftFinding:
 
 
 def _shown(field: str) -> str:
-    """A place, as far as people read it: custom resources may give megabytes of name to what stands in them."""
-    return field if len(field) <= LONGEST_FIELD else f"{field[: LONGEST_FIELD - 3]}..."
+    """A place, cut where it is too long: custom resources may have names of megabytes."""
+    return shortened(field, LONGEST_FIELD)
 
 
 def _places_in_a_pod(template: Template) -> Mapping[str, str]:
-    """Place in the object -> where that stands in a pod."""
+    """Place in the object -> its place in a pod."""
     places = {outside: inside for inside, outside in template.elsewhere.items()}
     return places | {template.path: _SPEC, template.path.removesuffix(f".{_SPEC}"): ""}
 
 
 def _in_a_pod(field: str, places: Mapping[str, str]) -> str:
-    """Where in a pod stands what is at `field` of the object: the reverse of `Template.place`."""
+    """The place in a pod of what is at `field` of the object: the reverse of `Template.place`."""
     ends = [match.start() for match in islice(_PART.finditer(field), _MOST_PARTS)]
     for end in (len(field), *reversed(ends)):
         inside = places.get(field[:end])
@@ -156,7 +156,7 @@ _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}
 
 
 def overused(quotas: Iterable[InUse], pods: Sequence[GpuPod], policies: PolicySet) -> Iterator[AuditFinding]:
-    """One finding for each limit that is passed, about the namespace or the pot; `pods` are what uses them."""
+    """One finding for each limit that is exceeded, about the namespace or the pot; `pods` are all pods that count."""
     for one in quotas:
         for limit, used in (one.standing.used or {}).items():
             if used > limit.hard:
@@ -187,7 +187,7 @@ def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Runnin
 
 
 def _running(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> Running:
-    """The pods that count against a limit, those that count most by name."""
+    """How many pods count against a limit, and the names of those that count most."""
     found = [(-amount, pod.name) for pod in pods if (amount := _amount(pod, limit, quota))]
     return Running(len(found), tuple(name for _, name in nsmallest(MOST_NAMES, found)))
 

@@ -4,10 +4,9 @@ Objects are judged one after the other, and nothing is kept of them except what 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from webhook.audit.audit_findings import found_in, overused
 from webhook.audit.cluster_objects import NamespaceScope
@@ -27,9 +26,11 @@ from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.workloads import is_pod
+from webhook.model.workloads.parts import mapped, part
 from webhook.policy.policy_set import PolicySet
 
-_MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+_MIRROR = "kubernetes.io/config.mirror"
+"""The annotation of the objects by which kubelets show their static pods."""
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -37,8 +38,8 @@ _FINISHED = ("Succeeded", "Failed")
 class AuditScope:
     """Where the objects of an audit come from.
 
-    Those that name no namespace are taken to be in `namespace`. The pods of a cluster are in their quotas already;
-    `scope` is how much of it is looked at.
+    `namespace` is the namespace of objects that name none. The pods of a cluster are in their quotas already; `scope`
+    says which of its namespaces are audited.
     """
 
     is_cluster: bool
@@ -48,7 +49,7 @@ class AuditScope:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was found, and how the quotas stand; those of a cluster only."""
+    """The findings of one set of policies, and for a cluster how its quotas stand."""
 
     gathered: Gathered
     counts: Counts
@@ -57,9 +58,9 @@ class Collected:
 
 
 class Auditor:
-    """Takes objects one by one and judges them by one set of policies. `owners` knows who owns an object by then.
+    """Judges objects, one by one, by one set of policies.
 
-    `now` is in seconds since 1970.
+    `owners` knows the owners of an object before the object comes. `now` is in seconds since 1970.
     """
 
     def __init__(self, surroundings: ReviewContext, owners: Owners, place: AuditScope, now: float) -> None:
@@ -74,7 +75,7 @@ class Auditor:
         self._named: Counter[tuple[str, ...]] = Counter()
 
     def add(self, document: Document | DocumentError) -> None:
-        """Judge an object, unless it is judged with its owner, or nothing will come of it any more."""
+        """Judge an object, unless it is judged with its owner, is being deleted, or is a pod that has finished."""
         if isinstance(document, DocumentError):
             self._errors.append(document)
             return
@@ -86,7 +87,7 @@ class Auditor:
             self._errors.append(_error(document, str(error)))
 
     def collected(self) -> Collected:
-        """Everything that was found. Called once, at the end."""
+        """All findings. Call it once, at the end."""
         quotas: tuple[InUse, ...] = ()
         if self._place.is_cluster:
             quotas = tuple(filter(self._sees_all_of, in_use(self._surroundings.policies, self._pods)))
@@ -101,9 +102,9 @@ class Auditor:
             self._gathering.add(found)
 
     def _nth(self, item: Item) -> int:
-        """Which of the objects in its file it is that are given a name when they are created, and begin alike."""
+        """The number of an object without a name among the objects of its file with the same generateName, from 1."""
         document = item.document
-        if not document.source or _mapping(document.object.get("metadata")).get("name"):
+        if not document.source or part(document.object, "metadata", "name"):
             return 1
         name = document.source, document.api_version, document.kind, item.namespace, item.name
         self._named[name] += 1
@@ -111,13 +112,13 @@ class Auditor:
 
     def _is_passed_over(self, document: Document) -> bool:
         raw = document.object
-        metadata = _mapping(raw.get("metadata"))
+        metadata = mapped(raw, "metadata")
         if metadata.get("deletionTimestamp") is not None:
             return True
         if not is_pod(document.api_version, document.kind):
             return self._owners.is_owned_by_known(raw)
-        is_mirror = _MIRROR_ANNOTATION in _mapping(metadata.get("annotations"))
-        return is_mirror or _mapping(raw.get("status")).get("phase") in _FINISHED
+        is_mirror = _MIRROR in mapped(metadata, "annotations")
+        return is_mirror or part(raw, "status", "phase") in _FINISHED
 
     def _count_in_quotas(self, document: Document) -> None:
         if self._place.is_cluster and is_pod(document.api_version, document.kind):
@@ -126,16 +127,16 @@ class Auditor:
                 self._pods.append(stored.seen)
 
     def _sees_all_of(self, quota: InUse) -> bool:
-        """Whether no pods count of which it is known that they are not looked at."""
+        """Whether the scope of the audit holds all namespaces of a quota, so that all of its pods were seen."""
         scope, patterns = self._place.scope, quota.bound.quota.patterns
         return all(map(scope.holds, patterns)) and (not scope.namespaces or set(scope.namespaces).issuperset(patterns))
 
 
 def _error(document: Document, message: str) -> DocumentError:
-    """What is wrong with an object; one that is in no file is named."""
+    """The error about an object; an object that is in no file is named by kind, namespace and name."""
     if document.source:
         return document.error(message)
-    metadata = _mapping(document.object.get("metadata"))
+    metadata = mapped(document.object, "metadata")
     place = "/".join(str(metadata[key]) for key in ("namespace", "name") if metadata.get(key))
     return DocumentError("", document.number, None, f"{document.kind} {place}: {message}")
 
@@ -155,16 +156,13 @@ def _with(item: Item, counts: Counts) -> Counts:
     return replace(counts, completed=counts.completed + 1) if item.is_completed else counts
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What is known of the cluster that objects are in, or that files are meant for.
+    """What is known about the cluster that objects are in, or that files are meant for.
 
-    `pods` are in the quotas before any of the objects is. `counted` are those of an inventory, to say how the quotas
-    stand; None where there is none. `claims` are those of the input; None where nothing is to be said of claims.
+    `pods` count against quotas before any of the objects does. `counted` are the pods of an inventory, for the quotas
+    of the report; None without an inventory. `claims` are the resource claims of the input; None where claims are not
+    reported.
     """
 
     facts: Snapshot = EMPTY
@@ -175,7 +173,7 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """What objects are judged by, and the directory that its policies are from."""
+    """What objects are judged by, and the directory of the policies."""
 
     directory: str
     surroundings: ReviewContext
@@ -184,16 +182,16 @@ class Judges:
     def of(
         cls, directory: str, policies: PolicySet, background: Background, images: ImageSource | None = None
     ) -> "Judges":
-        """These policies, with ledgers of their own; `images` are asked about images where there are any."""
+        """These policies, with ledgers of their own; `images` answers questions about images."""
         facts = background.facts if images is None else WithImages(background.facts, images)
         ledgers = Ledgers(LedgerContext(MemoryStore(), background.pods))
         return cls(directory, ReviewContext(policies, facts, ledgers, background.claims))
 
 
 class Audit:
-    """One audit: `add` takes objects one by one, `report` says what was found.
+    """One audit: `add` judges objects one by one, `report` returns what was found.
 
-    `created` is in UTC. With `in_force` the same objects are judged by other policies too.
+    `created` is in UTC. With `in_force` the objects are judged by a second set of policies, for comparison.
     """
 
     def __init__(
@@ -218,7 +216,7 @@ class Audit:
             self._other.add(document)
 
     def report(self, background: Background) -> AuditReport:
-        """What was found so far."""
+        """The report about the objects so far."""
         collected, policies = self._collector.collected(), self._proposed.surroundings.policies
         pods = background.counted
         return AuditReport(

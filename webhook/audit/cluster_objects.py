@@ -23,7 +23,7 @@ from webhook.model.globs import matcher
 from webhook.model.workloads import WORKLOADS, controller_of
 
 PAGE = 250
-"""Objects in one answer, one or two MiB of pods. Parsing takes twice the time where a page has twice as many."""
+"""Most objects in one answer: one or two MiB of pods."""
 METADATA_PAGE = 500
 SECONDS = 60.0
 """The longest pause in an answer; an API server gives itself as much for a whole one."""
@@ -32,8 +32,9 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class NamespaceScope:
-    """Which namespaces are read: these, without any the whole cluster, and none of those that are excluded, by name or
-    glob. Objects that are in no namespace belong to the whole cluster only.
+    """Which namespaces are read: `namespaces`, or the whole cluster where it is empty, without the `excluded` ones.
+
+    `excluded` are names or globs. Cluster-scoped objects are read only with the whole cluster.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -45,8 +46,9 @@ class NamespaceScope:
 
 
 class Listing:
-    """The objects of one kind, one after the other. Iterating reads them once, each with its apiVersion and kind, and
-    without its managed fields. After those that could be read comes an error for those that could not.
+    """The objects of one kind, one after the other, with apiVersion and kind, and without managed fields.
+
+    After the objects comes an error for each reason why some could not be read.
     """
 
     def __init__(self, reader: Reader, resource: ApiResource, scope: NamespaceScope) -> None:
@@ -58,7 +60,7 @@ class Listing:
 
     @property
     def remaining(self) -> int | None:
-        """How many objects are still to come; None where that is not known."""
+        """How many objects have not been read yet; None where that is not known."""
         return self._list.remaining if self._list is not None and not self._scope.namespaces else None
 
     def read(self, selector: str = "", accept: str = JSON) -> Iterator[dict[str, Any] | DocumentError]:
@@ -82,7 +84,7 @@ class Listing:
             yield from filter(self._scope.holds, dict.fromkeys(self._scope.namespaces))
 
     def _taken(self, raw: Any) -> dict[str, Any] | None:
-        """The object as it is passed on; None where it is excluded."""
+        """The object with its apiVersion and kind; None where its namespace is excluded."""
         metadata = raw.get("metadata") if isinstance(raw, dict) else None
         if not isinstance(metadata, dict) or not self._scope.holds(str(metadata.get("namespace") or "")):
             return None
@@ -126,9 +128,7 @@ _MADE_BY_BUILT_IN = frozenset({"Job", "ReplicaSet"})
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far reading is: the kind that is being read, how many objects of it have come, and how many are still to come
-    where that is known.
-    """
+    """Progress of reading one kind: how many objects were read, and how many remain, None where that is not known."""
 
     kind: str
     objects: int
@@ -136,11 +136,11 @@ class Progress:
 
 
 class ClusterObjects:
-    """Iterating reads the cluster, once: workloads of every known kind that it serves, then the pods that have not
-    finished. An object other than a pod is left out where a workload that comes here has made it, or where it is going.
+    """Iterating reads the cluster once: workloads of every known kind that it serves, then pods that have not finished.
 
-    What cannot be read is an error in its place, and the rest goes on. `tell` hears of the progress. `owners` knows who
-    is behind an object by the time that it comes.
+    Workloads that another read workload made, or that are being deleted, are left out. What cannot be read becomes an
+    error in its place, and reading continues. `tell` is called with the progress. `owners` knows the owners of an
+    object before the object comes.
     """
 
     def __init__(self, server: ApiServer, scope: NamespaceScope, tell: Callable[[Progress], None]) -> None:
@@ -152,7 +152,7 @@ class ClusterObjects:
         self._to_come: set[tuple[str, str]] = set()
         """The kinds that are still to be read whole."""
         self._looked_up: set[tuple[str, str]] = set()
-        """The kinds that are known already, or were looked into."""
+        """The kinds that were read, or searched for owners."""
         self._number = 0
 
     @property
@@ -170,7 +170,7 @@ class ClusterObjects:
             yield found if isinstance(found, DocumentError) else self._pod(found)
 
     def _missing_namespaces(self) -> Iterator[DocumentError]:
-        """Namespaces that are not there, whose lists the API server would answer with nothing."""
+        """Errors for namespaces that do not exist; the API server would answer their lists with no objects."""
         for namespace in dict.fromkeys(self._scope.namespaces):
             try:
                 self._reader.get(path_of(CORE, "namespaces", name=namespace), {}, SECONDS, METADATA)
@@ -181,7 +181,7 @@ class ClusterObjects:
                 continue  # the lists will say so
 
     def _served(self) -> Generator[DocumentError, None, list[ApiResource]]:
-        """The kinds to read, those first that make objects of the others, and what is wrong where nobody knows."""
+        """The kinds to read, owners first; yields an error where the API server does not say which kinds it serves."""
         kinds: list[ApiResource] = []
         faults: dict[str, None] = {}
         for group, kind in WORKLOADS:
@@ -212,7 +212,7 @@ class ClusterObjects:
         return self._document(raw)
 
     def _look_behind(self, raw: Mapping[str, Any]) -> None:
-        """Find out who owns the last known owner of an object, from the metadata of all objects of its kind."""
+        """Learn who owns the last known owner of an object, from the metadata of all objects of the owner's kind."""
         while (owner := self.owners.unknown_owner_of(raw)) is not None and _key_of(owner) not in self._looked_up:
             self._looked_up.add(_key_of(owner))
             resource = self._resource_of(owner)
@@ -249,7 +249,7 @@ class ClusterObjects:
 
 
 def _rank(kind: ApiResource) -> int:
-    """Owners before what they make: operators before Kubernetes itself, and Jobs and ReplicaSets after all others."""
+    """The order of reading, owners first: kinds of operators, built-in kinds, then Jobs and ReplicaSets."""
     if kind.group not in _BUILT_IN:
         return 0
     return 2 if kind.kind in _MADE_BY_BUILT_IN else 1
@@ -264,8 +264,9 @@ def _key_of(owner: ObjectReference) -> tuple[str, str]:
 
 
 def _says_more_than_a_reference(raw: Mapping[str, Any]) -> bool:
-    """Whether more is to be known of an owner than who refers to it says. Of most kinds nothing is: whoever names an
-    Event as the owner of a pod does not make an audit remember all Events.
+    """Whether an owner has an owner itself or no namespace, which a reference to it does not say.
+
+    Most kinds say no more: a pod whose owner is an Event does not make the audit remember all Events.
     """
     return controller_of(raw) is not None or not raw["metadata"].get("namespace")
 

@@ -1,6 +1,6 @@
-"""Findings of many objects, gathered so that each fault is kept once for the object that people change to mend it.
+"""Keeps each finding once, for the object that people change to fix it, however many pods have it.
 
-The last functions put two audits of the same objects side by side: the preview of a change of policies.
+The last functions compare two audits of the same objects, which shows what a change of policies would do.
 """
 
 from collections import defaultdict
@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from webhook.audit.report import AuditFinding, ChangedInjection, Level, Running
 
 MOST_NAMES = 3
-"""Pods that a finding names."""
+"""Most pods that a finding names."""
 
 _Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DraftFinding:
-    """A finding as one object has it. `place` is its field as a pod has it, `edits` what is injected, as people read
-    it, and `number` the findings that it stands for.
+    """A finding about one object, before findings are put together.
+
+    `place` is its field as a place in a pod, `edits` are injections in words, and `number` is how many findings it
+    stands for.
     """
 
     finding: AuditFinding
@@ -29,7 +31,7 @@ class DraftFinding:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Findings, sorted as in reports. `edits` is what those that complete inject, by their id."""
+    """Findings, sorted as in reports. `edits`: id of a finding of `Level.COMPLETE` -> its injections in words."""
 
     findings: tuple[AuditFinding, ...]
     edits: Mapping[str, tuple[str, ...]]
@@ -37,14 +39,14 @@ class Gathered:
 
 @dataclass(slots=True)
 class _Entry:
-    """All findings that are one, the first of them with the level of the gravest, and the pods they were made in."""
+    """Equal findings put together: the first one with the gravest level of all, and the pods that have it."""
 
     found: DraftFinding
     count: int = 0
     names: tuple[str, ...] = ()
 
     def add(self, finding: AuditFinding) -> None:
-        """Add the same finding in other pods."""
+        """Add an equal finding about other pods."""
         mine = self.found.finding
         if finding.level.rank < mine.level.rank:
             graver = replace(mine, level=finding.level, mode=finding.mode, file=finding.file, line=finding.line)
@@ -54,20 +56,20 @@ class _Entry:
             self.names = tuple(dict.fromkeys((*self.names, *finding.running.names)))[:MOST_NAMES]
 
     def finding(self) -> AuditFinding:
-        """The finding with the pods that it was made in."""
+        """The finding with the pods that have it."""
         running = Running(self.count, self.names) if self.count else None
         return replace(self.found.finding, running=running)
 
 
 class Deduplicator:
-    """Takes findings one by one, and keeps as many as are different."""
+    """Takes findings one by one, and keeps equal ones once."""
 
     def __init__(self) -> None:
         self._entries: dict[_Key, _Entry] = {}
         self._texts: dict[str, str] = {}
 
     def add(self, found: DraftFinding) -> None:
-        """Take a finding."""
+        """Add a finding."""
         entry = self._entries.get(found.finding.identity)
         if entry is None:
             entry = _Entry(self._sparing(found))
@@ -75,7 +77,7 @@ class Deduplicator:
         entry.add(found.finding)
 
     def _sparing(self, found: DraftFinding) -> DraftFinding:
-        """The same with texts that are one object where they are equal: thousands of pods are told the same."""
+        """The finding with equal texts as one object, which saves memory: thousands of pods have the same messages."""
         finding = replace(
             found.finding,
             field=self._shared(found.finding.field),
@@ -89,8 +91,10 @@ class Deduplicator:
         return self._texts.setdefault(text, text)
 
     def gathered(self) -> Gathered:
-        """Everything so far. What pods, and workloads that other workloads made, have in common with the template of
-        their owner is a finding about that template.
+        """All findings so far.
+
+        A finding about a pod, or about a workload that another workload made, is left out where the template of its
+        owner has the same finding; the template's finding then counts the pod.
         """
         of_templates: dict[_Key, _Entry] = {}
         entries: list[_Entry] = []
@@ -108,14 +112,14 @@ class Deduplicator:
 
 
 def _remoteness(finding: AuditFinding) -> int:
-    """How far from what people change it was found: in its template, in that of something made from it, in a pod."""
+    """0 for a finding about the template that people change, 1 about a template made from it, 2 about a pod."""
     if finding.pod_group is None:
         return 2
     return int(finding.object.identity != finding.owner.identity)
 
 
 def _of_pods(found: DraftFinding) -> _Key:
-    """What is the same for a template and the pods that are made from it."""
+    """The key that a template and the pods made from it share."""
     finding = found.finding
     return (finding.rule, finding.kind, *finding.whose, found.place, finding.message)
 
@@ -128,20 +132,20 @@ _Compared = tuple[str, ...]
 
 
 def refused_anew(findings: Iterable[AuditFinding], others: Iterable[AuditFinding]) -> tuple[AuditFinding, ...]:
-    """The refusals among `findings` that are none of the others, in their order.
+    """The refusals among `findings` that are not among the others, in their order.
 
-    Those of one rule about the same place are the same, whatever their words: that the policy allows another number,
-    or other nodes are there, changes nothing for whom it refuses as before. Where there are more of them than among the
-    others, it is those that nobody has said before.
+    Refusals of one rule about one place count as equal, whatever their words: a pod that was refused before is still
+    refused if only the allowed number or the nodes differ. Where a place has more refusals than before, the ones with
+    new messages are returned.
     """
     mine, theirs = _refusals(findings), _refusals(others)
     return tuple(one for key, found in mine.items() for one in _beyond(found, theirs.get(key, [])))
 
 
 def changed_injections(proposed: Gathered, in_force: Gathered) -> tuple[ChangedInjection, ...]:
-    """What gets something else than it does, in the order of objects.
+    """The pods whose injections change, in the order of objects.
 
-    Left out is what one of the two refuses: who hears of that need not hear what else would have become of it.
+    Pods that one of the two audits refuses are left out: the refusal is reported instead.
     """
     after, before = _injections(proposed), _injections(in_force)
     refused = {_pods(one) for one in (*proposed.findings, *in_force.findings) if one.level is Level.REFUSE}
@@ -157,7 +161,7 @@ def changed_injections(proposed: Gathered, in_force: Gathered) -> tuple[ChangedI
 
 
 def _refusals(findings: Iterable[AuditFinding]) -> dict[_Compared, list[AuditFinding]]:
-    """The refusals by rule and place."""
+    """The refusals by pods, rule and place."""
     found: dict[_Compared, list[AuditFinding]] = defaultdict(list)
     for finding in findings:
         if finding.level is Level.REFUSE:
@@ -166,7 +170,7 @@ def _refusals(findings: Iterable[AuditFinding]) -> dict[_Compared, list[AuditFin
 
 
 def _beyond(findings: list[AuditFinding], others: list[AuditFinding]) -> list[AuditFinding]:
-    """Those that are more than the others, and say what none of these says."""
+    """The findings beyond the number of the others, with messages that none of the others has."""
     said = {other.message for other in others}
     unsaid = [finding for finding in findings if finding.message not in said]
     return unsaid[: max(0, len(findings) - len(others))]
@@ -185,6 +189,6 @@ def _listed(injections: Mapping[_Compared, set[str]], pods: _Compared) -> tuple[
 
 
 def _pods(finding: AuditFinding) -> _Compared:
-    """Which pods are meant: those of a template, or others of an owner."""
+    """The key of the pods that a finding is about: the pods of a template, or others of an owner."""
     pod_group = ("template", finding.pod_group.group) if finding.pod_group is not None else ("pod", "")
     return (*finding.whose, *pod_group, *finding.source.identity)

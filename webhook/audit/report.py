@@ -1,6 +1,6 @@
-"""What an audit found, as values: the one thing that every format of report is made from.
+"""The report of an audit as values, from which every format is made.
 
-All texts may come from tenants; whoever writes them somewhere escapes them as that place demands.
+All texts may come from tenants; each format escapes them as it needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from webhook.rules.rule_settings import Mode
 
 
 class Level(StrEnum):
-    """What a finding means for the pods it is about, the gravest first."""
+    """What a finding means for its pods; the gravest level comes first."""
 
     REFUSE = "refuse"
     """They would be refused."""
@@ -34,12 +34,12 @@ class Level(StrEnum):
 
     @property
     def severity(self) -> str:
-        """The same in the words of policy reports."""
+        """The level as a severity of policy reports."""
         return _SEVERITIES[self]
 
     @classmethod
     def of(cls, finding: Finding) -> "Level":
-        """What a finding of the engine means."""
+        """The level of a finding of the engine."""
         if finding.refuses:
             return cls.REFUSE
         return cls.WARN if finding.warns else cls.AUDIT
@@ -63,7 +63,7 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectReference:
-    """An object. `namespace` is empty for those that are in none, and `uid` for those that are in no cluster."""
+    """An object. `namespace` is empty for cluster-scoped objects, `uid` for objects that are not from a cluster."""
 
     namespace: str
     kind: str
@@ -73,22 +73,22 @@ class ObjectReference:
 
     @property
     def title(self) -> str:
-        """What people call it: kind, namespace and name."""
+        """Its kind, namespace and name, for messages."""
         place = f"{self.namespace}/" if self.namespace else ""
         return printable(f"{self.kind} {place}{self.name}")
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What stays the same for as long as people call it the same: its API group, but not the version."""
+        """API group, kind, namespace and name; not the version, which may change."""
         return (self.api_version.rpartition("/")[0], self.kind, self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """Where an object was read: a file, or `-` for standard input, and the line it begins on, from 1. Objects of a
-    cluster have neither.
+    """Where an object was read: its file, or `-` for standard input, and its first line, from 1.
 
-    `nth` says which of the file's objects it is, from 1, among those with a generateName that are called the same.
+    Objects of a cluster have neither. `nth` is the number of an object among the objects of its file with the same
+    generateName, from 1.
     """
 
     file: str = ""
@@ -97,14 +97,15 @@ class SourceLine:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """What tells objects of one name apart, wherever in their file they move."""
+        """What distinguishes objects of one name, also when they move within their file."""
         return self.file, str(self.nth)
 
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """Which pods of a workload are meant: what it calls them, how many run at a time (None where it does not say), and
-    the GPUs of each.
+    """The pods of one template of a workload: its name for them, how many run at a time, and the GPUs of each.
+
+    `pods` is None where the workload does not say how many run.
     """
 
     group: str
@@ -114,7 +115,7 @@ class PodGroup:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Pods of a cluster that a finding was made in: how many, and the names of the first ones."""
+    """Pods of a cluster that have a finding: how many, and the names of the first ones."""
 
     count: int
     names: tuple[str, ...]
@@ -122,10 +123,10 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """One thing that was found, once for each object that people can change.
+    """One finding, once for each object that people can change.
 
-    `message` says what was found and what is allowed, without a period at its end, and so does `remedy`, which is empty
-    where there is none. For `Level.COMPLETE` the message lists what is injected.
+    `message` says what was found and what is allowed; `remedy` says how to fix it, and is empty where there is no fix.
+    Neither ends with a period. For `Level.COMPLETE` the message lists what is injected.
     """
 
     level: Level
@@ -133,19 +134,19 @@ class AuditFinding:
     mode: Mode
     kind: FindingKind
     object: ObjectReference
-    """Where it was found: a workload, or a pod, the first of those that share the finding."""
+    """The workload or pod that has the finding; the first one where several share it."""
     owner: ObjectReference
-    """What people change to mend it: the workload behind a pod; the object itself where nothing owns it."""
+    """The object that people change to fix it: the workload behind a pod, or the object itself."""
     field: str
     """A place in `object`."""
     message: str
     remedy: str
     policy: str
-    """Name of the policy that holds for the object."""
+    """Name of the policy that applies to the object."""
     file: str
-    """File of the policy directory that had the last word on the rule."""
+    """File of the policy directory that decides about the rule."""
     line: int
-    """Where in it, from 1; 0 where that is not known."""
+    """Line in `file`, from 1; 0 where it is not known."""
     source: SourceLine = SourceLine()
     pod_group: PodGroup | None = None
     """Given where the finding is about the template of a workload."""
@@ -154,13 +155,13 @@ class AuditFinding:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What tells the findings of one report apart."""
+        """What distinguishes the findings of one report."""
         pod_group = self.pod_group.group if self.pod_group is not None else ""
         return (self.rule, self.kind, *self.whose, pod_group, self.field, self.message, *self.source.identity)
 
     @property
     def whose(self) -> tuple[str, ...]:
-        """Whom it is told of: the owner, in one namespace, since one that is in none may own objects of all."""
+        """The owner and the namespace of the object; a cluster-scoped owner may have objects in all namespaces."""
         return (*self.owner.identity, self.object.namespace)
 
     @property
@@ -171,9 +172,11 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Objects that were looked at, errors not counted. `refused`, `warned` and `completed` are how many of `pods` and
-    `workloads` have a finding of that level, each counted once, under the gravest. `queued` are those of the workloads
-    with GPU pods of which a queue is yet to decide where they run, so that nothing was said that follows from nodes.
+    """How many objects were looked at, without errors.
+
+    `refused`, `warned` and `completed` are the pods and workloads with findings of that level; each object counts once,
+    under its gravest level. `queued` are the workloads with GPU pods that wait in a queue, which decides later where
+    they run; they have no findings that depend on nodes.
     """
 
     pods: int = 0
@@ -202,7 +205,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class ChangedInjection:
-    """A workload or pod that gets something else than before: what is listed is as people read it, sorted."""
+    """A workload or pod whose injections change; `before` and `after` list them in words, sorted."""
 
     object: ObjectReference
     source: SourceLine
@@ -213,20 +216,20 @@ class ChangedInjection:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the policies of an audit change against those of another directory, over the same objects."""
+    """What the policies of an audit change for the same objects, compared with those of another directory."""
 
     directory: str
     hash: str
     newly_refused: tuple[AuditFinding, ...]
-    """Findings of this audit, of objects that the others would not refuse, or not for this."""
+    """Refusals of this audit that the other policies do not have."""
     no_longer_refused: tuple[AuditFinding, ...]
-    """Findings of the others that are none of this audit."""
+    """Refusals of the other policies that this audit does not have."""
     changed_injections: tuple[ChangedInjection, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Everything that an audit found, sorted: by level, then namespace, kind and name of the owner."""
+    """All results of an audit. Findings are sorted by level, then by namespace, kind and name of the owner."""
 
     created: datetime
     """With its time zone, which is UTC."""
@@ -246,7 +249,7 @@ class AuditReport:
         return (finding for finding in self.findings if finding.level is level)
 
     def exit_status(self, fail_on: FailOn = FailOn.REFUSE) -> int:
-        """0 nothing from that level on, 1 findings, 2 unusable input, which beats 1."""
+        """0: no finding of that level or a graver one. 1: such findings. 2: unusable input, which beats 1."""
         if self.errors:
             return 2
         failing = {FailOn.REFUSE: {Level.REFUSE}, FailOn.WARN: {Level.REFUSE, Level.WARN}, FailOn.NEVER: set[Level]()}

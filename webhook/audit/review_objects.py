@@ -20,7 +20,8 @@ from webhook.engine import Foreseen, quota_claims
 from webhook.ledger.book import uid_bytes
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.image import ImageInfo
-from webhook.model.workloads import controller_of, is_pod, workload_of
+from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
+from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
 from webhook.policy.policy_set import Policy, PolicySet
 from webhook.rules.rule import Facts
@@ -31,9 +32,9 @@ _LEDGER_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One reviewed object. `policy` is None for one that makes no pods, and for one that the webhook passes over.
+    """One reviewed object. `policy` is None for an object that makes no pods or that the webhook passes over.
 
-    `outcome` is what becomes of a pod; `pods` is what would become of those that another object makes.
+    `outcome` is what becomes of a pod; `pods` is what would become of the pods that a workload makes.
     """
 
     document: Document
@@ -46,12 +47,12 @@ class Item:
 
     @property
     def patch(self) -> tuple[Mapping[str, Any], ...]:
-        """What completes the object; empty for all but pods."""
+        """The JSON Patch that mutates a pod; empty for other objects."""
         return self.outcome.patch if self.outcome is not None else ()
 
     @property
     def result(self) -> Mapping[str, Any]:
-        """The object after `patch`, applied as the API server applies it, whatever the engine says of it."""
+        """The object after `patch`, applied as the API server applies it and not as the engine says."""
         if not self.patch:
             return self.document.object
         result: Mapping[str, Any] = jsonpatch.apply_patch(self.document.object, self.patch)
@@ -65,42 +66,42 @@ class Item:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether nothing refuses the object, or the pods it would make."""
+        """Whether nothing refuses the object or the pods that it would make."""
         return not any(finding.refuses for finding in self.findings)
 
     @property
     def is_completed(self) -> bool:
-        """Whether something is injected into the object, or into pods that it makes, unless they are refused."""
+        """Whether something is injected into the object, or into the pods that it makes, and they are not refused."""
         if self.outcome is not None:
             return self.is_allowed and bool(self.outcome.injections)
         return any(map(injected, self.pods))
 
     @property
     def violations(self) -> tuple[Finding, ...]:
-        """What the object violates, in every mode."""
+        """The violations of the object, in every mode."""
         return tuple(f for f in self.findings if f.kind in (FindingKind.VIOLATION, FindingKind.MISSING))
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What a user would be told by kubectl."""
+        """The warnings that kubectl would print for a user."""
         return tuple(dict.fromkeys(finding.warning for finding in self.findings if finding.warns))
 
 
 def injected(pods: Foreseen) -> tuple[Injection, ...]:
-    """What is injected into the pods of a template; nothing where they are refused."""
+    """The injections into the pods of a template; none where the pods are refused."""
     return () if pods.is_refused else pods.injections
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewList:
-    """Everything that was reviewed and everything that could not be read."""
+    """All objects that were reviewed, and all documents that could not be read."""
 
     items: tuple[Item, ...]
     errors: tuple[DocumentError, ...]
 
     @property
     def exit_status(self) -> int:
-        """0 all allowed, 1 something refused, 2 unusable input, which beats 1."""
+        """0: all allowed. 1: something refused. 2: unusable input, which beats 1."""
         if self.errors:
             return 2
         return 0 if all(item.is_allowed for item in self.items) else 1
@@ -108,9 +109,10 @@ class ReviewList:
 
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
-    """What objects are reviewed against. The pods among them are entered in `ledgers` one after the other, so that
-    the last ones are refused where all together pass a quota. `claims` are those that their pods may name; without them
-    nothing is said of what pods ask for by claim.
+    """What objects are reviewed against.
+
+    Pods are entered in `ledgers` one after the other, so that the last pods are refused where all pods together exceed
+    a quota. `claims` are the resource claims that pods may name; without them nothing is said about claimed devices.
     """
 
     policies: PolicySet
@@ -120,16 +122,16 @@ class ReviewContext:
 
 
 def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: ReviewContext) -> ReviewList:
-    """Review every document; objects without a namespace of their own are taken to be in `namespace`.
+    """Review every document; `namespace` is the namespace of objects that name none.
 
-    Workloads that the webhook passes over are allowed: those that a controller has made, and those that are going.
+    Workloads that a controller made, or that are being deleted, are allowed, because the webhook passes them over.
     """
     items: list[Item] = []
     errors: list[DocumentError] = []
     for document in documents:
         if isinstance(document, DocumentError):
             errors.append(document)
-        elif not is_pod(document.api_version, document.kind) and _is_passed_over(document.object):
+        elif not is_pod(document.api_version, document.kind) and is_made_or_ending(document.object):
             items.append(Item(document, _namespace(document, namespace), _name(document), None))
         else:
             try:
@@ -164,35 +166,23 @@ def look(document: Document, namespace: str, surroundings: ReviewContext, *, is_
 
 
 def _reserved(outcome: Outcome, document: Document, namespace: str, surroundings: ReviewContext) -> Outcome:
-    ledgers = surroundings.ledgers
+    ledgers, uid = surroundings.ledgers, _uid(mapped(document.object, "metadata"))
     return quota_claims.reserved(
         outcome,
         namespace,
         surroundings.policies.quotas_for(namespace),
-        lambda claims: ledgers.reserve(_uid(_metadata(document)), claims, time.monotonic() + _LEDGER_SECONDS),
+        lambda claims: ledgers.reserve(uid, claims, time.monotonic() + _LEDGER_SECONDS),
         ledgers.means.pods.seen,
     )
 
 
-def _is_passed_over(raw: Mapping[str, Any]) -> bool:
-    """Whether a controller has made the object, whose owner is judged, or it is about to go."""
-    metadata = raw.get("metadata")
-    is_ending = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
-    return is_ending or controller_of(raw) is not None
-
-
-def _metadata(document: Document) -> Mapping[str, Any]:
-    metadata = document.object.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
-
-
 def _name(document: Document) -> str:
-    metadata = _metadata(document)
+    metadata = mapped(document.object, "metadata")
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
 def _namespace(document: Document, namespace: str) -> str:
-    """The namespace of the object, which is the given one where it names none; empty for kinds that have none."""
+    """The namespace of the object, or the given one where it names none; empty for kinds without a namespace."""
     known = workload_of(document.api_version, document.kind)
     if known is not None and not known.is_namespaced:
         return ""
@@ -200,7 +190,7 @@ def _namespace(document: Document, namespace: str) -> str:
 
 
 def _uid(metadata: Mapping[str, Any]) -> bytes:
-    """Under which a pod is counted: one that is taken from a cluster is counted there, and not a second time."""
+    """The key of a pod in ledgers: its uid, so that a pod of a cluster is not counted twice; else a random one."""
     try:
         return uid_bytes(str(metadata.get("uid")))
     except ValueError:
@@ -208,18 +198,19 @@ def _uid(metadata: Mapping[str, Any]) -> bytes:
 
 
 Ask = Callable[[Iterable[str]], Mapping[str, ImageInfo]]
-"""Asks registries about images, and waits for the answers."""
+"""Asks registries about images, and waits for the answers: reference -> what is known."""
 
 MOST_IMAGES = 2_000
-"""Images that one audit asks about."""
+"""Most images that one audit looks up."""
 
 _AT_A_TIME = 200
 _TOO_MANY = ImageInfo(problem=f"an audit looks up {MOST_IMAGES} images at most, and this image comes after them")
 
 
 class LookedUp:
-    """Implements `webhook.images.image_source.ImageSource`: it knows what registries said about images in the last
-    look-up, and remembers which others it was asked for.
+    """Images that were looked up. Implements `webhook.images.image_source.ImageSource`.
+
+    It answers from the last look-up, and collects the other images that it is asked about for the next one.
     """
 
     def __init__(self, ask: Ask) -> None:
@@ -228,7 +219,7 @@ class LookedUp:
         self._wanted: dict[str, None] = {}
 
     def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # nobody else waits
-        """What is known of an image."""
+        """What is known about an image."""
         found = self._known.get(text)
         if found is not None:
             return found
@@ -238,7 +229,7 @@ class LookedUp:
         return ImageInfo(is_pending=True)
 
     def look_up(self) -> None:
-        """Ask about the images that are not known yet."""
+        """Look up the images that were asked about and are not known yet."""
         if self._wanted:
             self._known.update(self._ask(list(self._wanted)))
             self._wanted.clear()
@@ -250,9 +241,9 @@ def looked_up(
     judges: Sequence[ReviewContext],
     images: LookedUp,
 ) -> Iterator[Document | DocumentError]:
-    """The same documents, once it is known what rules ask about their images; `judges` have `images` among their facts.
+    """Yield the documents after the images that rules ask about were looked up, in batches.
 
-    As many of them are held back as are asked about at a time.
+    The facts of all `judges` ask `images`.
     """
     documents = iter(documents)
     while batch := list(islice(documents, _AT_A_TIME)):

@@ -191,6 +191,13 @@ def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return _controller(metadata) if isinstance(metadata, dict) else None
 
 
+def is_made_or_ending(raw: Mapping[str, Any]) -> bool:
+    """Whether a controller made the object, so that its owner is judged instead, or the object is being deleted."""
+    metadata = raw.get("metadata")
+    is_ending = isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+    return is_ending or controller_of(raw) is not None
+
+
 def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
     references = metadata.get("ownerReferences")
     for one in references if isinstance(references, list) else ():

@@ -1,7 +1,7 @@
-"""What policy reports of either API are made of: objects of a bounded size, one or more for each namespace.
+"""Policy reports of either API: objects of a bounded size, one or more for each namespace.
 
-The report of a namespace may be read by its people, so it has nothing in it of any other namespace. Fields are those
-that Policy Reporter and its like read; a result is recognised from one audit to the next by `properties.resultID`.
+The users of a namespace may read its report, so it has nothing about any other namespace. Fields are those that Policy
+Reporter and similar tools read; a result is recognised from one audit to the next by `properties.resultID`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,19 +13,18 @@ from typing import Any
 import orjson
 
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
+from webhook.model.shape import shortened
 from webhook.outcome import printable
 
 SOURCE = "gpu-policy"
-"""The engine that results are from."""
+"""The engine that results name as their source."""
 CATEGORY = "GPU policy"
 NAME = "gpu-policy-audit"
-"""What the objects are named after unless said otherwise; a point and a number from 1 follow."""
+"""The default beginning of the objects' names; a dot and a number from 1 follow."""
 LABELS: Mapping[str, str] = {"app.kubernetes.io/managed-by": "gpu-policy-webhook"}
 
 RESULTS: Mapping[Level, str] = {Level.REFUSE: "fail", Level.WARN: "warn", Level.AUDIT: "warn", Level.COMPLETE: "pass"}
-"""Pods that only are recorded break a rule all the same, and `skip` would hide them; those that are completed break
-none.
-"""
+"""Level -> result. Recorded findings break a rule as well, and `skip` would hide them; completed pods break none."""
 
 _LONGEST_MESSAGE = 1024
 _LONGEST_NAME = 253
@@ -45,7 +44,7 @@ class Format:
     cluster_kind: str
     cluster_plural: str
     has_source: bool
-    """Whether a report says which engine it is from; a result always does."""
+    """Whether a report names its engine; a result always does."""
 
 
 POLICY_REPORTS = Format(
@@ -65,8 +64,9 @@ OPEN_REPORTS = Format(
 
 @dataclass(frozen=True, slots=True)
 class ResultLimits:
-    """How much is written about one namespace: results and bytes of JSON in an object, and objects. etcd takes objects
-    of up to 1.5 MiB.
+    """How much is written about one namespace: results and bytes of JSON in one object, and number of objects.
+
+    etcd stores objects of up to 1.5 MiB.
     """
 
     results: int = 500
@@ -76,7 +76,7 @@ class ResultLimits:
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What the objects are called and labelled."""
+    """The name and the labels of the objects."""
 
     name: str = NAME
     labels: Mapping[str, str] = field(default_factory=lambda: LABELS)
@@ -105,7 +105,7 @@ def objects(
     naming: Naming | None = None,
     limits: ResultLimits | None = None,
 ) -> Iterator[Raw]:
-    """The objects for the findings of these levels, sorted by namespace; those about no namespace come first."""
+    """The objects for the findings of these levels, sorted by namespace; cluster-scoped objects come first."""
     naming, limits = naming or Naming(), limits or ResultLimits()
     for namespace, findings in sorted(_by_namespace(report, frozenset(levels)).items()):
         results = [_result(finding, namespace, report) for finding in sorted(findings, key=_rank)]
@@ -124,7 +124,7 @@ def _by_namespace(report: AuditReport, levels: frozenset[Level]) -> Mapping[str,
 
 
 def namespace_of(finding: AuditFinding) -> str:
-    """The namespace that a finding is about, empty for none."""
+    """The namespace that a finding is about; empty for cluster-scoped objects."""
     where = finding.object
     return where.name if _is_namespace(where) else where.namespace
 
@@ -134,7 +134,7 @@ def _is_namespace(reference: ObjectReference) -> bool:
 
 
 def _rank(finding: AuditFinding) -> tuple[object, ...]:
-    """The gravest first, since the last are left out; otherwise as people look for them, and always the same."""
+    """The order of results: the gravest first, because the last may be left out; then by owner and rule."""
     return (_ORDER[finding.level], finding.owner, finding.rule, finding.id)
 
 
@@ -160,9 +160,7 @@ def _result(finding: AuditFinding, namespace: str, report: AuditReport) -> Raw:
 
 
 def _subject(finding: AuditFinding, namespace: str) -> ObjectReference:
-    """What people change, unless that is outside of the namespace, as a node that owns a pod, or somebody else's
-    object.
-    """
+    """The owner, which people change, unless it is outside the namespace, such as a node that owns a pod."""
     return finding.owner if finding.owner.namespace == namespace else finding.object
 
 
@@ -178,7 +176,7 @@ def _resource(reference: ObjectReference) -> Raw:
 
 
 def _properties(finding: AuditFinding) -> dict[str, str]:
-    """Texts only, as both APIs demand. No names of pods, which change with every rollout."""
+    """Properties as texts, which both APIs require. Pod names are left out: they change with every rollout."""
     found: dict[str, object] = {
         "resultID": finding.id,
         "level": finding.level,
@@ -206,21 +204,21 @@ def _timestamp(report: AuditReport) -> dict[str, int]:
 
 
 def _text(text: str, most: int = _LONGEST_NAME) -> str:
-    """What tenants wrote, on one line and not too long."""
-    return printable(text if len(text) <= most else f"{text[: most - 3]}...")
+    """A text that tenants may have written, on one line and shortened."""
+    return printable(shortened(text, most))
 
 
 # Results that are no findings
 
 
 def _errors(report: AuditReport) -> Iterator[Raw]:
-    """What could not be audited."""
+    """Results about what could not be audited."""
     for error in dict.fromkeys(map(str, report.errors)):
         yield _remark("error", Level.REFUSE.severity, error, report, _id("error", error))
 
 
 def _left_out(results: Sequence[Raw], namespace: str, report: AuditReport) -> Raw:
-    """The last result of a namespace that has too many."""
+    """The last result of a namespace with too many results: how many are left out."""
     counts = {outcome: sum(one["result"] == outcome for one in results) for outcome in _OUTCOMES}
     listed = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
     where = f" --namespace {namespace}" if namespace else ""
@@ -253,7 +251,7 @@ def _id(*parts: object) -> str:
 def _parts(
     results: Iterable[Raw], namespace: str, report: AuditReport, limits: ResultLimits
 ) -> Iterator[Sequence[Raw]]:
-    """The results of one namespace, split so that no object holds too many or too much."""
+    """The results of one namespace, split by the limits of one object."""
     rest = iter(results)
     part: list[Raw] = []
     size = number = 0

@@ -1,4 +1,4 @@
-"""How reports for people order, group and name what was found: the same in every format."""
+"""The order, grouping and wording of findings, which all reports for people share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,11 +13,12 @@ from webhook.audit.report import (
     Running,
     SourceLine,
 )
+from webhook.model.shape import shortened as cut_to
 from webhook.outcome import printable
 
 STDIN = "-"
 NOWHERE = "(no namespace)"
-"""How the namespace is called of objects that are in none."""
+"""The heading for objects that are in no namespace."""
 
 
 def counted(number: int, what: str, several: str = "") -> str:
@@ -26,28 +27,28 @@ def counted(number: int, what: str, several: str = "") -> str:
 
 
 def moment(when: datetime) -> str:
-    """A time of day in UTC, to the second."""
+    """A time in UTC for people, to the second, such as `2025-03-01 12:00:00 UTC`."""
     return f"{when.astimezone(UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
 
 
 def instant(when: datetime) -> str:
-    """The same for programs, as RFC 3339 has it."""
+    """A time in UTC for programs, as in RFC 3339, such as `2025-03-01T12:00:00.000Z`."""
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def home(reference: ObjectReference) -> str:
-    """The namespace that an object is in, or is; empty for those of the whole cluster."""
+    """The namespace that an object is in, or is; empty for cluster-scoped objects."""
     is_one = reference.kind == "Namespace" and reference.api_version == "v1"
     return printable(reference.name if is_one else reference.namespace)
 
 
 def namespace_of(reference: ObjectReference) -> str:
-    """The same with a name for those of the whole cluster."""
+    """The namespace as in `home`; NOWHERE for cluster-scoped objects."""
     return home(reference) or NOWHERE
 
 
 def by_namespace(findings: Iterable[AuditFinding]) -> Mapping[str, Sequence[AuditFinding]]:
-    """The same findings in the same order, by what the namespace of their owner is called."""
+    """Namespace of the owner -> its findings, in their order."""
     grouped: dict[str, list[AuditFinding]] = {}
     for finding in findings:
         grouped.setdefault(namespace_of(finding.owner), []).append(finding)
@@ -55,7 +56,7 @@ def by_namespace(findings: Iterable[AuditFinding]) -> Mapping[str, Sequence[Audi
 
 
 def by_namespace_and_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, str, int]]:
-    """How many objects have a finding, by namespace and rule, most first."""
+    """Namespace, rule and number of objects with such a finding; the largest number first."""
     objects: dict[tuple[str, str], set[tuple[object, ...]]] = {}
     for finding in findings:
         key = namespace_of(finding.owner), printable(finding.rule)
@@ -64,7 +65,7 @@ def by_namespace_and_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[st
 
 
 def by_rule(findings: Iterable[AuditFinding]) -> Sequence[tuple[str, int]]:
-    """How many objects have a finding, by rule, most first."""
+    """Rule and number of objects with such a finding; the largest number first."""
     objects: dict[str, set[tuple[object, ...]]] = {}
     for finding in findings:
         objects.setdefault(printable(finding.rule), set()).add(_identity(finding))
@@ -76,7 +77,7 @@ def _identity(finding: AuditFinding) -> tuple[object, ...]:
 
 
 def about(pod_group: PodGroup | None) -> str:
-    """Which pods of a workload are meant, with how many GPUs all of them ask for; empty for an object itself."""
+    """The pods of a workload that are meant, and the GPUs that all of them request; empty for the object itself."""
     if pod_group is None:
         return ""
     name = printable(f"pod template of {pod_group.group}") if pod_group.group else "pod template"
@@ -89,29 +90,29 @@ def about(pod_group: PodGroup | None) -> str:
 
 
 def found(finding: AuditFinding) -> str:
-    """Where and what, on one line, with a period."""
+    """The place and the message of a finding, on one line, with a period."""
     head = f"{about(finding.pod_group)}: " if finding.pod_group is not None else ""
     return printable(f"{head}{finding.field}: {finding.message}.")
 
 
 def remedy(finding: AuditFinding) -> str:
-    """What to do about it, with a period; empty where there is nothing to say."""
+    """The remedy of a finding with a period; empty where there is none."""
     return printable(f"{finding.remedy}.") if finding.remedy else ""
 
 
 def place(source: SourceLine) -> str:
-    """`manifests/a.yaml:12`; empty for objects of a cluster."""
+    """A file and line such as `manifests/a.yaml:12`; empty for objects of a cluster."""
     file = "standard input" if source.file == STDIN else printable(source.file)
     return f"{file}:{source.line}" if file and source.line else file
 
 
 def policy_place(finding: AuditFinding) -> str:
-    """The file of the policy and its line, as far as they are known."""
+    """The file of the policy and the line, as far as they are known."""
     return printable(f"{finding.file}:{finding.line}" if finding.file and finding.line else finding.file)
 
 
 def pods(running: Running | None) -> str:
-    """`4 running pods: a, b, c and 1 more`; empty where none is concerned."""
+    """Running pods as `4 running pods: a, b, c and 1 more`; empty for None."""
     if running is None:
         return ""
     names = listed(running)
@@ -119,7 +120,7 @@ def pods(running: Running | None) -> str:
 
 
 def listed(running: Running) -> str:
-    """`a, b, c and 1 more`; empty where none is named."""
+    """Names of pods as `a, b, c and 1 more`; empty where there are none."""
     rest = running.count - len(running.names)
     names = ", ".join(running.names)
     return printable(f"{names} and {rest:,} more" if names and rest > 0 else names)
@@ -136,7 +137,7 @@ def total(report: AuditReport) -> str:
 
 
 def changes(comparison: Comparison) -> str:
-    """How much the policies change, without a period."""
+    """The numbers of a comparison in one sentence without a period."""
     return (
         f"{len(comparison.newly_refused):,} newly refused, {len(comparison.no_longer_refused):,} no longer refused, "
         f"{counted(len(comparison.changed_injections), 'changed injection')}"
@@ -144,12 +145,12 @@ def changes(comparison: Comparison) -> str:
 
 
 def looked_at(counts: Counts) -> str:
-    """What was looked at."""
+    """How many objects were looked at, such as `3 pods, 1 workload`."""
     others = f", {counted(counts.others, 'other object')}" if counts.others else ""
     queued = f" ({counts.queued:,} left to a queue)" if counts.queued else ""
     return f"{counted(counts.pods, 'pod')}, {counted(counts.workloads, 'workload')}{queued}{others}"
 
 
 def shortened(text: str, longest: int) -> str:
-    """`text` on one line, without control characters, and cut after so many characters."""
-    return printable(text if len(text) <= longest else f"{text[: longest - 3]}...")
+    """`text` of at most `longest` characters, on one line and without control characters."""
+    return printable(cut_to(text, longest))

@@ -1,6 +1,6 @@
 """Workloads: where objects of other kinds keep the templates of their pods."""
 
-from webhook.model.pod_reader import controller_of
+from webhook.model.pod_reader import controller_of, is_made_or_ending
 from webhook.model.workloads.table import WORKLOADS, Workload, is_pod, number_of_templates, templates_of, workload_of
 from webhook.model.workloads.template import Template
 
@@ -9,6 +9,7 @@ __all__ = [
     "Template",
     "Workload",
     "controller_of",
+    "is_made_or_ending",
     "is_pod",
     "number_of_templates",
     "templates_of",
