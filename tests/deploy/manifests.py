@@ -72,10 +72,17 @@ def rendered(
     values: Mapping[str, Any] | None = None, *apis: str, version: str = NEWEST, namespace: str = RELEASE
 ) -> Objects:
     """The objects of the chart with these values, for a cluster of that version that has these further APIs."""
-    return Objects.read(_rendered(json.dumps(values or {}), apis, version, namespace))
+    return Objects.read(rendered_text(values, *apis, version=version, namespace=namespace))
 
 
-@lru_cache(maxsize=200)
+def rendered_text(
+    values: Mapping[str, Any] | None = None, *apis: str, version: str = NEWEST, namespace: str = RELEASE
+) -> str:
+    """The same as helm prints it, asked once."""
+    return _rendered(json.dumps(values or {}), apis, version, namespace)
+
+
+@lru_cache(maxsize=400)
 def _rendered(values: str, apis: tuple[str, ...], version: str, namespace: str) -> str:
     arguments = [f"--kube-version={version}", *(f"--api-versions={api}" for api in apis)]
     return render(json.loads(values), *arguments, namespace=namespace)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from deploy.generate import INSTALL_VALUES, render
-from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
+from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, rendered_text, shipped
 from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, UNCOUNTED, value_sets
 
 CLUSTER_WIDE = {
@@ -40,7 +40,7 @@ def test_every_object_says_which_release_it_is_of(values: dict[str, Any]) -> Non
 @value_sets
 def test_no_hook_and_no_policy_keeps_an_object_from_being_uninstalled(values: dict[str, Any]) -> None:
     """Helm removes neither hooks nor what carries helm.sh/resource-policy."""
-    assert "helm.sh/" not in render(values)
+    assert "helm.sh/" not in rendered_text(values)
 
 
 @needs_helm
