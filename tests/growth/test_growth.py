@@ -10,7 +10,7 @@ import pytest
 from tests.growth.growing import Case, Growth, alone, grown, pairs, too_fast
 from tests.growth.schema import Place, collections
 
-SIZE = 24_000
+SIZE = 12_000
 """Bytes; long enough for a loop in a loop to be most of the work."""
 SEED = 15
 _TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]"
