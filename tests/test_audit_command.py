@@ -237,7 +237,7 @@ def test_the_status_tells_of_findings_whatever_becomes_of_the_output(
     here: Path, redirected: str, expected: tuple[int, str]
 ) -> None:
     """Unless the report is lost: that is no answer."""
-    many = "---\n".join(yaml.safe_dump(pod(9, name=f"p{number}")) for number in range(300))
+    many = "---\n".join(yaml.safe_dump(pod(9, name=f"p{number}")) for number in range(100))
     (here / "bad.yaml").write_text(many)
     assert status_in_a_shell(here, redirected) == expected
 

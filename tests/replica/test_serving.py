@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from tests.e2e.eventually import eventually
+from webhook.admission import logs
+from webhook.commands.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRATION = [
@@ -63,6 +66,12 @@ def test_without_an_api_server_it_waits_says_so_and_ends_when_told(tmp_path: Pat
     assert "Traceback" not in log.read_text()
 
 
+def with_registries(tmp_path: Path, change: list[str]) -> list[str]:
+    registries = tmp_path / "registries.yaml"
+    registries.write_text(yaml.safe_dump(LISTED))
+    return [argument.replace("REGISTRIES", str(registries)) for argument in change]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -71,33 +80,44 @@ def test_without_an_api_server_it_waits_says_so_and_ends_when_told(tmp_path: Pat
         pytest.param(["--cert=tls.crt"], "exclude each other; name one source of certificates", id="two sources"),
         pytest.param(["--client-name=kube-apiserver"], "--client-name needs --client-ca", id="name without authority"),
         pytest.param(["--inventory=inventory.yaml"], "with --inventory there is none", id="no cluster"),
-        pytest.param(["--registration=nowhere"], "nowhere: cannot be read (No such file", id="no registration"),
         pytest.param(["--registry-credentials=a"], "need --registries, the registries that may be asked", id="no list"),
         pytest.param(["--image-results=a/b"], "need --registries, the registries that may be asked", id="no look-ups"),
         pytest.param(["--audit-status=a"], "--audit-status: 'a' is not of the form NAMESPACE/NAME", id="no status"),
-        pytest.param(["--registries=nowhere.yaml"], "nowhere.yaml: the file cannot be read", id="no registries"),
         pytest.param(
             ["--registries=REGISTRIES", "--image-results=a"], "is not of the form NAMESPACE/NAME", id="no place"
         ),
+    ],
+)
+def test_arguments_that_make_no_sense_are_explained(
+    change: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "configure", lambda _: None)  # it is for the whole process
+    result = CliRunner().invoke(main, serving(tmp_path, *with_registries(tmp_path, change))[3:])
+    assert isinstance(result.exception, SystemExit)
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(["--registration=nowhere"], "nowhere: cannot be read (No such file", id="no registration"),
+        pytest.param(["--registries=nowhere.yaml"], "nowhere.yaml: the file cannot be read", id="no registries"),
         pytest.param(
             ["--registries=REGISTRIES", "--registry-credentials=nowhere.json"], "nowhere.json", id="no credentials"
         ),
         pytest.param(["--certificate-name=a b"], "'a b' is neither a DNS name nor an IP address", id="odd name"),
     ],
 )
-def test_arguments_that_make_no_sense_are_explained(change: list[str], message: str, tmp_path: Path) -> None:
-    registries = tmp_path / "registries.yaml"
-    registries.write_text(yaml.safe_dump(LISTED))
-    change = [argument.replace("REGISTRIES", str(registries)) for argument in change]
-    done = subprocess.run(serving(tmp_path, *change), capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+def test_what_another_process_cannot_use_is_explained(change: list[str], message: str, tmp_path: Path) -> None:
+    """It reads what takes much memory, and the process that watches over the server ends with its status."""
+    assert_explained(serving(tmp_path, *with_registries(tmp_path, change)), message)
 
 
 def test_a_kubeconfig_that_leads_nowhere_is_explained(tmp_path: Path) -> None:
-    command = serving(tmp_path, kubeconfig="clusters: []")
+    assert_explained(serving(tmp_path, kubeconfig="clusters: []"), "kubeconfig")
+
+
+def assert_explained(command: list[str], message: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert "kubeconfig" in done.stderr
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
