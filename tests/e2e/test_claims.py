@@ -1,7 +1,7 @@
 """Pods whose GPUs come by resource claims get the tolerations of GPU nodes, as far as claims are known."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,16 +68,11 @@ class Team:
 
 
 @pytest.fixture
-def team(installation: Installation, make_namespace: Callable[[str], str]) -> Iterator[Team]:
+def team(webhook: Installation, make_namespace: Callable[[str], str]) -> Team:
     """A namespace whose pods are completed."""
-    plane = installation.plane
-    if plane.version < (1, 34):
-        pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {plane.version}")
-    name = make_namespace("claiming")
-    installation.register()
-    eventually(installation.is_asked)
-    yield Team(plane, name)
-    installation.unregister()
+    if webhook.plane.version < (1, 34):
+        pytest.skip(f"resource.k8s.io/v1 came with Kubernetes 1.34; this is {webhook.plane.version}")
+    return Team(webhook.plane, make_namespace("claiming"))
 
 
 def test_a_template_brings_its_pods_the_toleration_and_takes_it_with_it(team: Team) -> None:
