@@ -181,6 +181,12 @@ def test_what_is_sound_together_has_no_mistake(new: Texts, mounted: Texts) -> No
             id="a model of a pot",
         ),
         pytest.param(
+            {"_default.yaml": policy_text("_default", "gpuQuota: {mode: warn, byModel: {Z9000: 1}}")},
+            {"other.yaml": policy_text("other")},
+            "_default.yaml:6: spec.rules.gpuQuota.byModel.Z9000",
+            id="a GPU that a _cuda.yaml of another ConfigMap may have",
+        ),
+        pytest.param(
             {"second.yaml": policy_text("second", namespaces="[team]")},
             DEFAULT | {"team.yaml": policy_text("team")},
             "team.yaml:3: metadata.name",

@@ -26,6 +26,7 @@ PLATFORM_FILE = "_cuda.yaml"
 
 CAPABILITIES = "computeCapabilities"
 _CONTEXT = "cudaTables"
+_OTHERS = "otherCudaRows"
 
 Rows = Mapping[str, Iterable[Mapping[str, Any]]]
 """Rows as tables write them, by the list in which they stand."""
@@ -80,12 +81,20 @@ SHIPPED = CudaTables(
 """The tables of this release."""
 
 
-def context_of(tables: CudaTables) -> dict[str, CudaTables]:
-    """What whoever validates settings adds to their context, for settings that are about CUDA."""
-    return {_CONTEXT: tables}
+def context_of(tables: CudaTables, *, has_others: bool = False) -> dict[str, Any]:
+    """What whoever validates settings adds to their context, for settings that are about CUDA and GPUs.
+
+    `has_others`: the platform may have more rows, in a file that is faulty or out of sight.
+    """
+    return {_CONTEXT: tables, _OTHERS: has_others}
 
 
 def tables_in(context: Any) -> CudaTables:
     """The tables of the context in which settings are validated; without one, those of this release."""
     found: CudaTables = (context or {}).get(_CONTEXT, SHIPPED)
     return found
+
+
+def has_other_rows(context: Any) -> bool:
+    """Whether the platform may have rows that the tables of the context lack."""
+    return bool((context or {}).get(_OTHERS))

@@ -167,3 +167,9 @@ def _possible(
 
 CATALOGUE = Catalogue()
 """What is shipped."""
+
+
+@lru_cache(maxsize=16)
+def catalogue_of(table: GpuTable) -> Catalogue:
+    """The names that policies may use where these GPUs are known."""
+    return CATALOGUE if table == GPUS else Catalogue(table=table)

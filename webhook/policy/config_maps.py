@@ -16,7 +16,7 @@ from webhook.policy.directory import Contents, contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import losses
-from webhook.policy.schema import DEFAULT_FILE
+from webhook.policy.schema import CUDA_FILE, DEFAULT_FILE
 from webhook.yaml_files.file_errors import FileError, FileErrors
 from webhook.yaml_files.yaml_lines import count_values
 
@@ -146,7 +146,7 @@ def _errors_of(files: Files) -> Sequence[FileError]:
     except FileErrors:
         return ()  # no policy file is among them
     try:
-        build(contents, is_default_elsewhere=DEFAULT_FILE not in files)
+        build(contents, elsewhere={DEFAULT_FILE, CUDA_FILE} - files.keys())
     except FileErrors as error:
         return error.errors
     return ()

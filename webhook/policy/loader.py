@@ -1,7 +1,7 @@
 """Directory -> set of policies, or every error in it at once, each with file, line and key."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,12 @@ def build(
     rules: Sequence[Rule] = RULES,
     previous: PolicySet | None = None,
     *,
-    is_default_elsewhere: bool = False,
+    elsewhere: Collection[str] = (),
 ) -> PolicySet:
     """The policies in files that were read; raises PolicyErrors.
 
-    Policies that `previous` has just alike are shared with it, so that a reload costs no second copy of them. With
-    `is_default_elsewhere` a file that is not among these may be the default's: nothing that it can say is missed.
+    Policies that `previous` has just alike are shared with it, so that a reload costs no second copy of them. Files of
+    the names `elsewhere` may exist although they are not among these: nothing that they can say is missed.
     """
     faults = Faults()
     faults.extend(contents.faults)
@@ -52,10 +52,11 @@ def build(
     default_path = str(contents.path / DEFAULT_FILE)
     default: PolicySource | None = None
     notices = []
-    is_default_unknown = is_default_elsewhere or any(fault.path == default_path for fault in contents.faults)
+    is_default_unknown = DEFAULT_FILE in elsewhere or any(fault.path == default_path for fault in contents.faults)
+    cuda_path = str(contents.path / CUDA_FILE)
     cuda = SHIPPED_ONLY
     if CUDA_FILE in files:
-        cuda = read_cuda_tables(str(contents.path / CUDA_FILE), files.pop(CUDA_FILE), faults)
+        cuda = read_cuda_tables(cuda_path, files.pop(CUDA_FILE), faults)
         cuda = cuda.sharing(previous.cuda if previous is not None else SHIPPED_ONLY)
     if DEFAULT_FILE in files:
         default = read_source(DEFAULT_FILE, default_path, files.pop(DEFAULT_FILE), rules, faults, tables=cuda.tables)
@@ -63,12 +64,14 @@ def build(
     else:
         notices.append(f"{default_path}: no such file, so namespaces without a file of their own have no rules")
     accelerators = default.accelerators if default is not None else ANY if is_default_unknown else BUILT_IN
-    binder = _Binder(rules, default, _Shared(accelerators, cuda), faults, previous)
+    has_other_rows = CUDA_FILE in elsewhere or any(fault.path == cuda_path for fault in faults.errors)
+    shared = _Shared(accelerators, cuda, has_other_rows)
+    binder = _Binder(rules, default, shared, faults, previous)
     pots = NO_POTS
     if QUOTAS_FILE in files:
         path = str(contents.path / QUOTAS_FILE)
         inherited = default.rules if default is not None else {}
-        pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, accelerators)
+        pots = read_pots(path, files.pop(QUOTAS_FILE), inherited, faults, shared.context)
     claims = NamespaceIndex(faults)
     for file, content in files.items():
         source = read_source(file, str(contents.path / file), content, rules, faults, accelerators, cuda.tables)
@@ -122,11 +125,12 @@ class _Shared:
 
     accelerators: Accelerators
     cuda: PlatformTables
+    has_other_rows: bool
 
     @property
     def context(self) -> dict[str, Any]:
         """In which settings are validated."""
-        return {CONTEXT: self.accelerators, **context_of(self.cuda.tables)}
+        return {CONTEXT: self.accelerators, **context_of(self.cuda.tables, has_others=self.has_other_rows)}
 
 
 @dataclass(frozen=True, slots=True)

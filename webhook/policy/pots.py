@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from webhook.model.accelerators import BUILT_IN, CONTEXT, Accelerators
 from webhook.model.camel_model import CamelModel
 from webhook.model.shape import spelled
 from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots
@@ -129,14 +128,16 @@ def quotas_schema_text() -> str:
 
 
 POTS_PATH: KeyPath = ("spec", "pots")
+NO_CONTEXT: Mapping[str, Any] = {}
+"""Where only what everybody knows is known."""
 
 
 def read_pots(
-    path: str, source: bytes, default: Mapping[str, YamlNode], faults: Faults, accelerators: Accelerators = BUILT_IN
+    path: str, source: bytes, default: Mapping[str, YamlNode], faults: Faults, context: Mapping[str, Any] = NO_CONTEXT
 ) -> Pots:
     """The pots of the file shown in errors as `path`, but for disabled and faulty ones.
 
-    `default` are the settings of `_default.yaml` by rule, as they were read, `accelerators` its names of GPUs.
+    `default` are the settings of `_default.yaml` by rule, as they were read; settings are validated in `context`.
     """
     root = read_document(path, source, QUOTAS_KIND, _null_fault, faults)
     if root is None:
@@ -148,7 +149,7 @@ def read_pots(
     pots = {}
     for index, node in enumerate(listed.value if listed is not None and isinstance(listed.value, list) else ()):
         pot = merge(YamlNode(inherited, node.file, node.line), node)
-        settings = _settings(pot, (path, index), faults, accelerators) if isinstance(node.value, dict) else None
+        settings = _settings(pot, (path, index), faults, context) if isinstance(node.value, dict) else None
         if settings is not None and settings.mode is not Mode.DISABLED:
             pots[settings.name] = (_bound(settings, node.line), pot.plain())
     ordered = [pots[name] for name in sorted(pots)]
@@ -165,12 +166,12 @@ def _inherited(rule: YamlNode | None) -> dict[str, YamlNode]:
     return {key: written[key] for key in INHERITED if key in written}
 
 
-def _settings(pot: YamlNode, place: tuple[str, int], faults: Faults, accelerators: Accelerators) -> PotSettings | None:
+def _settings(pot: YamlNode, place: tuple[str, int], faults: Faults, context: Mapping[str, Any]) -> PotSettings | None:
     """The pot at `place`: a path, and which of its pots it is."""
     path, index = place
-    context = {CONTEXT: accelerators}
+    text = json.dumps(pot.plain())
     try:
-        return PotSettings.model_validate_json(json.dumps(pot.plain()), by_alias=True, by_name=False, context=context)
+        return PotSettings.model_validate_json(text, by_alias=True, by_name=False, context=dict(context))
     except ValidationError as error:
         for detail in details_of(error):
             _record(pot, index, path, detail, faults)

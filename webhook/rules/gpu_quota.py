@@ -18,7 +18,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
-from webhook.gpus.gpu_catalogue import CATALOGUE
+from webhook.cuda.cuda_tables import tables_in
+from webhook.gpus.gpu_catalogue import catalogue_of
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
@@ -109,10 +111,12 @@ class Settings(RuleSettings):
     """What happens to a pod while usage cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
 
     _accelerators: Accelerators = PrivateAttr(BUILT_IN)
+    _table: GpuTable = PrivateAttr(GPUS)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember which names are GPUs."""
+        """Remember which names are GPUs, and which GPUs there are."""
         self._accelerators = accelerators_in(context)
+        self._table = tables_in(context).gpus
 
     @cached_property
     def limits(self) -> tuple[Limit, ...]:
@@ -122,7 +126,7 @@ class Settings(RuleSettings):
     @cached_property
     def counting(self) -> Counting:
         """How pods are counted."""
-        return counting_of(self, self._accelerators)
+        return counting_of(self, self._accelerators, self._table)
 
     @cached_property
     def quota(self) -> Quota:
@@ -138,9 +142,9 @@ def limits_of(settings: Settings) -> tuple[Limit, ...]:
     return (*overall, *models, *resources)
 
 
-def counting_of(settings: Settings, accelerators: Accelerators = BUILT_IN) -> Counting:
+def counting_of(settings: Settings, accelerators: Accelerators = BUILT_IN, table: GpuTable = GPUS) -> Counting:
     """How settings have pods counted."""
-    catalogue = CATALOGUE.extended(settings.models)
+    catalogue = catalogue_of(table).extended(settings.models)
     return Counting(catalogue, settings.weights, settings.unspecified_model, settings.claims, accelerators)
 
 

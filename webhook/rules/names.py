@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
-from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
+from webhook.cuda.cuda_tables import has_other_rows, tables_in
+from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.model.accelerators import ANY, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
@@ -165,14 +166,14 @@ GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
 
 
 def _is_all_known(info: ValidationInfo) -> bool:
-    """Whether everything is there that these settings inherit, names of models and weights among it."""
-    return accelerators_in(info.context) is not ANY
+    """Whether everything is there that these settings go by: names of models, weights, and GPUs of the platform."""
+    return accelerators_in(info.context) is not ANY and not has_other_rows(info.context)
 
 
 def _existing_resource(name: str, info: ValidationInfo) -> str:
     """No MIG slice that no GPU has: a limit of it would limit nothing. One that `weights` has is believed."""
     weights = info.data.get("weights") if _is_all_known(info) else None
-    if weights is not None and name not in weights and is_unknown_slice(name):
+    if weights is not None and name not in weights and is_unknown_slice(name, tables_in(info.context).gpus):
         close = get_close_matches(name, MIG_RESOURCES, n=1)
         hint = f"did you mean {close[0]}? If it is right" if close else "if it is right"
         raise ValueError(
@@ -200,7 +201,7 @@ ModelName = Annotated[str, AfterValidator(_model_name)]
 def _known_model(name: str, info: ValidationInfo) -> str:
     """The name of a model of the catalogue, or of one that the settings' own `models` declare before it."""
     declared = info.data.get("models") if _is_all_known(info) else None
-    catalogue = CATALOGUE.extended(declared or {})
+    catalogue = catalogue_of(tables_in(info.context).gpus).extended(declared or {})
     if declared is not None and not catalogue.leaves(name):
         meant = _meant(name, catalogue)
         if meant:
