@@ -13,6 +13,7 @@ from webhook.cuda.offer import Offer
 from webhook.cuda.origins import ORIGINS
 from webhook.cuda.released import PRODUCTS, RAPIDS, RAPIDS_MATRIX
 from webhook.cuda.verdict import Verdict, judge
+from webhook.gpus.gpu_model import GpuModel
 from webhook.model.versions import Version, parse_version
 
 _FIRST_SHOWN = parse_version("10.0")
@@ -29,6 +30,7 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
                 *_matrix(tables),
                 *_drivers(tables),
                 *_gpus(tables),
+                *_named_gpus(tables),
                 *_compat(tables),
                 *_releases(),
                 *_products(),
@@ -128,6 +130,28 @@ def _range(compute: Version, tables: CudaTables) -> str:
     first = f"from {row.first_branch}" if row.first_branch else ""
     last = f"to {row.last_branch}" if row.last_branch else ""
     return " ".join(filter(None, (first, last, "" if row.is_first_verified else "(unverified)")))
+
+
+def _named_gpus(tables: CudaTables) -> Iterator[str]:
+    """The GPUs of which more is known than their name: models with the same words in one row."""
+    yield (
+        "\n## GPUs by name\n\n"
+        "Names are read word by word, in any spelling; `40xx` is any number such as 4090, and `A####` any such as\n"
+        "A6000. A node's own label of the compute capability comes before this table. Empty: not known.\n"
+    )
+    models: dict[frozenset[str], GpuModel] = {}
+    for model in tables.gpus.models:
+        models.setdefault(model.words, model)
+    rows = (
+        [model.family, str(model.traits.compute or ""), _yes(model.traits.is_data_center), model.source]
+        for model in models.values()
+        if model.traits is not None
+    )
+    yield from _table(["GPU", "Compute capability", "Data centre", "Source"], rows)
+
+
+def _yes(answer: bool | None) -> str:
+    return "" if answer is None else "yes" if answer else "no"
 
 
 def _compat(tables: CudaTables) -> Iterator[str]:
