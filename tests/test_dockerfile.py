@@ -112,6 +112,7 @@ def test_the_build_sees_the_sources_of_the_package_and_nothing_else() -> None:
         ".py",
         ".typed",
         ".json",
+        ".md",
         ".yaml",
         ".html",
         ".css",
