@@ -10,7 +10,8 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from webhook.cuda.cuda_tables import DATA
+from webhook.cuda import DATA
+from webhook.cuda.kernels import KernelBuild
 from webhook.model.versions import parse_version
 from webhook.yaml_files.shipped_tables import read_table
 from webhook.yaml_files.yaml_lines import read_yaml
@@ -28,6 +29,11 @@ KEYS = {
     "compute_capabilities.yaml firstCudaOf": "compute",
     "compute_capabilities.yaml leastCompute": "cuda",
     "forward_compat.yaml listings": "cuda",
+    "ngc.yaml months": "month",
+    "ngc.yaml tritonTrtllm": "month",
+    "ngc.yaml tritonVllm": "month",
+    "releases.yaml torch": "release",
+    "releases.yaml rapids": "release",
 }
 """By which of its keys each list is in order."""
 
@@ -107,6 +113,41 @@ def test_every_source_that_is_explained_is_used_and_every_abbreviation_explained
     used = {word for file, row in ROWS if file == name for word in re.split(r", | for |; ", row["source"])}
     assert {word for word in used if word.isupper() and word.isalpha()} <= explained
     assert {source for source in explained if not any(source in row["source"] for f, row in ROWS if f == name)} == set()
+
+
+@pytest.mark.parametrize("product", [pytest.param(row, id=row["product"]) for row in LISTS["releases.yaml products"]])
+def test_the_releases_of_a_product_are_in_order(product):
+    """No version is in two rows."""
+    rows = [(parse_version(row["from"]), parse_version(row["to"])) for row in product["releases"]]
+    assert all(last.at_least(first.cut(len(last.parts))) for first, last in rows)
+    assert all(last.parts < first.parts for (_, last), (first, _) in pairwise(rows))
+
+
+@pytest.mark.parametrize(
+    ("where", "key"),
+    [
+        ("releases.yaml products", "product"),
+        ("releases.yaml products", "images"),
+        ("kernels.yaml builds", "build"),
+        ("suggestions.yaml published", "cuda"),
+    ],
+)
+def test_no_two_rows_are_about_the_same(where, key):
+    values = [row[key] for row in LISTS[where]]
+    assert len(values) == len(set(values))
+
+
+def test_every_build_of_code_has_a_row_and_every_row_a_name_in_the_code():
+    """Readers name builds, and rows say what these bring."""
+    assert {row["build"] for row in LISTS["kernels.yaml builds"]} == {build.value for build in KernelBuild}
+    assert {row["build"] for row in LISTS["kernels.yaml origins"]} <= {build.value for build in KernelBuild}
+
+
+def test_every_list_of_releases_is_read_by_somebody():
+    """Readers name products, and a list that nobody names would say nothing."""
+    code = "".join(path.read_text() for path in DATA.parent.glob("*.py"))
+    named = set(re.findall(r'releases_of\("([a-z0-9-]+)"\)', code))
+    assert {row["product"] for row in LISTS["releases.yaml products"]} == named
 
 
 def test_what_a_schema_refuses_is_found():

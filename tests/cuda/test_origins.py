@@ -6,8 +6,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from webhook.cuda.families import look_up, may_have_cuda
-from webhook.cuda.kernels import KernelBuild, Kernels
-from webhook.cuda.origins import ORIGINS
+from webhook.cuda.kernels import ORIGINS, KernelBuild, Kernels
 from webhook.model.image import parse_reference
 
 WRITTEN = [family for origin in ORIGINS for family in origin.families]
@@ -47,7 +46,7 @@ def test_no_family_stands_in_two_rows():
 
 
 def test_whatever_is_known_has_a_source_and_whatever_is_not_has_a_reason():
-    assert all(build.value.source for build in KernelBuild if build is not KernelBuild.UNKNOWN)
+    assert all(build.code.source for build in KernelBuild if build is not KernelBuild.UNKNOWN)
     assert all(origin.note for origin in ORIGINS if origin.build is KernelBuild.UNKNOWN)
 
 
@@ -87,7 +86,7 @@ def test_a_name_that_others_use_as_well_tells_nothing_of_the_code(image):
 
 def test_only_builds_whose_source_shows_it_are_without_ptx():
     """Each refuses pods, so a new one belongs into this list by hand."""
-    assert [build for build in KernelBuild if build.value.brings is Kernels.WITHOUT_PTX] == [
+    assert [build for build in KernelBuild if build.code.brings is Kernels.WITHOUT_PTX] == [
         KernelBuild.PYTORCH_OF_PIP,
         KernelBuild.PYTORCH_OF_CONDA,
         KernelBuild.NCCL_TESTS_OF_AWS,

@@ -4,18 +4,17 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.cuda import dynamo, frameworks, model_servers
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.families import look_up
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Compat
+from webhook.cuda.releases import TABLES
 from webhook.model.image import parse_reference
 
 DYNAMO = "nvcr.io/nvidia/ai-dynamo"
 LLM_D, KAITO = "ghcr.io/llm-d", "mcr.microsoft.com/aks/kaito"
 TGI, TEI = "ghcr.io/huggingface/text-generation-inference", "ghcr.io/huggingface/text-embeddings-inference"
 KATIB = "docker.io/kubeflowkatib"
-TABLES = {**model_servers.TABLES, **dynamo.TABLES, **frameworks.TABLES}
 
 
 def looked_up(image):

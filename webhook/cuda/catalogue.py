@@ -4,14 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.cuda import released
 from webhook.cuda.bases import Base
 from webhook.cuda.image_reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.readers import worded
 from webhook.cuda.release_readers import released as released_as
-from webhook.cuda.releases import Built
+from webhook.cuda.releases import Built, releases_of
 from webhook.model.versions import Version
 
 _CUDA = worded(BuiltFor.CUDA)
@@ -27,7 +26,7 @@ def _released(
 
 
 _NIM_LLM = re.compile(r"llama-?3(?:[.][0-9])?-[0-9]+b-(?:instruct|base)", re.ASCII)
-_nim_llm = _released(released.NIM_LLM)
+_nim_llm = _released(releases_of("nim-llm"))
 
 
 def nim(name: Name) -> Reading:
@@ -105,27 +104,29 @@ _OF_NOTEBOOKS = """
 """For the CPU. Source: kubeflow/kubeflow, components/example-notebook-servers (v1.8 to v1.10)."""
 
 BY_END: Mapping[str, Reader] = {
-    "nvidia/nemo": _released(released.NEMO, Base.NGC, r"(?:\.framework)?"),
-    "nvidia/nemo-rl": _released(released.NEMO_RL, Base.NGC),
-    "nvidia/nemo-automodel": _released(released.NEMO_AUTOMODEL, Base.NGC),
-    "nvidia/nemo-curator": _released(released.NEMO_CURATOR, Base.RELATED),
-    "clara/bionemo-framework": _released(released.BIONEMO, Base.NGC),
-    "tensorrt-llm/release": _released(released.TENSORRT_LLM, Base.NGC, r"(?:\.post[0-9]+)?"),
-    "clara-holoscan/holoscan": _released(released.HOLOSCAN, Base.RELATED, "-dgpu"),
-    "physicsnemo/physicsnemo": _released(released.PHYSICSNEMO, Base.NGC),
+    "nvidia/nemo": _released(releases_of("nemo"), Base.NGC, r"(?:\.framework)?"),
+    "nvidia/nemo-rl": _released(releases_of("nemo-rl"), Base.NGC),
+    "nvidia/nemo-automodel": _released(releases_of("nemo-automodel"), Base.NGC),
+    "nvidia/nemo-curator": _released(releases_of("nemo-curator"), Base.RELATED),
+    "clara/bionemo-framework": _released(releases_of("bionemo"), Base.NGC),
+    "tensorrt-llm/release": _released(releases_of("tensorrt-llm"), Base.NGC, r"(?:\.post[0-9]+)?"),
+    "clara-holoscan/holoscan": _released(releases_of("holoscan"), Base.RELATED, "-dgpu"),
+    "physicsnemo/physicsnemo": _released(releases_of("physicsnemo"), Base.NGC),
     "modulus/modulus": worded(BuiltFor.CUDA, Base.NGC),
-    "nvidia/deepstream": _released(released.DEEPSTREAM, Base.RELATED, "-[a-z0-9-]+"),
+    "nvidia/deepstream": _released(releases_of("deepstream"), Base.RELATED, "-[a-z0-9-]+"),
     "riva/riva-speech": _CUDA,
-    "gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev": _released(released.TCPXO_PLUGIN, Base.RELATED, "(?:-[0-9])?"),
-    "gpudirect-tcpxo/tcpgpudmarxd-dev": _released(released.TCPXO_DAEMON, Base.RELATED),
+    "gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev": _released(
+        releases_of("tcpxo-plugin"), Base.RELATED, "(?:-[0-9])?"
+    ),
+    "gpudirect-tcpxo/tcpgpudmarxd-dev": _released(releases_of("tcpxo-daemon"), Base.RELATED),
     "hpc-cloud/nccl-tests": _nccl_tests,
-    "trainer/deepspeed-runtime": _of_kubeflow(_released(released.KUBEFLOW_RUNTIME, Base.CUDA)),
-    "trainer/mlx-runtime": _of_kubeflow(_released(released.KUBEFLOW_RUNTIME, Base.CUDA)),
-    "trainer/xgboost-runtime": _of_kubeflow(_released(released.KUBEFLOW_XGBOOST, Base.CUDA)),
-    "trainer/torchtune-trainer": _of_kubeflow(_released(released.KUBEFLOW_TORCHTUNE, Base.PLAIN)),
+    "trainer/deepspeed-runtime": _of_kubeflow(_released(releases_of("kubeflow-runtime"), Base.CUDA)),
+    "trainer/mlx-runtime": _of_kubeflow(_released(releases_of("kubeflow-runtime"), Base.CUDA)),
+    "trainer/xgboost-runtime": _of_kubeflow(_released(releases_of("kubeflow-xgboost"), Base.CUDA)),
+    "trainer/torchtune-trainer": _of_kubeflow(_released(releases_of("kubeflow-torchtune"), Base.PLAIN)),
     "mpioperator/tensorflow-benchmarks": _tensorflow_benchmarks,
-    "cupy/cupy": _released(released.CUPY, Base.CUDA),
-    "tensorflow/serving": _released(released.TENSORFLOW_SERVING, Base.CUDA, "-(?:devel-)?gpu", BuiltFor.NONE),
+    "cupy/cupy": _released(releases_of("cupy"), Base.CUDA),
+    "tensorflow/serving": _released(releases_of("tensorflow-serving"), Base.CUDA, "-(?:devel-)?gpu", BuiltFor.NONE),
 }
 """By the last two parts of the path."""
 
@@ -133,11 +134,11 @@ BY_END: Mapping[str, Reader] = {
 BY_NAME: Mapping[str, Reader] = {
     "cuda-vector-add": _cuda_vector_add,
     **dict.fromkeys(
-        ("jupyter-pytorch-cuda", "jupyter-pytorch-cuda-full"), _released(released.KUBEFLOW_PYTORCH, Base.UNKNOWN)
+        ("jupyter-pytorch-cuda", "jupyter-pytorch-cuda-full"), _released(releases_of("kubeflow-pytorch"), Base.UNKNOWN)
     ),
     **dict.fromkeys(
         ("jupyter-tensorflow-cuda", "jupyter-tensorflow-cuda-full"),
-        _released(released.KUBEFLOW_TENSORFLOW, Base.UNKNOWN),
+        _released(releases_of("kubeflow-tensorflow"), Base.UNKNOWN),
     ),
 }
 """By the last part of the path."""

@@ -6,9 +6,9 @@ tables remember is kept by the tables themselves.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from webhook.cuda import DATA
 from webhook.cuda.compute_capabilities import ComputeCapabilities, FirstCuda, Generation
 from webhook.cuda.drivers import Branch, Drivers
 from webhook.cuda.forward_compat import CompatListings
@@ -19,8 +19,6 @@ from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.versions import Version
 from webhook.yaml_files.shipped_tables import read_table
 
-DATA = Path(__file__).with_name("data")
-"""Where the tables of this release are."""
 PLATFORM_FILE = "_cuda.yaml"
 """The file of the platform's own rows, as people and messages call it."""
 

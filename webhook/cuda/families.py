@@ -18,9 +18,8 @@ from webhook.cuda import catalogue, readers, release_families
 from webhook.cuda.bases import Base
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.image_reading import Name, Reader, Reading, Words, without_cuda
-from webhook.cuda.kernels import KernelBuild
+from webhook.cuda.kernels import KernelBuild, build_of
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.origins import build_of
 from webhook.model.image import ImageReference
 
 WITHOUT_CUDA: frozenset[str] = frozenset(
@@ -208,7 +207,7 @@ def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
     if told.is_tegra or name.in_last.is_tegra:
         return Reading(BuiltFor.CUDA, None, name.of_tag, architectures=("arm64",), notes=("it is built for Jetson",))
     found = reader(name) if reader is not None else readers.of_no_family(name, tables.toolkits.released)
-    build = build_of(name) if found.build is KernelBuild.UNKNOWN and found.kind is BuiltFor.CUDA else found.build
+    build = build_of(name.parts) if found.build is KernelBuild.UNKNOWN and found.kind is BuiltFor.CUDA else found.build
     return replace(found, architectures=found.architectures or _architectures(name, told), build=build)
 
 

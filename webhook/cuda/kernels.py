@@ -1,9 +1,16 @@
-"""Whether the code in an image runs on GPUs newer than its CUDA: a driver compiles PTX for them, and nothing else."""
+"""Whether the code in an image runs on GPUs newer than its CUDA: a driver compiles PTX for them, and nothing else.
 
+The rows are in `data/kernels.yaml`: who builds code and what it brings, and whose code is in which family of images.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from typing import Any
 
+from webhook.cuda import DATA
 from webhook.model.versions import Version, parse_version
+from webhook.yaml_files.shipped_tables import read_table
 
 
 class Kernels(StrEnum):
@@ -17,7 +24,7 @@ class Kernels(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Code:
+class CompiledCode:
     """What builds bring, for which CUDA that is known, and where it stands. `title` is whose builds they are.
 
     It is known from CUDA `first` on, and for those older than `before`; None has no such end.
@@ -36,6 +43,13 @@ class _Code:
         until = f"before CUDA {self.before}" if self.before is not None else ""
         return ", ".join(filter(None, (since, until)))
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "CompiledCode":
+        """A row as tables write it."""
+        first, before = (parse_version(row[key]) if key in row else None for key in ("first", "before"))
+        source = row["source"] if row["source"] != "unverified" else ""
+        return cls(row["title"], Kernels(row["brings"]), source, first, before)
+
     def is_known_for(self, cuda: Version | None) -> bool:
         """Whether the source speaks of this CUDA; None where that is not known."""
         is_late = self.first is None or (cuda is not None and cuda.reaches(self.first) is True)
@@ -43,85 +57,26 @@ class _Code:
         return is_late and is_early
 
 
-def _code(title: str, brings: Kernels, source: str, first: str = "", before: str = "") -> _Code:
-    return _Code(
-        title, brings, source, parse_version(first) if first else None, parse_version(before) if before else None
-    )
-
-
 class KernelBuild(Enum):
-    """Who built the code in an image."""
+    """Who built the code in an image. `data/kernels.yaml` has a row for each."""
 
-    PYTORCH_OF_PIP = _code(
-        "PyTorch's wheels",
-        Kernels.WITHOUT_PTX,
-        "pytorch/builder, manywheel/build_cuda.sh (2020-07 to its branch release/2.4); vllm-project/vllm issue 13306"
-        " for 2.5; pytorch/pytorch issue 144071 and pull requests 145616 and 148000 for 2.6 and later, issue 182250 for"
-        " 2.11. Only nightly builds have PTX",
-        first="11",
-        before="12.8",
-    )
-    """PyTorch's wheels. Of those for CUDA 12.8 and later some releases have PTX (2.7 and 2.13.0) and others not (pull
-    requests 157516, 175567 and 188925)."""
-    PYTORCH_OF_CONDA = _code(
-        "PyTorch's packages for conda",
-        Kernels.WITHOUT_PTX,
-        "pytorch/builder, conda/pytorch-nightly/build.sh of its branches release/2.0 to 2.5: for CUDA 11 it has PTX for"
-        " compute capability 3.7, which any driver compiles. Later images have wheels",
-        first="12",
-        before="12.8",
-    )
-    PYTORCH_OF_NVIDIA = _code(
-        "NVIDIA's PyTorch",
-        Kernels.WITH_PTX,
-        "reports from the containers: TORCH_CUDA_ARCH_LIST ends in +PTX, and 24.11, which names compute_90 among its"
-        " architectures, runs on compute capability 12.1",
-    )
-    JAX_OF_NVIDIA = _code(
-        "NVIDIA's JAX",
-        Kernels.WITH_PTX,
-        "NVIDIA/JAX-Toolbox, .github/container/build-jax.sh (2026-07): compute_ for the newest GPU",
-    )
-    TENSORFLOW = _code(
-        "TensorFlow's wheels",
-        Kernels.WITH_PTX,
-        "tensorflow/tensorflow issues 60739, 62320 and 97387: on newer GPUs it says that it compiles PTX",
-        first="11.8",
-    )
-    RAPIDS = _code(
-        "RAPIDS",
-        Kernels.WITH_PTX,
-        "rapidsai/rapids-cmake, rapids-cmake/cuda/set_architectures.cmake (23.04 to 26.10)",
-        first="11",
-    )
-    CUDA_SAMPLES = _code(
-        "NVIDIA's samples",
-        Kernels.WITH_PTX,
-        "NVIDIA/cuda-samples: HIGHEST_SM in the Makefiles up to 12.5, since 12.8 CMAKE_CUDA_ARCHITECTURES without"
-        " -real",
-    )
-    """They have PTX for the newest GPU that their CUDA knows."""
-    NCCL_TESTS_OF_AWS = _code(
-        "the tests of NCCL for EFA",
-        Kernels.WITHOUT_PTX,
-        "aws-samples/awsome-distributed-training, nccl-tests.Dockerfile (2024-04 to 2026-02): none in NVCC_GENCODE of"
-        " NCCL and the tests",
-    )
-    TEXT_EMBEDDINGS = _code(
-        "Text Embeddings Inference",
-        Kernels.WITHOUT_PTX,
-        "huggingface/text-embeddings-inference, backends/candle/src/compute_cap.rs: it does not start on a GPU that it"
-        " is not built for",
-        before="12.8",
-    )
-    NCCL_OF_TCPXO = _code(
-        "NCCL for GPUDirect-TCPXO",
-        Kernels.WITH_PTX,
-        "google/nccl-plugin-gpudirect-tcpxo, tcpxo.dockerfile (v1.0.12 to v1.0.17): CUDA12_PTX",
-    )
-    USER = _code("you", Kernels.NONE, "the Dockerfiles of gitlab.com/nvidia/container-images/cuda")
-    """Whoever builds on the image."""
-    UNKNOWN = _code("nobody knows", Kernels.UNKNOWN, "")
+    PYTORCH_OF_PIP = "pytorch-of-pip"
+    PYTORCH_OF_CONDA = "pytorch-of-conda"
+    PYTORCH_OF_NVIDIA = "pytorch-of-nvidia"
+    JAX_OF_NVIDIA = "jax-of-nvidia"
+    TENSORFLOW = "tensorflow"
+    RAPIDS = "rapids"
+    CUDA_SAMPLES = "cuda-samples"
+    NCCL_TESTS_OF_AWS = "nccl-tests-of-aws"
+    TEXT_EMBEDDINGS = "text-embeddings"
+    NCCL_OF_TCPXO = "nccl-of-tcpxo"
+    USER = "user"
+    UNKNOWN = "unknown"
+
+    @property
+    def code(self) -> CompiledCode:
+        """What it brings, and who says so."""
+        return _CODE[self]
 
     def kernels(self, cuda: Version | None) -> Kernels:
         """What the image brings where it is built with this CUDA; None where that is not known.
@@ -129,4 +84,44 @@ class KernelBuild(Enum):
         >>> KernelBuild.PYTORCH_OF_PIP.kernels(Version((12, 4)))
         <Kernels.WITHOUT_PTX: 'without PTX'>
         """
-        return self.value.brings if self.value.is_known_for(cuda) else Kernels.UNKNOWN
+        code = _CODE[self]
+        return code.brings if code.is_known_for(cuda) else Kernels.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Families of images with code from the same place.
+
+    `families` are the last two parts of the path, the last one alone, or a namespace with /* behind it; where nothing
+    is known, other * stand for any text too. `note` is why it is not known, or what else there is to say. Families
+    are `by_tag` where their reader decides, because it looks at the form of the tag as well.
+    """
+
+    families: tuple[str, ...]
+    build: KernelBuild
+    note: str
+    by_tag: bool
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Origin":
+        """A row as tables write it."""
+        return cls(tuple(row["images"]), KernelBuild(row["build"]), row.get("note", ""), row.get("byTag", False))
+
+
+_TABLE = read_table(DATA / "kernels.yaml")
+_CODE: Mapping[KernelBuild, CompiledCode] = {
+    KernelBuild(row["build"]): CompiledCode.of(row) for row in _TABLE["builds"]
+}
+
+ORIGINS: tuple[Origin, ...] = tuple(map(Origin.of, _TABLE["origins"]))
+"""Every family that may have CUDA, each in one row, which speaks of the family's own kernels."""
+
+_BUILDS: Mapping[str, KernelBuild] = {
+    family: origin.build for origin in ORIGINS if not origin.by_tag for family in origin.families
+}
+
+
+def build_of(parts: tuple[str, ...]) -> KernelBuild:
+    """Who built the code in an image, by the parts of its path alone."""
+    places = ("/".join(parts[-2:]), parts[-1], *(f"{part}/*" for part in reversed(parts[-3:-1])))
+    return next((_BUILDS[place] for place in places if place in _BUILDS), KernelBuild.UNKNOWN)

@@ -4,13 +4,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.cuda import frameworks, model_servers
 from webhook.cuda.bases import Base
 from webhook.cuda.image_reading import Name, Reading, by_words, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_release, released
-from webhook.cuda.releases import Built, built_with, version_of
+from webhook.cuda.releases import Built, built_with, releases_of, version_of
 from webhook.model.versions import Version
 
 RAY = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:\.[a-z0-9]+)?(?:-py[0-9]+)?(?:-gpu)?(?:-aarch64)?", re.ASCII)
@@ -22,10 +21,10 @@ _TEXT_EMBEDDINGS = re.compile(
     re.ASCII,
 )
 _DJL_TABLES: Mapping[str, tuple[Built, ...]] = {
-    "pytorch-gpu": model_servers.DJL_PYTORCH,
-    "lmi": model_servers.DJL_LMI,
-    "deepspeed": model_servers.DJL_DEEPSPEED,
-    "tensorrt-llm": model_servers.DJL_TENSORRT_LLM,
+    "pytorch-gpu": releases_of("djl-pytorch"),
+    "lmi": releases_of("djl-lmi"),
+    "deepspeed": releases_of("djl-deepspeed"),
+    "tensorrt-llm": releases_of("djl-tensorrt-llm"),
 }
 _DJL = re.compile(rf"(?P<release>{RELEASE.pattern})-(?P<kind>{'|'.join(_DJL_TABLES)})", re.ASCII)
 _NOTEBOOK = re.compile(r"tensorflow-(?P<release>[0-9.]+)-notebook-gpu", re.ASCII)
@@ -58,7 +57,7 @@ def vllm(name: Name) -> Reading:
 
     Some of its own kernels come with PTX; those of PyTorch, which it needs, are pip's.
     """
-    differs = "arm64" in name.in_tag.architectures and built_with(model_servers.VLLM_FOR_ARM, name.tag) is not None
+    differs = "arm64" in name.in_tag.architectures and built_with(releases_of("vllm-for-arm"), name.tag) is not None
     found = (_VLLM_FOR_ARM if differs else _VLLM)(name).on(Base.CUDA)
     return replace(found, floor=Version((7, 0)), build=KernelBuild.PYTORCH_OF_PIP)
 
@@ -112,7 +111,7 @@ def text_embeddings_inference(name: Name) -> Reading:
     tag = _TEXT_EMBEDDINGS.fullmatch(name.tag)
     if tag is None:
         return by_words(name, BuiltFor.CUDA).on(Base.CUDA)
-    found = of_release(model_servers.TEXT_EMBEDDINGS_INFERENCE, name, tag["release"]).on(Base.CUDA)
+    found = of_release(releases_of("text-embeddings-inference"), name, tag["release"]).on(Base.CUDA)
     return replace(found, floor=_EMBEDDINGS_FLOORS[tag["gpus"]])
 
 
@@ -123,7 +122,7 @@ def lmdeploy(name: Name) -> Reading:
         return by_words(name, BuiltFor.CUDA).on(Base.RELATED)
     table = _LMDEPLOY_TABLES[tag["suffix"] or ""]
     found, words = of_release(table, name, tag["release"]), by_words(name, BuiltFor.CUDA)
-    base = Base.NGC if table is model_servers.LMDEPLOY and found.cuda else Base.RELATED
+    base = Base.NGC if table is releases_of("lmdeploy") and found.cuda else Base.RELATED
     return (found if found.cuda else words).on(base)
 
 
@@ -131,7 +130,7 @@ def kaito(name: Name) -> Reading:
     """aks/kaito/*: kaito-base and images of models have PyTorch and vLLM of pip on an image of Python."""
     if not name.last.startswith("kaito-") or "rag" in name.last:
         return by_words(name)
-    table = model_servers.KAITO_BASE if name.last == "kaito-base" else model_servers.KAITO_MODELS
+    table = releases_of("kaito-base") if name.last == "kaito-base" else releases_of("kaito-models")
     return released(table, Base.PLAIN)(name)
 
 
@@ -142,14 +141,14 @@ def huggingface_server(name: Name) -> Reading:
     version = version_of(name.tag)
     if version is not None and version.at_least(_HUGGINGFACE_SERVER_FOR_CPU):
         return without_cuda(name.of_tag)
-    found = of_release(model_servers.OLD_HUGGINGFACE_SERVER, name)
+    found = of_release(releases_of("old-huggingface-server"), name)
     return found.on(Base.RELATED) if found.cuda else by_words(name)
 
 
 def llama_cpp(name: Name) -> Reading:
     """ggml-org/llama.cpp: builds are numbered, and the number tells the CUDA."""
     tag = _LLAMA_CPP.fullmatch(name.tag)
-    found = of_release(model_servers.LLAMA_CPP, name, f"{tag['build']}.0") if tag else by_words(name)
+    found = of_release(releases_of("llama-cpp"), name, f"{tag['build']}.0") if tag else by_words(name)
     return found.on(Base.RELATED)
 
 
@@ -166,7 +165,7 @@ def kubeflow_images_public(name: Name) -> Reading:
     found = _NOTEBOOK.fullmatch(name.last)
     if found is None:
         return by_words(name)
-    return replace(of_release(frameworks.TENSORFLOW, name, found["release"]), evidence=name.of_repository)
+    return replace(of_release(releases_of("tensorflow"), name, found["release"]), evidence=name.of_repository)
 
 
 def ray(name: Name) -> Reading:
@@ -176,16 +175,16 @@ def ray(name: Name) -> Reading:
     return by_words(name, BuiltFor.NONE).on(Base.RELATED)
 
 
-_VLLM_FOR_ARM = released(model_servers.VLLM_FOR_ARM, Base.CUDA, AT_THE_BEGINNING)
-_VLLM = released(model_servers.VLLM, Base.CUDA, AT_THE_BEGINNING)
-_SGLANG_RELEASED = released(model_servers.SGLANG, Base.CUDA, _SGLANG)
-_TEXT_GENERATION = released(model_servers.TEXT_GENERATION_INFERENCE, Base.RELATED, AT_THE_BEGINNING)
+_VLLM_FOR_ARM = released(releases_of("vllm-for-arm"), Base.CUDA, AT_THE_BEGINNING)
+_VLLM = released(releases_of("vllm"), Base.CUDA, AT_THE_BEGINNING)
+_SGLANG_RELEASED = released(releases_of("sglang"), Base.CUDA, _SGLANG)
+_TEXT_GENERATION = released(releases_of("text-generation-inference"), Base.RELATED, AT_THE_BEGINNING)
 _HUGGINGFACE_SERVER = released(
-    model_servers.HUGGINGFACE_SERVER, Base.UNKNOWN, re.compile(rf"{RELEASE.pattern}(?:-rc[0-9])?-gpu", re.ASCII)
+    releases_of("huggingface-server"), Base.UNKNOWN, re.compile(rf"{RELEASE.pattern}(?:-rc[0-9])?-gpu", re.ASCII)
 )
-_RAY_GPU = released(frameworks.RAY, Base.RELATED, RAY)
+_RAY_GPU = released(releases_of("ray"), Base.RELATED, RAY)
 _LMDEPLOY_TABLES: Mapping[str, tuple[Built, ...]] = {
-    "": model_servers.LMDEPLOY,
-    "-cu12": model_servers.LMDEPLOY_12,
-    "-cu11": model_servers.LMDEPLOY_11,
+    "": releases_of("lmdeploy"),
+    "-cu12": releases_of("lmdeploy-12"),
+    "-cu11": releases_of("lmdeploy-11"),
 }

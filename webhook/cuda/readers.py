@@ -11,8 +11,7 @@ from webhook.cuda.bases import Base
 from webhook.cuda.image_reading import Name, Reader, Reading, by_words, is_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.released import RAPIDS
-from webhook.cuda.releases import version_of
+from webhook.cuda.releases import RAPIDS, version_of
 from webhook.model.versions import Version, parse_version
 
 _TOOLKIT = re.compile(r"v?([0-9]{1,2}(?:\.[0-9]{1,2}(?:\.[0-9]{1,4})?)?)(?=[-_]|\Z)", re.ASCII)

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.cuda import dynamo, frameworks, model_servers
-from webhook.cuda.cuda_tables import DATA, SHIPPED, CudaTables
+from webhook.cuda import DATA
+from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.drivers import Branch
 from webhook.cuda.forward_compat import CompatBuilds
-from webhook.cuda.kernels import KernelBuild, Kernels
+from webhook.cuda.kernels import ORIGINS, KernelBuild, Kernels
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.ngc import RELEASES
 from webhook.cuda.offer import Offer
-from webhook.cuda.origins import ORIGINS
-from webhook.cuda.released import PRODUCTS, RAPIDS, RAPIDS_MATRIX
+from webhook.cuda.releases import RAPIDS, RAPIDS_SOURCE, TABLES
 from webhook.cuda.verdict import Verdict, judge
 from webhook.gpus.gpu_model import GpuModel
 from webhook.model.versions import Version, parse_version
@@ -184,13 +183,12 @@ def _products() -> Iterator[str]:
         "The CUDA of images whose tag is a version or month of the product, and no more. Both ends are included. A\n"
         "CUDA with one number: the next is not known, or parts of the image differ in it.\n"
     )
-    tables = {**model_servers.TABLES, **dynamo.TABLES, **frameworks.TABLES, **PRODUCTS}
-    rows = [(images, row) for images, table in tables.items() for row in table]
+    rows = [(images, row) for images, table in TABLES.items() for row in table]
     yield from _table(
         ["Images", "From", "To", "CUDA", "Source"],
         ([images, str(row.first), str(row.last), str(row.cuda), row.source] for images, row in rows),
     )
-    rapids = ([release, ", ".join(cuda), RAPIDS_MATRIX] for release, cuda in RAPIDS.items())
+    rapids = ([release, ", ".join(cuda), RAPIDS_SOURCE] for release, cuda in RAPIDS.items())
     yield "\nRAPIDS names one number of CUDA in its tags; the others, by release:\n"
     yield from _table(["Release", "CUDA", "Source"], rapids)
 
@@ -206,12 +204,12 @@ def _code() -> Iterator[str]:
     yield "\nThe families of images, each with who built its own code. Where nobody knows, why:\n"
     yield from _table(
         ["Images", "Built by", "Note"],
-        ([", ".join(origin.families), origin.build.value.title, origin.note] for origin in ORIGINS),
+        ([", ".join(origin.families), origin.build.code.title, origin.note] for origin in ORIGINS),
     )
 
 
 def _built_by(build: KernelBuild) -> list[str]:
-    code = build.value
+    code = build.code
     brought = {Kernels.NONE: "no kernels", Kernels.WITHOUT_PTX: "no PTX", Kernels.WITH_PTX: "PTX"}
     return [code.title, brought.get(code.brings, "unknown"), code.span, code.source]
 

@@ -1,14 +1,14 @@
-"""Rows of tables that say which CUDA the releases of a family of images are built with."""
+"""Which CUDA the releases of products are built with. The rows are in `data/releases.yaml`, each with its source."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from webhook.cuda import DATA
 from webhook.model.versions import Version, parse_version
+from webhook.yaml_files.shipped_tables import read_table
 
-DOCKERFILE = "the project's Dockerfile"
-"""As it was when the release was tagged, with the workflow that builds the images."""
-SEEN = "seen in the image"
-"""What people say who ran it."""
 MEMORY = "unverified"
 """Nobody has read it anywhere."""
 
@@ -28,9 +28,10 @@ class Built:
     source: str
 
     @classmethod
-    def of(cls, first: str, last: str, cuda: str, source: str) -> "Built":
+    def of(cls, row: Mapping[str, Any]) -> "Built":
         """A row as tables write it."""
-        return cls(parse_version(first), parse_version(last), parse_version(cuda), source)
+        source = _SOURCES.get(row["source"], row["source"])
+        return cls(parse_version(row["from"]), parse_version(row["to"]), parse_version(row["cuda"]), source)
 
     def covers(self, version: Version) -> bool:
         """Whether the version is one of them."""
@@ -56,3 +57,25 @@ def built_with(table: tuple[Built, ...], tag: str) -> Built | None:
     """The row of the table for the version in a tag, None where there is none."""
     version = version_of(tag)
     return None if version is None else next((row for row in table if row.covers(version)), None)
+
+
+_TABLE = read_table(DATA / "releases.yaml")
+_SOURCES: Mapping[str, str] = _TABLE["sources"]
+_RELEASES: Mapping[str, tuple[Built, ...]] = {
+    row["product"]: tuple(map(Built.of, row["releases"])) for row in _TABLE["products"]
+}
+
+TABLES: Mapping[str, tuple[Built, ...]] = {row["images"]: _RELEASES[row["product"]] for row in _TABLE["products"]}
+"""Every list of releases, by the images as people know them."""
+
+TORCH: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["torch"]}
+"""The builds of each PyTorch, from which images of pytorch/pytorch are made."""
+
+RAPIDS: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["rapids"]}
+"""The CUDA of nvidia/cuda below rapidsai/base and rapidsai/notebooks, since their tags name its first number alone."""
+RAPIDS_SOURCE = _SOURCES["RAPIDS"]
+
+
+def releases_of(product: str) -> tuple[Built, ...]:
+    """The releases of a product, in order; raises KeyError for one that the table lacks."""
+    return _RELEASES[product]

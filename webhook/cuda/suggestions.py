@@ -3,21 +3,20 @@
 Only tags are named that are known to exist, or that follow from a series without a known gap; families without such
 knowledge have no suggestion.
 
-`PUBLISHED` has the images of nvidia/cuda that exist for each CUDA version, as far as somebody has read.
-
-Source: the Dockerfiles of gitlab.com/nvidia/container-images/cuda that are not at the end of their life (2025-08), the
-last update of each version. NVIDIA deletes older updates.
+The images of nvidia/cuda that exist, and NVIDIA's monthly series, are in `data/suggestions.yaml`.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from typing import Any
 
-from webhook.cuda import frameworks, model_servers, ngc
-from webhook.cuda.releases import built_with, version_of
+from webhook.cuda import DATA, ngc
+from webhook.cuda.releases import TORCH, built_with, releases_of, version_of
 from webhook.model.image import ImageReferenceError, parse_reference
 from webhook.model.versions import Version, parse_version
+from webhook.yaml_files.shipped_tables import read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,12 @@ class PublishedImages:
     systems: tuple[str, ...]
     plain_systems: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "PublishedImages":
+        """A row as tables write it."""
+        systems, plain = tuple(row["systems"]), tuple(row.get("plainSystems", ()))
+        return cls(parse_version(row["cuda"]), row["cudnn"], systems, plain)
+
     def system_like(self, wanted: str, *, with_cudnn: bool) -> str | None:
         """The system itself, else the newest release of the same distribution; None where there is none."""
         published = self.systems if with_cudnn else self.systems + self.plain_systems
@@ -39,33 +44,9 @@ class PublishedImages:
         return max(others, key=lambda system: float(system.removeprefix(family) or 0), default=None)
 
 
-def _published(cuda: str, cudnn: str, systems: str, plain: str = "") -> PublishedImages:
-    return PublishedImages(parse_version(cuda), cudnn, tuple(systems.split()), tuple(plain.split()))
+_TABLE = read_table(DATA / "suggestions.yaml")
 
-
-_OLD = "centos7 rockylinux8 ubi7 ubi8 ubuntu20.04"
-_FIRST_12 = f"{_OLD} rockylinux9 ubi9 ubuntu22.04"
-_MIDDLE_12 = "rockylinux8 rockylinux9 ubi8 ubi9 ubuntu20.04 ubuntu22.04"
-_LAST_12 = f"{_MIDDLE_12} ubuntu24.04 oraclelinux8 oraclelinux9"
-_FIRST_13 = "opensuse15 oraclelinux8 oraclelinux9 rockylinux8 rockylinux9 ubi8 ubi9 ubuntu22.04 ubuntu24.04"
-
-PUBLISHED: tuple[PublishedImages, ...] = (
-    _published("13.0.0", "cudnn", _FIRST_13, "amzn2023 azl3 cm2 rockylinux10 ubi10"),
-    _published("12.9.1", "cudnn", _LAST_12, "amzn2023 azl3 cm2"),
-    _published("12.8.1", "cudnn", _LAST_12, "amzn2023 cm2"),
-    _published("12.6.3", "cudnn", f"{_MIDDLE_12} ubuntu24.04", "amzn2023 cm2"),
-    _published("12.5.1", "cudnn", _MIDDLE_12, "ubuntu24.04"),
-    _published("12.4.1", "cudnn", _MIDDLE_12),
-    _published("12.3.2", "cudnn9", _FIRST_12),
-    _published("12.2.2", "cudnn8", _FIRST_12),
-    _published("12.1.1", "cudnn8", _FIRST_12),
-    _published("12.0.1", "cudnn8", _FIRST_12),
-    _published("11.8.0", "cudnn8", f"{_OLD} ubuntu22.04"),
-    _published("11.7.1", "cudnn8", f"{_OLD} ubuntu22.04"),
-    _published("11.6.2", "cudnn8", _OLD),
-    _published("11.5.2", "cudnn8", _OLD),
-    _published("11.4.3", "cudnn8", _OLD),
-)
+PUBLISHED: tuple[PublishedImages, ...] = tuple(map(PublishedImages.of, _TABLE["published"]))
 """The newest first."""
 
 
@@ -82,16 +63,8 @@ _SGLANG = re.compile(r"(v[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?)-cu130", re.ASC
 _RAPIDS = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda13-(py3\.[0-9]{1,2})", re.ASCII)
 
 _SERIES: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "pytorch": {"py3": ("19.11", "26.10")},
-    "tensorflow": {"tf1-py3": ("20.01", "23.03"), "tf2-py3": ("20.01", "25.02")},
-    "tritonserver": {
-        "py3": ("20.03", "26.10"),
-        "py3-sdk": ("21.02", "26.10"),
-        "py3-min": ("21.02", "26.10"),
-        "vllm-python-py3": ("24.04", "26.07"),
-        "trtllm-python-py3": ("24.04", "26.07"),
-    },
-    "vllm": {"py3": ("25.10", "26.10")},
+    framework: {row["ending"]: (row["first"], row["last"]) for row in rows}
+    for framework, rows in groupby(_TABLE["series"], key=lambda row: row["framework"])
 }
 """NVIDIA's monthly releases: the first and the last month of each ending of a tag."""
 
@@ -172,7 +145,7 @@ def _of_ngc(framework: str) -> Suggest:
 
 def _pytorch(tag: str, newest: Version) -> Iterator[str]:
     found = _TORCH.fullmatch(tag)
-    for cuda in reversed(frameworks.TORCH.get(found[1], ())) if found else ():
+    for cuda in reversed(TORCH.get(found[1], ())) if found else ():
         if found and _needs_at_most(parse_version(cuda), newest):
             yield f"{found[1]}{found[2]}-cuda{cuda}-{found[3]}"
 
@@ -181,7 +154,7 @@ def _tensorflow(tag: str, newest: Version) -> Iterator[str]:
     found, version = _TENSORFLOW.fullmatch(tag), version_of(tag)
     if found is None or version is None:
         return
-    for row in reversed(frameworks.TENSORFLOW):
+    for row in reversed(releases_of("tensorflow")):
         last = row.last
         if last.major == 2 and not last.at_least(version.cut(2)) and _needs_at_most(row.cuda, newest):
             yield f"{last}.0{found[1]}"
@@ -194,7 +167,7 @@ def _vllm(tag: str, newest: Version) -> Iterator[str]:
     if _needs_at_most(_CU_129, newest):
         if _is_between(version, _VLLM_CU_129):
             yield f"{found[1]}-cu129"
-        row = built_with(model_servers.VLLM, tag)
+        row = built_with(releases_of("vllm"), tag)
         if found[2] and row is not None and row.cuda == _CU_129:
             yield found[1]
     for older, cuda in _VLLM_BEFORE:
