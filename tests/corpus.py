@@ -11,8 +11,8 @@ from tests import quick_yaml
 from webhook.audit.documents import Document, DocumentError, read_all
 from webhook.audit.review_objects import Item, ReviewContext, injected, review
 from webhook.engine import Foreseen
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import read_inventory
-from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
@@ -105,9 +105,9 @@ def _gpus(item: Item) -> Iterator[int]:
 
 
 @cache
-def facts_of(cluster: str) -> Snapshot:
+def facts_of(cluster: str) -> ClusterFacts:
     """What the policy engine knows of one of the clusters."""
-    return read_inventory(FOLDER / "clusters" / f"{cluster}.yaml").snapshot
+    return read_inventory(FOLDER / "clusters" / f"{cluster}.yaml").facts
 
 
 def objects_of(cluster: str) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ from tests.reviews import FACTS, review
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.facts_source import FactsStatus
-from webhook.facts.snapshot import Snapshot
 from webhook.policy.policy_store import PolicyStore
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
@@ -32,7 +32,7 @@ class FactsInAnyState:
     """A source of facts in any state; the live one gets into some of them only by faults."""
 
     def __init__(self) -> None:
-        self.facts: Snapshot | None = FACTS
+        self.facts: ClusterFacts | None = FACTS
         self.state = HEALTHY
 
     def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the protocol

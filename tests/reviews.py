@@ -11,7 +11,7 @@ from tests.ledger.small_cluster import LateView, Truth
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest, parse
 from webhook.audit.review_objects import ReviewContext
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
@@ -48,8 +48,8 @@ NODES = [
 runs CUDA 12."""
 RUNTIME_CLASS = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
 PRIORITY_CLASS = {"metadata": {"name": "training"}, "value": 1000}
-FACTS = Snapshot.of(NODES, [RUNTIME_CLASS], [PRIORITY_CLASS])
-WITHOUT_CLASSES = Snapshot.of(NODES)
+FACTS = ClusterFacts.of(NODES, [RUNTIME_CLASS], [PRIORITY_CLASS])
+WITHOUT_CLASSES = ClusterFacts.of(NODES)
 
 
 def pod(*gpus: int, spec: Mapping[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:

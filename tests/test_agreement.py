@@ -258,7 +258,7 @@ def test_all_agree_about_what_a_claim_brings(classes: list[str], named: bool) ->
     template, raw = _template_of(*classes), CLAIMING
     if not named:
         raw = {**raw, "metadata": {"name": "trainer"}}
-    facts = FACTS.with_claim(TEMPLATE, template)
+    facts = replace(FACTS, cluster=FACTS.cluster.with_claim(TEMPLATE, template))
     expected = phases.mutate(request(raw), TOLERATING, facts).answer.patch
     assert bool(expected) == (classes != ["mrdma.google.com"])
     documents = [Document("f.yaml", 1, 1, raw), Document("f.yaml", 2, 9, template)]
@@ -274,5 +274,6 @@ def test_nobody_is_refused_for_a_template_that_came_after_the_pod_was_completed(
     mutated = phases.mutate(request(CLAIMING), TOLERATING, FACTS)
     assert mutated.answer.patch == ()
     final = request(patched(CLAIMING, mutated))
-    judged = phases.validate(final, TOLERATING, FACTS.with_claim(TEMPLATE, _template_of("gpu.nvidia.com"))).answer
+    cluster = FACTS.cluster.with_claim(TEMPLATE, _template_of("gpu.nvidia.com"))
+    judged = phases.validate(final, TOLERATING, replace(FACTS, cluster=cluster)).answer
     assert (judged.is_allowed, judged.warnings) == (True, ())

@@ -29,7 +29,7 @@ from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 from webhook.yaml_files.file_errors import FileErrors
@@ -281,7 +281,7 @@ def test_A9_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
         "metadata": {"name": "secret-node", "uid": "1", "labels": {"secret-label": "secret-value"}},
         "status": {"capacity": {"nvidia.com/gpu": "8"}, "runtimeHandlers": [{"name": "secret-handler"}]},
     }
-    facts = Snapshot.of([node], [{"metadata": {"name": "nvidia"}, "handler": "nvidia"}])
+    facts = ClusterFacts.of([node], [{"metadata": {"name": "nvidia"}, "handler": "nvidia"}])
     secret = policy({"nodeAffinity": {"required": [{"key": "secret-pool", "operator": "Exists"}]}}, name="secret-team")
     ours = policy({"runtimeClass": {"whenMissing": "warn"}, "gpuLimits": {"maxPerPod": 1}, "visibleDevices": {}})
     using = PolicySet.of(ours, {"secret-team": secret})

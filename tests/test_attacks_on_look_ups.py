@@ -14,10 +14,9 @@ from tests.images.docker_registry import PROGRAM, DockerRegistry, running
 from tests.images.scripted import NAME, PATIENT, at_loopback, listed
 from tests.reviews import container, pod, policies, request
 from webhook.admission import phases
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
-from webhook.images.image_source import WithImages
 from webhook.images.lookups import Images
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no docker-registry here; .ci/tools installs it")
@@ -57,7 +56,7 @@ def looked_up(registry: DockerRegistry) -> Iterator[Images]:
 def judged(image: str, found: Images, settings: dict[str, Any], **other: Any) -> Any:
     """The answer about a pod that runs the image."""
     spec = {"containers": [container("c0", limits={"nvidia.com/gpu": 1}, **other) | {"image": image}]}
-    facts = WithImages(Snapshot.of([NODE]), found)
+    facts = ClusterFacts.of([NODE]).with_images(found)
     return phases.validate(request(pod(spec=spec)), policies({"cudaDriver": settings}), facts).answer
 
 

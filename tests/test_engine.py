@@ -20,7 +20,7 @@ from tests.reviews import (
 )
 from tests.rules.every_rule import CASES, INJECTING
 from webhook import engine
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import BoundRule, Policy
 from webhook.rules import RULES
@@ -35,7 +35,7 @@ MODES = ["enforce", "warn", "audit", "disabled"]
 
 REFUSING = [rule.key for rule in RULES if rule.validate is not None and not rule.only_advises]
 BENCHMARKED = json.loads(REVIEW.read_text())["request"]["object"]
-CLUSTER = Snapshot.of(nodes(10)[1:], nodes(10)[:1], [PRIORITY_CLASS])
+CLUSTER = ClusterFacts.of(nodes(10)[1:], nodes(10)[:1], [PRIORITY_CLASS])
 ADVISED = {
     "runtimeClass": ({"whenMissing": "warn"}, pod(1)),
     "priorityClass": ({"name": "training", "whenMissing": "warn"}, pod(1)),
@@ -260,7 +260,7 @@ def test_rules_that_look_at_nodes_see_the_placement_that_was_injected() -> None:
         "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]},
         "status": {"capacity": {"nvidia.com/gpu": "8"}, "runtimeHandlers": [{"name": "runc"}]},
     }
-    facts = FACTS.with_nodes([node])
+    facts = ClusterFacts(FACTS.cluster.with_nodes([node]))
     alone = engine.complete(pod(1), policy({"runtimeClass": {}}), facts)
     together = engine.complete(pod(1), policy({"runtimeClass": {}, "tolerations": {}}), facts)
     assert (alone.injected, together.injected) == (("runtimeClass",), ("tolerations",))

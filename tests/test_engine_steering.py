@@ -6,7 +6,7 @@ import pytest
 
 from tests.reviews import pod, policy, workload
 from webhook import engine
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.outcome import FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 
@@ -22,7 +22,7 @@ GENERATIONS_RAW = [
     }
     for name, product, driver in (("t4", "Tesla-T4", "535.183.01"), ("b200", "NVIDIA-B200", "580.95.05"))
 ]
-GENERATIONS = Snapshot.of(GENERATIONS_RAW)
+GENERATIONS = ClusterFacts.of(GENERATIONS_RAW)
 """The older node runs CUDA 11, the newer one CUDA 13, and neither runs the other."""
 
 
@@ -68,7 +68,7 @@ def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(kind: str,
 
 @pytest.mark.parametrize("kind", ["Deployment", "DaemonSet"])
 def test_a_template_whose_image_no_node_can_run_is_told_so(kind: str) -> None:
-    old = Snapshot.of(GENERATIONS_RAW[:1])
+    old = ClusterFacts.of(GENERATIONS_RAW[:1])
     (finding,) = engine.check_workload(workload(kind, cuda_pod()), "team", NEW_CUDA, old).findings
     assert (finding.kind, finding.warns) == (FindingKind.VIOLATION, True)
     assert "needs driver 580.65.06 or newer" in finding.message

@@ -19,11 +19,11 @@ from tests.judged_workloads import (
 )
 from tests.reviews import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
 from webhook import engine
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.rules.rule_settings import Mode
 
 CUDA = {"cudaDriver": {"images": {"*": "13.0"}}}
-OLD_NODES = Snapshot.of(
+OLD_NODES = ClusterFacts.of(
     [
         {
             "metadata": {

@@ -11,7 +11,7 @@ from webhook import engine
 from webhook.admission import phases
 from webhook.audit.node_kinds import capacity_of
 from webhook.engine.quota_claims import reserved
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.static_pods import StaticPods
 from webhook.ledger.verdicts import Claim, Granted, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
@@ -299,14 +299,14 @@ DECLARED = Accelerators((Declared("example.com/vgpu-*", Vendor.NVIDIA), Declared
     ],
 )
 def test_where_a_pod_fits_is_told_by_declared_names_too(raw: dict[str, Any], expected: int) -> None:
-    facts = Snapshot.of(NODES, accelerators=DECLARED)
+    facts = ClusterFacts.of(NODES, accelerators=DECLARED)
     assert sum(found.count for found in facts.feasible_nodes(pod_from_raw(raw, DECLARED))) == expected
 
 
 def test_a_node_has_no_gpu_more_because_it_can_be_monitored() -> None:
-    facts = Snapshot.of(NODES, accelerators=DECLARED)
+    facts = ClusterFacts.of(NODES, accelerators=DECLARED)
     assert facts.gpu_resources() == {OWN, "gpu.intel.com/i915"}
-    rows = [(row.resource, row.gpus) for row in capacity_of(facts.nodes.values(), DECLARED)]
+    rows = [(row.resource, row.gpus) for row in capacity_of(facts.cluster.nodes.values(), DECLARED)]
     assert sorted(rows) == [(OWN, 4), ("gpu.intel.com/i915", 2)]
 
 

@@ -15,7 +15,7 @@ from webhook.admission import phases
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review
 from webhook.commands.main import main
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 
@@ -40,7 +40,7 @@ def node(name: str, driver: str) -> dict[str, Any]:
 
 
 OLD, NEWER = node("old", "650.05.01"), node("newer", "650.20.01")
-FACTS = Snapshot.of([OLD, NEWER])
+FACTS = ClusterFacts.of([OLD, NEWER])
 
 
 def asking(image: str = IMAGE, on: str = "") -> dict[str, Any]:

@@ -169,7 +169,8 @@ def test_example_9_is_kept_off_the_node_that_example_8_insists_on() -> None:
 def test_the_inventory_is_as_kubectl_prints_it() -> None:
     document = yaml.safe_load((EXAMPLES / "inventory.yaml").read_text())
     assert document["kind"] == "List"
-    assert (len(FACTS.nodes), list(FACTS.runtime_classes), FACTS.unreadable) == (3, ["nvidia"], 0)
+    cluster = FACTS.cluster
+    assert (len(cluster.nodes), list(cluster.runtime_classes), cluster.unreadable) == (3, ["nvidia"], 0)
 
 
 def test_the_demo_shows_every_example_and_ends_by_itself() -> None:

@@ -14,8 +14,7 @@ from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.landing import foreseen
 from webhook.cuda.offer import offer_of
 from webhook.cuda.verdict import Verdict, judge
-from webhook.facts.pooled_facts import WithPools
-from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
@@ -184,8 +183,8 @@ def classes(found: Any) -> set[tuple[Any, ...]]:
 def test_a_completed_pod_keeps_every_node_that_may_run_it_and_loses_those_that_a_label_tells_apart(
     nodes, pools, runtime_classes, raw, cuda
 ):
-    snapshot = Snapshot.of(nodes, runtime_classes)
-    facts = WithPools(snapshot, pools)
+    snapshot = ClusterFacts.of(nodes, runtime_classes)
+    facts = snapshot.with_pools(pools)
     without = engine.complete(raw, policy_of({**cuda, "steer": False}, pools), snapshot)
     steered = engine.complete(raw, policy_of(cuda, pools), snapshot)
     before, after = (facts.matching_nodes(pod_from_raw(outcome.object)) for outcome in (without, steered))
@@ -218,11 +217,11 @@ def test_labels_that_come_late_take_no_node_away_from_a_pod_that_it_runs(nodes, 
     """GPU Feature Discovery starts after its node, and pools declare a driver and a product at most."""
     driver, product = declared["nvidia.com/cuda.driver-version.full"], declared["nvidia.com/gpu.product"]
     pool = PoolSettings(name="p", driver=driver, product=product, arch=declared["kubernetes.io/arch"]).pool
-    there = Snapshot.of([node(f"n{at}", labels=names | one, capacity={GPU: "8"}) for at, one in enumerate(nodes)])
+    there = ClusterFacts.of([node(f"n{at}", labels=names | one, capacity={GPU: "8"}) for at, one in enumerate(nodes)])
     raw = _pod([image], GPU, {})
     completed = pod_from_raw(engine.complete(raw, policy_of({}, (pool,)), there).object)
-    (of_pool,) = WithPools(EMPTY, (pool,)).matching_nodes(pod_from_raw(raw))
-    come = Snapshot.of([node("come", labels=names | declared | dict(pool.labels), capacity={GPU: "8"})])
+    (of_pool,) = ClusterFacts().with_pools((pool,)).matching_nodes(pod_from_raw(raw))
+    come = ClusterFacts.of([node("come", labels=names | declared | dict(pool.labels), capacity={GPU: "8"})])
     if fates(raw, of_pool, allows_compat=True) is not Verdict.INCOMPATIBLE:
-        assert WithPools(EMPTY, (pool,)).matching_nodes(completed)
+        assert ClusterFacts().with_pools((pool,)).matching_nodes(completed)
         assert come.matching_nodes(completed)

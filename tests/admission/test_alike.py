@@ -31,8 +31,8 @@ from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest, render
 from webhook.engine import complete
 from webhook.engine.quota_claims import QuotaClaims
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot
-from webhook.images.image_source import WithImages
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.likeness import LONGEST, NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
@@ -61,7 +61,7 @@ WARNING = PolicySet.of(
 )
 ALONE = PolicySet.of(policy({"runtimeClass": {"mode": "enforce"}}), {})
 SETS = ((EVERY,), (BY_INDEX,), (WARNING,), (EVERY, BY_INDEX), (ALONE, EVERY))
-SNAPSHOTS = (FACTS, WITHOUT_CLASSES, Snapshot.of(NODES[:1], [RUNTIME_CLASS]))
+SNAPSHOTS = (FACTS, WITHOUT_CLASSES, ClusterFacts.of(NODES[:1], [RUNTIME_CLASS]))
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ class Images:
         return self.known.get(text, NOT_LOOKED_UP)
 
 
-class History(list[tuple[AdmissionRequest, tuple[PolicySet, ...], Snapshot, Images]]):
+class History(list[tuple[AdmissionRequest, tuple[PolicySet, ...], ClusterFacts, Images]]):
     """Requests, and what each is decided by."""
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ def remembering(phase: str = "mutate", *, uid: str = "1") -> tuple[Counted, Alik
     decide = Counted(phase)
     memory = Alike(decide)
     for namespace in ("team", "other"):
-        memory.decision(request(owned(pod(1), uid=uid), namespace=namespace), (NOTHING,), FACTS, FACTS)
+        memory.decision(request(owned(pod(1), uid=uid), namespace=namespace), (NOTHING,), FACTS)
     assert decide.times == 2
     decide.times = 0
     return decide, memory
@@ -237,7 +237,7 @@ def changed(draw: st.DrawFn, raw: Object) -> Object:
 
 
 @st.composite
-def states(draw: st.DrawFn) -> tuple[tuple[PolicySet, ...], Snapshot, dict[str, ImageInfo]]:
+def states(draw: st.DrawFn) -> tuple[tuple[PolicySet, ...], ClusterFacts, dict[str, ImageInfo]]:
     """Policies, a cluster, and what is known of images."""
     sets = draw(st.sampled_from(SETS) | st.tuples(policy_sets()))
     known = draw(st.dictionaries(st.sampled_from(IMAGES[:3]), image_sights(), max_size=1))
@@ -296,10 +296,10 @@ def test_a_remembered_decision_is_the_same_to_the_byte_as_a_fresh_one(phase: str
     def compare(history: History) -> None:
         decide, memory = remembering(phase)
         for asked, sets, snapshot, images in history:
-            facts = WithImages(snapshot, images, asked.namespace)
+            facts = snapshot.with_images(images, asked.namespace)
             fresh = told(partial(PHASES[phase], asked, sets[0], facts, sets[1:]))
             by_itself, images.asked = set(images.asked), []
-            assert told(partial(memory.decision, asked, sets, snapshot, facts)) == fresh
+            assert told(partial(memory.decision, asked, sets, facts)) == fresh
             assert set(images.asked) == by_itself
         tally.asked += len(history)
         tally.decided += decide.times
@@ -316,7 +316,7 @@ def asks(*raws: Object, phase: str = "mutate", sets: tuple[PolicySet, ...] = (EV
     decide, memory = remembering(phase)
     for raw in map(owned, raws):
         asked = raw if phase == "mutate" else complete(raw, sets[0].default, FACTS).object
-        memory.decision(request(asked), sets, FACTS, FACTS)
+        memory.decision(request(asked), sets, FACTS)
     return decide.times
 
 
@@ -447,7 +447,7 @@ def test_an_answer_that_names_the_volume_of_a_service_account_is_that_of_one_pod
 def test_namespaces_share_nothing_of_what_is_remembered() -> None:
     decide, memory = remembering()
     for namespace in ("team", "other"):
-        memory.decision(request(owned(pod(2)), namespace=namespace), (EVERY,), FACTS, FACTS)
+        memory.decision(request(owned(pod(2)), namespace=namespace), (EVERY,), FACTS)
     assert decide.times == 2
 
 
@@ -466,7 +466,7 @@ def test_namespaces_share_nothing_of_what_is_remembered() -> None:
 def test_only_pods_that_come_in_numbers_are_remembered(asked: AdmissionRequest) -> None:
     decide, memory = remembering("validate")
     for _ in range(2):
-        memory.decision(asked, (NOTHING,), FACTS, FACTS)
+        memory.decision(asked, (NOTHING,), FACTS)
     assert decide.times == 2
 
 
@@ -502,7 +502,7 @@ def test_another_snapshot_or_policy_is_decided_by_at_once() -> None:
     states += [((EVERY,), WITHOUT_CLASSES), ((EVERY, BY_INDEX), WITHOUT_CLASSES), ((EVERY,), WITHOUT_CLASSES)]
     for sets, snapshot in states:
         for _ in range(2):
-            memory.decision(asked, sets, snapshot, snapshot)
+            memory.decision(asked, sets, snapshot)
     assert decide.times == len(states)
 
 
@@ -510,7 +510,7 @@ def test_other_news_of_an_image_make_a_new_decision() -> None:
     (decide, memory), images = remembering(), Images()
     for pending in (True, True, False, False):
         images.known["registry.example.com/train:1"] = ImageInfo(is_pending=pending)
-        memory.decision(request(owned(pod(2))), (EVERY,), FACTS, WithImages(FACTS, images))
+        memory.decision(request(owned(pod(2))), (EVERY,), FACTS.with_images(images))
     assert decide.times == 2
 
 
@@ -518,7 +518,7 @@ def test_no_snapshot_is_kept_alive_by_decisions() -> None:
     snapshot = Snapshot.of(NODES)
     _, memory = remembering()
     for _ in range(2):
-        memory.decision(request(owned(pod(2))), (EVERY,), snapshot, snapshot)
+        memory.decision(request(owned(pod(2))), (EVERY,), ClusterFacts(snapshot))
     gone = weakref.ref(snapshot)
     del snapshot
     gc.collect()
@@ -529,7 +529,7 @@ def test_controllers_that_were_met_have_a_bound(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(alike, "MOST_MET", 2)
     decide, memory = remembering()
     for uid in ("1", "2", "3", "1", "1", "1"):
-        memory.decision(request(owned(pod(2), uid=uid)), (EVERY,), FACTS, FACTS)
+        memory.decision(request(owned(pod(2), uid=uid)), (EVERY,), FACTS)
     assert decide.times == 4
 
 
@@ -538,7 +538,7 @@ def test_a_dry_run_that_is_remembered_has_no_image_looked_up_and_the_next_pod_ha
     dry, wet = Images(), Images()
     for images in (dry, wet):
         asked = request(owned(pod(2)), dryRun=images is dry)
-        memory.decision(asked, (EVERY,), FACTS, WithImages(FACTS, images))
+        memory.decision(asked, (EVERY,), FACTS.with_images(images))
     assert decide.times == 1
     assert set(dry.asked) == set(wet.asked) != set()
 
@@ -556,6 +556,6 @@ def test_a_remembered_decision_is_about_the_pod_that_was_asked_about() -> None:
     _, memory = remembering()
     for name in ("a", "b", "c"):
         asked = request(owned(pod(2, name=name)))
-        outcome = memory.decision(asked, (NOTHING,), FACTS, FACTS).outcome
+        outcome = memory.decision(asked, (NOTHING,), FACTS).outcome
         assert outcome is not None
         assert outcome.object == asked.object

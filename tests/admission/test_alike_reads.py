@@ -21,7 +21,6 @@ from webhook.admission import phases
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest
 from webhook.engine import complete
-from webhook.images.image_source import WithImages
 from webhook.model.likeness import NUMBERS, likeness_of
 from webhook.model.shape import ShapeError
 from webhook.policy.loader import load
@@ -127,7 +126,7 @@ def reads(phase: str, raw: Object, name: str) -> tuple[set[Place], set[str]]:
     asked = NotedRequest(
         AdmissionRequest("u", "CREATE", "team-b", "n", "v1", "Pod", "", ("system:authenticated",), True, raw, None)
     )
-    decide(asked, SETS[name], WithImages(FACTS, Images(), "team-b"), FROM.get(name, ()))
+    decide(asked, SETS[name], FACTS.with_images(Images(), "team-b"), FROM.get(name, ()))
     return places, asked.asked
 
 

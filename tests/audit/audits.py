@@ -13,7 +13,7 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.object_sources import ObjectSource, of_files
 from webhook.audit.owners import Owners
 from webhook.audit.report import AuditFinding, AuditReport, Level
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.policy_set import PolicySet
 
@@ -27,7 +27,7 @@ def audited(
     using: PolicySet,
     against: PolicySet | None = None,
     counted: Iterable[GpuPod] | None = None,
-    facts: Snapshot = FACTS,
+    facts: ClusterFacts = FACTS,
 ) -> AuditReport:
     """The audit of a file with these objects, some of them documents or errors already."""
     documents = [
@@ -42,7 +42,7 @@ def audited_in_a_cluster(
     using: PolicySet,
     against: PolicySet | None = None,
     scope: NamespaceScope | None = None,
-    facts: Snapshot = FACTS,
+    facts: ClusterFacts = FACTS,
 ) -> AuditReport:
     """The audit of a cluster that holds these objects, each of which is known as an owner from the beginning."""
     owners = Owners()

@@ -6,7 +6,7 @@ import pytest
 
 from webhook.audit.node_kinds import capacity_of
 from webhook.audit.report import Capacity
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/cuda.driver-version.full": "580.95.05"}
 
@@ -17,7 +17,7 @@ def node(number: int, capacity: dict[str, Any], labels: dict[str, str]) -> dict[
 
 def rows(*nodes: tuple[dict[str, Any], dict[str, str]]) -> tuple[Capacity, ...]:
     raws = [node(number, capacity, labels) for number, (capacity, labels) in enumerate(nodes)]
-    return capacity_of(Snapshot.of(raws).nodes.values())
+    return capacity_of(ClusterFacts.of(raws).cluster.nodes.values())
 
 
 def test_nodes_that_offer_the_same_are_one_row() -> None:

@@ -17,7 +17,7 @@ from tests.facts.fake_api_server import (
 from tests.facts.samples import device_class, node, pod, priority_class, runtime_class
 from tests.facts.served_kinds import Groups, aggregated
 from webhook.audit.object_sources import read_facts
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.node import PriorityClass
 
@@ -39,7 +39,7 @@ def server() -> Iterator[FakeApiServer]:
         yield server
 
 
-def read(server: FakeApiServer, directory: Path) -> tuple[Snapshot, list[str]]:
+def read(server: FakeApiServer, directory: Path) -> tuple[ClusterFacts, list[str]]:
     facts, errors = read_facts(ApiServer(server.kubeconfig(directory)))
     return facts, [error.message for error in errors]
 
@@ -47,8 +47,8 @@ def read(server: FakeApiServer, directory: Path) -> tuple[Snapshot, list[str]]:
 def test_nodes_and_classes_are_read(server: FakeApiServer, tmp_path: Path) -> None:
     facts, errors = read(server, tmp_path)
     assert errors == []
-    assert (set(facts.nodes), facts.largest("cpu")) == ({"a"}, 8000)
-    assert set(facts.runtime_classes) == {"nvidia"}
+    assert (set(facts.cluster.nodes), facts.largest("cpu")) == ({"a"}, 8000)
+    assert set(facts.cluster.runtime_classes) == {"nvidia"}
     assert facts.priority_classes() == {"low": PriorityClass("low", 10)}
 
 
@@ -77,8 +77,8 @@ def test_classes_that_must_not_be_listed_are_an_error_and_all_else_is_read(
     server.instead[path] = REFUSED
     facts, errors = read(server, tmp_path)
     assert errors == [error]
-    assert set(facts.nodes) == {"a"}
-    assert len(facts.runtime_classes) + len(facts.priority_classes()) == 1
+    assert set(facts.cluster.nodes) == {"a"}
+    assert len(facts.cluster.runtime_classes) + len(facts.priority_classes()) == 1
 
 
 DRA: Groups = {**SERVED, "resource.k8s.io": [("v1", {"DeviceClass": "deviceclasses"})]}
@@ -111,7 +111,7 @@ def test_a_class_that_the_cluster_does_not_know_is_no_error(server: FakeApiServe
     server.instead["/api"] = server.instead["/apis"] = aggregated(known)
     facts, errors = read(server, tmp_path)
     assert errors == []
-    assert len(facts.runtime_classes) + len(facts.priority_classes()) == 1
+    assert len(facts.cluster.runtime_classes) + len(facts.priority_classes()) == 1
 
 
 def test_that_nobody_can_tell_what_is_served_is_said_once(server: FakeApiServer, tmp_path: Path) -> None:
@@ -120,4 +120,4 @@ def test_that_nobody_can_tell_what_is_served_is_said_once(server: FakeApiServer,
     assert len(errors) == 1
     assert errors[0].startswith("what the API server serves is not known: GET /apis: the API server answered 403")
     assert facts.feasible_nodes(ASKING)
-    assert set(facts.nodes) == {"a"}
+    assert set(facts.cluster.nodes) == {"a"}

@@ -22,8 +22,8 @@ from webhook.admission import phases
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest, parse, render
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import load_inventory
-from webhook.facts.snapshot import Snapshot
 from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 
@@ -111,7 +111,7 @@ def _named(review: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def _compare(
-    kind: str, phase: str, reviews: Sequence[Mapping[str, Any]], policies: PolicySet, snapshot: Snapshot
+    kind: str, phase: str, reviews: Sequence[Mapping[str, Any]], policies: PolicySet, snapshot: ClusterFacts
 ) -> None:
     requests = [_parsed(phase, review, policies, snapshot) for review in reviews]
     without: list[float] = []
@@ -122,7 +122,7 @@ def _compare(
         for number, request in enumerate(requests):
             turns = [
                 (without, lambda r=request: PHASES[phase](r, policies, snapshot, [])),
-                (within, lambda r=request, m=memory: m.decision(r, (policies,), snapshot, snapshot)),
+                (within, lambda r=request, m=memory: m.decision(r, (policies,), snapshot)),
             ]
             answers = [_timed(*turn) for turn in (turns if number % 2 else reversed(turns))]
             demand(answers[0] == answers[1], f"{kind}: {answers[0]!r} and {answers[1]!r} are told of one pod")
@@ -140,7 +140,7 @@ def _compare(
     )
 
 
-def _parsed(phase: str, review: Mapping[str, Any], policies: PolicySet, snapshot: Snapshot) -> AdmissionRequest:
+def _parsed(phase: str, review: Mapping[str, Any], policies: PolicySet, snapshot: ClusterFacts) -> AdmissionRequest:
     if phase == "validate":
         request = dict(review["request"])
         policy = policies.for_namespace(request["namespace"])

@@ -18,8 +18,7 @@ from tests.benchmarks.runs import demand, head, row, sized
 from tests.images.replicas import Registries, config, everybody
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.landing import land
-from webhook.facts.snapshot import Snapshot
-from webhook.images.image_source import WithImages
+from webhook.facts.facts import ClusterFacts
 from webhook.images.lookups import Images
 from webhook.model.image import parse_reference
 from webhook.model.pod import Pod
@@ -74,12 +73,12 @@ QUEUED, BY_NAME = "was never seen, and is queued", "was never seen, and there ar
 
 def main() -> None:
     """Print one line for each case: microseconds of both phases."""
-    nodes = Snapshot.of(_node(number) for number in range(NODES))
+    nodes = ClusterFacts.of(_node(number) for number in range(NODES))
     settings = RULE.settings.model_validate({"mode": "enforce"})
     classes = len(nodes.matching_nodes(pod_with("busybox")))
     demand(classes == 20, f"{classes} classes of nodes; 20 are expected")
     images = _knowing([case.image for case in CASES.values()])
-    known = WithImages(nodes, images)
+    known = nodes.with_images(images)
     samples: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in (*CASES, QUEUED, BY_NAME)}
     unseen = (pod_with(f"registry.example.com/team/app:{number}-cu124") for number in itertools.count())
     for _ in range(ROUNDS):

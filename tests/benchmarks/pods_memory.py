@@ -160,7 +160,7 @@ def resident(field: str) -> float:
 def _say(facts: LiveFacts, pods: LivePods, seconds: str = "") -> None:
     """Print as JSON what is known since when, and MiB now and at most."""
     mib = f"{resident('VmRSS'):.0f}, at most {resident('VmHWM'):.0f}"
-    known = {"pods": len(list(pods.seen())), "nodes": len(facts.facts.nodes) if facts.facts else 0}
+    known = {"pods": len(list(pods.seen())), "nodes": len(facts.facts.cluster.nodes) if facts.facts else 0}
     print(json.dumps({**known, "seconds": seconds, "mib": mib}), flush=True)
 
 

@@ -10,7 +10,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.gpu_nodes import NODES, TAINT, change, cuda_pod, present
 from tests.e2e.installation import Installation
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 
 Namespaces = Callable[[str], str]
@@ -113,7 +113,7 @@ def test_the_scheduler_binds_pods_to_candidates_only_and_leaves_waiting_those_th
         change(nodes, name, {"metadata": {"labels": node_labels}, "spec": {"taints": taints}})
         plenty = {"nvidia.com/gpu": "100"}
         change(nodes, name, {"status": {"capacity": plenty, "allocatable": plenty}}, subresource="/status")
-    facts = Snapshot.of(nodes.raw("GET", "/api/v1/nodes")[1]["items"])
+    facts = ClusterFacts.of(nodes.raw("GET", "/api/v1/nodes")[1]["items"])
     chance, namespace = random.Random(36), make_namespace("open")  # noqa: S311  # the same pods each time
     stored = [create(nodes, namespace, cuda_pod(f"p{at}", "busybox", **asked_for(chance))) for at in range(60)]
     eventually(lambda: all(map(is_decided, pods_in(nodes, namespace).values())))
@@ -123,7 +123,7 @@ def test_the_scheduler_binds_pods_to_candidates_only_and_leaves_waiting_those_th
         pod, chosen = pod_from_raw(raw), found[raw["metadata"]["name"]]["spec"].get("nodeName")
         waiting += chosen is None
         assert bool(facts.matching_nodes(pod)) == (chosen is not None), raw["spec"]
-        others = facts if chosen is None else facts.without_node(chosen)
+        others = facts if chosen is None else ClusterFacts(facts.cluster.without_node(chosen))
         counts = [sum(kind.count for kind in one.matching_nodes(pod)) for one in (facts, others)]
         assert counts[0] - counts[1] == (chosen is not None), raw["spec"]
     assert 5 < waiting < 55

@@ -17,7 +17,7 @@ from tests.e2e.installation import Installation
 from tests.e2e.scheduling_cases import BOUND, PENDING, Case
 from tests.e2e.scheduling_nodes import asking, nodes_and_class, random_spec
 from tests.rules.samples import violations
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.schedulable import RULE
 
@@ -119,7 +119,7 @@ def test_a_pod_is_bound_once_the_remedy_is_followed(site: Installation, namespac
 def test_a_hundred_pods_are_bound_exactly_where_they_have_homes(site: Installation, make_namespace: Namespaces) -> None:
     """Each alone on the nodes, read as the webhook reads them; the rule has something to say of all others."""
     plane, namespace = site.plane, make_namespace("placed")
-    facts = Snapshot.of(
+    facts = ClusterFacts.of(
         plane.raw("GET", "/api/v1/nodes")[1]["items"],
         plane.raw("GET", "/apis/node.k8s.io/v1/runtimeclasses")[1]["items"],
     )

@@ -16,7 +16,7 @@ from tests.e2e.objects import JUDGED, deployment, gpu_pod, job, pod
 from tests.reviews import against
 from webhook.audit.documents import read_all
 from webhook.audit.review_objects import review
-from webhook.facts.snapshot import EMPTY
+from webhook.facts.facts import ClusterFacts
 from webhook.policy.loader import load
 
 REQUESTS_ONLY = {"requests": {"nvidia.com/gpu": 2}}
@@ -361,7 +361,9 @@ def test_review_agrees_with_the_api_server_on_the_examples(
     namespace = manifest["metadata"]["namespace"]
     if webhook.plane.raw("GET", f"/api/v1/namespaces/{namespace}")[0] == 404:
         webhook.plane.namespace(namespace)
-    (item,) = review(list(read_all([str(file)], sys.stdin)), "default", against(load(webhook.policies), EMPTY)).items
+    (item,) = review(
+        list(read_all([str(file)], sys.stdin)), "default", against(load(webhook.policies), ClusterFacts())
+    ).items
     status, said = apply(webhook.plane, namespace, manifest, dry_run=True)
     assert (status == 0) == (item.is_allowed or manifest["kind"] != "Pod"), said
     for violation in item.violations:

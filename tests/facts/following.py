@@ -38,7 +38,7 @@ def following(
 
 def nodes(facts: LiveFacts) -> set[str] | None:
     """The names of the nodes known, None where facts are not loaded."""
-    return None if facts.facts is None else set(facts.facts.nodes)
+    return None if facts.facts is None else set(facts.facts.cluster.nodes)
 
 
 def watched(facts: LiveFacts) -> bool:

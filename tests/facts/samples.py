@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
@@ -91,11 +92,16 @@ def names(snapshot: Snapshot, asking: Pod) -> set[str]:
     return {name for name in snapshot.nodes if counted(snapshot.without_node(name), asking) < total}
 
 
-def counted(snapshot: Snapshot, asking: Pod) -> int:
+def counted(known: Snapshot | ClusterFacts, asking: Pod) -> int:
     """How many nodes the pod could be scheduled to."""
-    return sum(nodes.count for nodes in snapshot.matching_nodes(asking))
+    return sum(nodes.count for nodes in facts_of(known).matching_nodes(asking))
 
 
-def housed(snapshot: Snapshot, asking: Pod) -> int:
+def housed(known: Snapshot | ClusterFacts, asking: Pod) -> int:
     """How many nodes have room for the pod."""
-    return sum(nodes.count for nodes in snapshot.feasible_nodes(asking))
+    return sum(nodes.count for nodes in facts_of(known).feasible_nodes(asking))
+
+
+def facts_of(known: Snapshot | ClusterFacts) -> ClusterFacts:
+    """What rules may ask about a snapshot."""
+    return ClusterFacts(known) if isinstance(known, Snapshot) else known

@@ -5,7 +5,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from tests.facts.samples import GPU_TAINT, counted, housed, names, node, pod, priority_class, runtime_class
+from tests.facts.samples import GPU_TAINT, counted, facts_of, housed, names, node, pod, priority_class, runtime_class
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.node import PriorityClass
 
@@ -132,11 +132,11 @@ def test_how_many_devices_a_node_once_had_is_remembered_while_device_plugins_res
         relabelled = without | {"metadata": {**without["metadata"], "labels": {"rack": "1"}}}
         for later in (snapshot.with_node(relabelled), snapshot.with_nodes([relabelled])):
             assert later is not snapshot
-            assert (later.largest("nvidia.com/gpu"), later.largest("rdma/hca")) == (8, 4)
+            assert (facts_of(later).largest("nvidia.com/gpu"), facts_of(later).largest("rdma/hca")) == (8, 4)
             assert later.nodes["a"].gpus == 8
     back = gpu_node("a")
     back["status"]["capacity"]["nvidia.com/gpu"] = "6"
-    assert snapshot.with_node(without).with_node(back).largest("nvidia.com/gpu") == 6
+    assert facts_of(snapshot.with_node(without).with_node(back)).largest("nvidia.com/gpu") == 6
 
 
 def test_cpu_and_memory_are_not_remembered():
@@ -144,7 +144,7 @@ def test_cpu_and_memory_are_not_remembered():
     for part in ("capacity", "allocatable"):
         del without["status"][part]["memory"]
     later = Snapshot.of([gpu_node("a")]).with_node(without)
-    assert later.largest("memory") is None
+    assert facts_of(later).largest("memory") is None
 
 
 def test_nothing_is_remembered_of_another_machine_with_the_same_name():
@@ -152,7 +152,7 @@ def test_nothing_is_remembered_of_another_machine_with_the_same_name():
     without_gpus(replaced)
     after = Snapshot.of([gpu_node("a")]).with_node(replaced)
     assert counted(after, GPU_POD) == 0
-    assert after.largest("nvidia.com/gpu") == 0
+    assert facts_of(after).largest("nvidia.com/gpu") == 0
 
 
 def test_a_change_of_runtime_classes_keeps_the_nodes_and_what_is_known_about_them():
@@ -175,13 +175,13 @@ def test_runtime_classes_that_stay_as_they_are_give_the_same_snapshot():
 def test_priority_classes_come_and_go_and_the_nodes_stay():
     snapshot = Snapshot.of([gpu_node("a")], [runtime_class("runc")], [priority_class("low", 10)])
     changed = snapshot.with_priority_class(priority_class("high", 1000, is_default=True))
-    assert {"low", "high"} == set(changed.priority_classes())
-    assert changed.priority_classes()["high"] == PriorityClass("high", 1000, is_default=True)
-    assert {"high"} == set(changed.without_priority_class("low").priority_classes())
-    assert {"low"} == set(snapshot.priority_classes())
+    assert {"low", "high"} == set(changed.priority_classes)
+    assert changed.priority_classes["high"] == PriorityClass("high", 1000, is_default=True)
+    assert {"high"} == set(changed.without_priority_class("low").priority_classes)
+    assert {"low"} == set(snapshot.priority_classes)
     assert (changed.nodes, changed.runtime_classes) == (snapshot.nodes, snapshot.runtime_classes)
-    assert changed.with_node(gpu_node("b")).priority_classes() == changed.priority_classes()
-    assert changed.with_runtime_classes([]).priority_classes() == changed.priority_classes()
+    assert changed.with_node(gpu_node("b")).priority_classes == changed.priority_classes
+    assert changed.with_runtime_classes([]).priority_classes == changed.priority_classes
 
 
 def test_priority_classes_that_stay_as_they_are_give_the_same_snapshot():
@@ -197,7 +197,7 @@ def test_nodes_of_another_snapshot_leave_the_classes_as_they_are():
     others = Snapshot.of([gpu_node("b"), {}])
     taken = snapshot.with_nodes_of(others)
     assert (set(taken.nodes), taken.unreadable) == ({"b"}, 1)
-    assert (set(taken.runtime_classes), set(taken.priority_classes())) == ({"runc"}, {"low"})
+    assert (set(taken.runtime_classes), set(taken.priority_classes)) == ({"runc"}, {"low"})
     assert snapshot.with_nodes_of(snapshot.with_priority_classes([])) is snapshot
 
 

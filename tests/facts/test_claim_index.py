@@ -7,6 +7,7 @@ import pytest
 
 from tests.facts.samples import claim
 from webhook.facts.claim_index import LONGEST_CLASSES, MOST_DEVICES, MOST_IN_NAMESPACE, ClaimTable
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim
 
@@ -24,7 +25,7 @@ def of_templates(*raws: Any) -> ClaimTable:
 
 @pytest.mark.parametrize("kind", [CLAIM, TEMPLATE])
 def test_a_claim_is_known_by_its_kind_namespace_and_name(kind: str) -> None:
-    facts = EMPTY.with_claims(kind, [claim("t", kind, "gpu.nvidia.com")])
+    facts = ClusterFacts(EMPTY.with_claims(kind, [claim("t", kind, "gpu.nvidia.com")]))
     assert facts.claim(PodResourceClaim("c", kind, "t"), "team") == GPU
     other = {CLAIM: TEMPLATE, TEMPLATE: CLAIM}[kind]
     for named, namespace in (
@@ -37,14 +38,14 @@ def test_a_claim_is_known_by_its_kind_namespace_and_name(kind: str) -> None:
 
 
 def test_changes_are_followed_and_what_changes_nothing_gives_the_same_snapshot() -> None:
-    facts = EMPTY.with_claim(TEMPLATE, template("a", "gpu.nvidia.com")).with_claim(TEMPLATE, template("b", "nic"))
-    assert facts.with_claim(TEMPLATE, template("a", "gpu.nvidia.com", labels={"x": "y"})) is facts
-    assert facts.without_claim(TEMPLATE, "team", "c") is facts
-    assert facts.without_claim(CLAIM, "team", "a") is facts
-    changed = facts.without_claim(TEMPLATE, "team", "a")
+    snapshot = EMPTY.with_claim(TEMPLATE, template("a", "gpu.nvidia.com")).with_claim(TEMPLATE, template("b", "nic"))
+    assert snapshot.with_claim(TEMPLATE, template("a", "gpu.nvidia.com", labels={"x": "y"})) is snapshot
+    assert snapshot.without_claim(TEMPLATE, "team", "c") is snapshot
+    assert snapshot.without_claim(CLAIM, "team", "a") is snapshot
+    changed = ClusterFacts(snapshot.without_claim(TEMPLATE, "team", "a"))
     assert changed.claim(PodResourceClaim("c", TEMPLATE, "a"), "team") is None
     assert changed.claim(PodResourceClaim("c", TEMPLATE, "b"), "team") is not None
-    assert facts.claim(PodResourceClaim("c", TEMPLATE, "a"), "team") == GPU
+    assert ClusterFacts(snapshot).claim(PodResourceClaim("c", TEMPLATE, "a"), "team") == GPU
     assert len(of_templates(template("a", "x")).without("team", "a")) == 0
 
 
@@ -119,9 +120,9 @@ def test_names_of_any_characters_are_names() -> None:
 
 
 def test_claims_stay_where_other_facts_change() -> None:
-    facts = Snapshot.of(templates=[template("t", "gpu.nvidia.com")]).with_nodes([]).with_device_classes([])
-    assert facts.claim(PodResourceClaim("c", TEMPLATE, "t"), "team") == GPU
-    assert facts.with_nodes_of(EMPTY).claim(PodResourceClaim("c", TEMPLATE, "t"), "team") == GPU
+    snapshot = Snapshot.of(templates=[template("t", "gpu.nvidia.com")]).with_nodes([]).with_device_classes([])
+    for one in (snapshot, snapshot.with_nodes_of(EMPTY)):
+        assert ClusterFacts(one).claim(PodResourceClaim("c", TEMPLATE, "t"), "team") == GPU
 
 
 def test_the_largest_claim_that_is_remembered_takes_a_few_kilobytes() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.facts.samples import GPU_TAINT, device_class, node, pod
+from tests.facts.samples import GPU_TAINT, device_class, facts_of, node, pod
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.node import NodeClass
 
@@ -20,14 +20,14 @@ SOMEWHERE = NodeClass({}, (), frozenset({GPU}), count=0, by_claim=True)
 @pytest.mark.parametrize("facts", [BY_CLASS, UNKNOWN], ids=["by a DeviceClass", "DeviceClasses are not known"])
 def test_a_pod_that_asks_for_such_a_resource_has_a_candidate_of_which_nothing_is_known(facts: Snapshot) -> None:
     asking = pod(gpus={GPU: 8})
-    assert list(PLAIN.feasible_nodes(asking)) == list(PLAIN.matching_nodes(asking)) == []
-    assert list(facts.feasible_nodes(asking)) == list(facts.matching_nodes(asking)) == [SOMEWHERE]
+    assert list(facts_of(PLAIN).feasible_nodes(asking)) == list(facts_of(PLAIN).matching_nodes(asking)) == []
+    assert list(facts_of(facts).feasible_nodes(asking)) == list(facts_of(facts).matching_nodes(asking)) == [SOMEWHERE]
 
 
 def test_nodes_that_list_the_resource_are_candidates_beside_it() -> None:
     asking = pod(gpus={GPU: 1}, tolerations=[{"operator": "Exists"}])
-    assert [*PLAIN.feasible_nodes(asking), SOMEWHERE] == list(BY_CLASS.feasible_nodes(asking))
-    assert len(PLAIN.feasible_nodes(asking)) == 1
+    assert [*facts_of(PLAIN).feasible_nodes(asking), SOMEWHERE] == list(facts_of(BY_CLASS).feasible_nodes(asking))
+    assert len(facts_of(PLAIN).feasible_nodes(asking)) == 1
 
 
 @pytest.mark.parametrize(
@@ -40,33 +40,33 @@ def test_nodes_that_list_the_resource_are_candidates_beside_it() -> None:
 )
 @pytest.mark.parametrize("facts", [BY_CLASS, UNKNOWN], ids=["by a DeviceClass", "DeviceClasses are not known"])
 def test_of_other_pods_the_same_is_known_as_without(facts: Snapshot, asking: Any) -> None:
-    assert list(facts.feasible_nodes(asking)) == list(PLAIN.feasible_nodes(asking))
-    assert list(facts.matching_nodes(asking)) == list(PLAIN.matching_nodes(asking))
+    assert list(facts_of(facts).feasible_nodes(asking)) == list(facts_of(PLAIN).feasible_nodes(asking))
+    assert list(facts_of(facts).matching_nodes(asking)) == list(facts_of(PLAIN).matching_nodes(asking))
 
 
 def test_a_resource_that_no_class_gives_has_no_such_candidate_unless_classes_are_not_known() -> None:
     asking = pod(gpus={"amd.com/gpu": 1})
-    assert list(BY_CLASS.feasible_nodes(asking)) == []
-    assert len(UNKNOWN.feasible_nodes(asking)) == 1
+    assert list(facts_of(BY_CLASS).feasible_nodes(asking)) == []
+    assert len(facts_of(UNKNOWN).feasible_nodes(asking)) == 1
 
 
 def test_a_device_that_is_no_gpu_may_come_from_a_class_too() -> None:
     asking = pod(asks={"rdma/hca": "1"})
-    assert list(PLAIN.feasible_nodes(asking)) == []
-    assert len(PLAIN.with_device_classes([device_class("nic", "rdma/hca")]).feasible_nodes(asking)) == 1
+    assert list(facts_of(PLAIN).feasible_nodes(asking)) == []
+    assert len(facts_of(PLAIN.with_device_classes([device_class("nic", "rdma/hca")])).feasible_nodes(asking)) == 1
 
 
 def test_changes_of_classes_are_followed() -> None:
     asking = pod(gpus={GPU: 8})
-    facts = PLAIN.with_device_class(device_class("a", GPU)).with_device_class(device_class("b", GPU))
-    assert facts.feasible_nodes(asking)
-    facts = facts.without_device_class("a")
-    assert facts.feasible_nodes(asking)
-    assert not facts.with_device_class(device_class("b")).feasible_nodes(asking)
-    assert not facts.with_device_class(device_class("b", "amd.com/gpu")).feasible_nodes(asking)
-    assert not facts.without_device_class("b").feasible_nodes(asking)
-    assert facts.with_device_class(device_class("b", GPU)) is facts
-    assert not UNKNOWN.with_device_classes([]).feasible_nodes(asking)
+    snapshot = PLAIN.with_device_class(device_class("a", GPU)).with_device_class(device_class("b", GPU))
+    assert facts_of(snapshot).feasible_nodes(asking)
+    snapshot = snapshot.without_device_class("a")
+    assert facts_of(snapshot).feasible_nodes(asking)
+    assert not facts_of(snapshot.with_device_class(device_class("b"))).feasible_nodes(asking)
+    assert not facts_of(snapshot.with_device_class(device_class("b", "amd.com/gpu"))).feasible_nodes(asking)
+    assert not facts_of(snapshot.without_device_class("b")).feasible_nodes(asking)
+    assert snapshot.with_device_class(device_class("b", GPU)) is snapshot
+    assert not facts_of(UNKNOWN.with_device_classes([])).feasible_nodes(asking)
 
 
 @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ def test_what_makes_no_sense_gives_nothing(raw: Any) -> None:
 
 def test_nodes_and_other_classes_change_without_it() -> None:
     changed = BY_CLASS.with_node(node("another")).with_runtime_classes([]).with_priority_classes([])
-    assert changed.without_node("another").feasible_nodes(pod(gpus={GPU: 8}))
-    assert BY_CLASS.with_nodes_of(EMPTY).feasible_nodes(pod(gpus={GPU: 8}))
+    assert facts_of(changed.without_node("another")).feasible_nodes(pod(gpus={GPU: 8}))
+    assert facts_of(BY_CLASS.with_nodes_of(EMPTY)).feasible_nodes(pod(gpus={GPU: 8}))

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.facts.samples import GPU_TAINT, counted, housed, node, pod, priority_class, runtime_class
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import NodeTable
-from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.model.node import PriorityClass
 from webhook.rules.rule import Facts
 
@@ -12,7 +12,7 @@ GPU, SLICE = "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"
 H100 = {"cpu": "192", "memory": "2000Gi", "ephemeral-storage": "3000Gi", GPU: "8", "rdma/hca": "8"}
 T4 = {"cpu": "48", "memory": "384Gi", "ephemeral-storage": "200Gi", GPU: "1"}
 CPU = {"cpu": "128", "memory": "512Gi", "hugepages-1Gi": "64Gi", "ephemeral-storage": "400Gi"}
-CLUSTER = Snapshot.of(
+CLUSTER = ClusterFacts.of(
     [
         node("h100", labels={"zone": "a"}, taints=[GPU_TAINT], capacity=H100),
         node("t4", labels={"zone": "b"}, taints=[GPU_TAINT], capacity=T4),
@@ -55,13 +55,13 @@ def test_a_candidate_is_a_home_if_it_has_enough_of_everything(asking, matching, 
 
 def test_what_the_runtime_class_adds_counts_for_homes_too():
     scheduling = {"nodeSelector": {"zone": "b"}, "tolerations": [{"key": GPU, "operator": "Exists"}]}
-    facts = CLUSTER.with_runtime_class(runtime_class("nvidia", scheduling=scheduling))
+    facts = ClusterFacts(CLUSTER.cluster.with_runtime_class(runtime_class("nvidia", scheduling=scheduling)))
     assert housed(facts, pod(gpus={GPU: 1}, runtimeClassName="nvidia")) == 1
     assert housed(facts, pod(gpus={GPU: 2}, runtimeClassName="nvidia")) == 0
 
 
 def test_an_amount_that_nobody_knows_is_enough():
-    unlabelled = Snapshot.of([node("new"), node("away", capacity={"cpu": "8", GPU: "0"})])
+    unlabelled = ClusterFacts.of([node("new"), node("away", capacity={"cpu": "8", GPU: "0"})])
     assert housed(unlabelled, pod(asks={"cpu": "64", "memory": "1Ti"})) == 1
     assert housed(unlabelled, pod(asks={"rdma/hca": "1"})) == 1
     assert housed(unlabelled, pod(gpus={GPU: 64})) == 1
@@ -74,14 +74,14 @@ def test_where_everything_fits_candidates_and_homes_are_one_answer():
 
 def test_answers_stay_right_when_more_questions_come_than_are_remembered():
     capacities = [{"cpu": str(number + 1), "memory": f"{number + 1}Gi"} for number in range(200)]
-    snapshot = Snapshot.of([node(f"n{number}", capacity=capacity) for number, capacity in enumerate(capacities)])
+    snapshot = ClusterFacts.of([node(f"n{number}", capacity=capacity) for number, capacity in enumerate(capacities)])
     for _ in range(2):
         assert all(housed(snapshot, pod(asks={"memory": f"{200 - number}Gi"})) == number + 1 for number in range(200))
 
 
 def test_questions_about_resources_that_no_node_has_leave_nothing_behind():
     """Anybody can write a pod, so what is kept for answers must not grow with what pods ask for."""
-    table = NodeTable(CLUSTER.nodes)
+    table = NodeTable(CLUSTER.cluster.nodes)
     kept = {id(table.amounts(f"made-up.example.com/{number}")) for number in range(100)}
     assert kept == {id(table.amounts("hugepages-64Ki"))}
     assert table.amounts("nvidia.com/mig-9g.80gb") is table.amounts("amd.com/gpu")
@@ -108,18 +108,18 @@ def test_the_most_of_a_resource_is_told_in_its_unit(resource, of_all, in_zone_b)
 
 
 def test_the_most_is_not_known_where_one_of_the_nodes_does_not_tell():
-    facts = CLUSTER.with_node(node("new", labels={"zone": "b"}))
+    facts = ClusterFacts(CLUSTER.cluster.with_node(node("new", labels={"zone": "b"})))
     assert facts.largest("cpu") is None
     assert facts.largest("cpu", pod(nodeSelector={"zone": "a"}, **ANYWHERE)) == 192_000
     assert facts.largest(GPU) == 8
 
 
 def test_gpu_resources_are_those_of_all_nodes_also_of_those_whose_device_plugin_is_away():
-    facts: Facts = CLUSTER.with_node(node("mig", capacity={SLICE: "7"})).with_node(
+    snapshot = CLUSTER.cluster.with_node(node("mig", capacity={SLICE: "7"})).with_node(
         node("away", capacity={"amd.com/gpu": "0"})
     )
-    assert facts.gpu_resources() == {GPU, SLICE, "amd.com/gpu"}
-    assert CLUSTER.without_node("h100").without_node("t4").gpu_resources() == frozenset()
+    assert ClusterFacts(snapshot).gpu_resources() == {GPU, SLICE, "amd.com/gpu"}
+    assert ClusterFacts(CLUSTER.cluster.without_node("h100").without_node("t4")).gpu_resources() == frozenset()
 
 
 def test_the_values_of_a_label_are_sorted_and_each_told_once():
@@ -129,16 +129,20 @@ def test_the_values_of_a_label_are_sorted_and_each_told_once():
 
 
 def test_nodes_are_known_as_soon_as_there_is_one():
-    assert (EMPTY.knows_nodes(), CLUSTER.knows_nodes()) == (False, True)
+    assert (ClusterFacts().knows_nodes(), CLUSTER.knows_nodes()) == (False, True)
 
 
 def test_of_an_empty_cluster_nothing_is_known():
-    assert list(EMPTY.feasible_nodes(pod(asks={"cpu": "1"}))) == []
-    assert (EMPTY.largest("cpu"), EMPTY.gpu_resources(), EMPTY.priority_classes()) == (0, frozenset(), {})
+    assert list(ClusterFacts().feasible_nodes(pod(asks={"cpu": "1"}))) == []
+    assert (ClusterFacts().largest("cpu"), ClusterFacts().gpu_resources(), ClusterFacts().priority_classes()) == (
+        0,
+        frozenset(),
+        {},
+    )
 
 
 def test_priority_classes_are_known_by_name():
-    facts: Facts = Snapshot.of((), (), [priority_class("low", 10), priority_class("usual", 50, is_default=True)])
+    facts: Facts = ClusterFacts.of((), (), [priority_class("low", 10), priority_class("usual", 50, is_default=True)])
     assert facts.priority_classes() == {
         "low": PriorityClass("low", 10),
         "usual": PriorityClass("usual", 50, is_default=True),

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts.samples import counted, housed, node, pod
+from tests.facts.samples import counted, facts_of, housed, node, pod
 from tests.facts.test_matching_nodes_properties import NAMES, RUNTIME_CLASSES, TERMS, TOLERATIONS, fits
 from tests.strategies import checked
 from webhook.facts.snapshot import Snapshot
@@ -70,11 +70,12 @@ def has_room(raw: Mapping[str, Any], asking: Pod) -> bool:
 @given(nodes=NODES, runtime_classes=st.lists(RUNTIME_CLASSES, max_size=1), pods=st.lists(PODS, min_size=1, max_size=4))
 def test_homes_and_the_most_are_those_of_the_nodes_one_by_one(nodes, runtime_classes, pods):
     snapshot = Snapshot.of(nodes, runtime_classes)
+    facts = facts_of(snapshot)
     for asking in pods:
         possible = [raw for raw in nodes if fits(snapshot.nodes[raw["metadata"]["name"]], asking, snapshot)]
         assert sum(has_room(raw, asking) for raw in possible) == housed(snapshot, asking)
         for resource in (*NATIVE, *EXTENDED):
-            for among, found in ((possible, snapshot.largest(resource, asking)), (nodes, snapshot.largest(resource))):
+            for among, found in ((possible, facts.largest(resource, asking)), (nodes, facts.largest(resource))):
                 amounts = [has(raw, resource) for raw in among]
                 assert found == (None if None in amounts else max(amounts, default=0))
 
@@ -110,5 +111,5 @@ def test_a_snapshot_that_followed_changes_answers_like_one_built_afresh(nodes, c
     afresh = Snapshot.of(raws.values())
     assert (counted(afresh, asking), housed(afresh, asking)) == (counted(snapshot, asking), housed(snapshot, asking))
     for resource in (*NATIVE, *EXTENDED):
-        assert afresh.largest(resource, asking) == snapshot.largest(resource, asking)
-    assert afresh.label_values("zone") == snapshot.label_values("zone")
+        assert facts_of(afresh).largest(resource, asking) == facts_of(snapshot).largest(resource, asking)
+    assert facts_of(afresh).label_values("zone") == facts_of(snapshot).label_values("zone")

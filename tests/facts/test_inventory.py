@@ -40,10 +40,10 @@ TYPED = [
 def test_every_form_that_kubectl_prints_is_read(tmp_path, text):
     file = tmp_path / "inventory.yaml"
     file.write_text(text)
-    snapshot = load_inventory(file)
-    assert {"a", "b"} == names(snapshot, pod())
-    assert {"nvidia"} == set(snapshot.runtime_classes)
-    assert {"low": PriorityClass("low", 10)} == snapshot.priority_classes()
+    facts = load_inventory(file)
+    assert {"a", "b"} == names(facts.cluster, pod())
+    assert {"nvidia"} == set(facts.cluster.runtime_classes)
+    assert {"low": PriorityClass("low", 10)} == facts.priority_classes()
 
 
 def test_device_classes_of_an_inventory_give_what_no_node_lists(tmp_path):
@@ -58,15 +58,15 @@ def test_device_classes_of_an_inventory_give_what_no_node_lists(tmp_path):
 def test_an_inventory_without_nodes_is_an_empty_cluster(tmp_path):
     file = tmp_path / "inventory.yaml"
     file.write_text("kind: List\nitems: []\n")
-    assert load_inventory(file).nodes == {}
+    assert load_inventory(file).cluster.nodes == {}
 
 
 def test_items_without_a_name_are_left_out_and_counted(tmp_path):
     file = tmp_path / "inventory.yaml"
     file.write_text("kind: NodeList\nitems: [null, [], text, {kind: Node}, {metadata: {name: a}}]\n")
-    snapshot = load_inventory(file)
-    assert {"a"} == set(snapshot.nodes)
-    assert snapshot.unreadable == 4
+    facts = load_inventory(file)
+    assert {"a"} == set(facts.cluster.nodes)
+    assert facts.cluster.unreadable == 4
 
 
 EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
@@ -142,7 +142,7 @@ def test_facts_from_a_file_are_always_loaded_and_never_stale(tmp_path):
     assert status.ready
     source.close()
     assert source.facts is not None
-    assert {"a", "b"} == set(source.facts.nodes)
+    assert {"a", "b"} == set(source.facts.cluster.nodes)
 
 
 def test_the_gpu_pods_of_an_inventory_are_kept_beside_what_rules_ask_about(tmp_path):
@@ -156,7 +156,7 @@ def test_the_gpu_pods_of_an_inventory_are_kept_beside_what_rules_ask_about(tmp_p
     ]
     file.write_text(yaml.safe_dump({**LIST, "items": items}))
     inventory = read_inventory(file)
-    assert {"a", "b"} == set(inventory.snapshot.nodes)
+    assert {"a", "b"} == set(inventory.facts.cluster.nodes)
     assert {"train"} == {pod.name for pod in inventory.pods.seen()}
     assert inventory.pods.unreadable == 1
 
@@ -175,7 +175,7 @@ def test_a_key_that_stands_twice_is_told_and_its_last_value_counts(tmp_path, tex
     file = tmp_path / "inventory"
     file.write_text(text)
     found = read_inventory(file)
-    assert set(found.snapshot.nodes) == {"b"}
+    assert set(found.facts.cluster.nodes) == {"b"}
     first, last = lines
     told = f"the key 'metadata' is set twice in one map, in line {first} and in line {last}; the last value counts"
     assert found.left_out == (told,)

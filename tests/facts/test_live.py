@@ -62,7 +62,7 @@ def zones(facts: FactsSource) -> dict[str, str | None] | None:
     """The zone of each node of these tests, None where facts are not loaded."""
     if facts.facts is None:
         return None
-    return {name: found.label("zone") for name, found in facts.facts.nodes.items() if name.startswith("live-")}
+    return {name: found.label("zone") for name, found in facts.facts.cluster.nodes.items() if name.startswith("live-")}
 
 
 def followed(facts: FactsSource) -> bool:
@@ -79,7 +79,7 @@ def test_nodes_are_known_after_start_and_their_changes_within_seconds(control_pl
         eventually(lambda: zones(facts) == {"live-a": "a", "live-b": "a"})
         eventually(lambda: facts.status(time.monotonic()).ready)
         assert facts.facts is not None
-        assert {"nvidia.com/gpu"} == set(facts.facts.nodes["live-a"].kind.gpu_resources)
+        assert {"nvidia.com/gpu"} == set(facts.facts.cluster.nodes["live-a"].kind.gpu_resources)
         nodes.append("live-c")
         create_node(control_plane, "live-c")
         relabel(control_plane, "live-a", "b")

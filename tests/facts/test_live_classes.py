@@ -27,7 +27,9 @@ from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, Req
 CLASSES = pytest.mark.parametrize(
     ("path", "name", "known"),
     [
-        pytest.param(RUNTIME_CLASSES, "runtimeclasses", lambda found: found.runtime_classes, id="runtime classes"),
+        pytest.param(
+            RUNTIME_CLASSES, "runtimeclasses", lambda found: found.cluster.runtime_classes, id="runtime classes"
+        ),
         pytest.param(
             PRIORITY_CLASSES, "priorityclasses", lambda found: found.priority_classes(), id="priority classes"
         ),
@@ -230,4 +232,4 @@ def test_classes_that_arrive_during_a_long_list_of_nodes_are_kept(server, tmp_pa
         found = eventually(lambda: facts.facts)
         assert found.runtime_class("nvidia") is not None
         assert set(found.priority_classes()) == {"low"}
-        assert len(found.nodes) == 150
+        assert len(found.cluster.nodes) == 150

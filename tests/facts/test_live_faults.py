@@ -64,7 +64,7 @@ def test_events_are_followed_from_the_version_of_the_list(server, tmp_path):
         server.tell_event(RUNTIME_CLASSES, "ADDED", runtime_class("kata"), "103")
         server.tell_event(RUNTIME_CLASSES, "DELETED", runtime_class("nvidia"), "104")
         eventually(lambda: nodes(facts) == {"b", "c"})
-        eventually(lambda: facts.facts is not None and set(facts.facts.runtime_classes) == {"kata"})
+        eventually(lambda: facts.facts is not None and set(facts.facts.cluster.runtime_classes) == {"kata"})
         server.tell_event(PRIORITY_CLASSES, "MODIFIED", priority_class("low", 20), "105")
         server.tell_event(PRIORITY_CLASSES, "ADDED", priority_class("high", 1000, is_default=True), "106")
         expected = {"low": PriorityClass("low", 20), "high": PriorityClass("high", 1000, is_default=True)}

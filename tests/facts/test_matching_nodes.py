@@ -3,13 +3,13 @@
 import pytest
 
 from tests.facts.samples import GPU_TAINT, counted, expressions, fields, names, node, pod, runtime_class
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import NodeTable
 from webhook.facts.node_sets import NO_COLUMN
-from webhook.facts.snapshot import Snapshot
 from webhook.model.node import NodeClass, Taint
 from webhook.rules.rule import Facts
 
-THREE = Snapshot.of(
+THREE = ClusterFacts.of(
     [
         node("small", labels={"gpu-memory": "16384", "zone": "a"}),
         node("large", labels={"gpu-memory": "81920", "zone": "b"}),
@@ -69,21 +69,21 @@ THREE = Snapshot.of(
     ],
 )
 def test_a_term_of_required_affinity_selects_as_the_scheduler_does(term, expected):
-    assert expected == names(THREE, pod(terms=[term]))
+    assert expected == names(THREE.cluster, pod(terms=[term]))
 
 
 def test_terms_are_alternatives():
     by_zone, by_name = expressions(("zone", "In", ["b"])), fields(("metadata.name", "In", ["small"]))
-    assert {"small", "large"} == names(THREE, pod(terms=[by_zone, by_name, {}]))
+    assert {"small", "large"} == names(THREE.cluster, pod(terms=[by_zone, by_name, {}]))
 
 
 def test_a_required_affinity_without_terms_matches_nothing():
-    assert set() == names(THREE, pod(terms=[]))
+    assert set() == names(THREE.cluster, pod(terms=[]))
 
 
 def test_node_selector_and_required_affinity_must_both_match():
     asking = pod(nodeSelector={"zone": "a"}, terms=[expressions(("gpu-memory", "Exists", []))])
-    assert {"small"} == names(THREE, asking)
+    assert {"small"} == names(THREE.cluster, asking)
 
 
 def test_a_pod_that_asks_for_nothing_may_go_anywhere():
@@ -91,10 +91,10 @@ def test_a_pod_that_asks_for_nothing_may_go_anywhere():
 
 
 def test_where_no_nodes_are_known_there_are_no_candidates():
-    assert Snapshot.of().matching_nodes(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}])) == ()
+    assert ClusterFacts.of().matching_nodes(pod(nodeSelector={"zone": "a"}, tolerations=[{"operator": "Exists"}])) == ()
 
 
-TAINTED = Snapshot.of(
+TAINTED = ClusterFacts.of(
     [
         node("gpu", taints=[GPU_TAINT]),
         node("evicting", taints=[GPU_TAINT, {"key": "team", "value": "a", "effect": "NoExecute"}]),
@@ -152,17 +152,17 @@ OPEN = {"discouraged", "cordoned", "autoscaled"}
     ],
 )
 def test_taints_keep_away_pods_that_do_not_tolerate_them(tolerations, expected):
-    assert expected == names(TAINTED, pod(tolerations=tolerations))
+    assert expected == names(TAINTED.cluster, pod(tolerations=tolerations))
 
 
 def test_a_pod_that_names_its_node_bypasses_taints_but_not_its_own_selection():
-    assert {"evicting"} == names(TAINTED, pod(nodeName="evicting"))
-    assert set() == names(TAINTED, pod(nodeName="unheard-of"))
-    assert set() == names(TAINTED, pod(nodeName="evicting", nodeSelector={"kubernetes.io/hostname": "gpu"}))
+    assert {"evicting"} == names(TAINTED.cluster, pod(nodeName="evicting"))
+    assert set() == names(TAINTED.cluster, pod(nodeName="unheard-of"))
+    assert set() == names(TAINTED.cluster, pod(nodeName="evicting", nodeSelector={"kubernetes.io/hostname": "gpu"}))
 
 
 def test_a_node_needs_every_gpu_resource_that_the_pod_asks_for():
-    snapshot = Snapshot.of(
+    snapshot = ClusterFacts.of(
         [
             node("whole", capacity={"cpu": "8", "nvidia.com/gpu": "8"}),
             node("sliced", capacity={"nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "0"}),
@@ -170,27 +170,27 @@ def test_a_node_needs_every_gpu_resource_that_the_pod_asks_for():
             {"metadata": {"name": "allocatable"}, "status": {"allocatable": {"nvidia.com/gpu": "1"}}},
         ]
     )
-    assert {"whole", "sliced", "allocatable"} == names(snapshot, pod(gpus={"nvidia.com/gpu": 9}))
-    assert {"sliced"} == names(snapshot, pod(gpus={"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 1}))
-    assert set() == names(snapshot, pod(gpus={"amd.com/gpu": 1}))
+    assert {"whole", "sliced", "allocatable"} == names(snapshot.cluster, pod(gpus={"nvidia.com/gpu": 9}))
+    assert {"sliced"} == names(snapshot.cluster, pod(gpus={"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 1}))
+    assert set() == names(snapshot.cluster, pod(gpus={"amd.com/gpu": 1}))
     assert counted(snapshot, pod(gpus={"nvidia.com/gpu": 0})) == 4
 
 
 def test_the_runtime_class_that_a_pod_names_selects_and_tolerates_for_it():
     scheduling = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
-    snapshot = Snapshot.of(
+    snapshot = ClusterFacts.of(
         [node("here", labels={"zone": "a"}, taints=[GPU_TAINT]), node("there", labels={"zone": "b"})],
         [runtime_class("nvidia", scheduling=scheduling), runtime_class("runc")],
     )
-    assert {"here"} == names(snapshot, pod(runtimeClassName="nvidia"))
-    assert {"there"} == names(snapshot, pod(runtimeClassName="runc"))
-    assert {"there"} == names(snapshot, pod(runtimeClassName="unheard-of"))
-    assert {"there"} == names(snapshot, pod())
+    assert {"here"} == names(snapshot.cluster, pod(runtimeClassName="nvidia"))
+    assert {"there"} == names(snapshot.cluster, pod(runtimeClassName="runc"))
+    assert {"there"} == names(snapshot.cluster, pod(runtimeClassName="unheard-of"))
+    assert {"there"} == names(snapshot.cluster, pod())
 
 
 def test_nodes_that_rules_cannot_tell_apart_are_one_class():
     labels = {"nvidia.com/gpu.product": "Tesla-T4", "rack": "1"}
-    facts: Facts = Snapshot.of(
+    facts: Facts = ClusterFacts.of(
         [
             node("a", labels=labels, taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"}, handlers=["", "nvidia"]),
             node(
@@ -211,7 +211,7 @@ def test_nodes_that_rules_cannot_tell_apart_are_one_class():
 
 
 def test_runtime_classes_are_known_by_name():
-    facts: Facts = Snapshot.of((), [runtime_class("nvidia")])
+    facts: Facts = ClusterFacts.of((), [runtime_class("nvidia")])
     found = facts.runtime_class("nvidia")
     assert found is not None
     assert found.handler == "nvidia-handler"
@@ -219,13 +219,13 @@ def test_runtime_classes_are_known_by_name():
 
 
 def test_answers_stay_right_when_more_questions_come_than_are_remembered():
-    snapshot = Snapshot.of([node(f"n{number}") for number in range(200)])
+    snapshot = ClusterFacts.of([node(f"n{number}") for number in range(200)])
     for _ in range(2):
         assert all(counted(snapshot, pod(nodeName=f"n{number}")) == 1 for number in range(200))
 
 
 def test_questions_about_labels_that_no_node_has_leave_nothing_behind():
     """Anybody can write a pod, so what is kept for answers must not grow with what pods ask for."""
-    table = NodeTable(THREE.nodes)
+    table = NodeTable(THREE.cluster.nodes)
     assert all(table.column(f"made-up-{number}") is NO_COLUMN for number in range(100))
     assert table.column("zone") is table.column("zone")

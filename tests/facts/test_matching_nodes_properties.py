@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.facts.samples import counted, expressions, fields, node, pod, runtime_class
+from tests.facts.samples import counted, expressions, facts_of, fields, node, pod, runtime_class
 from webhook.facts.objects import Node
 from webhook.facts.snapshot import Snapshot
 from webhook.model.pod import Pod
@@ -73,7 +73,7 @@ RUNTIME_CLASSES = st.builds(
 def fits(found: Node, asking: Pod, snapshot: Snapshot) -> bool:
     """What the scheduler would say of one node, written down as plainly as possible."""
     labels: Mapping[str, str] = {key: found.values[place] for key, place in found.keys.items()}
-    added = snapshot.runtime_class(asking.runtime_class or "")
+    added = snapshot.runtime_classes.get(asking.runtime_class or "")
     tolerations = asking.tolerations + (added.tolerations if added else ())
     return (
         set(asking.gpus) <= found.kind.gpu_resources
@@ -104,7 +104,7 @@ def test_the_candidates_are_those_nodes_that_fit_one_by_one(nodes, runtime_class
         for found in snapshot.nodes.values():
             if fits(found, asking, snapshot):
                 expected[id(found.kind)] = expected.get(id(found.kind), 0) + 1
-        assert sorted(expected.values()) == sorted(nodes.count for nodes in snapshot.matching_nodes(asking))
+        assert sorted(expected.values()) == sorted(nodes.count for nodes in facts_of(snapshot).matching_nodes(asking))
 
 
 CHANGES = st.lists(st.tuples(st.just("with"), NODES) | st.tuples(st.just("without"), NAMES), max_size=4)

@@ -71,7 +71,7 @@ def test_no_node_and_no_class_is_too_strange(nodes, runtime_classes, priority_cl
     asking = pod(nodeSelector={"zone": ""}, tolerations=[{"operator": "Exists"}])
     assert counted(snapshot, asking) == counted(one_by_one, asking)
     assert snapshot.runtime_classes == one_by_one.runtime_classes
-    assert snapshot.priority_classes() == one_by_one.priority_classes()
+    assert snapshot.priority_classes == one_by_one.priority_classes
     for asking in (pod(asks={"cpu": "1"}), pod(asks={"rdma/hca": "1"}), pod(gpus={"nvidia.com/gpu": 1})):
         assert housed(snapshot, asking) <= counted(snapshot, asking)
 

@@ -20,8 +20,8 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest
 from webhook.admission.service import Service, TimeBudget
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.facts_source import StaticFacts
-from webhook.facts.snapshot import Snapshot
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
@@ -110,7 +110,7 @@ class World:
         with tempfile.TemporaryDirectory() as directory:
             _policies(Path(directory))
             store = PolicyStore(Path(directory), tuple(rules))
-        facts = StaticFacts(Snapshot.of(NODES, RUNTIME_CLASSES, PRIORITY_CLASSES))
+        facts = StaticFacts(ClusterFacts.of(NODES, RUNTIME_CLASSES, PRIORITY_CLASSES))
         self._desk = Desk()
         self._service = _Watched(store, facts, Metrics(), None, self._desk)
         self._endpoint = ReviewEndpoint(self._service, _nothing_else)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.facts.samples import expressions, fields, pod
 from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLASSES
 from tests.strategies import checked, checked_on_pods
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.rules.pending.wants import (
     Affinity,
     Amount,
@@ -48,7 +48,7 @@ def test_alternatives_are_wanted_as_a_whole():
 @checked
 @given(NODES, st.lists(RUNTIME_CLASSES, max_size=1), PODS)
 def test_all_that_a_pod_wants_together_is_the_pod_itself_where_taints_do_not_matter(nodes, classes, asked):
-    facts = Snapshot.of([{**node, "spec": {}} for node in nodes], classes)
+    facts = ClusterFacts.of([{**node, "spec": {}} for node in nodes], classes)
     if not asked.node_name:
         assert list(facts.feasible_nodes(only(asked, wants_of(asked)))) == list(facts.feasible_nodes(asked))
 
@@ -56,9 +56,9 @@ def test_all_that_a_pod_wants_together_is_the_pod_itself_where_taints_do_not_mat
 @checked_on_pods
 @given(NODES, PODS)
 def test_who_wants_nothing_can_be_anywhere(nodes, asked):
-    facts = Snapshot.of(nodes)
+    facts = ClusterFacts.of(nodes)
     if not asked.node_name:
-        assert sum(kind.count for kind in facts.feasible_nodes(only(asked, []))) == len(facts.nodes)
+        assert sum(kind.count for kind in facts.feasible_nodes(only(asked, []))) == len(facts.cluster.nodes)
 
 
 @checked_on_pods

@@ -2,7 +2,7 @@
 
 from tests.facts.samples import GPU_TAINT, node
 from tests.rules.samples import container, pod, violations
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.rules.schedulable import RULE
 
 PRODUCT, POOL = "nvidia.com/gpu.product", "example.com/pool"
@@ -21,7 +21,7 @@ BIG = gpu_node("big", A100, {"nvidia.com/gpu": "8", "rdma/hca": "4"}, "1000Gi", 
 SMALL = gpu_node("small", T4, {"nvidia.com/gpu": "1"}, "60Gi", **{POOL: "serving"})
 SLICED = gpu_node("sliced", f"{A100}-MIG-1g.10gb", {MIG: "7", "nvidia.com/mig-3g.40gb": "2"}, "500Gi")
 PLAIN = node("plain", labels={POOL: "web"}, capacity={"cpu": "192", "memory": "2Ti", "pods": "110"})
-CLUSTER = Snapshot.of([BIG, SMALL, SLICED, PLAIN])
+CLUSTER = ClusterFacts.of([BIG, SMALL, SLICED, PLAIN])
 
 
 def told(raw, facts=CLUSTER):

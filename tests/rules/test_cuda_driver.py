@@ -1,5 +1,6 @@
 """GPU pods run only where the node's driver and GPU can run the CUDA of their images, and are told when nothing can."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,7 @@ from tests.facts.samples import device_class
 from tests.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
-from webhook.facts.pooled_facts import WithPools
-from webhook.facts.snapshot import Snapshot
-from webhook.images.image_source import WithImages
+from webhook.facts.facts import ClusterFacts
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo
 from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
@@ -32,7 +31,7 @@ NOTHING_SAID: dict[str, str] = {}
 
 
 class KnownImages:
-    """`webhook.images.image_source.ImageSource` of what a registry has told."""
+    """`webhook.facts.facts.ImageSource` of what a registry has told."""
 
     def __init__(self, known: dict[str, ImageInfo]) -> None:
         self._known = known
@@ -41,14 +40,13 @@ class KnownImages:
         return self._known.get(text, NOT_LOOKED_UP)
 
 
-def cluster(*nodes: dict[str, str], images: dict[str, ImageInfo] | None = None) -> Any:
+def cluster(*nodes: dict[str, str], images: dict[str, ImageInfo] | None = None) -> ClusterFacts:
     """Nodes with one GPU each and these labels; n0, n1 and so on."""
     raws = [
         {"metadata": {"name": f"n{at}", "labels": labels}, "status": {"capacity": {"nvidia.com/gpu": "1"}}}
         for at, labels in enumerate(nodes)
     ]
-    facts = Snapshot.of(raws)
-    return WithImages(facts, KnownImages(images)) if images else facts
+    return ClusterFacts.of(raws).with_images(KnownImages(images or {}))
 
 
 def gpu_pod(*images: str, **spec: Any) -> dict[str, Any]:
@@ -87,7 +85,7 @@ def test_a_pod_is_not_refused_where_a_device_class_may_give_its_gpu_on_another_n
     """Nothing is known of that node, so neither a refusal nor a promise is certain."""
     facts = cluster(V100)
     assert told(gpu_pod(CUDA_13), facts)
-    by_class = facts.with_device_classes([device_class("gpu.nvidia.com", GPU)])
+    by_class = replace(facts, cluster=facts.cluster.with_device_classes([device_class("gpu.nvidia.com", GPU)]))
     (found,) = told(gpu_pod(CUDA_13), by_class)
     assert isinstance(found, Advice)
     (unknown,) = told(gpu_pod("example.com/app:1"), by_class, unknown="warn")
@@ -306,7 +304,7 @@ def test_nodes_that_run_an_image_through_cuda_compat_only_count_as_the_policy_sa
 def test_a_pool_that_scales_from_zero_is_a_candidate():
     labels = (("nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"), (DRIVER, "580.95.05"))
     pool = NodePool("spot", labels, (), frozenset({"nvidia.com/gpu"}), 8)
-    facts = WithPools(cluster(T4), (pool,))
+    facts = cluster(T4).with_pools((pool,))
     assert told(mutated(RULE, gpu_pod(CUDA_13), {}, facts), facts) == []
     assert excluded(gpu_pod(CUDA_13), facts) == [{"key": RUNTIME, "operator": "NotIn", "values": ["12"]}]
 
@@ -315,7 +313,7 @@ def test_a_pool_of_other_gpus_is_not_excluded_by_a_label_that_its_nodes_will_get
     """V100 and T4 are both of compute capability 7.x, which a pool need not say."""
     facts = cluster({**V100, DRIVER: "580.95.05", RUNTIME: "13", "nvidia.com/gpu.compute.major": "7"})
     pool = NodePool("t4", (("nvidia.com/gpu.product", "Tesla-T4"), (DRIVER, "580.95.05")), (), frozenset({GPU}))
-    assert excluded(gpu_pod(CUDA_13), WithPools(facts, (pool,))) == [
+    assert excluded(gpu_pod(CUDA_13), facts.with_pools((pool,))) == [
         {"key": "nvidia.com/gpu.product", "operator": "NotIn", "values": ["Tesla-V100-SXM2-32GB"]}
     ]
 

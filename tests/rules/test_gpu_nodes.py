@@ -8,8 +8,7 @@ from tests.facts.samples import GPU_TAINT, node, runtime_class
 from tests.fuzz.oracles import places
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
-from webhook.facts.pooled_facts import WithPools
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodePool, Taint
 from webhook.rules.gpu_nodes import RULE
 
@@ -20,7 +19,7 @@ BOTH = node("both", labels={"pool": "b"}, taints=[GPU_TAINT, SKU], capacity=GPUS
 TEAM = node("team", taints=[{"key": "team", "value": "x", "effect": "NoExecute"}], capacity=GPUS)
 OPEN = node("open", capacity=GPUS)
 PLAIN = node("plain", taints=[{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}])
-CLUSTER = Snapshot.of([BIG, BOTH, TEAM, OPEN, PLAIN])
+CLUSTER = ClusterFacts.of([BIG, BOTH, TEAM, OPEN, PLAIN])
 
 NAMED = {"key": "nvidia.com/gpu", "operator": "Exists"}
 SKU_NAMED = {"key": "sku", "value": "gpu"}
@@ -137,7 +136,7 @@ def test_pods_of_daemon_sets_are_left_alone():
 
 def test_nothing_is_said_where_no_node_is_known():
     assert told(tolerating(NAMED), facts=NOTHING_KNOWN) == []
-    assert told(tolerating(NAMED), facts=Snapshot.of([OPEN, PLAIN])) == []
+    assert told(tolerating(NAMED), facts=ClusterFacts.of([OPEN, PLAIN])) == []
 
 
 @pytest.mark.parametrize(
@@ -166,13 +165,13 @@ def test_a_list_without_taints_is_refused_because_it_would_disable_the_rule_with
 
 def test_a_pool_that_scales_from_zero_counts():
     pool = NodePool("gpus", (), (Taint("nvidia.com/gpu", "", "NoSchedule"),), frozenset({"nvidia.com/gpu"}), 8)
-    empty = WithPools(Snapshot.of([PLAIN]), (pool,))
+    empty = ClusterFacts.of([PLAIN]).with_pools((pool,))
     assert told(tolerating(NAMED), facts=empty) == [message("nodes of a GPU pool", "nvidia.com/gpu")]
 
 
 def test_a_runtime_class_may_choose_the_nodes():
     chosen = runtime_class("a", scheduling={"nodeSelector": {"pool": "a"}})
-    facts = Snapshot.of([BIG, BOTH], [chosen])
+    facts = ClusterFacts.of([BIG, BOTH], [chosen])
     raw = tolerating(NAMED, SKU_NAMED, runtimeClassName="a")
     remedy = "Remove the toleration, and choose other nodes"
     assert told(raw, facts=facts) == [message("1 GPU node", "nvidia.com/gpu", remedy)]
@@ -183,9 +182,9 @@ def test_only_nodes_that_the_pod_fits_on_count():
     small = node("small", taints=[GPU_TAINT], capacity={"cpu": "16", "memory": "60Gi", "nvidia.com/gpu": "1"})
     large = node("large", taints=[GPU_TAINT], capacity={"cpu": "96", "memory": "960Gi", "nvidia.com/gpu": "8"})
     plain = node("plain", capacity={"cpu": "64", "memory": "250Gi"})
-    assert told(tolerating(NAMED, resources=resources), facts=Snapshot.of([small, plain])) == []
+    assert told(tolerating(NAMED, resources=resources), facts=ClusterFacts.of([small, plain])) == []
     expected = [message("1 GPU node", "nvidia.com/gpu")]
-    assert told(tolerating(NAMED, resources=resources), facts=Snapshot.of([small, large, plain])) == expected
+    assert told(tolerating(NAMED, resources=resources), facts=ClusterFacts.of([small, large, plain])) == expected
 
 
 @pytest.mark.parametrize(
@@ -193,7 +192,7 @@ def test_only_nodes_that_the_pod_fits_on_count():
 )
 def test_a_pod_for_devices_that_only_gpu_nodes_have_is_left_alone(others, is_told):
     gpu_node = node("a", labels={"pool": "a"}, taints=[GPU_TAINT], capacity={**GPUS, "rdma/hca": "4"})
-    facts = Snapshot.of([gpu_node, node("b", capacity={"cpu": "8", **others})])
+    facts = ClusterFacts.of([gpu_node, node("b", capacity={"cpu": "8", **others})])
     raw = tolerating(NAMED, resources={"limits": {"rdma/hca": 1}}, nodeSelector={"pool": "a"})
     assert bool(told(raw, facts=facts)) is is_told
 
@@ -205,7 +204,7 @@ def test_thousands_of_tolerations_and_zeros_are_answered_in_few_words():
     nodes = [
         node(f"n{number}", taints=[{**GPU_TAINT, "value": f"{number}" * 9}], capacity=GPUS) for number in range(50)
     ]
-    (found,) = violations(RULE, raw, {}, Snapshot.of(nodes))
+    (found,) = violations(RULE, raw, {}, ClusterFacts.of(nodes))
     assert "onto 50 GPU nodes by tolerating" in found.found
     assert len(found.found) + len(found.remedy) < 700
 
@@ -214,7 +213,7 @@ def test_thousands_of_tolerations_that_compare_are_one_in_the_message():
     numbered = node("numbered", taints=[{"key": "nvidia.com/gpu", "value": "5", "effect": "NoSchedule"}], capacity=GPUS)
     many = [{"key": "nvidia.com/gpu", "operator": "Lt", "value": str(bound)} for bound in range(1000)]
     expected = [message("1 GPU node", "nvidia.com/gpu=999")]
-    assert told(tolerating(*many), facts=Snapshot.of([numbered])) == expected
+    assert told(tolerating(*many), facts=ClusterFacts.of([numbered])) == expected
 
 
 def _without_gpus(raw):

@@ -13,8 +13,7 @@ from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, aski
 from tests.rules.rule_case import RuleCase, RulePods, requesting, tolerating_gpu_nodes
 from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, term, terms, violations
 from tests.strategies import checked
-from webhook.facts.pooled_facts import WithPools
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodePool, Taint
 from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.schedulable import RULE
@@ -44,11 +43,11 @@ def test_a_pod_that_some_node_could_run_is_left_alone(raw):
 
 def test_nothing_is_said_where_no_node_is_known():
     assert told(asking(16), NOTHING_KNOWN) == []
-    assert told(asking(16), Snapshot.of([])) == []
-    assert told(asking(16), WithPools(NOTHING_KNOWN, POOLS)) == [], "pools are not all nodes there are"
+    assert told(asking(16), ClusterFacts.of([])) == []
+    assert told(asking(16), ClusterFacts().with_pools(POOLS)) == [], "pools are not all nodes there are"
 
 
-DRA = Snapshot.of([node("cpu", capacity={"cpu": "8"})])
+DRA = ClusterFacts.of([node("cpu", capacity={"cpu": "8"})])
 
 
 @pytest.mark.parametrize(
@@ -64,8 +63,8 @@ DRA = Snapshot.of([node("cpu", capacity={"cpu": "8"})])
 @pytest.mark.parametrize("raw", [asking(8), asking(8, nodeSelector={"zone": "b"})], ids=["GPUs", "GPUs and a label"])
 def test_pods_whose_gpus_a_device_class_may_give_are_left_alone(classes, is_told, raw):
     """The scheduler makes a claim for them on nodes that list no GPU (KEP-5004)."""
-    assert bool(told(raw, DRA.with_device_classes(classes))) == is_told
-    assert bool(told(raw, WithPools(DRA.with_device_classes(classes), ()))) == is_told
+    assert bool(told(raw, ClusterFacts(DRA.cluster.with_device_classes(classes)))) == is_told
+    assert bool(told(raw, ClusterFacts(DRA.cluster.with_device_classes(classes)).with_pools(()))) == is_told
 
 
 @pytest.mark.parametrize(
@@ -131,19 +130,19 @@ POOLS = (
     ],
 )
 def test_pools_that_scale_from_zero_count(raw, message):
-    found = told(raw, WithPools(CLUSTER, POOLS))
+    found = told(raw, CLUSTER.with_pools(POOLS))
     assert len(found) == bool(message)
     assert message in "".join(found)
 
 
 def test_a_cluster_whose_gpu_nodes_are_all_scaled_to_zero_is_told_what_to_declare():
-    assert told(asking(1), Snapshot.of([PLAIN])) == [
+    assert told(asking(1), ClusterFacts.of([PLAIN])) == [
         "spec.containers[trainer].resources: requests nvidia.com/gpu, which no node offers; nodes offer no GPUs. "
         "Ask the platform team to declare pools that scale from zero in the policy's nodePools."
     ]
     declared = NodePool("gpus", (), (), frozenset({"nvidia.com/gpu"}))
-    assert told(asking(64), WithPools(Snapshot.of([PLAIN]), (declared,))) == []
-    assert told(asking(64), WithPools(Snapshot.of([]), (declared,))) == []
+    assert told(asking(64), ClusterFacts.of([PLAIN]).with_pools((declared,))) == []
+    assert told(asking(64), ClusterFacts.of([]).with_pools((declared,))) == []
 
 
 LONG = "x" * 3000
@@ -175,7 +174,7 @@ def test_pods_that_want_thousands_of_things_are_answered_in_few_words(raw):
 @checked
 @given(NODES, st.lists(RUNTIME_CLASSES, max_size=1), PODS)
 def test_a_gpu_pod_is_told_something_exactly_where_it_has_no_home(nodes, classes, asked):
-    facts = Snapshot.of(nodes, classes)
+    facts = ClusterFacts.of(nodes, classes)
     found = list(RULE.validate(asked, settings_of(RULE, {}), facts))
     fields = [field for term in asked.required or () for field in term.fields if field.operator == "In"]
     is_concerned = asked.gpus and facts.knows_nodes() and not asked.node_name and not fields

@@ -14,7 +14,7 @@ from tests.rules.gpu_cluster import (
     told,
 )
 from tests.rules.samples import container, pod, term, terms
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_what_only_fails_together_is_named_without_the_rest(raw, message):
 
 
 def test_amounts_of_two_nodes_that_no_node_has_together():
-    facts = Snapshot.of(
+    facts = ClusterFacts.of(
         [gpu_node("a", A100, {"nvidia.com/gpu": "8"}, "100Gi"), gpu_node("b", A100, {"nvidia.com/gpu": "4"}, "500Gi")]
     )
     assert told(asking(8, resources={"memory": "300Gi"}, nodeSelector={PRODUCT: A100}), facts) == [
@@ -266,7 +266,7 @@ def test_a_node_by_name_is_shown_with_the_rest_of_its_term():
 
 def test_who_asks_for_gpus_where_there_are_slices_is_told_which():
     sliced = {"nvidia.com/gpu": "0", MIG: "7", "nvidia.com/mig-3g.40gb": "0"}
-    facts = Snapshot.of(
+    facts = ClusterFacts.of(
         [gpu_node("a", A100, sliced, "500Gi"), gpu_node("b", T4, {"nvidia.com/gpu": "1"}, "60Gi")],
     )
     assert told(asking(1, nodeSelector={PRODUCT: A100}), facts) == [
@@ -278,5 +278,5 @@ def test_who_asks_for_gpus_where_there_are_slices_is_told_which():
 def test_labels_that_every_node_has_are_unknown_where_none_is_known_to_have_them():
     assert told(asking(1, nodeSelector={"kubernetes.io/os": "linux"})) == []
     known = gpu_node("a", T4, {"nvidia.com/gpu": "1"}, "60Gi", **{"kubernetes.io/os": "linux"})
-    (message,) = told(asking(1, nodeSelector={"kubernetes.io/os": "windows"}), Snapshot.of([known]))
+    (message,) = told(asking(1, nodeSelector={"kubernetes.io/os": "windows"}), ClusterFacts.of([known]))
     assert "no node has the value windows; nodes have linux." in message

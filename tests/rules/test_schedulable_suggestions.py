@@ -12,11 +12,11 @@ from tests.rules.gpu_cluster import (
     told,
 )
 from tests.rules.samples import term, terms
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 
 
 def labelled(**labels):
-    return Snapshot.of([gpu_node("a", A100, {"nvidia.com/gpu": "8"}, "1Ti", **labels)])
+    return ClusterFacts.of([gpu_node("a", A100, {"nvidia.com/gpu": "8"}, "1Ti", **labels)])
 
 
 HAD = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8", "topology.kubernetes.io/zone": "a"}
@@ -52,7 +52,7 @@ def test_a_key_and_a_value_that_are_both_misspelled_are_corrected_together():
 
 def test_a_value_is_suggested_only_where_the_pod_would_then_fit():
     """The T4 is not in this pool, so that the pod would wait as before."""
-    facts = Snapshot.of(
+    facts = ClusterFacts.of(
         [
             gpu_node("a", A100, {"nvidia.com/gpu": "8"}, "1Ti", **{POOL: "training"}),
             gpu_node("t", T4, {"nvidia.com/gpu": "1"}, "60Gi", **{POOL: "serving"}),
@@ -68,7 +68,7 @@ def test_a_value_is_suggested_only_where_the_pod_would_then_fit():
 
 
 def test_the_label_of_another_cloud_is_none_of_this_one_misspelled():
-    facts = Snapshot.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "4"}, "1Ti", **{GKE: "nvidia-l4"})])
+    facts = ClusterFacts.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "4"}, "1Ti", **{GKE: "nvidia-l4"})])
     (message,) = told(asking(1, nodeSelector={"kubernetes.azure.com/accelerator": "nvidia"}), facts)
     assert message == (
         "spec.nodeSelector[kubernetes.azure.com/accelerator]: no node has this label; a node has to have every label "
@@ -91,13 +91,13 @@ def test_a_gpu_in_capital_letters_is_the_one_in_small_letters():
 
 
 def test_no_gpu_of_virtual_machines_is_suggested_to_a_container():
-    facts = Snapshot.of([gpu_node("a", A100, {"nvidia.com/pgpu": "8"}, "1Ti")])
+    facts = ClusterFacts.of([gpu_node("a", A100, {"nvidia.com/pgpu": "8"}, "1Ti")])
     (message,) = told(asking(1), facts)
     assert message.endswith("nodes offer nvidia.com/pgpu. Request what nodes offer, or tell the platform team.")
 
 
 def test_a_slice_is_suggested_only_where_a_node_has_as_many_as_are_asked_for():
-    facts = Snapshot.of([gpu_node("a", A100, {"nvidia.com/mig-3g.40gb": "2"}, "1Ti")])
+    facts = ClusterFacts.of([gpu_node("a", A100, {"nvidia.com/mig-3g.40gb": "2"}, "1Ti")])
     two, three = (told(asking(count, "nvidia.com/mig-3g.20gb"), facts) for count in (2, 3))
     assert two[0].endswith("Did you mean nvidia.com/mig-3g.40gb? Request that.")
     assert "Did you mean" not in three[0]
@@ -147,7 +147,7 @@ GKE = "cloud.google.com/gke-accelerator"
     ],
 )
 def test_the_label_of_another_platform_is_told_by_its_name_here(key, value, product, message):
-    facts = Snapshot.of([gpu_node("a", product, {"nvidia.com/gpu": "8"}, "1Ti")])
+    facts = ClusterFacts.of([gpu_node("a", product, {"nvidia.com/gpu": "8"}, "1Ti")])
     assert told(asking(1, nodeSelector={key: value}), facts) == [
         f"spec.nodeSelector[{key}]: {message}. Write that instead."
     ]
@@ -166,13 +166,13 @@ def test_the_label_of_another_platform_is_told_by_its_name_here(key, value, prod
     ],
 )
 def test_another_gpu_is_not_what_a_label_means_here(value, product):
-    facts = Snapshot.of([gpu_node("a", product, {"nvidia.com/gpu": "8"}, "1Ti")])
+    facts = ClusterFacts.of([gpu_node("a", product, {"nvidia.com/gpu": "8"}, "1Ti")])
     (message,) = told(asking(1, nodeSelector={GKE: value}), facts)
     assert "here it is" not in message
 
 
 def test_a_label_is_told_by_its_name_here_only_where_the_pod_would_then_fit():
-    facts = Snapshot.of(
+    facts = ClusterFacts.of(
         [
             gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "1"}, "60Gi", **{POOL: "serving"}),
             gpu_node("b", A100, {"nvidia.com/gpu": "8"}, "1Ti", **{POOL: "training"}),
@@ -183,7 +183,7 @@ def test_a_label_is_told_by_its_name_here_only_where_the_pod_would_then_fit():
 
 
 def test_one_of_several_terms_with_the_label_of_another_platform_is_told_by_its_name_here():
-    facts = Snapshot.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "1"}, "60Gi")])
+    facts = ClusterFacts.of([gpu_node("a", "NVIDIA-L4", {"nvidia.com/gpu": "1"}, "60Gi")])
     either = terms(term(("zone", "Exists", [])), term((GKE, "In", ["nvidia-l4"])))
     (message,) = told(asking(1, affinity=either), facts)
     assert message == (
@@ -226,7 +226,7 @@ FIVE_PRODUCTS = ("NVIDIA-A10", A100, "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4", T4)
     ],
 )
 def test_of_the_name_of_a_gpu_only_another_name_of_that_gpu_is_suggested(written, meant):
-    facts = Snapshot.of([gpu_node(product, product, {"nvidia.com/gpu": "1"}, "60Gi") for product in FIVE_PRODUCTS])
+    facts = ClusterFacts.of([gpu_node(product, product, {"nvidia.com/gpu": "1"}, "60Gi") for product in FIVE_PRODUCTS])
     (message,) = told(asking(1, nodeSelector={PRODUCT: written}), facts)
     assert message.endswith(f"Did you mean {meant}? Correct the value." if meant else "or tell the platform team.")
 
@@ -239,6 +239,6 @@ def test_of_the_name_of_a_gpu_only_another_name_of_that_gpu_is_suggested(written
     ],
 )
 def test_another_zone_or_instance_type_is_none_misspelled(key, written, existing):
-    facts = Snapshot.of([gpu_node("a", T4, {"nvidia.com/gpu": "1"}, "60Gi", **{key: existing})])
+    facts = ClusterFacts.of([gpu_node("a", T4, {"nvidia.com/gpu": "1"}, "60Gi", **{key: existing})])
     (message,) = told(asking(1, nodeSelector={key: written}), facts)
     assert "Did you mean" not in message

@@ -6,7 +6,7 @@ import yaml
 from tests.facts.samples import GPU_TAINT, runtime_class
 from tests.rules.gpu_cluster import A100, BIG, PLAIN, POOL, SMALL, TEAM, asking, gpu_node, told
 from tests.rules.samples import container, pod
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ from webhook.facts.snapshot import Snapshot
 )
 def test_a_missing_toleration_is_told_where_nothing_else_is_in_the_way(taints, message):
     nodes = [gpu_node(f"n{at}", A100, {"nvidia.com/gpu": "8"}, "1Ti", some) for at, some in enumerate(taints)]
-    assert told(pod(container(gpus=8)), Snapshot.of([*nodes, PLAIN])) == [message]
+    assert told(pod(container(gpus=8)), ClusterFacts.of([*nodes, PLAIN])) == [message]
 
 
 @pytest.mark.parametrize(
@@ -61,26 +61,26 @@ def test_a_missing_toleration_is_told_where_nothing_else_is_in_the_way(taints, m
 )
 def test_the_toleration_can_be_copied_into_a_manifest(value, written):
     taint = {"key": "spot", "value": value, "effect": "NoSchedule"}
-    (message,) = told(asking(1), Snapshot.of([gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [taint])]))
+    (message,) = told(asking(1), ClusterFacts.of([gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [taint])]))
     toleration = f"{{key: spot, operator: Equal, value: {written}, effect: NoSchedule}}"
     assert toleration in message
     assert yaml.safe_load(toleration)["value"] == value
 
 
 def test_what_is_tolerated_already_is_not_named():
-    facts = Snapshot.of([gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [GPU_TAINT, TEAM])])
+    facts = ClusterFacts.of([gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [GPU_TAINT, TEAM])])
     (message,) = told(asking(1), facts)
     assert message.startswith("spec.tolerations: does not tolerate team=vision:NoSchedule; ")
 
 
 def test_cordons_and_conditions_of_nodes_are_no_reason():
     cordoned = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-    assert told(asking(8), Snapshot.of([gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [cordoned])])) == []
+    assert told(asking(8), ClusterFacts.of([gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [cordoned])])) == []
 
 
 def test_what_a_runtime_class_adds_counts():
     scheduling = {"nodeSelector": {POOL: "serving"}, "tolerations": [{"key": "team", "operator": "Exists"}]}
-    facts = Snapshot.of([BIG, SMALL], [runtime_class("kata", scheduling=scheduling)])
+    facts = ClusterFacts.of([BIG, SMALL], [runtime_class("kata", scheduling=scheduling)])
     assert told(asking(1, runtimeClassName="kata"), facts) == []
     assert told(asking(8, runtimeClassName="kata"), facts) == [
         "spec.containers[trainer].resources: requests 8 nvidia.com/gpu; the largest node with the labels of "
@@ -88,11 +88,11 @@ def test_what_a_runtime_class_adds_counts():
     ]
     tainted = gpu_node("n", A100, {"nvidia.com/gpu": "8"}, "1Ti", [TEAM], **{POOL: "serving"})
     classes = [runtime_class("kata", scheduling=scheduling)]
-    assert told(asking(8, runtimeClassName="kata", tolerations=[]), Snapshot.of([tainted], classes)) == []
+    assert told(asking(8, runtimeClassName="kata", tolerations=[]), ClusterFacts.of([tainted], classes)) == []
 
 
 def test_a_runtime_class_for_nodes_that_do_not_exist_is_named_once():
-    facts = Snapshot.of([BIG], [runtime_class("kata", scheduling={"nodeSelector": {POOL: "vm"}})])
+    facts = ClusterFacts.of([BIG], [runtime_class("kata", scheduling={"nodeSelector": {POOL: "vm"}})])
     assert told(asking(1, runtimeClassName="kata"), facts) == [
         "spec.runtimeClassName: no node has the labels of RuntimeClass kata; they are example.com/pool=vm. "
         "Choose another RuntimeClass, or tell the platform team."

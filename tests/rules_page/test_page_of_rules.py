@@ -121,7 +121,7 @@ This rule has no settings of its own.
 
 def test_the_cluster_of_the_examples_is_described() -> None:
     (text,) = (part for part in rules_reference().split("\n## ") if part.startswith("The examples\n"))
-    for name, node in cluster().snapshot.nodes.items():
+    for name, node in cluster().facts.cluster.nodes.items():
         assert f"`{name}`" in text
         driver = node.label("nvidia.com/cuda.driver-version.full")
         assert driver is None or f"driver {driver}" in text

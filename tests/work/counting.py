@@ -17,7 +17,7 @@ from tests import quick_yaml
 from tests.audit.audits import audited
 from tests.corpus import facts_of
 from webhook import engine
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.workloads import is_pod
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy
@@ -80,7 +80,7 @@ def _named(counts: Mapping[str, Any]) -> dict[str, int]:
     return rules | {f"{unit} of {name}": n for name, work in counts["objects"].items() for unit, n in work.items()}
 
 
-def _tasks(policy: Policy, facts: Snapshot) -> Iterator[Task]:
+def _tasks(policy: Policy, facts: ClusterFacts) -> Iterator[Task]:
     for raw in quick_yaml.load_all(SUBJECTS.read_text()):
         name = raw["metadata"]["name"]
         if is_pod(raw["apiVersion"], raw["kind"]):

@@ -22,13 +22,13 @@ import orjson
 from webhook.admission.phases import NODES, Decision
 from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.engine.quota_claims import QuotaClaims
-from webhook.images.image_source import WithImages
+from webhook.facts.facts import ClusterFacts
+from webhook.facts.snapshot import Snapshot
 from webhook.model.image import ImageInfo
 from webhook.model.likeness import Likeness, likeness_of
 from webhook.model.workloads import controller_of, is_pod
 from webhook.outcome import Finding, Injection, Outcome
 from webhook.policy.policy_set import PolicySet
-from webhook.rules.rule import Facts
 
 MOST_KEPT = 1024
 """Decisions that are remembered."""
@@ -44,7 +44,7 @@ _MOST_FINDINGS = 8
 _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600, 600, 1000, 2000, 1000
 """Bytes of memory that each takes beside its texts."""
 
-Decide = Callable[[AdmissionRequest, PolicySet, Facts, Sequence[PolicySet]], Decision]
+Decide = Callable[[AdmissionRequest, PolicySet, ClusterFacts, Sequence[PolicySet]], Decision]
 
 
 class Alike:
@@ -60,20 +60,18 @@ class Alike:
         self._tries: dict[str, int] = {}
         """Controllers that were met, and how many of their pods may still be unlike all others."""
 
-    def decision(
-        self, request: AdmissionRequest, sets: tuple[PolicySet, ...], snapshot: Facts, facts: Facts
-    ) -> Decision:
+    def decision(self, request: AdmissionRequest, sets: tuple[PolicySet, ...], facts: ClusterFacts) -> Decision:
         """What `decide` says of a request under the first of the policy sets, the others being recent ones.
 
-        `facts` are those of the snapshot and what is known of images. Raises what `decide` raises.
+        Raises what `decide` raises.
         """
         controller = self._controller_to_try(request)
         said = _said(request, sets) if controller else None
         if said is None:
             return self._decide(request, sets[0], facts, sets[1:])
         kept = self._kept
-        if not kept.are_of(sets, snapshot):
-            kept = self._kept = _Kept(sets, ref(snapshot))
+        if not kept.are_of(sets, facts.cluster):
+            kept = self._kept = _Kept(sets, ref(facts.cluster))
         key = _Key(request.namespace, said.text)
         known = kept.decisions.get(key)
         if known is not None and known.holds(facts):
@@ -81,7 +79,7 @@ class Alike:
             return known.about(request)
         self._tries[controller] = self._tries.get(controller, TRIES) - 1
         images = _Noted(facts)
-        decision = self._decide(request, sets[0], WithImages(snapshot, images), sets[1:])
+        decision = self._decide(request, sets[0], facts.with_images(images), sets[1:])
         if images.are_steady and (known := _Known.of_all(decision, images.known, said.volume)) is not None:
             kept.keep(key, known)
         return decision
@@ -140,7 +138,7 @@ class _Known:
         shared = Outcome(outcome.policy, {}, outcome.findings, outcome.patch, injections)  # no part of the first pod
         return cls(decision.answer, shared, decision.claims, images, size)
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ClusterFacts) -> bool:
         """Whether as much is known of the images as then. Asking may have them looked up, as for any other pod."""
         return all(facts.image(image) == info for image, info in self.images)
 
@@ -154,14 +152,14 @@ class _Known:
 class _Kept:
     """The decisions under some policy sets and one snapshot, which is not kept alive for them."""
 
-    def __init__(self, sets: tuple[PolicySet, ...], snapshot: "ref[Facts] | None") -> None:
+    def __init__(self, sets: tuple[PolicySet, ...], snapshot: "ref[Snapshot] | None") -> None:
         self.sets = sets
         self.snapshot = snapshot
         self.decisions: dict[_Key, _Known] = {}
         self._room = MOST_BYTES
         self._lock = Lock()
 
-    def are_of(self, sets: tuple[PolicySet, ...], snapshot: Facts) -> bool:
+    def are_of(self, sets: tuple[PolicySet, ...], snapshot: Snapshot) -> bool:
         """Whether they hold under these."""
         if self.snapshot is None or self.snapshot() is not snapshot or len(self.sets) != len(sets):
             return False
@@ -181,9 +179,9 @@ class _Kept:
 
 
 class _Noted:
-    """Asks about images, and keeps what it was told. Implements Sights."""
+    """Asks about images, and keeps what it was told. Implements ImageSource."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: ClusterFacts) -> None:
         self._facts = facts
         self.seen: dict[str, ImageInfo] = {}
         self.are_steady = True

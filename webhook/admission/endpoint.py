@@ -26,9 +26,9 @@ from webhook.admission.review import (
 )
 from webhook.admission.service import Service, TimeBudget
 from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
+from webhook.facts.facts import ClusterFacts
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError
-from webhook.rules.rule import Facts
 
 LARGEST_BODY = 7 * 1024**2
 """Bytes of a request; the API server takes objects of about 3 MiB, and an UPDATE carries two of them."""
@@ -52,7 +52,7 @@ _LOG = logging.getLogger("gpu_policy.admission")
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
-Phase = Callable[[AdmissionRequest, Facts, TimeBudget], Decision]
+Phase = Callable[[AdmissionRequest, ClusterFacts, TimeBudget], Decision]
 
 
 class UnansweredError(Exception):
@@ -175,7 +175,7 @@ class _Asked:
 
     name: str
     decide: Phase
-    facts: Facts
+    facts: ClusterFacts
     patience: TimeBudget
     started: float
 

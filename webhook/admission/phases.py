@@ -11,6 +11,7 @@ from typing import Any
 from webhook import engine
 from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
+from webhook.facts.facts import ClusterFacts
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError, mapping, shortened
 from webhook.model.workloads import is_made_or_ending, is_pod
@@ -27,7 +28,6 @@ from webhook.policy.config_maps import Checked, Files, TooLargeError, check_file
 from webhook.policy.policy_set import Policy, PolicySet
 from webhook.policy.policy_store import PolicyStore
 from webhook.release import version
-from webhook.rules.rule import Facts
 from webhook.yaml_files.file_errors import FileErrors
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -60,7 +60,9 @@ class Decision:
 UNCONCERNED = Decision(AdmissionResponse(is_allowed=True))
 
 
-def mutate(request: AdmissionRequest, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()) -> Decision:
+def mutate(
+    request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, earlier: Sequence[PolicySet] = ()
+) -> Decision:
     """The mutating phase: complete pods on CREATE.
 
     `earlier` are the policy sets that another replica may still use.
@@ -74,7 +76,7 @@ def mutate(request: AdmissionRequest, policies: PolicySet, facts: Facts, earlier
     return decide(engine.complete(request.object, policy, facts, earlier=others, namespace=request.namespace))
 
 
-def workloads(request: AdmissionRequest, policies: PolicySet, facts: Facts) -> Decision:
+def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
     """Judge an object of another kind by the pods that it would make, on CREATE, and on UPDATE what is new in them."""
     raw, old = request.object, None
     if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or is_made_or_ending(raw):
@@ -97,7 +99,7 @@ def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bo
 
 
 def validate(
-    request: AdmissionRequest, policies: PolicySet, facts: Facts, earlier: Sequence[PolicySet] = ()
+    request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, earlier: Sequence[PolicySet] = ()
 ) -> Decision:
     """The validating phase: judge pods on CREATE, and on UPDATE what is new in them.
 

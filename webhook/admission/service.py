@@ -20,8 +20,8 @@ from webhook.admission.review import AdmissionRequest, AdmissionResponse, object
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS
+from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.facts_source import FactsSource
-from webhook.images.image_source import ImageSource, Memory, Recalled, WithImages
 from webhook.ledger.book import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers
@@ -30,7 +30,6 @@ from webhook.model.fixed import fixed
 from webhook.model.image import ImageInfo
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
-from webhook.rules.rule import Facts
 
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace that the ledgers are in")
 
@@ -126,15 +125,29 @@ def _uid(request: AdmissionRequest) -> bytes:
     return hashlib.sha256(request.uid.encode()).digest()[:UID_BYTES]
 
 
-class _Unended:
-    """Asks about images outside of the deadline: a question that is ended halfway could stay open for ever."""
+class ImageMemory(ImageSource, Protocol):
+    """Whoever looks images up, and remembers what was found."""
 
-    def __init__(self, images: ImageSource, deadline: DecisionDeadline) -> None:
+    def recall(self, text: str) -> ImageInfo:
+        """What is known about the image at this moment; no look-up follows."""
+        ...
+
+
+class _ImagesOfReview:
+    """Implements ImageSource for one review. A dry run leaves no trace, so it has nothing looked up.
+
+    Images are asked about outside of the deadline: a question that is ended halfway could stay open for ever.
+    """
+
+    def __init__(self, images: ImageMemory, deadline: DecisionDeadline, *, is_dry_run: bool) -> None:
         self._images = images
         self._deadline = deadline
+        self._is_dry_run = is_dry_run
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known of the image at this moment."""
+        """What is known about the image at this moment."""
+        if self._is_dry_run:
+            return self._deadline.outside(lambda: self._images.recall(text))
         return self._deadline.outside(lambda: self._images.info(text, asker))
 
 
@@ -149,7 +162,7 @@ class Service:
         policies: PolicyStore,
         facts: FactsSource,
         metrics: Metrics,
-        images: Memory | None = None,
+        images: ImageMemory | None = None,
         ledgers: HasLedgers | None = None,
     ) -> None:
         self.policies = policies
@@ -185,21 +198,20 @@ class Service:
         """Count a request that the server answered itself, with this status."""
         self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
-    def mutate(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
+    def mutate(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:
         """Answer the mutating phase."""
-        return self._mutated.decision(review, self._sets(), facts, self._with_images(facts, review, patience))
+        return self._mutated.decision(review, self._sets(), self._with_images(facts, review, patience))
 
-    def validate(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
+    def validate(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
-        facts_and_images = self._with_images(facts, review, patience)
-        decision = self._validated.decision(review, self._sets(), facts, facts_and_images)
+        decision = self._validated.decision(review, self._sets(), self._with_images(facts, review, patience))
         return reserve(decision, review, self._ledgers, patience)
 
-    def workloads(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:
+    def workloads(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:
         """Answer for objects that make pods."""
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, patience))
 
-    def config_maps(self, review: AdmissionRequest, facts: Facts, patience: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
+    def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
         return phases.config_maps(review, self.policies)
 
@@ -207,11 +219,11 @@ class Service:
         """The policy set in force, and the recent ones that other replicas may still use."""
         return (self.policies.current, *self.policies.recent())
 
-    def _with_images(self, facts: Facts, review: AdmissionRequest, patience: TimeBudget) -> Facts:
+    def _with_images(self, facts: ClusterFacts, review: AdmissionRequest, patience: TimeBudget) -> ClusterFacts:
         if self._images is None:
             return facts
-        infos = Recalled(self._images) if review.is_dry_run else self._images
-        return WithImages(facts, _Unended(infos, patience.deadline), review.namespace)
+        images = _ImagesOfReview(self._images, patience.deadline, is_dry_run=review.is_dry_run)
+        return facts.with_images(images, review.namespace)
 
     def readiness(self) -> tuple[str, int]:
         """The text and status code of /readyz: every check on a line of its own."""

@@ -18,10 +18,9 @@ from webhook.audit.owners import Owners
 from webhook.audit.quota_report import InUse, counted, in_use, told
 from webhook.audit.report import AuditReport, Comparison, Counts
 from webhook.audit.review_objects import Item, ReviewContext, look
+from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.gpu_pods import stored_from_raw
-from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.facts.static_pods import StaticPods
-from webhook.images.image_source import ImageSource, WithImages
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
@@ -165,7 +164,7 @@ class Background:
     reported.
     """
 
-    facts: Snapshot = EMPTY
+    facts: ClusterFacts = field(default_factory=ClusterFacts)
     pods: Pods = field(default_factory=StaticPods)
     counted: Iterable[GpuPod] | None = None
     claims: InputClaims | None = None
@@ -183,9 +182,8 @@ class Judges:
         cls, directory: str, policies: PolicySet, background: Background, images: ImageSource | None = None
     ) -> "Judges":
         """These policies, with ledgers of their own; `images` answers questions about images."""
-        facts = background.facts if images is None else WithImages(background.facts, images)
         ledgers = Ledgers(LedgerContext(MemoryStore(), background.pods))
-        return cls(directory, ReviewContext(policies, facts, ledgers, background.claims))
+        return cls(directory, ReviewContext(policies, background.facts.with_images(images), ledgers, background.claims))
 
 
 class Audit:
@@ -227,7 +225,7 @@ class Audit:
             counts=collected.counts,
             findings=collected.gathered.findings,
             errors=collected.errors,
-            capacity=capacity_of(background.facts.nodes.values(), policies.accelerators, policies.cuda.tables),
+            capacity=capacity_of(background.facts.cluster.nodes.values(), policies.accelerators, policies.cuda.tables),
             quotas=tuple(told(collected.quotas) if pods is None else counted(policies, pods, None)),
             comparison=self._comparison(collected),
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import Foreseen
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
 from webhook.model.wording import cut
 from webhook.model.workloads.parts import mapped
@@ -18,7 +18,6 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
 from webhook.quota.claimed_gpus import BY_CLAIM, CLAIMS
 from webhook.rules import tolerations
-from webhook.rules.rule import Facts
 from webhook.rules.rule_settings import Mode
 
 KEY = "resourceClaims"
@@ -44,18 +43,20 @@ class _Asking:
         return self.gets_tolerations or bool(self.spec.get("tolerations"))
 
 
-def knowing_claims(facts: Snapshot, documents: Iterable[Document | DocumentError], namespace: str) -> Snapshot:
-    """The facts with the claims and templates of claims among these documents, as if these had been applied before the
-    pods. Those that name no namespace are taken to be in `namespace`.
+def knowing_claims(facts: ClusterFacts, documents: Iterable[Document | DocumentError], namespace: str) -> ClusterFacts:
+    """The facts with the claims and templates of claims among these documents, as if applied before the pods.
+
+    A claim that names no namespace is taken to be in `namespace`.
     """
     found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
-    return facts.with_more_claims((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
+    named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
+    return replace(facts, cluster=facts.cluster.with_more_claims(named))
 
 
 class InputClaims:
     """Says what pods ask for by the claims and templates of claims that are known."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: ClusterFacts) -> None:
         self._facts = facts
 
     def told_of_pod(self, outcome: Outcome, namespace: str) -> Outcome:

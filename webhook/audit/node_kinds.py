@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from webhook.audit.report import Capacity
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.offer import Offer, offer_of
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.objects import Node
-from webhook.facts.pooled_facts import WithPools
-from webhook.facts.snapshot import EMPTY
 from webhook.gpus.gpu_names import PRODUCT_KEYS
 from webhook.model.accelerators import BUILT_IN, Accelerators, Vendor
 from webhook.model.node import NodeClass, NodePool
@@ -70,7 +69,7 @@ def node_kinds(
     for node in nodes:
         if _has_nvidia_gpus(node.kind, accelerators):
             found.setdefault(offer_of(node.kind.labels, tables.gpus), []).append(node)
-    for pool in WithPools(EMPTY, pools, accelerators).matching_nodes(_FITS_EVERYWHERE):
+    for pool in ClusterFacts().with_pools(pools, accelerators).matching_nodes(_FITS_EVERYWHERE):
         if _has_nvidia_gpus(pool, accelerators):
             found.setdefault(offer_of(pool.labels, tables.gpus), [])
     kinds = [

@@ -13,8 +13,9 @@ from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScop
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.input_claims import InputClaims, knowing_claims
 from webhook.audit.owners import Owners
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.pod_source import LivePods
-from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.facts.snapshot import EMPTY
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery, DiscoveryError, Reader
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -24,7 +25,9 @@ from webhook.model.workloads import is_pod, templates_of
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 
 
-def read_facts(server: ApiServer, accelerators: Accelerators = BUILT_IN) -> tuple[Snapshot, tuple[DocumentError, ...]]:
+def read_facts(
+    server: ApiServer, accelerators: Accelerators = BUILT_IN
+) -> tuple[ClusterFacts, tuple[DocumentError, ...]]:
     """What rules may ask about the cluster, and errors for what of it could not be read."""
     reader = Reader(server)
     discovery = Discovery(reader)
@@ -33,13 +36,13 @@ def read_facts(server: ApiServer, accelerators: Accelerators = BUILT_IN) -> tupl
     def read(resource: ApiResource | None) -> Iterator[dict[str, Any]]:
         return iter(()) if resource is None else _read(reader, resource, errors)
 
-    facts = EMPTY.telling(accelerators).with_nodes(read(_NODES))
-    facts = facts.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
-    facts = facts.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
-    facts = facts.with_device_classes(_device_classes(discovery, reader, errors))
+    snapshot = EMPTY.telling(accelerators).with_nodes(read(_NODES))
+    snapshot = snapshot.with_runtime_classes(read(_found(discovery, "node.k8s.io", "RuntimeClass", errors)))
+    snapshot = snapshot.with_priority_classes(read(_found(discovery, "scheduling.k8s.io", "PriorityClass", errors)))
+    snapshot = snapshot.with_device_classes(_device_classes(discovery, reader, errors))
     for kind in (CLAIM, TEMPLATE):
-        facts = facts.with_claims(kind, _claims(discovery, reader, kind))
-    return facts, tuple(errors)
+        snapshot = snapshot.with_claims(kind, _claims(discovery, reader, kind))
+    return ClusterFacts(snapshot), tuple(errors)
 
 
 def _claims(discovery: Discovery, reader: Reader, kind: str) -> Iterator[dict[str, Any]]:
@@ -104,7 +107,7 @@ def of_cluster(
     server: ApiServer,
     scope: NamespaceScope,
     tell: Callable[[Progress], None],
-    facts: Snapshot | None = None,
+    facts: ClusterFacts | None = None,
     accelerators: Accelerators = BUILT_IN,
 ) -> ObjectSource:
     """What an API server holds. It is read while it is gone through; `tell` hears how far that is.

@@ -17,6 +17,7 @@ from webhook import engine
 from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.audit.input_claims import InputClaims
 from webhook.engine import Foreseen, quota_claims
+from webhook.facts.facts import ClusterFacts
 from webhook.ledger.book import uid_bytes
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.image import ImageInfo
@@ -24,7 +25,6 @@ from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
 from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable
 from webhook.policy.policy_set import Policy, PolicySet
-from webhook.rules.rule import Facts
 
 _LEDGER_SECONDS = 30.0
 """How long the pods that a quota counts may take to be listed."""
@@ -116,7 +116,7 @@ class ReviewContext:
     """
 
     policies: PolicySet
-    facts: Facts
+    facts: ClusterFacts
     ledgers: Ledgers
     claims: InputClaims | None = None
 
@@ -208,7 +208,7 @@ _TOO_MANY = ImageInfo(problem=f"an audit looks up {MOST_IMAGES} images at most, 
 
 
 class LookedUp:
-    """Images that were looked up. Implements `webhook.images.image_source.ImageSource`.
+    """Images that were looked up. Implements `webhook.facts.facts.ImageSource`.
 
     It answers from the last look-up, and collects the other images that it is asked about for the next one.
     """

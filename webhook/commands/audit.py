@@ -189,7 +189,7 @@ class _Request:
         from webhook.audit import object_sources
 
         if self.is_cluster:
-            facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).snapshot
+            facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).facts
             return object_sources.of_cluster(self.server(), self.scope, tell, facts, accelerators)
         documents = manifests_of(self.paths, is_strict=self.is_strict)
         return object_sources.of_files(
@@ -203,7 +203,7 @@ class _Request:
 
         if self.inventory is not None:
             found = inventory_of(self.inventory, accelerators)
-            return Background(found.snapshot, found.pods, tuple(found.pods.seen()))
+            return Background(found.facts, found.pods, tuple(found.pods.seen()))
         if not self.asks_a_server:
             return Background()
         background, errors = read_background(self.server(), accelerators)

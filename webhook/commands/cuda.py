@@ -249,4 +249,4 @@ def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -
     if facts is None:
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     source.close()
-    return node_kinds(facts.nodes.values(), policy.pools, policy.accelerators, policy.tables)
+    return node_kinds(facts.cluster.nodes.values(), policy.pools, policy.accelerators, policy.tables)

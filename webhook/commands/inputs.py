@@ -90,7 +90,7 @@ def load_inventory(path: Path, accelerators: Accelerators = BUILT_IN) -> "FactsS
     """Facts from an inventory file, or what is wrong with it and exit status 2."""
     from webhook.facts.facts_source import StaticFacts
 
-    return StaticFacts(inventory_of(path, accelerators).snapshot)
+    return StaticFacts(inventory_of(path, accelerators).facts)
 
 
 def inventory_pods(path: Path, accelerators: Accelerators = BUILT_IN) -> "StaticPods":
@@ -224,15 +224,15 @@ def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> No
 
 def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
     """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
+    from webhook.facts.facts import ClusterFacts
     from webhook.facts.facts_source import StaticFacts
-    from webhook.facts.snapshot import EMPTY
 
     if inventory is not None and kubeconfig is not None:
         fail(_TWO_SOURCES)
     if inventory is not None:
         return load_inventory(inventory, accelerators)
     if kubeconfig is None:
-        return StaticFacts(EMPTY, "no source of facts")
+        return StaticFacts(ClusterFacts(), "no source of facts")
     from webhook.facts.live import LiveFacts
     from webhook.kubernetes.api_errors import ClusterConfigError
 

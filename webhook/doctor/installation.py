@@ -13,7 +13,7 @@ from pathlib import Path
 
 from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.doctor.webhook_deployment import WebhookDeployment
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.webhook_configurations import (
     PHASES,
@@ -205,9 +205,9 @@ class Installation:
         return tuple(self.cluster.items("/apis/scheduling.k8s.io/v1/priorityclasses"))
 
     @cached_property
-    def facts(self) -> Snapshot:
+    def facts(self) -> ClusterFacts:
         """What the rules may ask about the cluster."""
-        return Snapshot.of(self.nodes, self.runtime_classes, self.priority_classes)
+        return ClusterFacts.of(self.nodes, self.runtime_classes, self.priority_classes)
 
 
 def decoded(data: Mapping[str, str], key: str) -> bytes:

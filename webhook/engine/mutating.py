@@ -5,20 +5,20 @@ from itertools import chain
 from typing import Any
 
 from webhook.engine.running_rules import STAMP, ask_mutators, bounded, due_stamp, facts_under, told_once, violations
+from webhook.facts.facts import ClusterFacts
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import placed
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Facts
 
 ANNOTATION = "gpupolicy.dev/injected"
 """Names the rules that completed a pod. It informs people and is never read back."""
 
 
 def complete(
-    raw: Mapping[str, Any], policy: Policy, facts: Facts, *, earlier: Sequence[Policy] = (), namespace: str = ""
+    raw: Mapping[str, Any], policy: Policy, facts: ClusterFacts, *, earlier: Sequence[Policy] = (), namespace: str = ""
 ) -> Outcome:
     """The mutating phase: inject what the enforced rules inject, and say what the others would.
 

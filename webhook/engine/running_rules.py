@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby, islice
 
-from webhook.facts.pooled_facts import WithPools
+from webhook.facts.facts import ClusterFacts
 from webhook.model import bounds
 from webhook.model.draft import Draft
 from webhook.model.edits import AddGpuLimit, Edit
@@ -31,9 +31,9 @@ _FEW_OPERATIONS = 200
 """Of a patch, that nobody need measure."""
 
 
-def facts_under(policy: Policy, facts: Facts) -> Facts:
+def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
     """The facts with the node pools that the policy declares."""
-    return WithPools(facts, policy.node_pools, policy.accelerators) if policy.node_pools else facts
+    return facts.with_pools(policy.node_pools, policy.accelerators) if policy.node_pools else facts
 
 
 def ask_mutators(

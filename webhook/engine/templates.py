@@ -11,6 +11,7 @@ from functools import cached_property
 from webhook.engine.quota_claims import KEY, finding_of, uncounted_of_pots
 from webhook.engine.running_rules import addressed_to, facts_under, told
 from webhook.engine.validating import foresee
+from webhook.facts.facts import ClusterFacts
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
@@ -24,7 +25,7 @@ from webhook.quota.amounts import amounts
 from webhook.quota.claimed_gpus import demand_of
 from webhook.quota.quota_wording import is_unspecified, objections
 from webhook.quota.quotas import Excess, Limit, QuotaScope
-from webhook.rules.rule import Facts, Stage
+from webhook.rules.rule import Stage
 from webhook.rules.rule_settings import Mode
 
 
@@ -125,7 +126,7 @@ class TemplateContext:
 
     namespace: str
     policy: Policy
-    facts: Facts
+    facts: ClusterFacts
     quotas: Sequence[BoundQuota] = ()
 
     @property

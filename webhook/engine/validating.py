@@ -9,19 +9,19 @@ from typing import Any
 
 from webhook.engine.mutating import complete
 from webhook.engine.running_rules import STAMP, addressed, bounded, edits_of, facts_under, listed, stamp_of, violations
+from webhook.facts.facts import ClusterFacts
 from webhook.model.edits import AddToleration, Edit
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
-from webhook.rules.rule import Facts
 from webhook.rules.rule_settings import IfMissing, InjectionSettings, Mode
 
 
 def judge(  # noqa: PLR0913  # all that decides
     raw: Mapping[str, Any],
     policy: Policy,
-    facts: Facts,
+    facts: ClusterFacts,
     *,
     old: Mapping[str, Any] | None = None,
     earlier: Sequence[Policy] = (),
@@ -45,7 +45,9 @@ def judge(  # noqa: PLR0913  # all that decides
     return Outcome(policy, raw, tuple(findings), pod=pod)
 
 
-def _new(found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Policy, facts: Facts) -> Iterator[Finding]:
+def _new(
+    found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Policy, facts: ClusterFacts
+) -> Iterator[Finding]:
     """What was found that does not hold of the old pod; of that only hashes are kept, since it can be much.
 
     A scheduler or a queue may have narrowed down where an admitted pod can run. It changes no image.
@@ -67,7 +69,7 @@ def _images(pod: Pod) -> list[tuple[str, str]]:
 
 
 def _of_a_new_pod(
-    pod: Pod, violations: Iterable[Finding], policy: Policy, facts: Facts, earlier: Sequence[Policy]
+    pod: Pod, violations: Iterable[Finding], policy: Policy, facts: ClusterFacts, earlier: Sequence[Policy]
 ) -> Iterator[Finding]:
     """What holds of a pod that is created, by whatever policy it was completed.
 
@@ -90,7 +92,7 @@ def _of_a_new_pod(
         yield finding if authors else _only_recorded(finding)
 
 
-def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) -> Iterator[Finding]:
+def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Policy]) -> Iterator[Finding]:
     """Enforced injections that the pod lacks under every policy that may have completed it."""
     own = facts_under(policy, facts)
     for bound in policy.injectors:
@@ -119,7 +121,7 @@ def _missing(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy]) 
         )
 
 
-def _lost_under(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
+def _lost_under(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool:
     return any(
         bound.rule.key == key and _owed(edits_of(bound, pod, facts_under(policy, facts))) for bound in policy.injectors
     )
@@ -134,7 +136,7 @@ def _only_recorded(finding: Finding) -> Finding:
     return replace(finding, mode=Mode.AUDIT, refuses=False)
 
 
-def _finds(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
+def _finds(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool:
     """Whether the rule of this key has something against the pod under the policy."""
     validators = [bound for bound in policy.validators if bound.rule.key == key]
     found = violations(pod, validators, facts_under(policy, facts))
@@ -142,7 +144,12 @@ def _finds(policy: Policy, key: str, pod: Pod, facts: Facts) -> bool:
 
 
 def foresee(
-    raw: Mapping[str, Any], policy: Policy, facts: Facts, *, completing: Policy | None = None, namespace: str = ""
+    raw: Mapping[str, Any],
+    policy: Policy,
+    facts: ClusterFacts,
+    *,
+    completing: Policy | None = None,
+    namespace: str = "",
 ) -> Outcome:
     """What `complete` and then `judge` say of a pod, in one outcome. Raises ShapeError for a malformed pod.
 

@@ -13,6 +13,7 @@ from webhook.engine.templates import (
     judge_template,
     totals,
 )
+from webhook.facts.facts import ClusterFacts
 from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import Template, number_of_templates, templates_of
@@ -21,7 +22,6 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
-from webhook.rules.rule import Facts
 from webhook.rules.rule_settings import Mode
 
 KEY = "workloads"
@@ -35,7 +35,7 @@ MOST_FINDINGS = 2_000
 
 
 def foresee_pods(
-    raw: Mapping[str, Any], namespace: str, policy: Policy, facts: Facts, quotas: Sequence[BoundQuota] = ()
+    raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts, quotas: Sequence[BoundQuota] = ()
 ) -> tuple[Foreseen, ...]:
     """What would become of the pods that an object makes, template by template; empty for one that makes none.
 
@@ -54,7 +54,7 @@ def check_workload(  # noqa: PLR0913  # all that decides
     raw: Mapping[str, Any],
     namespace: str,
     policy: Policy,
-    facts: Facts,
+    facts: ClusterFacts,
     quotas: Sequence[BoundQuota] = (),
     *,
     old: Mapping[str, Any] | None = None,

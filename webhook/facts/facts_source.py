@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class FactsSource(Protocol):
     """Facts that may change. `start` is called once, after the process has forked; `close` ends all it began."""
 
     @property
-    def facts(self) -> Snapshot | None:
-        """The cluster as known at this moment, None until it is known."""
+    def facts(self) -> ClusterFacts | None:
+        """What is known at this moment, None until the cluster has been read."""
         ...
 
     def status(self, now: float) -> FactsStatus:
@@ -52,15 +52,15 @@ class FactsSource(Protocol):
 class StaticFacts:
     """Facts that never change, such as those of an inventory file."""
 
-    def __init__(self, snapshot: Snapshot, origin: str = "inventory") -> None:
-        self._snapshot = snapshot
-        nodes, classes = len(snapshot.nodes), len(snapshot.runtime_classes)
+    def __init__(self, facts: ClusterFacts, origin: str = "inventory") -> None:
+        self._facts = facts
+        nodes, classes = len(facts.cluster.nodes), len(facts.cluster.runtime_classes)
         self._detail = f"{origin}: {_counted(nodes, 'node')}, {_counted(classes, 'runtime class', 'runtime classes')}"
 
     @property
-    def facts(self) -> Snapshot:
-        """The snapshot that was given."""
-        return self._snapshot
+    def facts(self) -> ClusterFacts:
+        """The facts that were given."""
+        return self._facts
 
     def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
         """Always loaded and never stale: nobody promised that a file follows the cluster."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 import yaml
 
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -48,7 +49,7 @@ class Inventory:
     are named.
     """
 
-    snapshot: Snapshot
+    facts: ClusterFacts
     pods: StaticPods
     left_out: tuple[str, ...] = ()
 
@@ -70,7 +71,7 @@ def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> I
     snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
     pods = StaticPods(raw_pods, accelerators=accelerators)
     told = (f"{one}; the last value counts" for one in told_of(repeated, 1))
-    return Inventory(snapshot, pods, (*told, *_nameless(objects), *pods.left_out))
+    return Inventory(ClusterFacts(snapshot), pods, (*told, *_nameless(objects), *pods.left_out))
 
 
 def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
@@ -88,9 +89,9 @@ def _has_name(raw: object) -> bool:
     return isinstance(name, str) and bool(name)
 
 
-def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Snapshot:
+def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> ClusterFacts:
     """What rules may ask about the cluster of an inventory. Raises InventoryError."""
-    return read_inventory(path, accelerators).snapshot
+    return read_inventory(path, accelerators).facts
 
 
 class _Document(NamedTuple):

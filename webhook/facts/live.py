@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.facts_source import FactsStatus
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.kubernetes.api_server import ApiServer
@@ -102,9 +103,9 @@ class LiveFacts:
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
     @property
-    def facts(self) -> Snapshot | None:
+    def facts(self) -> ClusterFacts | None:
         """The cluster as last heard of, None until nodes and classes have been listed."""
-        return None if any(watch.is_waited_for for watch in self._watches) else self._snapshot
+        return None if any(watch.is_waited_for for watch in self._watches) else ClusterFacts(self._snapshot)
 
     def status(self, now: float) -> FactsStatus:
         """How far the facts can be trusted at `now`, in seconds of the clock given (time.monotonic())."""

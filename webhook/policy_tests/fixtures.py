@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import Inventory, InventoryError, read_inventory
-from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod_reader import pod_from_raw
@@ -90,7 +90,7 @@ def _down_to(node: YamlNode, line: list[int]) -> str:
 
 _POLICIES = ("spec", "policies")
 _KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
-_NOTHING = Inventory(Snapshot.of(), StaticPods())
+_NOTHING = Inventory(ClusterFacts(), StaticPods())
 
 
 class PolicyTestInputs:
@@ -179,7 +179,7 @@ def _inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
     if errors:
         raise FileErrors(errors)
     return Inventory(
-        Snapshot.of(
+        ClusterFacts.of(
             kinds["Node"],
             kinds["RuntimeClass"],
             device_classes=kinds["DeviceClass"],

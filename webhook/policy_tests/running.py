@@ -73,7 +73,7 @@ def _run_case(case: Case, policies: PolicySet, inventory: Inventory) -> CaseResu
     if case.errors:
         return CaseResult(case, errors=case.errors)
     ledgers = Ledgers(LedgerContext(MemoryStore(), inventory.pods))
-    facts = knowing_claims(inventory.snapshot, case.documents, case.namespace)
+    facts = knowing_claims(inventory.facts, case.documents, case.namespace)
     surroundings = ReviewContext(policies, facts, ledgers)
     items: list[Item] = []
     errors: list[FileError] = []

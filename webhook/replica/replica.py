@@ -9,11 +9,10 @@ from typing import Any, Protocol
 from webhook.admission.app import create_app
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.quota_service import QuotaParts, QuotaService
-from webhook.admission.service import Service
+from webhook.admission.service import ImageMemory, Service
 from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts_source import FactsSource, StaticFacts
 from webhook.facts.inventory import load_inventory
-from webhook.images.image_source import Memory
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
 
@@ -47,7 +46,7 @@ class Companion(Protocol):
         """End, within 2 seconds."""
 
 
-class LookUps(Companion, Memory, Protocol):
+class LookUps(Companion, ImageMemory, Protocol):
     """A companion that looks images up, and is asked about them."""
 
 

@@ -129,7 +129,7 @@ class ExampleTrial:
 def try_out(rule: Rule, example: Example) -> ExampleTrial:
     """Judge an example. Raises PolicyErrors for mistakes in its settings, ValueError for those in what is applied."""
     line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
-    surroundings = ReviewContext(_policies(rule, line), cluster().snapshot, _ledgers(example))
+    surroundings = ReviewContext(_policies(rule, line), cluster().facts, _ledgers(example))
     item = look(_document(example), _NAMESPACE, surroundings)
     outcome = item.outcome or _of_workload(item, surroundings)
     refusals = outcome.refusals

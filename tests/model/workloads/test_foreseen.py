@@ -10,7 +10,7 @@ from tests.facts.samples import GPU_TAINT, node
 from tests.model.workloads.samples import CASES, OBJECTS, title
 from tests.reviews import FACTS, NAMESPACE, policy
 from webhook.engine.workloads import foresee_pods
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 
 STRICT = policy(
     {
@@ -100,6 +100,6 @@ def test_of_tolerations_nothing_is_said_where_another_object_adds_the_gpus(
 ) -> None:
     version, kind = api.split()
     raw = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, **object_}
-    facts = Snapshot.of([node("gpu", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "8"})])
+    facts = ClusterFacts.of([node("gpu", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "8"})])
     (one,) = foresee_pods(raw, NAMESPACE, policy({"gpuNodesForGpuPods": {}}), facts)
     assert bool(one.findings) == is_told

@@ -8,7 +8,7 @@ import yaml
 from tests.reviews import NAMESPACE, policy
 from webhook.engine.validating import judge
 from webhook.engine.workloads import check_workload, foresee_pods
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.facts import ClusterFacts
 from webhook.model.workloads import templates_of
 
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -20,9 +20,9 @@ def node(name: str, driver: str, *taints: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status}
 
 
-OLD = Snapshot.of([node("old", "535.183.01"), node("older", "525.60.13", TAINT)])
-NODES = Snapshot.of([node("old", "535.183.01"), node("new", "580.82.07", TAINT)])
-TAINTED = Snapshot.of([node("new", "580.82.07", TAINT)])
+OLD = ClusterFacts.of([node("old", "535.183.01"), node("older", "525.60.13", TAINT)])
+NODES = ClusterFacts.of([node("old", "535.183.01"), node("new", "580.82.07", TAINT)])
+TAINTED = ClusterFacts.of([node("new", "580.82.07", TAINT)])
 SCHEDULABLE = policy({"schedulable": {}}, workloads="enforce")
 CUDA = policy({"cudaDriver": {}}, workloads="enforce")
 IMAGE = "pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime"

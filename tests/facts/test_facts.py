@@ -1,4 +1,4 @@
-"""Node pools that scale from zero count as candidates, by the rules that hold for nodes."""
+"""Facts with node pools, which count as matching nodes by the rules that hold for nodes, and with images."""
 
 from dataclasses import replace
 
@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from tests.facts.samples import GPU_TAINT, expressions, fields, node, pod, priority_class, runtime_class
 from tests.facts.test_matching_nodes_properties import GPUS, KEYS, PODS, RUNTIME_CLASSES, TAINTS, VALUES
-from tests.rules.samples import Cluster
-from webhook.facts.pooled_facts import WithPools
-from webhook.facts.snapshot import EMPTY, Snapshot
-from webhook.model.image import ImageInfo
-from webhook.model.node import NodeClass, NodePool, RuntimeClass, Taint
+from tests.images.replicas import Clock, Registries, config, looking_up
+from webhook.facts.facts import ClusterFacts
+from webhook.model.image import NOT_LOOKED_UP
+from webhook.model.node import NodeClass, NodePool, Taint
 from webhook.model.pod import Pod
 from webhook.rules.rule import Facts
 
@@ -53,12 +52,12 @@ def asking(**parts: object) -> Pod:
     ],
 )
 def test_a_pool_is_a_candidate_where_a_node_of_it_would_be(wanted: Pod, expected: set[str]) -> None:
-    assert expected == products(WithPools(EMPTY, (H100, T4)), wanted)
+    assert expected == products(ClusterFacts().with_pools((H100, T4)), wanted)
 
 
 def test_candidates_are_those_of_the_nodes_and_then_the_pools_which_count_as_no_node() -> None:
-    nodes = Snapshot.of([node(f"n{n}", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"}) for n in range(3)])
-    of_nodes, *of_pools = WithPools(nodes, (H100, T4)).matching_nodes(asking())
+    nodes = ClusterFacts.of([node(f"n{n}", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"}) for n in range(3)])
+    of_nodes, *of_pools = nodes.with_pools((H100, T4)).matching_nodes(asking())
     shown = {"nvidia.com/gpu.product": "Tesla-T4"}
     assert of_nodes == NodeClass(shown, (), GPU, None, count=3)
     assert of_pools == [
@@ -68,23 +67,35 @@ def test_candidates_are_those_of_the_nodes_and_then_the_pools_which_count_as_no_
 
 
 def test_without_pools_the_candidates_are_those_of_the_nodes() -> None:
-    nodes = Snapshot.of([node("n", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"})])
-    assert WithPools(nodes, ()).matching_nodes(asking()) is nodes.matching_nodes(asking())
+    nodes = ClusterFacts.of([node("n", taints=[GPU_TAINT], capacity={"nvidia.com/gpu": "1"})])
+    assert nodes.with_pools(()).matching_nodes(asking()) is nodes.matching_nodes(asking())
 
 
 def test_the_runtime_class_of_the_pod_selects_and_tolerates_among_pools_too() -> None:
     scheduling = {"nodeSelector": {"zone": "a"}, "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}
-    facts = WithPools(Snapshot.of((), [runtime_class("nvidia", scheduling=scheduling)]), (H100, T4))
+    facts = ClusterFacts.of((), [runtime_class("nvidia", scheduling=scheduling)]).with_pools((H100, T4))
     assert products(facts, asking(tolerations=[], runtimeClassName="nvidia")) == {"NVIDIA-H100-80GB-HBM3"}
     assert products(facts, asking(tolerations=[], runtimeClassName="unheard-of")) == {"Tesla-T4"}
 
 
-def test_runtime_classes_and_images_are_those_of_the_facts() -> None:
-    known, gone = RuntimeClass("nvidia", "handler"), ImageInfo(problem="app:1 is gone")
-    facts: Facts = WithPools(Cluster({"nvidia": known}, images={"app:1": gone}), (H100,))
-    assert facts.runtime_class("nvidia") == known
-    assert facts.runtime_class("kata") is None
-    assert facts.image("app:1") == gone
+def test_pools_and_images_are_added_to_the_facts_in_any_order() -> None:
+    cluster = ClusterFacts.of([node("n", labels={"zone": "c"})], [runtime_class("nvidia")])
+    with looking_up(Registries(), clock=Clock()) as images:
+        with_both = cluster.with_pools((H100,)).with_images(images), cluster.with_images(images).with_pools((H100,))
+        for facts in with_both:
+            assert facts.runtime_class("nvidia") is not None
+            assert facts.runtime_class("kata") is None
+            assert list(facts.label_values("zone")) == ["a", "c"]
+            assert facts.image("app:1").is_pending
+
+
+def test_asking_about_an_image_has_it_looked_up() -> None:
+    assert ClusterFacts().image("python") is NOT_LOOKED_UP
+    with looking_up(Registries(), clock=Clock()) as images:
+        facts = ClusterFacts().with_images(images)
+        assert facts.image("python").is_pending
+        assert images.wait(20)
+        assert facts.image("python").config == config("docker.io/library/python:latest")
 
 
 def rooms(facts: Facts, asking: Pod) -> set[str]:
@@ -112,14 +123,14 @@ def rooms(facts: Facts, asking: Pod) -> set[str]:
     ],
 )
 def test_a_pool_has_room_unless_it_says_otherwise(wanted: Pod, expected: set[str]) -> None:
-    assert expected == rooms(WithPools(EMPTY, (H100, T4)), wanted)
+    assert expected == rooms(ClusterFacts().with_pools((H100, T4)), wanted)
 
 
 def test_homes_are_those_of_the_nodes_and_then_the_pools() -> None:
-    nodes = Snapshot.of([node("n", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"})])
-    assert [home.count for home in WithPools(nodes, (T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 1}))] == [1, 0]
-    assert [home.count for home in WithPools(nodes, (T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 2}))] == [0]
-    assert WithPools(nodes, ()).feasible_nodes(pod()) is nodes.feasible_nodes(pod())
+    nodes = ClusterFacts.of([node("n", labels=dict(T4.labels), capacity={"nvidia.com/gpu": "1"})])
+    assert [home.count for home in nodes.with_pools((T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 1}))] == [1, 0]
+    assert [home.count for home in nodes.with_pools((T4,)).feasible_nodes(pod(gpus={"nvidia.com/gpu": 2}))] == [0]
+    assert nodes.with_pools(()).feasible_nodes(pod()) is nodes.feasible_nodes(pod())
 
 
 AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
@@ -137,26 +148,28 @@ AMD = NodePool("amd", (), (), frozenset({"amd.com/gpu"}), 4)
     ],
 )
 def test_the_most_counts_pools_too(pools: tuple[NodePool, ...], resource: str, expected: int | None) -> None:
-    nodes = Snapshot.of([node("n", capacity={"cpu": "8", "nvidia.com/gpu": "2"})])
-    assert WithPools(nodes, pools).largest(resource) == expected
+    nodes = ClusterFacts.of([node("n", capacity={"cpu": "8", "nvidia.com/gpu": "2"})])
+    assert nodes.with_pools(pools).largest(resource) == expected
 
 
 def test_the_most_of_the_pools_that_a_pod_could_be_scheduled_to() -> None:
-    facts = WithPools(EMPTY, (H100, T4))
+    facts = ClusterFacts().with_pools((H100, T4))
     assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "a"})) == 8
     assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "b"})) is None
     assert facts.largest("nvidia.com/gpu", asking(nodeSelector={"zone": "c"})) == 0
 
 
 def test_what_is_known_of_the_cluster_is_known_of_pools_too() -> None:
-    nodes = Snapshot.of([node("n", labels={"zone": "c"}, capacity={"amd.com/gpu": "2"})], (), [priority_class("low")])
-    facts: Facts = WithPools(nodes, (H100, T4))
+    nodes = ClusterFacts.of(
+        [node("n", labels={"zone": "c"}, capacity={"amd.com/gpu": "2"})], (), [priority_class("low")]
+    )
+    facts: Facts = nodes.with_pools((H100, T4))
     assert facts.gpu_resources() == {"amd.com/gpu", "nvidia.com/gpu"}
     assert list(facts.label_values("zone")) == ["a", "b", "c"]
     assert list(facts.label_values("rack")) == []
     assert set(facts.priority_classes()) == {"low"}
-    assert WithPools(nodes, (T4,)).knows_nodes()
-    assert not WithPools(EMPTY, (T4,)).knows_nodes(), "pools are not all nodes there are"
+    assert nodes.with_pools((T4,)).knows_nodes()
+    assert not ClusterFacts().with_pools((T4,)).knows_nodes(), "pools are not all nodes there are"
 
 
 POOLS = st.lists(
@@ -183,8 +196,8 @@ def test_a_pool_fits_exactly_when_a_node_without_a_known_name_would(pools, runti
         }
         for pool in pools
     ]
-    as_nodes = Snapshot.of(nodes, runtime_classes)
-    facts = WithPools(Snapshot.of((), runtime_classes), pools)
+    as_nodes = ClusterFacts.of(nodes, runtime_classes)
+    facts = ClusterFacts.of((), runtime_classes).with_pools(pools)
     for _ in range(2):  # the second answer is a remembered one
         assert [replace(one, count=0) for one in as_nodes.matching_nodes(wanted)] == list(facts.matching_nodes(wanted))
         assert [replace(one, count=0) for one in as_nodes.feasible_nodes(wanted)] == list(facts.feasible_nodes(wanted))

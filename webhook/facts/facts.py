@@ -1,0 +1,186 @@
+"""What rules may ask about the cluster: its nodes and classes, the node pools of a policy, and images.
+
+Node pools are matched by the code that matches nodes, each pool as if it were one node. A pool has no node names yet,
+so a pod that is bound to a node by name fits none of them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Protocol
+
+from webhook.facts import node_index
+from webhook.facts.node_index import NodeTable
+from webhook.facts.node_sets import Mask
+from webhook.facts.objects import Node, node_from_raw
+from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import PodResourceClaim, Requests
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo
+from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
+from webhook.model.pod import Pod
+from webhook.model.requirements import demand_of, is_compared, is_extended
+
+_MAX_TABLES = 256
+"""Lists of pools whose indexes are kept: one for each policy that has its own, some kilobytes each."""
+_MAX_ANSWERS = 64
+
+
+class ImageSource(Protocol):
+    """Whoever looks images up."""
+
+    def info(self, text: str, asker: str = "") -> ImageInfo:
+        """What is known about the image at this moment; never waits. `asker` is who asks, such as a namespace."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """Implements `webhook.rules.rule.Facts`, where each question is explained.
+
+    Threads may ask at the same time. An answer costs as much with 10 nodes as with 5,000, and node pools cost as much
+    as they are many. Without `images` no registry is asked. `asker` is on whose behalf images are looked up.
+    """
+
+    cluster: Snapshot = EMPTY
+    images: ImageSource | None = None
+    asker: str = ""
+    pools: NodeTable | None = None
+
+    @classmethod
+    def of(
+        cls, *objects: Iterable[object], accelerators: Accelerators = BUILT_IN, **others: Iterable[object]
+    ) -> "ClusterFacts":
+        """The facts about a cluster with these objects, in the order and by the names of `Snapshot.of`."""
+        return cls(Snapshot.of(*objects, accelerators=accelerators, **others))
+
+    def with_pools(self, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> "ClusterFacts":
+        """These facts with node pools as further nodes, which count as 0 nodes each."""
+        return replace(self, pools=_table(pools, accelerators) if pools else None)
+
+    def with_images(self, images: ImageSource | None, asker: str = "") -> "ClusterFacts":
+        """These facts with what is known about images."""
+        return ClusterFacts(self.cluster, images, asker, self.pools)
+
+    def runtime_class(self, name: str) -> RuntimeClass | None:
+        """See `webhook.rules.rule.Facts`, as for all questions below."""
+        return self.cluster.runtime_classes.get(name)
+
+    def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """The matching nodes, then those that may have claimed devices, then those of pools."""
+        return self._classes(node_index.matching_nodes, pod)
+
+    def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """The feasible nodes, then those that may have claimed devices, then those of pools.
+
+        A pool says at most how many GPUs its nodes have. It has enough of everything else, as far as anybody knows.
+        """
+        return self._classes(node_index.feasible_nodes, pod)
+
+    def knows_nodes(self) -> bool:
+        """Whether any node is known; node pools do not count."""
+        return bool(self.cluster.nodes)
+
+    def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node has, or once had, or that some pool has."""
+        of_nodes = self.cluster.table.gpu_resources
+        return of_nodes if self.pools is None else of_nodes | self.pools.gpu_resources
+
+    def largest(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The largest amount of a resource on one node of the cluster or of a pool."""
+        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "") if pod is not None else None
+        of_nodes = _largest(self.cluster.table, resource, pod, runtime_class)
+        if self.pools is None or of_nodes is None:
+            return of_nodes
+        of_pools = _largest(self.pools, resource, pod, runtime_class)
+        return None if of_pools is None else max(of_nodes, of_pools)
+
+    def label_values(self, key: str) -> Sequence[str]:
+        """The values of a label on nodes and pools, sorted."""
+        of_nodes = self.cluster.table.column(key).values
+        return of_nodes if self.pools is None else sorted({*of_nodes, *self.pools.column(key).values})
+
+    def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """The PriorityClasses by name."""
+        return self.cluster.priority_classes
+
+    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
+        """What a claim, or a template of claims, requests; None where it is not known."""
+        table = self.cluster.claims.get(named.kind)
+        return None if table is None else table.get(namespace, named.target)
+
+    def extended_resource(self, device_class: str) -> str:
+        """The extended resource that a DeviceClass gives; empty where it gives none, or is not known."""
+        return (self.cluster.device_classes or {}).get(device_class, "")
+
+    def image(self, reference: str) -> ImageInfo:
+        """What is known about an image at this moment; asking has it looked up."""
+        return NOT_LOOKED_UP if self.images is None else self.images.info(reference, self.asker)
+
+    def _classes(
+        self, nodes_for: Callable[[NodeTable, Pod, RuntimeClass | None], Mask], pod: Pod
+    ) -> tuple[NodeClass, ...]:
+        table, runtime_class = self.cluster.table, self.cluster.runtime_classes.get(pod.runtime_class or "")
+        found = table.classes(nodes_for(table, pod, runtime_class))
+        if claimable := self._claimable_devices(pod):
+            found = (*found, NodeClass({}, (), claimable, count=0, by_claim=True))
+        if self.pools is not None:
+            found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
+        return found
+
+    def _claimable_devices(self, pod: Pod) -> frozenset[str]:
+        """The extended resources in the pod's requests that a DeviceClass gives, or may give; often none.
+
+        The scheduler claims such devices on nodes that do not list them, and it never sees a pod that names its node.
+        """
+        classes = self.cluster.device_classes
+        if pod.node_name or (classes is not None and not classes):
+            return frozenset()
+        requested = filter(is_extended, demand_of(pod))
+        return frozenset(requested) if classes is None else frozenset(classes.values()).intersection(requested)
+
+
+def _largest(table: NodeTable, resource: str, pod: Pod | None, runtime_class: RuntimeClass | None) -> int | None:
+    among = table.everything if pod is None else node_index.matching_nodes(table, pod, runtime_class)
+    if not is_compared(resource):
+        return None if among else 0
+    return table.amounts(resource).largest(among)
+
+
+class _PoolTable(NodeTable):
+    """Pools as if each were a node. The pool may have no node at the moment, so its class counts 0 nodes."""
+
+    def __init__(self, nodes: dict[str, Node]) -> None:
+        super().__init__(nodes)
+        self._uncounted = lru_cache(maxsize=_MAX_ANSWERS)(self._without_counts)
+
+    def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
+        """The classes of the pools in `mask`."""
+        return self._uncounted(mask)
+
+    def _amount(self, node: Node, resource: str) -> int | None:
+        """How much of a resource a node of the pool has; None for a resource about which the pool says nothing."""
+        is_known = resource in node.kind.gpu_resources or BUILT_IN.of(resource) is not None
+        return node.amount(resource) if is_known else None
+
+    def _without_counts(self, mask: Mask) -> tuple[NodeClass, ...]:
+        counted = super().classes(mask)
+        return tuple(replace(one, count=0) for one in counted)
+
+
+@lru_cache(maxsize=_MAX_TABLES)
+def _table(pools: tuple[NodePool, ...], accelerators: Accelerators) -> NodeTable:
+    nodes = [node for pool in pools if (node := node_from_raw(_as_node(pool), accelerators)) is not None]
+    return _PoolTable({node.name: node for node in nodes})
+
+
+def _as_node(pool: NodePool) -> dict[str, object]:
+    """A node of the pool, as the API server would give it; no node can have its name, which holds a space.
+
+    A GPU resource that reads 0 is there in an unknown number.
+    """
+    return {
+        "metadata": {"name": f"pool {pool.name}", "labels": dict(pool.labels)},
+        "spec": {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]},
+        "status": {"capacity": dict.fromkeys(pool.gpu_resources, str(pool.gpus or 0))},
+    }
