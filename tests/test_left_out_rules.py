@@ -1,7 +1,7 @@
 """A rule that a policy leaves out, because its settings do nothing, would have said nothing."""
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import Phase, given, note, settings
 
 from tests.rules.every_rule import ALL_VALUES
 from tests.rules.samples import settings_of
@@ -31,9 +31,10 @@ def policy_of(key, values, mode=Mode.ENFORCE):
     return Policy("test", (), "0" * 64, (BoundRule(RULE[key], mode, settings_of(RULE[key], values), "test.yaml"),))
 
 
-@settings(checked, max_examples=examples(150))
+@settings(checked, max_examples=examples(150), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(gpu_pods(), clusters(), ALL_VALUES)
 def test_what_can_never_inject_or_object_does_not(raw, facts, values):
+    """A failure names its rule; to look for a smaller one takes minutes with the settings of all rules."""
     pod = pod_from_raw(raw)
     for rule in RULES:
         note(rule.key)

@@ -185,7 +185,7 @@ def test_a_pod_without_a_uid_goes_by_that_of_its_request(site: Site) -> None:
 @pytest.mark.parametrize(("gpus", "message"), [(2, ""), (3, FULL)], ids=["fits", "does not"])
 def test_A34_a_dry_run_gets_the_same_answer_and_leaves_nothing(site: Site, gpus: int, message: str) -> None:
     assert site.validate(gpus, 1, dryRun=True) == message
-    assert site.entered == set()
+    assert MemoryStore.read_all(site.store, 1) == {}, "not even a ledger is begun"
     assert site.validate(gpus, 2) == message
 
 
