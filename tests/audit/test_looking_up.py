@@ -34,7 +34,7 @@ def audited(registry: Registry, *objects: Any) -> AuditReport:
     images = LookedUp(registry)
     judges = Judges.of("policies", USING, source.background, images)
     audit = Audit(judges, source.owners, source.place, CREATED)
-    for document in looked_up(source.documents, "default", [judges.surroundings], images):
+    for document in looked_up(source.documents, "default", [judges.context], images):
         audit.add(document)
     return audit.report(source.background)
 

@@ -1,13 +1,12 @@
-"""Decisions about pods that are alike: controllers make many pods that say the same, and are told the same.
+"""A cache of decisions for pods that are alike: a controller makes many such pods, and all get the same answer.
 
-A decision is remembered by all that it follows from: what the pod says (`webhook.model.likeness`), its namespace, the
-policies, the snapshot of the cluster, and what was known of its images, about which the registries are asked again for
-every pod. A snapshot or policy that is replaced takes its decisions with it. Quotas are no part of it: they are asked
-about every pod.
+The key of a decision is everything that it follows from: the pod's likeness (`webhook.model.likeness`), its namespace,
+the policies, the snapshot of the cluster, and what was known about its images. Registries are asked about the images of
+every pod. A new snapshot or policy drops all decisions. Quotas are no part of a decision: they are asked for every pod.
 
-Pods that no controller made are not remembered, and neither is the first one of a controller, nor any after two in a
-row that were like none: what seldom comes again costs nothing more. A controller is known by its uid, which anybody can
-write; a lie costs its author's pods a little more time, and no decision follows from it.
+Decisions are not cached for pods without a controller, for the first pod of a controller, and after two pods in a row
+that were like no other: rare pods cost no extra time. A controller is known by its uid, which anybody can write; a
+false uid costs its author's pods a little more time, and changes no decision.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,37 +30,37 @@ from webhook.outcome import Finding, Injection, Outcome
 from webhook.policy.policy_set import PolicySet
 
 MOST_KEPT = 1024
-"""Decisions that are remembered."""
+"""Most decisions in the cache."""
 MOST_BYTES = 4 * 1024**2
-"""Bytes of all of them; when there is no room for one more, all are forgotten."""
+"""Most bytes of all cached decisions; a decision without room clears the cache."""
 MOST_MET = 4096
-"""Controllers that are known to have made a pod; when there is one more, all are forgotten."""
+"""Most controllers that are known to have made a pod; one more clears the list."""
 TRIES = 2
-"""Pods in a row of one controller that are like none; after them all its pods are taken to differ."""
+"""Pods of one controller in a row that are like no other; after them its pods are not cached any more."""
 _LONGEST_UID = 64
 _MOST_FINDINGS = 8
-"""Of a decision that is remembered. Refused pods are judged anew every time."""
+"""Most findings of a cached decision. Refused pods are judged anew every time."""
 _OF_AN_OPERATION, _OF_A_FINDING, _OF_AN_IMAGE, _OF_A_CLAIM, _OF_A_DECISION = 600, 600, 1000, 2000, 1000
-"""Bytes of memory that each takes beside its texts."""
+"""Bytes of memory that each of these takes beside its texts."""
 
 Decide = Callable[[AdmissionRequest, PolicySet, ClusterFacts, Sequence[PolicySet]], Decision]
 
 
 class Alike:
-    """One phase that decides once about pods that are alike. Threads may ask at the same time.
+    """One phase, with a cache for pods that are alike. Several threads may use it at a time.
 
-    The outcome of a decision that was remembered has the object that came in, and injections without their edits: the
-    answer has what is to be changed.
+    The outcome of a cached decision has the object of the request, and injections without their edits; the answer has
+    the patch.
     """
 
     def __init__(self, decide: Decide) -> None:
         self._decide = decide
         self._kept = _Kept((), None)
         self._tries: dict[str, int] = {}
-        """Controllers that were met, and how many of their pods may still be unlike all others."""
+        """Controller -> how many more pods in a row may be like no other before its pods are not cached."""
 
     def decision(self, request: AdmissionRequest, sets: tuple[PolicySet, ...], facts: ClusterFacts) -> Decision:
-        """What `decide` says of a request under the first of the policy sets, the others being recent ones.
+        """The decision about a request under the first of the policy sets; the others are recent ones.
 
         Raises what `decide` raises.
         """
@@ -85,7 +84,7 @@ class Alike:
         return decision
 
     def _controller_to_try(self, request: AdmissionRequest) -> str:
-        """The controller of a pod that is created and may be like another one; empty for all others."""
+        """The controller of a new pod that may be like another pod; empty where the cache is not used."""
         raw = request.object
         if raw is None or request.operation != "CREATE" or request.subresource or NODES in request.user_groups:
             return ""
@@ -124,7 +123,7 @@ class _Known:
 
     @classmethod
     def of_all(cls, decision: Decision, images: tuple[tuple[str, ImageInfo], ...], volume: str) -> "_Known | None":
-        """A decision that little was said in, for all pods alike; None where it names the `volume` of one."""
+        """A decision for the cache; None where it is refused, has many findings, or names the `volume` of one pod."""
         outcome = decision.outcome
         if outcome is None or not decision.answer.is_allowed or len(outcome.findings) > _MOST_FINDINGS:
             return None
@@ -139,18 +138,18 @@ class _Known:
         return cls(decision.answer, shared, decision.claims, images, size)
 
     def holds(self, facts: ClusterFacts) -> bool:
-        """Whether as much is known of the images as then. Asking may have them looked up, as for any other pod."""
+        """Whether the same is known about the images as then. Asking may start look-ups, as for any other pod."""
         return all(facts.image(image) == info for image, info in self.images)
 
     def about(self, request: AdmissionRequest) -> Decision:
-        """The same about a pod alike."""
+        """The decision about the pod of another request."""
         said = self.outcome
         outcome = Outcome(said.policy, request.object or {}, said.findings, said.patch, said.injections)
         return Decision(self.answer, outcome, self.claims)
 
 
 class _Kept:
-    """The decisions under some policy sets and one snapshot, which is not kept alive for them."""
+    """The decisions under some policy sets and one snapshot. It does not keep the snapshot alive."""
 
     def __init__(self, sets: tuple[PolicySet, ...], snapshot: "ref[Snapshot] | None") -> None:
         self.sets = sets
@@ -160,13 +159,13 @@ class _Kept:
         self._lock = Lock()
 
     def are_of(self, sets: tuple[PolicySet, ...], snapshot: Snapshot) -> bool:
-        """Whether they hold under these."""
+        """Whether the decisions were made under these policy sets and this snapshot."""
         if self.snapshot is None or self.snapshot() is not snapshot or len(self.sets) != len(sets):
             return False
         return all(map(is_, self.sets, sets))  # equal ones may have other lines, of which findings tell
 
     def keep(self, key: _Key, known: _Known) -> None:
-        """Remember one more; all others are forgotten where there is no room for it."""
+        """Add a decision; clears the others where there is no room for it."""
         size = len(key.text) + known.size
         if size > MOST_BYTES:
             return
@@ -179,17 +178,17 @@ class _Kept:
 
 
 class _Noted:
-    """Asks about images, and keeps what it was told. Implements ImageSource."""
+    """Asks about images, and records the answers. Implements `webhook.images.image_source.ImageSource`."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         self._facts = facts
         self.seen: dict[str, ImageInfo] = {}
         self.are_steady = True
-        """Whether all that was said of one image was the same."""
+        """Whether all answers about one image were equal."""
 
     @property
     def known(self) -> tuple[tuple[str, ImageInfo], ...]:
-        """Each image with what is known of it."""
+        """Each image with what is known about it."""
         return tuple(self.seen.items())
 
     def info(self, text: str, asker: str = "") -> ImageInfo:  # noqa: ARG002  # the facts know on whose behalf
@@ -200,7 +199,7 @@ class _Noted:
 
 
 def _said(request: AdmissionRequest, sets: Sequence[PolicySet]) -> Likeness | None:
-    """What the pod of a request says that decides it; None where it is decided by itself."""
+    """The likeness of the pod of a request; None where the cache is not used for it."""
     labels = [policies.for_namespace(request.namespace).labels for policies in sets]
     return likeness_of(request.object or {}, labels[0] if len(labels) == 1 else frozenset().union(*labels))
 

@@ -1,9 +1,7 @@
 """The Flask application: the pages beside the review endpoints. The only import of Flask.
 
-`MetricsApart` serves the metrics on a port of their own, so that whoever scrapes need not reach the port of the
-reviews.
-
-`KeptPage` keeps a page that costs much and changes slowly, such as that of the metrics.
+`MetricsApart` serves the metrics on a port of their own, so that scrapers need not reach the port of the reviews.
+`KeptPage` caches a page that is expensive and changes slowly, such as the page of metrics.
 """
 
 import threading
@@ -18,13 +16,13 @@ from webhook.admission.metrics import CONTENT_TYPE, Metrics
 from webhook.admission.service import Service
 
 SECONDS = 1.0
-"""From the end of one making to the beginning of the next, at least; nobody scrapes more often than that."""
+"""Least time from the end of making a page to the beginning of the next; scrapers are not faster."""
 
 
 class KeptPage:
-    """A page that is made at most once a second, and by one thread at a time; meanwhile everybody gets the last one.
+    """A page that is made at most once a second, by one thread at a time; other threads get the last page.
 
-    Only while there is none yet does anybody wait for another thread. What `make` raises, whoever made it gets.
+    Threads wait for each other only while there is no page yet. The thread that makes the page gets what `make` raises.
     """
 
     def __init__(self, make: Callable[[], bytes], clock: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +33,7 @@ class KeptPage:
         self._made = 0.0
 
     def get(self) -> bytes:
-        """The page, at most a second and the time of its making old."""
+        """The page; it is at most as old as a second and the time to make it."""
         page = self._fresh()
         if page is not None:
             return page
@@ -59,7 +57,7 @@ METRICS = "/metrics"
 
 
 class MetricsApart:
-    """WSGI middleware that serves METRICS, and everything else, only where the client has reached the port for it."""
+    """WSGI middleware that serves METRICS only on the port for metrics, and everything else only on the other port."""
 
     def __init__(self, application: Wsgi, metrics: Metrics) -> None:
         self._application = application

@@ -1,7 +1,7 @@
-"""POST /mutate, /validate, /workloads and /policies, the requests that count, as plain WSGI in front of Flask.
+"""POST /mutate, /validate, /workloads and /policies as plain WSGI in front of Flask.
 
-Flask's routing and request objects cost 80 microseconds a request, as much as the decision itself, and these need
-none of it. Everything else falls through to Flask.
+Flask's routing and request objects would cost 80 microseconds for each request, as much as the decision itself. All
+other requests are passed on to Flask.
 """
 
 import logging
@@ -31,19 +31,19 @@ from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError
 
 LARGEST_BODY = 7 * 1024**2
-"""Bytes of a request; the API server takes objects of about 3 MiB, and an UPDATE carries two of them."""
+"""Most bytes of a body: the API server accepts objects of about 3 MiB, and an UPDATE carries two of them."""
 
-_PATIENCE = 0.5
-"""Share of the sender's timeout that a request may wait before it is begun."""
+_LATEST_START = 0.5
+"""Share of the sender's timeout after which a request that still waits is not begun."""
 
 _SPENDABLE = 0.75
-"""Share of what is left of it that may be spent on waiting for a ledger; the answer has to travel, too."""
+"""Share of the remaining time that may be spent on waiting for a ledger; the answer has to travel, too."""
 
 _DEFAULT_TIMEOUT_SECONDS = 10
-"""What Kubernetes waits for a webhook that says nothing else; for senders that do not say how long they wait."""
+"""Kubernetes' default timeout of webhooks, for senders that do not say how long they wait."""
 
 _OF_POLICIES = "policies"
-"""The phase of ConfigMaps, which concerns no pod."""
+"""The phase of ConfigMaps with policies; it concerns no pod."""
 
 _WHOLE_SECONDS = re.compile(r"[0-9]{1,3}s")
 
@@ -56,7 +56,7 @@ Phase = Callable[[AdmissionRequest, ClusterFacts, TimeBudget], Decision]
 
 
 class UnansweredError(Exception):
-    """A request that gets no decision: the status, a reason for people and one for the metric."""
+    """A request that gets no decision: the HTTP status, a text for people, and a reason for the metric."""
 
     def __init__(self, status: HTTPStatus, text: str, reason: str = "bad_request", **headers: str) -> None:
         super().__init__(text)
@@ -67,14 +67,14 @@ class UnansweredError(Exception):
 
 
 class ReviewEndpoint:
-    """WSGI middleware that answers AdmissionReviews and hands every other request on."""
+    """WSGI middleware that answers AdmissionReviews and passes every other request on."""
 
     def __init__(self, service: Service, otherwise: Wsgi) -> None:
         self._service = service
         self._otherwise = otherwise
         self._room = Room()
         self._turn = Room(1, most_waiting=1)
-        """Policies are checked one at a time: YAML takes memory and CPU time of which its JSON says nothing."""
+        """Policies are checked one at a time: the size of JSON does not bound the memory and CPU time of YAML in it."""
         self._phases: dict[str, tuple[str, Phase]] = {
             "/mutate": ("mutate", service.mutate),
             "/validate": ("validate", service.validate),
@@ -103,7 +103,7 @@ class ReviewEndpoint:
         started = time.perf_counter()
         if objection := _objection(environ):
             raise UnansweredError(HTTPStatus.FORBIDDEN, objection, "forbidden")
-        patience = _patience(environ, self._service.decision_seconds)
+        budget = _time_budget(environ, self._service.decision_seconds)
         facts = self._service.facts.facts
         if facts is None:
             reason = self._service.not_ready() or "facts: not loaded yet"
@@ -112,15 +112,15 @@ class ReviewEndpoint:
         needed = memory_of(body)
         if needed > MOST_OF_A_REVIEW:
             return self._refused_unread(body, needed)
-        wait = patience.seconds, patience.may_block
+        wait = budget.seconds, budget.may_block
         try:
             with self._turn.taken(int(name == _OF_POLICIES), *wait), self._room.taken(needed, *wait):
-                return self._decided(body, _Asked(name, decide, facts, patience, started))
+                return self._decided(body, _Asked(name, decide, facts, budget, started))
         except TooLittleMemoryError:
             raise _unavailable("overloaded: other large reviews take up the memory, try again", "overloaded") from None
 
     def _refused_unread(self, body: bytes, needed: int) -> bytes:
-        """Refuse what would take too much memory to read, in a review where the API server has said which it is."""
+        """Refuse a body that would take too much memory to parse; in a review where its uid stands where expected."""
         text = (
             f"request: found maps, lists and strings that take {needed} bytes of memory, expected at most "
             f"{MOST_OF_A_REVIEW}; make several objects of it, or leave entries out"
@@ -137,7 +137,7 @@ class ReviewEndpoint:
         except BadRequestError as error:
             raise UnansweredError(HTTPStatus.BAD_REQUEST, str(error)) from None
         try:
-            decision, answer = asked.patience.deadline.within(lambda: _answered(asked, review))
+            decision, answer = asked.budget.deadline.within(lambda: _answered(asked, review))
         except TookTooLongError as error:
             message = f"{error}: no decision for request {review.uid}, failurePolicy decides"
             fields = {"phase": asked.name, "kind": review.kind, "namespace": review.namespace}
@@ -171,24 +171,24 @@ def _objection(environ: Environ) -> str:
 
 @fixed(frozen=True, slots=True)
 class _Asked:
-    """A phase, what it decides with, and when the request came to us."""
+    """A phase, what it decides with, and when its request came (`time.perf_counter`)."""
 
     name: str
     decide: Phase
     facts: ClusterFacts
-    patience: TimeBudget
+    budget: TimeBudget
     started: float
 
 
-def _patience(environ: Environ, decision_seconds: float) -> TimeBudget:
-    """How long the answer may take; raises UnansweredError for a request that has waited for too long already.
+def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
+    """The time that the answer may take. Raises UnansweredError for a request that has already waited too long.
 
-    The API server says in the query for how long it waits in all, `timeout=5s`. When half of that is over, a second
-    attempt is more useful than the answer: there is still time for it, and under load it may meet another replica.
+    The API server gives its timeout in the query, `timeout=5s`. When half of it is over, a second attempt is more
+    useful than an answer: there is still time for it, and under load it may reach another replica.
     """
     waited = environ.get("webhook.waited", _not_at_all)()
     timeout = _timeout_seconds(environ.get("QUERY_STRING", ""))
-    if waited > timeout * _PATIENCE:
+    if waited > timeout * _LATEST_START:
         text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
         raise _unavailable(text, "overloaded")
     left = timeout - waited
@@ -247,7 +247,7 @@ def _answered(asked: _Asked, review: AdmissionRequest) -> tuple[Decision, bytes]
 
 def _decision(asked: _Asked, review: AdmissionRequest) -> Decision:
     try:
-        decision = asked.decide(review, asked.facts, asked.patience)
+        decision = asked.decide(review, asked.facts, asked.budget)
         check_length(decision.answer)
     except ShapeError as error:
         return phases.malformed(error)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:  # the process that only watches over the server imports this 
 
 DECISIONS = logging.getLogger("gpu_policy.decision")
 FLUSH_SECONDS = 0.1
-"""How long a line may wait to be written together with others."""
+"""Longest time that a line waits to be written together with others."""
 MOST_FINDINGS = 50
-"""Findings that one line names; a pod can be made to have thousands."""
+"""Most findings that one line names; a pod can be written to have thousands."""
 MOST_CHARACTERS = 253
-"""Of what a caller writes, such as a name, which is never longer in Kubernetes; and of the place that a finding names,
-which holds names of containers."""
+"""Most characters of a text that a caller writes. Names in Kubernetes, and places with names of containers, are not
+longer."""
 _OF_THE_CALLER = ("uid", "operation", "kind", "namespace", "name")
 
 
@@ -33,7 +33,7 @@ class JsonFormatter(logging.Formatter):
     """A log record as one JSON object; `extra={"fields": {...}}` adds to it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as a line of JSON; what is not JSON is spelled out."""
+        """The record as a line of JSON; values that JSON does not have become texts."""
         entry: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -47,10 +47,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic in stubs only
-    """Writes lines to a stream, many at once: a system call for each decision would cost a tenth of the decision.
+    """Writes lines to a stream, many at a time: a system call for each decision would cost a tenth of the decision.
 
-    Lines below WARNING may wait for FLUSH_SECONDS; a warning is written at once with all before it, and so is
-    everything when the process ends.
+    Lines below WARNING may wait for FLUSH_SECONDS. A warning is written at once, with all lines before it. All lines
+    are written when the process ends.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -62,7 +62,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
     def emit(self, record: logging.LogRecord) -> None:
         """Take one record; called with the handler's lock held.
 
-        One without arguments is made a line of when it is written: many lines at once take half the time.
+        A record without arguments becomes a line when it is written: many lines at once take half the time.
         """
         if self._process != os.getpid():
             self._begin()
@@ -73,7 +73,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
             self._has_come.set()
 
     def _begin(self) -> None:
-        """Start to write, also after a fork: what waited there is written by the process that it waited in."""
+        """Start the writing thread, also after a fork; lines that waited before the fork are written by the parent."""
         self._process, self._waiting, self._has_come = os.getpid(), [], threading.Event()
         threading.Thread(target=self._write_soon, args=(self._has_come,), daemon=True).start()
 
@@ -92,7 +92,7 @@ class LineHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic i
             return ""
 
     def flush(self) -> None:
-        """Write what waits. What cannot be written is lost, and ends neither what it is about nor later lines."""
+        """Write the waiting lines. Lines that cannot be written are lost, without an error."""
         with self.lock or nullcontext(), suppress(OSError, ValueError):
             waiting, self._waiting = self._waiting, []
             if waiting and self._process == os.getpid():
@@ -113,7 +113,7 @@ def configure(level: str) -> None:
 
 
 def whereabouts(error: BaseException) -> dict[str, Any]:
-    """Where an error arose, without its text, which could quote what a pod says."""
+    """The place where an error arose, without its text, which may quote a pod."""
     frames = traceback.extract_tb(error.__traceback__)
     return {
         "exception": type(error).__name__,
@@ -122,12 +122,12 @@ def whereabouts(error: BaseException) -> dict[str, Any]:
 
 
 def short(text: str) -> str:
-    """What a caller writes, as far as a line has room for it."""
+    """A text of a caller, shortened for a line."""
     return shortened(text, MOST_CHARACTERS)
 
 
 def log_decision(phase: str, request: "AdmissionRequest", decision: "Decision", seconds: float) -> None:
-    """One line for one decision: who asked for what and which rules spoke, but nothing of what the pod says."""
+    """Log one decision: who asked for what, and which rules have findings, but nothing of the pod itself."""
     if not DECISIONS.isEnabledFor(logging.INFO):
         return
     outcome = decision.outcome

@@ -1,7 +1,7 @@
-"""How much memory a review may take, and all of them together: JSON grows up to forty times when it is parsed.
+"""The memory that one review, and all reviews together, may take: JSON grows up to forty times when it is parsed.
 
-Bodies say beforehand how many maps, lists and texts they hold, to whoever counts their signs. What is counted is never
-less than what is there, since the same signs in texts only add to it.
+The number of maps, lists and texts in a body is estimated by counting brackets, quotes and commas. The estimate is
+never too low, because such characters inside of texts only add to it.
 """
 
 import threading
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 SMALL = 65_536
-"""Bytes of a body that is never weighed, so that ordinary reviews wait for nobody."""
+"""Bodies of up to this many bytes are not estimated, so that usual reviews never wait."""
 
 MOST_OF_A_REVIEW = 80 * 2**20
-"""Bytes of memory that the parts of one review may take, several times those of the largest manifests of people."""
+"""Bytes of memory that one parsed review may take; the largest manifests of people take a fraction of it."""
 
 MOST_AT_ONCE = MOST_OF_A_REVIEW
-"""Bytes of memory that the parts of all reviews may take that are at work, small ones aside."""
+"""Bytes of memory that all parsed reviews may take at a time, without small ones."""
 
 _MOST_WAITING = 4
-"""Reviews that wait for memory; each of them holds a thread."""
+"""Most reviews that wait for memory; each of them holds a thread."""
 
 _PARSED = 16
 """Bytes of any value while it is parsed (`yyjson_val`)."""
@@ -28,14 +28,14 @@ _MAP = 184 + 8 + _PARSED
 _LIST = 64 + 8 + _PARSED
 _TEXT = 56 + 8 + _PARSED
 _ENTRY = 58
-"""What a larger dict adds for each entry, on average just after it has grown."""
+"""Bytes that a larger dict adds for each entry, on average just after it has grown."""
 _NUMBER = 32 + _PARSED
 _WIDEST = 4
 """Bytes of a character in a text that has characters outside of Latin-1."""
 
 
 def memory_of(body: bytes) -> int:
-    """Bytes of memory that the values of a JSON text take at most, with what parsing them takes; 0 for a small one.
+    """Most bytes of memory that a JSON text takes while and after it is parsed; 0 for a small text.
 
     Sizes are those of CPython 3.11 on 64 bits and of orjson. Takes a fraction of the time of parsing.
     """
@@ -70,7 +70,7 @@ class TooLittleMemoryError(Exception):
 
 
 class Room:
-    """What reviews share, memory for example; those wait for each other that do not fit in together."""
+    """Room that reviews share, such as memory. A review that does not fit in waits for others to end."""
 
     def __init__(self, size: int = MOST_AT_ONCE, most_waiting: int = _MOST_WAITING) -> None:
         self._left = size
@@ -79,9 +79,10 @@ class Room:
         self._changed = threading.Condition()
 
     def taken(self, amount: int, seconds: float, may_block: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have so much of it, waiting for it as long as that; `may_block` is called before.
+        """Take `amount` of the room while the context lasts, after waiting for up to `seconds`.
 
-        Raises TooLittleMemoryError. Whoever needs none of it, as most do, waits for nobody.
+        `may_block` is called before waiting. Raises TooLittleMemoryError. An amount of 0, as of most reviews, never
+        waits.
         """
         return self._taken(amount, seconds, may_block) if amount else _NONE
 

@@ -40,9 +40,9 @@ _LONGEST_ANNOTATION = 4096
 
 @fixed(frozen=True, slots=True)
 class Decision:
-    """An answer together with what led to it. `outcome` is None where the request concerns no pods.
+    """An answer and the outcome that led to it; `outcome` is None where the request concerns no pods.
 
-    `claims` is what a pod that is created asks of the quotas of its namespace, which are yet to be asked.
+    `claims` are what a new pod would use of the quotas of its namespace; the quotas are asked later.
     """
 
     answer: AdmissionResponse
@@ -51,7 +51,7 @@ class Decision:
 
     @property
     def result(self) -> str:
-        """What became of the request in one word: allowed, patched or refused. Nothing but pods is patched."""
+        """The result in one word: allowed, patched or refused. Only pods are patched."""
         if not self.answer.is_allowed:
             return "refused"
         return "patched" if self.answer.patch else "allowed"
@@ -63,7 +63,7 @@ UNCONCERNED = Decision(AdmissionResponse(is_allowed=True))
 def mutate(
     request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, earlier: Sequence[PolicySet] = ()
 ) -> Decision:
-    """The mutating phase: complete pods on CREATE.
+    """The mutating phase: mutate pods on CREATE.
 
     `earlier` are the policy sets that another replica may still use.
     """
@@ -77,7 +77,7 @@ def mutate(
 
 
 def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts) -> Decision:
-    """Judge an object of another kind by the pods that it would make, on CREATE, and on UPDATE what is new in them."""
+    """Validate a workload by the pods that it would make: on CREATE all of them, on UPDATE what is new in them."""
     raw, old = request.object, None
     if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or is_made_or_ending(raw):
         return UNCONCERNED
@@ -91,7 +91,7 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFact
 
 
 def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
-    """Whether something besides metadata and status changed, from which alone no other pods follow."""
+    """Whether a part other than metadata and status changed; these two parts lead to no other pods."""
     try:
         return old is None or any(raw[key] != old.get(key) for key in raw if key not in ("metadata", "status"))
     except RecursionError:  # too deep to be compared: custom resources may hold anything
@@ -101,7 +101,7 @@ def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bo
 def validate(
     request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, earlier: Sequence[PolicySet] = ()
 ) -> Decision:
-    """The validating phase: judge pods on CREATE, and on UPDATE what is new in them.
+    """The validating phase: validate pods on CREATE, and on UPDATE what is new in them.
 
     `earlier` are the policy sets that another replica may have used a moment ago.
     """
@@ -121,19 +121,19 @@ def validate(
 
 
 def malformed(error: ShapeError) -> Decision:
-    """Refuse an object that no API server would have accepted either."""
+    """Refuse an object that the API server would not accept either."""
     message = f"{shortened(printable(str(error)), LONGEST_LINE)}; {error.remedy}"
     return Decision(AdmissionResponse(is_allowed=False, message=message, code=422))
 
 
 def _others(policy: Policy, request: AdmissionRequest, earlier: Sequence[PolicySet]) -> list[Policy]:
-    """What other sets have for the request's namespace, where it is not the same."""
+    """The policies of other sets for the request's namespace, where they differ from `policy`."""
     others = (policies.for_namespace(request.namespace) for policies in earlier)
     return [other for other in others if other.hash != policy.hash]
 
 
 def _as_pod(request: AdmissionRequest, raw: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The object as a pod; before 1.23 the subresource ephemeralcontainers sends the list alone. None for others."""
+    """The object as a pod, None for other kinds. Before 1.23 the subresource ephemeralcontainers has the list only."""
     if raw is None:
         return None
     if is_pod(request.api_version, request.kind):
@@ -144,7 +144,7 @@ def _as_pod(request: AdmissionRequest, raw: Mapping[str, Any] | None) -> Mapping
 
 
 def _is_mirror_pod(request: AdmissionRequest) -> bool:
-    """Whether a kubelet shows its static pod; the annotation alone proves nothing, since anybody can write it."""
+    """Whether a kubelet shows its static pod; the annotation alone proves nothing, because anybody can write it."""
     if NODES not in request.user_groups or request.object is None:
         return False
     metadata = request.object.get("metadata")
@@ -153,7 +153,7 @@ def _is_mirror_pod(request: AdmissionRequest) -> bool:
 
 
 def decide(outcome: Outcome) -> Decision:
-    """The answer that follows from an outcome."""
+    """The answer to a request with this outcome."""
     annotations = {"policy": outcome.policy.name, "hash": outcome.policy.hash}
     concerned = dict.fromkeys([*outcome.injected, *[finding.rule for finding in outcome.findings]])
     annotations["rules"] = ",".join(concerned)
@@ -176,18 +176,18 @@ def decide(outcome: Outcome) -> Decision:
 
 NAME_LABEL, VERSION_LABEL = "app.kubernetes.io/name", "app.kubernetes.io/version"
 CHART = "gpu-policy"
-"""What the chart writes as NAME_LABEL."""
+"""The value of NAME_LABEL in objects of the chart."""
 
 _BRINGING = frozenset(("CREATE", "UPDATE"))
-"""Operations that may bring files."""
+"""Operations that may change files."""
 _CHECK = "gpu-policy policy check DIRECTORY"
 _MORE = f"and {{}} more; {_CHECK} names all of them"
 
 
 def config_maps(request: AdmissionRequest, store: PolicyStore) -> Decision:
-    """Refuse a ConfigMap whose policies have mistakes, on CREATE and where an UPDATE changes its files.
+    """Refuse a ConfigMap whose policies have mistakes, on CREATE, and on UPDATE where its files change.
 
-    What is no certain mistake is a warning. `store` has the policies that this replica has mounted.
+    Doubts are warnings. `store` has the policies that this replica has mounted.
     """
     raw = request.object
     if raw is None or not _is_about_a_config_map(request) or request.operation not in _BRINGING:
@@ -199,7 +199,7 @@ def config_maps(request: AdmissionRequest, store: PolicyStore) -> Decision:
 
 
 def _checked(raw: Mapping[str, Any], new: Files, old: Files, store: PolicyStore) -> Decision:
-    """What is said of a ConfigMap whose files change."""
+    """The decision about a ConfigMap whose files change."""
     try:
         checked = check_files(new, old, store.on_disk(), store.current)
     except TooLargeError as error:
@@ -220,9 +220,9 @@ def _is_about_a_config_map(request: AdmissionRequest) -> bool:
 
 
 def _of_another_release(raw: Mapping[str, Any]) -> str:
-    """The release whose chart made the ConfigMap, where it is not this one.
+    """The release of the chart that made the ConfigMap, where it is another release than this one; else empty.
 
-    An upgrade brings the policies of the new release while replicas of the old one are still there.
+    An upgrade applies the policies of the new release while replicas of the old release still run.
     """
     labels = mapping(mapping(raw.get("metadata"), "metadata").get("labels"), "metadata.labels")
     release = labels.get(VERSION_LABEL)
@@ -231,7 +231,7 @@ def _of_another_release(raw: Mapping[str, Any]) -> str:
 
 
 def _of_release(release: str, checked: Checked) -> Iterator[str]:
-    """What this release finds in the policies of another one."""
+    """The warnings about policies of another release."""
     for error in checked.errors:
         labelled = shortened(release, 63)
         yield f"the label says gpu-policy {labelled}; for {version()}, which runs here, a mistake: {error}"
@@ -245,7 +245,7 @@ def _advice(checked: Checked) -> Iterator[str]:
 
 
 def _refusal(checked: Checked) -> str:
-    """Every mistake on a line of its own, as far as there is room."""
+    """The message with every mistake on a line of its own, as far as there is room."""
     lines = [shortened(printable(str(error)), LONGEST_LINE) for error in checked.errors[:MOST_VIOLATIONS]]
     if len(checked.errors) == 1:
         return lines[0]
@@ -256,7 +256,7 @@ def _refusal(checked: Checked) -> str:
 
 
 def _allowed(warnings: Iterable[str]) -> Decision:
-    """The answer that tells people this much, in texts that the API server passes on whole."""
+    """The answer that allows the request with these warnings, shortened to what the API server passes on."""
     texts = [shortened("".join(c if " " <= c <= "~" else "?" for c in text), LONGEST_WARNING) for text in warnings]
     kept = _fitting(texts, MOST_WARNED - len(_MORE.format(len(texts))))
     left = len(texts) - len(kept)
@@ -264,7 +264,7 @@ def _allowed(warnings: Iterable[str]) -> Decision:
 
 
 def _fitting(texts: Sequence[str], room: int) -> list[str]:
-    """The first of the texts that have so many characters together."""
+    """The first texts that have at most `room` characters together."""
     kept: list[str] = []
     for text in texts:
         room -= len(text)

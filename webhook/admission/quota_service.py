@@ -1,4 +1,4 @@
-"""The quotas of one replica: its ledgers, who keeps them true, and what is shown of them."""
+"""The quotas of one replica: its ledgers, their reconciler, and what is published about them."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -16,24 +16,24 @@ from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 from webhook.quota.quotas import Quota, QuotaScope
 
 _ROUNDS = 1 / 9
-"""Share of the time that an admission may last, after which ledgers are reconciled at the latest."""
+"""Longest pause between two rounds of reconciling, as a share of the time that an admission may take."""
 _IDLE = 2
-"""A ledger is of no use to anybody when it has not changed for so many times as long as an admission may last."""
+"""A ledger without use is removed when it has not changed for this many times the time of an admission."""
 
 
 class FollowedPods(Pods, Protocol):
-    """Pods that are followed from `start` to `close`; whoever `listen`s is told when one is gone."""
+    """Pods that are watched from `start` to `close`; listeners are called when a pod is gone."""
 
     def listen(self, gone: Callable[[], None]) -> None:
-        """Have somebody told, once for each pod that counted and does not any more."""
+        """Have `gone` called once for each pod that no longer counts."""
         ...
 
     def has_any_in(self, namespace: str) -> bool:
-        """Whether a pod was heard of that is in a namespace, which is there then."""
+        """Whether a pod was seen in this namespace, so that the namespace exists."""
         ...
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Begin to watch."""
         ...
 
     def close(self) -> None:
@@ -42,14 +42,14 @@ class FollowedPods(Pods, Protocol):
 
 
 class Publisher(Protocol):
-    """Shows what is in use to the people of each namespace."""
+    """Publishes usage for the users of each namespace."""
 
     def start(self) -> None:
         """Begin, in a thread of its own."""
         ...
 
     def show(self, standings: Iterable[QuotaUsage]) -> None:
-        """Take how quotas stand now: all of them, each time. Returns at once."""
+        """Publish the usage of all quotas, in the background."""
         ...
 
     def close(self) -> None:
@@ -59,20 +59,20 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuotaParts:
-    """What the quotas of a replica are made of. Without `publisher` nobody is shown anything but metrics."""
+    """The parts of a replica's quotas. Without `publisher` usage is in the metrics only."""
 
     store: LedgerStore
     pods: FollowedPods
     publisher: Publisher | None = None
     timing: LedgerTiming | None = None
     is_bounded: bool = False
-    """Whether pods that are admitted are stored somewhere, so that what is held without that is bounded."""
+    """Whether admitted pods are stored in a cluster, so that entries without a stored pod are bounded."""
     tells_usage: bool = True
-    """Whether refusals say how much is in use, and by which pods of the namespace that asks."""
+    """Whether refusals say how much is in use, and by which pods of the requesting namespace."""
 
 
 class QuotaService:
-    """The quotas of one replica. No pods are followed before there is a quota in the policies."""
+    """The quotas of one replica. Pods are watched only once the policies have a quota."""
 
     def __init__(self, parts: QuotaParts, policies: PolicyStore, metrics: Metrics) -> None:
         self._parts = parts
@@ -97,7 +97,7 @@ class QuotaService:
         )
         parts.pods.listen(self._keeper.wake)
         self.has_pods_in = parts.pods.has_any_in
-        """Whether a pod was heard of that is in a namespace."""
+        """Whether a pod was seen in a namespace."""
 
     def start(self) -> None:
         """Begin, in threads of its own."""
@@ -106,7 +106,7 @@ class QuotaService:
         self._keeper.start()
 
     def close(self) -> None:
-        """End what was begun."""
+        """End the threads."""
         self._keeper.close()
         self._parts.pods.close()
         if self._parts.publisher is not None:
@@ -137,7 +137,7 @@ class PoliciesInForce:
 
     @property
     def are_settled(self) -> bool:
-        """A replica that has just been started may be the first one that goes by its policies."""
+        """Whether the policies have been in force for long enough: a new replica may be the first that has them."""
         return time.monotonic() - self._policies.status.loaded_at_monotonic > HELD_SECONDS
 
     @property

@@ -1,7 +1,7 @@
-"""AdmissionReview v1 on the wire: bytes to a request, an answer to bytes. No decisions are made here.
+"""AdmissionReview v1: reads the bytes of a request, writes the bytes of an answer. No decisions are made here.
 
-Texts of a review become parts of paths and keys, and whoever reaches the port can write them: they are checked here for
-what Kubernetes allows.
+Texts of a review become parts of paths and keys, and anybody who reaches the port can write them. So they are checked
+here by the rules of Kubernetes.
 
 Sources: ValidateNamespaceName, IsDNS1123Subdomain, IsValidPathSegmentName and IsDNS1035Label of
 k8s.io/apimachinery (pkg/api/validation, pkg/util/validation), and AdmissionRequest of k8s.io/api/admission/v1.
@@ -20,15 +20,15 @@ from webhook.model.fixed import fixed
 from webhook.model.shape import CountError, spelled
 
 _MOST_SHOWN = 200
-"""Characters of what was found, before it is cut for a message."""
+"""Characters of a found text that are looked at for a message."""
 
 MOST_GROUPS = 10_000
-"""Groups of one user. Directories give people hundreds."""
+"""Most groups of one user. Directories give people hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a text may be: a pattern for all of it, and the same in words."""
+    """What a text may be: a pattern for the whole text, and its description in words."""
 
     pattern: re.Pattern[str]
     allowed: str
@@ -53,11 +53,11 @@ FORMS: Mapping[str, Form] = {
     "kind.version": _form(r"[a-z0-9.-]{0,63}", "up to 63 small letters, digits, dots and hyphens"),
     "kind.kind": _form(r"[A-Za-z0-9-]{0,63}", "up to 63 letters, digits and hyphens"),
 }
-"""What each text of a request may be, by its place below `request`. An empty one stands for a text that is absent."""
+"""Place below `request` -> what its text may be. A missing text reads as empty."""
 
 
 def objection_to(place: str, text: str) -> str:
-    """What is wrong with the text at a place of `FORMS`: where, found and allowed; empty where nothing is."""
+    """What is wrong with the text at a place of `FORMS`: place, found and allowed; empty where nothing is wrong."""
     form = FORMS[place]
     if form.pattern.fullmatch(text):
         return ""
@@ -67,10 +67,10 @@ def objection_to(place: str, text: str) -> str:
 
 API_VERSION = "admission.k8s.io/v1"
 _FEW_OPERATIONS = 50
-"""Of a patch that needs not be measured: each is a value of the policy or the pod."""
+"""Most operations of a patch that is not measured; each is a value of the policy or the pod."""
 
 _REASONS: Mapping[int, str] = {403: "Forbidden", 409: "AlreadyExists"}
-"""What refusals are called by their code, as clients compare it; every other one is Invalid."""
+"""HTTP status -> reason of a refusal, which clients compare; other statuses have the reason Invalid."""
 
 _EXPECTED: Mapping[type, str] = {dict: "a map", list: "a list", str: "a string"}
 
@@ -80,16 +80,16 @@ _BEGINNING = re.compile(
     rb'\s*\{(?:\s*"(?:kind|apiVersion)"\s*:\s*"[a-zA-Z0-9./]+"\s*,){2}'
     rb'\s*"request"\s*:\s*\{\s*"uid"\s*:\s*"([a-zA-Z0-9-]{1,64})"'
 )
-"""Up to the uid, which is the first field of a request."""
+"""The beginning of a review up to the uid, which is the first field of a request."""
 
 
 class BadRequestError(ValueError):
-    """The body is not an AdmissionReview that we can answer; the text says what was found and what is expected."""
+    """The body is no AdmissionReview that can be answered; the text says what was found and what is expected."""
 
 
 @fixed(frozen=True, slots=True)
 class AdmissionRequest:
-    """What the API server asks. `name` is empty in the mutating phase of an object made with generateName."""
+    """The request of the API server. `name` is empty in the mutating phase of an object with generateName."""
 
     uid: str
     operation: str
@@ -106,7 +106,7 @@ class AdmissionRequest:
 
 @fixed(frozen=True, slots=True)
 class AdmissionResponse:
-    """What the API server gets. `code` and `message` are sent only with a refusal."""
+    """The answer for the API server. `code` and `message` are sent with a refusal only."""
 
     is_allowed: bool
     message: str = ""
@@ -117,7 +117,7 @@ class AdmissionResponse:
 
 
 def parse(body: bytes) -> AdmissionRequest:
-    """Read an AdmissionReview; raises BadRequestError where `body` is anything else."""
+    """Read an AdmissionReview. Raises BadRequestError where `body` is anything else."""
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -155,7 +155,7 @@ def parse(body: bytes) -> AdmissionRequest:
 
 
 def uid_of(body: bytes) -> str:
-    """The uid of a review that is not to be read, where it stands as the API server writes it; empty elsewhere."""
+    """The uid of a review, without parsing the body; empty where it does not stand where the API server writes it."""
     found = _BEGINNING.match(body[:_LONGEST_BEGINNING])
     return found.group(1).decode("ascii") if found is not None else ""
 
@@ -170,14 +170,14 @@ def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.
 
 
 def check_length(answer: AdmissionResponse) -> None:
-    """Raises CountError for a patch that is longer than what the API server takes."""
+    """Raise CountError for a patch that is longer than the API server accepts."""
     if len(answer.patch) > _FEW_OPERATIONS and (length := len(orjson.dumps(answer.patch))) > LONGEST_PATCH:
         most = f"{LONGEST_PATCH}, since the API server accepts no longer patch"
         raise CountError(f"so much to add that the patch has {length} bytes", most, "spec")
 
 
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
-    """A text that is as Kubernetes defines it."""
+    """A text of the request; raises BadRequestError where Kubernetes does not allow it."""
     text = parent.get(key)
     if text.__class__ is not str:
         text = _part(parent, key, str, f"request.{path}")

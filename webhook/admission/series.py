@@ -1,4 +1,4 @@
-"""Series as a busy webhook needs them: found again without a lock, bounded in number, or read only when scraped."""
+"""Series of metrics for a busy webhook: found without a lock, bounded in number, or read only at a scrape."""
 
 import logging
 import re
@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 OTHER = "_other"
-"""Stands for every namespace without series of its own; no namespace can have this name."""
+"""The label of all namespaces without series of their own; no namespace can have this name."""
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LOG = logging.getLogger("gpu_policy.metrics")
@@ -20,7 +20,7 @@ Labels = tuple[str, ...]
 
 
 class Series(dict[Labels, Any]):
-    """The series of a metric by its label values; finding one again costs a look-up instead of a lock."""
+    """The series of a metric by label values. Finding a series costs a look-up instead of a lock."""
 
     def __init__(self, metric: Any) -> None:
         super().__init__()
@@ -32,10 +32,10 @@ class Series(dict[Labels, Any]):
 
 
 class NamespaceSeries(Series):
-    """The same where the first label is a namespace: `most` of them have series of their own, others share OTHER's.
+    """Series whose first label is a namespace: `most` namespaces have series of their own, others share OTHER's.
 
-    Whoever reaches the port can write anything into a review. So what is no name of a namespace has no series, and a
-    namespace that is known to be there takes the room of one that is not.
+    Anybody who reaches the port can write any namespace into a review. So texts that are no namespace names have no
+    series, and a namespace that is known to exist takes the place of one that is not.
     """
 
     def __init__(self, metric: Any, most: int) -> None:
@@ -43,10 +43,10 @@ class NamespaceSeries(Series):
         self._most = most
         self._named: set[str] = set()
         self._unknown: dict[str, None] = {}
-        """Those of them of which nobody knew, in the order in which they came."""
+        """The named namespaces that were not known to exist, in the order in which they came."""
         self._naming = Lock()
         self.is_known: Callable[[str], bool] = lambda _namespace: False
-        """Whether a namespace is certainly there; quick, and without an error."""
+        """Whether a namespace certainly exists; fast, and never raises."""
 
     def __missing__(self, labels: Labels) -> Any:
         namespace, *others = labels
@@ -56,7 +56,7 @@ class NamespaceSeries(Series):
         return self._metric.labels(OTHER, *others)
 
     def _names(self, namespace: str) -> bool:
-        """Give a namespace series of its own, where it is one and there is room."""
+        """Give a namespace series of its own, where its name is valid and there is room; return whether it has them."""
         if not _NAMESPACE.fullmatch(namespace):
             return False
         is_known = self.is_known(namespace)
@@ -68,7 +68,7 @@ class NamespaceSeries(Series):
         return True
 
     def _makes_room(self) -> bool:
-        """Take the series of the first namespace of which nobody knows by now either."""
+        """Remove the series of the first namespace that is still not known to exist; return whether there was one."""
         while self._unknown:
             first = next(iter(self._unknown))
             del self._unknown[first]
@@ -82,9 +82,9 @@ class NamespaceSeries(Series):
 
 
 class Watched(Collector):
-    """A gauge whose values are read at each scrape, by their label values; what nobody knows yet has no series.
+    """A gauge whose values are read at each scrape, by label values; unknown values have no series.
 
-    A fault in `read` takes these series from the page and nothing else; it is logged once until reading works again.
+    A fault in `read` removes only these series from the page. It is logged once until reading works again.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Watched(Collector):
         registry.register(self)
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Name the metric, which registering it does not need to read."""
+        """The metric without values, for its registration."""
         yield GaugeMetricFamily(self._name, self._text, labels=self._labels)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Read the values."""
+        """The metric with its values."""
         family = GaugeMetricFamily(self._name, self._text, labels=self._labels)
         try:
             for labels, value in self._read().items():

@@ -35,14 +35,14 @@ _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the 
 
 
 class _NameTakenError(Exception):
-    """There is another pod with the name of the request's, so the API server will not store it."""
+    """The name of the pod is taken, so the API server will not store it."""
 
 
 @fixed(frozen=True, slots=True)
 class TimeBudget:
-    """How long the sender of a request waits, and how to wait without holding up others.
+    """How long a request may wait, and how it waits without blocking other requests.
 
-    `seconds` are what may be spent on waiting; `may_block` is called before it. `deadline` bounds the rest.
+    `seconds` may be spent on waiting; `may_block` is called before. `deadline` bounds the rest of the decision.
     """
 
     seconds: float = 1.0
@@ -51,7 +51,7 @@ class TimeBudget:
 
 
 class HasLedgers(Protocol):
-    """Something that has the ledgers of this replica, once there are some."""
+    """Has the ledgers of this replica. `webhook.admission.quota_service.QuotaService` is one."""
 
     @property
     def ledgers(self) -> Ledgers:
@@ -59,22 +59,23 @@ class HasLedgers(Protocol):
         ...
 
 
-def reserve(decision: Decision, request: AdmissionRequest, desk: HasLedgers | None, patience: TimeBudget) -> Decision:
-    """The decision once the quotas have had their say. `desk` is None where no ledgers are kept.
+def reserve(decision: Decision, request: AdmissionRequest, holder: HasLedgers | None, budget: TimeBudget) -> Decision:
+    """The decision after the pod was entered in the ledgers of its quotas, or refused by one of them.
 
-    Dry runs are judged alike and leave nothing behind. A pod that is refused already is not entered.
+    `holder` is None where no ledgers are kept. Dry runs are judged like other requests and leave no entry. A pod that
+    is refused already is not entered.
     """
     outcome = decision.outcome
     if outcome is None or decision.claims == NO_CLAIMS:
         return decision
-    tells_usage = desk is not None and desk.ledgers.means.tells_usage
+    tells_usage = holder is not None and holder.ledgers.means.tells_usage
     try:
         judged = quota_claims.entered(
             outcome,
             request.namespace,
             decision.claims,
-            lambda claims: _ask(claims, request, desk, patience),
-            (lambda namespace: _seen(namespace, desk, patience)) if desk is not None and tells_usage else None,
+            lambda claims: _ask(claims, request, holder, budget),
+            (lambda namespace: _seen(namespace, holder, budget)) if holder is not None and tells_usage else None,
         )
     except _NameTakenError as taken:  # in the words of the API server, which would say it after us
         annotations = decision.answer.audit_annotations
@@ -85,37 +86,37 @@ def reserve(decision: Decision, request: AdmissionRequest, desk: HasLedgers | No
 
 
 def _ask(
-    claims: Sequence[Claim], request: AdmissionRequest, desk: HasLedgers | None, patience: TimeBudget
+    claims: Sequence[Claim], request: AdmissionRequest, holder: HasLedgers | None, budget: TimeBudget
 ) -> Sequence[Verdict]:
-    if desk is None:
+    if holder is None:
         return [_NO_LEDGERS] * len(claims)
-    ledgers, uid, name = desk.ledgers, _uid(request), _name(request)
+    ledgers, uid, name = holder.ledgers, _uid(request), _name(request)
 
     def reserved() -> Sequence[Verdict]:
-        patience.may_block()
-        deadline = time.monotonic() + patience.seconds
+        budget.may_block()
+        deadline = time.monotonic() + budget.seconds
         return ledgers.reserve(uid, claims, deadline, is_dry_run=request.is_dry_run, name=name)
 
-    verdicts = patience.deadline.outside(reserved)
+    verdicts = budget.deadline.outside(reserved)
     for verdict in verdicts:
         if isinstance(verdict, AlreadyStored):
             raise _NameTakenError(f'pods "{verdict.name}" already exists')
     return verdicts
 
 
-def _seen(namespace: str, desk: HasLedgers, patience: TimeBudget) -> Iterable[GpuPod]:
-    return patience.deadline.outside(lambda: desk.ledgers.means.pods.seen(namespace))
+def _seen(namespace: str, holder: HasLedgers, budget: TimeBudget) -> Iterable[GpuPod]:
+    return budget.deadline.outside(lambda: holder.ledgers.means.pods.seen(namespace))
 
 
 def _name(request: AdmissionRequest) -> str:
-    """The name of the pod, which one with a generated name has by now, too."""
+    """The name of the pod. In this phase a generated name is known, too."""
     metadata = (request.object or {}).get("metadata")
     name = request.name or (metadata.get("name") if isinstance(metadata, dict) else None)
     return name if isinstance(name, str) and not objection_to("name", name) else ""
 
 
 def _uid(request: AdmissionRequest) -> bytes:
-    """The uid of the pod, which the API server has given it by now; that of the request for a pod without one."""
+    """The uid of the pod, which the API server has set by now; for a pod without a uid, that of the request."""
     metadata = (request.object or {}).get("metadata")
     for text in (metadata.get("uid") if isinstance(metadata, dict) else None, request.uid):
         try:
@@ -152,7 +153,7 @@ class _ImagesOfReview:
 
 
 class Service:
-    """One replica: the policies and facts it decides with, and whether it is ready to.
+    """One replica: the policies and facts that it decides with, and whether it is ready.
 
     Without `images` nothing is looked up in registries; without `ledgers` no pod can be entered in a quota.
     """
@@ -182,8 +183,8 @@ class Service:
     def not_ready(self) -> str:
         """Why this replica must not get requests; empty where it is ready.
 
-        With the API server itself unreachable a replica stays ready on the facts it has: going unready would block
-        the recovery.
+        While the API server is unreachable, a replica stays ready with the facts that it has: turning unready would
+        block the recovery of the cluster.
         """
         if self.is_draining:
             return "draining: this replica is shutting down"
@@ -198,20 +199,20 @@ class Service:
         """Count a request that the server answered itself, with this status."""
         self.metrics.error({403: "forbidden", 500: "bug", 503: "overloaded"}.get(status, "bad_request"))
 
-    def mutate(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:
+    def mutate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the mutating phase."""
-        return self._mutated.decision(review, self._sets(), self._with_images(facts, review, patience))
+        return self._mutated.decision(review, self._sets(), self._with_images(facts, review, budget))
 
-    def validate(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:
+    def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
-        decision = self._validated.decision(review, self._sets(), self._with_images(facts, review, patience))
-        return reserve(decision, review, self._ledgers, patience)
+        decision = self._validated.decision(review, self._sets(), self._with_images(facts, review, budget))
+        return reserve(decision, review, self._ledgers, budget)
 
-    def workloads(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:
+    def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for objects that make pods."""
-        return phases.workloads(review, self.policies.current, self._with_images(facts, review, patience))
+        return phases.workloads(review, self.policies.current, self._with_images(facts, review, budget))
 
-    def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, patience: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
+    def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
         """Answer for ConfigMaps of policies."""
         return phases.config_maps(review, self.policies)
 
@@ -219,10 +220,10 @@ class Service:
         """The policy set in force, and the recent ones that other replicas may still use."""
         return (self.policies.current, *self.policies.recent())
 
-    def _with_images(self, facts: ClusterFacts, review: AdmissionRequest, patience: TimeBudget) -> ClusterFacts:
+    def _with_images(self, facts: ClusterFacts, review: AdmissionRequest, budget: TimeBudget) -> ClusterFacts:
         if self._images is None:
             return facts
-        images = _ImagesOfReview(self._images, patience.deadline, is_dry_run=review.is_dry_run)
+        images = _ImagesOfReview(self._images, budget.deadline, is_dry_run=review.is_dry_run)
         return facts.with_images(images, review.namespace)
 
     def readiness(self) -> tuple[str, int]:

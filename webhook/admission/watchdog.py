@@ -1,8 +1,8 @@
-"""The net under every decision: one that takes too long is ended wherever it is, in loops that nobody has thought of.
+"""Ends every decision that takes too long, wherever it is, also in unexpected loops.
 
-A thread of its own looks at the decisions that are being made. In one that has used up its CPU time, or whose sender
-waits no longer, the interpreter raises an exception between two steps. So nothing that decides has to ask for the time,
-and rules stay pure; what a decision shares with others and could leave half done is done `outside`.
+A thread watches the decisions that are being made. When a decision has used up its CPU time, or its sender no longer
+waits, the interpreter raises an exception in its thread between two steps. So no code that decides has to look at the
+time, and rules stay pure. Work that is shared with other decisions, and must not be left half done, is done `outside`.
 """
 
 import ctypes
@@ -14,30 +14,30 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 _TICK_SECONDS = 0.05
-"""How often the decisions in progress are looked at."""
+"""Time between two looks at the decisions in progress."""
 _QUIET_TICKS = 20
-"""So often there is none before nobody looks until the next one."""
+"""Looks without a decision after which the thread sleeps until the next decision."""
 _AGAIN_SECONDS = 1.0
-"""After which an exception is raised again where the first one was lost, as in a finalizer."""
+"""Time after which the exception is raised again where the first one was lost, as in a finalizer."""
 
 DECISION_SECONDS = 2.0
-"""CPU time of one decision unless said otherwise; ordinary pods take less than a thousandth of it."""
+"""Default limit of CPU time for one decision; usual pods take less than a thousandth of it."""
 
 Result = TypeVar("Result")
 
 
 class TookTooLongError(Exception):
-    """A decision was ended; the text says which bound it passed, and the cause where it was just then."""
+    """A decision was ended. The text says which limit it exceeded; the cause has the place in the code."""
 
 
 class _EndedError(BaseException):
-    """What is raised in the thread of a decision. No handler of ordinary exceptions takes it for one of them."""
+    """Raised in the thread of a decision. It is no Exception, so that handlers of exceptions do not catch it."""
 
 
 class _Watched:
-    """A stretch of work of one thread, and when it has to end: by the thread's CPU clock and by the monotonic one.
+    """Work of one thread, and when it has to end: by the thread's CPU clock and by the monotonic clock.
 
-    No thread uses more CPU time than passes, so a CPU clock that jumps ends nothing.
+    No thread uses more CPU time than passes, so a CPU clock that jumps ends no work.
     """
 
     __slots__ = ("begun", "cpu_begun", "cpu_seconds", "ends", "struck", "thread")
@@ -52,18 +52,18 @@ class _Watched:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has to end, as `spent` sees it."""
+        """Whether it has to end."""
         now = time.monotonic()
         return now >= self.ends or (now - self.begun >= self.cpu_seconds and self.spent(now) >= self.cpu_seconds)
 
     def spent(self, now: float) -> float:
-        """CPU time so far, in seconds, as any thread sees it while this one lives."""
+        """CPU time so far in seconds. Any thread may ask while the watched thread lives."""
         used = time.clock_gettime(time.pthread_getcpuclockid(self.thread)) - self.cpu_begun
         return max(0.0, min(used, now - self.begun))
 
 
 class Overseer:
-    """Looks at what threads do, and ends what takes too long. Its own thread begins with the first of them."""
+    """Watches the work of threads, and ends work that takes too long. Its own thread starts with the first work."""
 
     def __init__(self) -> None:
         self._running: dict[int, _Watched] = {}
@@ -73,7 +73,7 @@ class Overseer:
         self._wake: SimpleQueue[None] = SimpleQueue()
 
     def begin(self, watched: _Watched) -> None:
-        """The thread that calls begins a stretch of work."""
+        """Called by a thread that begins work."""
         if self._thread is None:
             self._start()
         self._running[watched.thread] = watched
@@ -81,7 +81,7 @@ class Overseer:
             self._wake.put(None)
 
     def end(self, watched: _Watched) -> None:
-        """The thread that calls has ended it; from now on nothing is raised in it."""
+        """Called by the thread that has ended its work; from now on no exception is raised in it."""
         with self._lock:
             if self._running.pop(watched.thread, None) is not None and watched.struck:
                 _take_back(watched.thread)
@@ -125,10 +125,10 @@ def _raise_in(thread: int, error: type[BaseException]) -> None:
 
 
 def _take_back(thread: int) -> None:
-    """Have no exception left that is yet to be raised in this thread, which is the one that calls.
+    """Let the pending exception of the calling thread be raised now, and drop it.
 
-    CPython can forget one, too. But then Python 3.11 looks for it at every step for ever: the process gets a twentieth
-    slower, and code under a profiler or a tracer hangs.
+    CPython can drop a pending exception, too. But then Python 3.11 looks for it at every step for ever: the process
+    becomes a twentieth slower, and code under a profiler or a tracer hangs.
     """
     with suppress(_EndedError):
         _raise_in(thread, _EndedError)
@@ -140,7 +140,7 @@ _OVERSEER = Overseer()
 
 
 class DecisionDeadline:
-    """The bounds of one decision: CPU time in seconds, and the moment (`time.monotonic`) until which its sender waits.
+    """The limits of one decision: CPU time in seconds, and the time (`time.monotonic`) until which its sender waits.
 
     Used by one thread.
     """
@@ -154,7 +154,7 @@ class DecisionDeadline:
         self._watched: _Watched | None = None
 
     def within(self, work: Callable[[], Result]) -> Result:
-        """What `work` gives, if that comes in time. Raises TookTooLongError."""
+        """The result of `work`. Raises TookTooLongError where it exceeds a limit."""
         try:
             try:
                 self._begin()
@@ -166,7 +166,7 @@ class DecisionDeadline:
             raise TookTooLongError(self._bound()) from ended
 
     def outside(self, work: Callable[[], Result]) -> Result:
-        """What `work` gives, which is part of what is done `within`, and is never ended: it has bounds of its own."""
+        """The result of `work`, which is a part of the work `within` but is never ended: it has limits of its own."""
         watched = self._watched
         if watched is None:
             return work()

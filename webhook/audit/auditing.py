@@ -62,8 +62,8 @@ class Auditor:
     `owners` knows the owners of an object before the object comes. `now` is in seconds since 1970.
     """
 
-    def __init__(self, surroundings: ReviewContext, owners: Owners, place: AuditScope, now: float) -> None:
-        self._surroundings = surroundings
+    def __init__(self, context: ReviewContext, owners: Owners, place: AuditScope, now: float) -> None:
+        self._context = context
         self._owners = owners
         self._place = place
         self._now = now
@@ -89,13 +89,13 @@ class Auditor:
         """All findings. Call it once, at the end."""
         quotas: tuple[InUse, ...] = ()
         if self._place.is_cluster:
-            quotas = tuple(filter(self._sees_all_of, in_use(self._surroundings.policies, self._pods)))
-        for finding in overused(quotas, self._pods, self._surroundings.policies):
+            quotas = tuple(filter(self._sees_all_of, in_use(self._context.policies, self._pods)))
+        for finding in overused(quotas, self._pods, self._context.policies):
             self._gathering.add(DraftFinding(finding, finding.field))
         return Collected(self._gathering.gathered(), self._counts, tuple(self._errors), quotas)
 
     def _judge(self, document: Document) -> None:
-        item = look(document, self._place.namespace, self._surroundings, is_running=self._place.is_cluster)
+        item = look(document, self._place.namespace, self._context, is_running=self._place.is_cluster)
         self._counts = _with(item, self._counts)
         for found in found_in(item, self._owners, self._nth(item)):
             self._gathering.add(found)
@@ -121,7 +121,7 @@ class Auditor:
 
     def _count_in_quotas(self, document: Document) -> None:
         if self._place.is_cluster and is_pod(document.api_version, document.kind):
-            stored = stored_from_raw(document.object, self._surroundings.policies.accelerators)
+            stored = stored_from_raw(document.object, self._context.policies.accelerators)
             if stored.seen is not None and stored.ends >= self._now:
                 self._pods.append(stored.seen)
 
@@ -175,7 +175,7 @@ class Judges:
     """What objects are judged by, and the directory of the policies."""
 
     directory: str
-    surroundings: ReviewContext
+    context: ReviewContext
 
     @classmethod
     def of(
@@ -204,8 +204,8 @@ class Audit:
         self._proposed, self._in_force = proposed, in_force
         self._place, self._created = place, created
         now = created.timestamp()
-        self._collector = Auditor(proposed.surroundings, owners, place, now)
-        self._other = None if in_force is None else Auditor(in_force.surroundings, owners, place, now)
+        self._collector = Auditor(proposed.context, owners, place, now)
+        self._other = None if in_force is None else Auditor(in_force.context, owners, place, now)
 
     def add(self, document: Document | DocumentError) -> None:
         """Judge an object."""
@@ -215,7 +215,7 @@ class Audit:
 
     def report(self, background: Background) -> AuditReport:
         """The report about the objects so far."""
-        collected, policies = self._collector.collected(), self._proposed.surroundings.policies
+        collected, policies = self._collector.collected(), self._proposed.context.policies
         pods = background.counted
         return AuditReport(
             created=self._created,
@@ -236,7 +236,7 @@ class Audit:
         mine, others = collected.gathered, self._other.collected().gathered
         return Comparison(
             directory=self._in_force.directory,
-            hash=self._in_force.surroundings.policies.hash,
+            hash=self._in_force.context.policies.hash,
             newly_refused=refused_anew(mine.findings, others.findings),
             no_longer_refused=refused_anew(others.findings, mine.findings),
             changed_injections=changed_injections(mine, others),

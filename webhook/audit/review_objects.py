@@ -121,7 +121,7 @@ class ReviewContext:
     claims: InputClaims | None = None
 
 
-def review(documents: Sequence[Document | DocumentError], namespace: str, surroundings: ReviewContext) -> ReviewList:
+def review(documents: Sequence[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
     """Review every document; `namespace` is the namespace of objects that name none.
 
     Workloads that a controller made, or that are being deleted, are allowed, because the webhook passes them over.
@@ -135,42 +135,42 @@ def review(documents: Sequence[Document | DocumentError], namespace: str, surrou
             items.append(Item(document, _namespace(document, namespace), _name(document), None))
         else:
             try:
-                items.append(look(document, namespace, surroundings))
+                items.append(look(document, namespace, context))
             except ValueError as error:
                 errors.append(document.error(str(error)))
     return ReviewList(tuple(items), tuple(errors))
 
 
-def look(document: Document, namespace: str, surroundings: ReviewContext, *, is_running: bool = False) -> Item:
+def look(document: Document, namespace: str, context: ReviewContext, *, is_running: bool = False) -> Item:
     """Review one document. A pod that `is_running` is in its quotas already.
 
     Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
     """
     where, name = _namespace(document, namespace), _name(document)
-    policy = surroundings.policies.for_namespace(where)
+    policy = context.policies.for_namespace(where)
     if is_pod(document.api_version, document.kind):
-        outcome = engine.foresee(document.object, policy, surroundings.facts, namespace=where)
+        outcome = engine.foresee(document.object, policy, context.facts, namespace=where)
         if not is_running:
-            outcome = _reserved(outcome, document, where, surroundings)
-        if surroundings.claims is not None:
-            outcome = surroundings.claims.told_of_pod(outcome, where)
+            outcome = _reserved(outcome, document, where, context)
+        if context.claims is not None:
+            outcome = context.claims.told_of_pod(outcome, where)
         return Item(document, where, name, policy, outcome.findings, outcome)
-    bound = surroundings.policies.quotas_for(where)
-    pods = engine.foresee_pods(document.object, where, policy, surroundings.facts, bound)
+    bound = context.policies.quotas_for(where)
+    pods = engine.foresee_pods(document.object, where, policy, context.facts, bound)
     if not pods:
         return Item(document, own_namespace(document), name, None)
-    if surroundings.claims is not None:
-        pods = tuple(surroundings.claims.told_of_template(one, where, policy) for one in pods)
+    if context.claims is not None:
+        pods = tuple(context.claims.told_of_template(one, where, policy) for one in pods)
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))
     return Item(document, where, name, policy, findings, None, pods)
 
 
-def _reserved(outcome: Outcome, document: Document, namespace: str, surroundings: ReviewContext) -> Outcome:
-    ledgers, uid = surroundings.ledgers, _uid(mapped(document.object, "metadata"))
+def _reserved(outcome: Outcome, document: Document, namespace: str, context: ReviewContext) -> Outcome:
+    ledgers, uid = context.ledgers, _uid(mapped(document.object, "metadata"))
     return quota_claims.reserved(
         outcome,
         namespace,
-        surroundings.policies.quotas_for(namespace),
+        context.policies.quotas_for(namespace),
         lambda claims: ledgers.reserve(uid, claims, time.monotonic() + _LEDGER_SECONDS),
         ledgers.means.pods.seen,
     )
@@ -250,8 +250,8 @@ def looked_up(
         for document in batch:
             if isinstance(document, DocumentError):
                 continue
-            for surroundings in judges:
+            for context in judges:
                 with suppress(ValueError):  # said when it is judged
-                    look(document, namespace, surroundings, is_running=True)
+                    look(document, namespace, context, is_running=True)
         images.look_up()
         yield from batch

@@ -222,7 +222,7 @@ def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask
     audit = Audit(proposed, source.owners, source.place, datetime.now(UTC), in_force=next(iter(others), None))
     documents = source.documents
     if images is not None:
-        judges = [one.surroundings for one in (proposed, *others)]
+        judges = [one.context for one in (proposed, *others)]
         documents = looked_up(documents, source.place.namespace, judges, images)
     for document in documents:
         audit.add(document)

@@ -69,10 +69,10 @@ def review(
         fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
     documents = manifests_of(paths, is_strict=strict)
     facts = knowing_claims(facts, documents, namespace)
-    surroundings = review_objects.ReviewContext(
+    context = review_objects.ReviewContext(
         policy_set, facts, ledgers_of(inventory, kubeconfig, policy_set.accelerators)
     )
-    reviewed = review_objects.review(documents, namespace, surroundings)
+    reviewed = review_objects.review(documents, namespace, context)
     source.close()
     if output == "json":
         click.echo(review_formats.render_json(reviewed), nl=False)

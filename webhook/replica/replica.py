@@ -69,8 +69,8 @@ class Replica:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(sources.policies, listener=self._reloaded)
         self._facts = sources.facts(self._policies.current.accelerators)
-        self._desk = None if quotas is None else QuotaService(quotas, self._policies, self._metrics)
-        self._service = Service(self._policies, self._facts, self._metrics, images, self._desk)
+        self._quotas = None if quotas is None else QuotaService(quotas, self._policies, self._metrics)
+        self._service = Service(self._policies, self._facts, self._metrics, images, self._quotas)
         self._service.decision_seconds = decision_seconds
         self._metrics.know_namespaces(self._is_known)
         self._wsgi = create_app(self._service).wsgi_app
@@ -80,8 +80,8 @@ class Replica:
         self._companions = companions if images is None else (*companions, images)
         for companion in self._companions:
             companion.start(self._metrics)
-        if self._desk is not None:
-            self._desk.start()
+        if self._quotas is not None:
+            self._quotas.start()
         _LOG.info("serving", extra={"fields": {"policies": self._policies.current.hash}})
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -99,8 +99,8 @@ class Replica:
 
     def close(self) -> None:
         """Stop the threads."""
-        if self._desk is not None:
-            self._desk.close()
+        if self._quotas is not None:
+            self._quotas.close()
         for companion in self._companions:
             companion.close()
         self._policies.close()
@@ -113,4 +113,4 @@ class Replica:
         """Whether a namespace is there for all that reviews say: a policy names it, or a pod was stored in it."""
         if namespace in self._policies.current.claims:
             return True
-        return self._desk is not None and self._desk.has_pods_in(namespace)
+        return self._quotas is not None and self._quotas.has_pods_in(namespace)

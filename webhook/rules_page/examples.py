@@ -129,9 +129,9 @@ class ExampleTrial:
 def try_out(rule: Rule, example: Example) -> ExampleTrial:
     """Judge an example. Raises PolicyErrors for mistakes in its settings, ValueError for those in what is applied."""
     line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
-    surroundings = ReviewContext(_policies(rule, line), cluster().facts, _ledgers(example))
-    item = look(_document(example), _NAMESPACE, surroundings)
-    outcome = item.outcome or _of_workload(item, surroundings)
+    context = ReviewContext(_policies(rule, line), cluster().facts, _ledgers(example))
+    item = look(_document(example), _NAMESPACE, context)
+    outcome = item.outcome or _of_workload(item, context)
     refusals = outcome.refusals
     return ExampleTrial(
         line=line,
@@ -172,12 +172,12 @@ def _document(example: Example) -> Document:
     raise ValueError(str(document))
 
 
-def _of_workload(item: Item, surroundings: ReviewContext) -> Outcome:
+def _of_workload(item: Item, context: ReviewContext) -> Outcome:
     """What whoever applies a workload hears."""
     if item.policy is None:
         raise ValueError(f"{item.title}: makes no pods")
-    quotas = surroundings.policies.quotas_for(item.namespace)
-    return check_workload(item.document.object, item.namespace, item.policy, surroundings.facts, quotas)
+    quotas = context.policies.quotas_for(item.namespace)
+    return check_workload(item.document.object, item.namespace, item.policy, context.facts, quotas)
 
 
 def _refusing(item: Item, refusals: Sequence[Finding]) -> str:

@@ -1,8 +1,7 @@
-"""One connection of a client, which never makes anyone wait: each step does what can be done now and says what for it
-would have to wait.
+"""One connection of a client. No step waits: each does what can be done now, and says what it would wait for.
 
-Handshake, request, answer and goodbye are all driven by the poller (see `webhook.server.worker`). The API server
-opens connections ahead and leaves them idle, and clients may be slow on purpose; neither may hold a thread.
+The poller drives handshake, request, answer and end of a connection (see `webhook.server.worker`). The API server opens
+connections ahead and leaves them idle, and clients may be slow on purpose; neither may hold a thread.
 """
 
 import contextlib
@@ -22,10 +21,10 @@ _READS_PER_TURN = 16
 """Records read from one connection before the others get their turn."""
 
 _MOST_DRAINED = 16 * 2**20
-"""Bytes that are thrown away so that an answer can still be taken; whoever sends more does not look for one."""
+"""Most bytes of a client that are thrown away so that it still gets its answer."""
 
 _LAST_DATA_RECEIVED = slice(52, 56)
-"""Where Linux's `struct tcp_info` has the milliseconds since something arrived."""
+"""Bytes of Linux's `struct tcp_info` with the milliseconds since data last arrived."""
 
 
 class Response(NamedTuple):
@@ -75,56 +74,56 @@ class Connection:
         self.fd = self.sock.fileno()
         self.peer = peer
         self.port: int = self.sock.getsockname()[1]
-        """Which of ours the client has reached."""
+        """The port of the server that the client has reached."""
         self.reader = reader
         self.since = 0.0
-        """When the client's turn began, on the monotonic clock: to shake hands, to ask, to take the answer, to go."""
+        """When the client's turn began, on the monotonic clock: to shake hands, to send, to take the answer, to end."""
         self.patience = math.inf
         """Seconds that its turn may last."""
         self.interest = 0
         """What the poller waits for: a mask of `select.EPOLL*`."""
         self.secured = False
         self.objection = ""
-        """Why this client gets no review answered; empty where it does."""
+        """Why this client's reviews are not answered; empty where they are."""
         self.receiving = False
-        """A request has begun to arrive; its deadline stands."""
+        """Whether a request has begun to arrive and has a deadline."""
         self.busy = False
-        """The application is at work on a request of this connection."""
+        """Whether the application works on a request of this connection."""
         self.queued = False
-        """It waits for its turn."""
+        """Whether it waits for its turn."""
         self.closing = False
-        """No request follows: what is unsent is sent, then the connection ends."""
+        """Whether the connection ends after `unsent` is sent; no request follows."""
         self.draining = False
-        """All is said; what the client still sends is thrown away until it ends the connection too."""
+        """Whether only the client's end is awaited; what it still sends is thrown away."""
         self.drained = 0
-        """Bytes of it so far."""
+        """Bytes that were thrown away so far."""
         self.held = 0
-        """Bytes that are set aside for the answer that is being sent."""
+        """Bytes that `webhook.server.limits.ClientMemory` has set aside for the answer."""
         self.unsent = memoryview(b"")
         self.counted = 0
-        """Bytes that the poller has counted of what the client has sent."""
+        """Bytes of the client's requests that `webhook.server.limits.ClientMemory` has counted."""
 
     @property
     def idle(self) -> bool:
-        """Whether a request could come and none has begun to."""
+        """Whether a request may come and none has begun to arrive."""
         return self.secured and not (self.receiving or self.busy or self.closing or self.unsent)
 
     def wait(self, seconds: float) -> None:
-        """Begin the client's next turn, which may last so long."""
+        """Begin the client's next turn, which may last this many seconds."""
         self.since = time.monotonic()
         self.patience = seconds
 
     def unread_seconds(self) -> float:
-        """How long the client has been waiting for us: the time since it sent the last of what has been read.
+        """Seconds since the last data of the client arrived, which is how long its request has waited to be read.
 
-        The kernel knows, in milliseconds; requests that wait for their turn wait there, before anything of ours sees
-        them. 0 where the kernel is none that says it.
+        The kernel measures it in milliseconds, because waiting requests are still in the kernel. 0 where the kernel
+        does not tell.
         """
         info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA_RECEIVED.stop)
         return int.from_bytes(info[_LAST_DATA_RECEIVED], sys.byteorder) / 1000
 
     def complete_handshake(self) -> bool:
-        """Shake hands as far as the client is; return whether this call completed it."""
+        """Continue the TLS handshake; return whether this call completed it."""
         if self.secured:
             return False
         self.sock.do_handshake()
@@ -172,7 +171,7 @@ class Connection:
         self.draining = True
 
     def drain(self) -> None:
-        """Throw away what the client still sends; raise `Closed` when it has ended, or sent more than is borne with."""
+        """Throw away what the client still sends; raise `Closed` when it has ended, or has sent too much."""
         for _ in range(_READS_PER_TURN):
             data = socket.socket.recv(self.sock, _RECORD)  # undecrypted: nobody reads it
             self.drained += len(data)

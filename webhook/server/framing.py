@@ -1,13 +1,11 @@
-"""Bytes of a connection become whole requests before anyone spends time on them.
+"""Makes whole requests of the bytes of a connection.
 
-The head is parsed once; the Content-Length in it decides how many bytes still belong to the request. A body of any
-other length is refused at its head, and so is every body of a client that gets no review answered. The application is
-given only complete bodies, so reading one never blocks.
+The head is parsed once. Its Content-Length says how many bytes the body has. A body without Content-Length is refused
+at its head, and so is every body of a client whose reviews are not answered. The application gets complete bodies only,
+so reading a body never blocks.
 
-gunicorn parses the heads of requests and makes a WSGI environment of them, once for all that are alike.
-
-The API server sends one head for each webhook over and over, with another number in Content-Length. To parse it and
-make an environment of it takes a sixth of what a review does, so what came of it is remembered without the number.
+gunicorn parses heads and makes a WSGI environment of them. The API server sends one head for each webhook over and
+over, with another Content-Length. Parsing takes a sixth of the time of a review, so results are cached without it.
 """
 
 import io
@@ -24,25 +22,25 @@ from gunicorn.http.unreader import IterUnreader
 from webhook.server.refusal import forbidden, head_too_large, length_required, unavailable
 
 _MOST_KEPT = 64
-"""Heads that are remembered; when there is one more, all are forgotten."""
+"""Most heads in the cache; one more clears it."""
 
 _LONGEST_KEPT = 1024
-"""Bytes of a head that is remembered. That of an API server has 250."""
+"""Most bytes of a head in the cache; heads of an API server have 250."""
 
 _CONTENT_LENGTH = re.compile(rb"\r\nContent-Length: ([1-9][0-9]{0,8})\r\n")
 
 _OF_ONE_CLIENT = ("wsgi.input", "gunicorn.socket", "wsgi.early_hints", "REMOTE_ADDR", "REMOTE_PORT", "CONTENT_LENGTH")
-"""What of an environment is not the same for all heads alike."""
+"""Keys of an environment that differ between equal heads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a head says. Two that differ in nothing but the length of their bodies are equal."""
+    """A parsed head. Heads that differ only in Content-Length are equal."""
 
     method: str
     path: str
     environ: Mapping[str, Any]
-    """The WSGI environment as far as it follows from the head, but for the length of the body."""
+    """The WSGI environment as far as it follows from the head, without CONTENT_LENGTH."""
     is_http_1_0: bool
     is_chunked: bool
     expects_continue: bool
@@ -52,9 +50,9 @@ class Head:
 
 
 class Heads:
-    """Reads heads, and remembers what came of some. Used by one thread at a time.
+    """Reads heads, with a cache. Used by one thread at a time.
 
-    Raises gunicorn's `ParseException`s for what is no head.
+    Raises gunicorn's `ParseException`s for malformed heads.
     """
 
     def __init__(self, cfg: Any, server_address: Any = ("", 0)) -> None:
@@ -104,16 +102,16 @@ _MAX_HEAD = 16_384
 """Bytes of request line and headers; gunicorn's own limits per line and per field are stricter."""
 
 _SMALL_BODY = 65_536
-"""Bytes of a body that is never counted against the budget, so that reviews get in beside a flood of large bodies."""
+"""Bodies of up to this many bytes are not counted, so that usual reviews get in beside a flood of large bodies."""
 
 _PARSED = 3
-"""How much more memory a head takes once it is parsed, about."""
+"""About how many times its size a parsed head takes in memory."""
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class _NotReceived(io.RawIOBase):
-    """The body that is too large; an application that reads it instead of saying no fails."""
+    """Stands for a body that is too large. Reading it fails; the application has to refuse it."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -127,7 +125,7 @@ class _NotReceived(io.RawIOBase):
 
 
 class ReceivedRequest(NamedTuple):
-    """A request that has arrived, its body in memory. `is_last` says whether its connection ends with the answer."""
+    """A complete request with its body in memory. `is_last`: its connection ends with the answer."""
 
     head: Head
     body: io.IOBase
@@ -137,7 +135,7 @@ class ReceivedRequest(NamedTuple):
 
 @dataclass(slots=True)
 class Budget:
-    """Bytes that large bodies may occupy together, from their heads until they are answered."""
+    """Bytes that are left for all large bodies, each counted from its head until its answer."""
 
     left: int
 
@@ -145,9 +143,9 @@ class Budget:
 class RequestReader:
     """Collects the bytes of one connection into requests, one after another.
 
-    A `Content-Length` above `max_body` is not waited for: the application gets the request with an empty body and
-    says no by that header, and the connection ends after its answer. Raises `Refusal`, or one of gunicorn's
-    `ParseException`s, when the bytes cannot become a request. What a byte costs does not depend on how many came
+    A body with a `Content-Length` above `max_body` is not read: the application gets the request without a body, has to
+    refuse it by that header, and the connection ends after its answer. Raises `Refusal`, or one of gunicorn's
+    `ParseException`s, where the bytes cannot become a request. The time for a byte does not depend on how many came
     before it, nor on the pieces in which they come.
     """
 
@@ -181,9 +179,9 @@ class RequestReader:
         self._length = 0  # of the body, as the head says
         self._body_end = 0
         self.objection = ""
-        """Why nothing that this client sends is read beyond its heads; empty where it is."""
+        """Why this client's bodies are not read; empty where they are."""
         self.unread = False
-        """The client is sending more than will ever be read."""
+        """Whether the client sends more than will ever be read."""
         self.interim = b""
         """An interim answer that the client waits for before it sends the body."""
 
@@ -194,7 +192,7 @@ class RequestReader:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that what has arrived takes, beside what is reserved of the budget."""
+        """Bytes of memory that the arrived bytes take, beside what is reserved of the budget."""
         return max(0, len(self._buffer) - self._reserved) + self._head_bytes * _PARSED
 
     def feed(self, data: bytes) -> bool:
@@ -225,7 +223,7 @@ class RequestReader:
         return interim
 
     def give_up(self) -> None:
-        """Forget what has arrived: nothing of it, nor of what follows, will be read."""
+        """Drop what has arrived; nothing more will be read."""
         self.unread = True
         self._head = None
         self._head_bytes = 0

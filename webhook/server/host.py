@@ -1,4 +1,4 @@
-"""What the poller needs of the server around it."""
+"""What the poller needs of the server around it, which is `webhook.server.worker.PollingWorker`."""
 
 import ssl
 from typing import Any, Protocol
@@ -17,13 +17,13 @@ class PollerHost(Protocol):
         """Return the TLS context for a new connection."""
 
     def reader(self, peer: Any) -> RequestReader:
-        """Return what makes requests of the bytes of a new connection."""
+        """Return the reader that makes requests of the bytes of a new connection."""
 
     def secured(self, connection: Connection) -> None:
-        """Called when its handshake is complete: the client has shown who it is."""
+        """Called when the TLS handshake of a connection is complete, and the client's certificate is known."""
 
     def answer(self, connection: Connection, request: Any) -> Response | None:
-        """Answer, or return None when the baton was lost and the answer will be delivered."""
+        """Answer; or return None where the leader lock was lost, and the answer is delivered later."""
 
     def refuse(self, peer: Any, error: Exception) -> Response:
         """Answer, without the application, a request that cannot be received."""

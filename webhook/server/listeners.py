@@ -15,7 +15,7 @@ log = logging.getLogger("gpu_policy.server")
 _ACCEPTS_PER_TURN = 64
 _LARGEST_BACKLOG = 4096
 _ROUND_TRIP_SECONDS = 0.02
-"""From the server's half of a TCP handshake to the client's, within a cluster."""
+"""Time from the server's half of a TCP handshake to the client's half, within a cluster."""
 
 _ATTACH_FILTER = 26
 """SO_ATTACH_FILTER of Linux, which Python does not name."""
@@ -29,13 +29,13 @@ _DROP_SYN = b"".join(
         (0x06, 0, 0, 0xFFFFFFFF),
     )
 )
-"""A program for the kernel's packet filter. It lets the rest of a handshake through that has begun."""
+"""A program for the kernel's packet filter: drops packets that begin a handshake, and no others."""
 
 Admit = Callable[[socket.socket, Any], None]
 
 
 class Listeners:
-    """Listening sockets and whether the poller watches them; they are closed when the server stops."""
+    """The listening sockets, and whether the poller watches them. They are closed when the server stops."""
 
     def __init__(self, sockets: Iterable[socket.socket], epoll: select.epoll) -> None:
         self._sockets = {sock.fileno(): sock for sock in sockets}
@@ -46,7 +46,7 @@ class Listeners:
         return fd in self._sockets
 
     def watch(self, *, wanted: bool) -> None:
-        """Begin or cease to accept; clients that come meanwhile wait in the backlog."""
+        """Begin or cease to accept connections. Clients that are not accepted wait in the backlog."""
         if wanted == self._watched:
             return
         self._watched = wanted
@@ -62,10 +62,10 @@ class Listeners:
             self.watch(wanted=False)  # the next sweep looks whether there is room again
 
     def close(self, admit: Admit) -> None:
-        """Accept everyone who is connected, or halfway through the TCP handshake, and close.
+        """Accept all clients that are connected or halfway through the TCP handshake, and close the sockets.
 
-        Whoever were left in the backlog would be reset. Who comes after the beginning of this call is refused: the
-        kernel drops the first packet and answers the repeated one, a second later, that nobody listens.
+        A client that was left in the backlog would be reset. A client that comes after the beginning of this call is
+        refused: the kernel drops its first packet, and answers the repeated packet a second later with a refusal.
         """
         self.watch(wanted=False)
         for sock in self._sockets.values():

@@ -1,4 +1,4 @@
-"""All connections of the server in one table, each with what it waits for and until when."""
+"""The poller: all connections of the server in one table, each with what it waits for and until when."""
 
 import logging
 import math
@@ -28,12 +28,12 @@ _MUTED = select.EPOLLONESHOT  # errors are reported whatever is asked for, but t
 
 
 class Poller:
-    """Drives every connection as far as it goes without waiting.
+    """Drives every connection as far as possible without waiting.
 
-    Connections take turns, in the order in which something came of them, and answer one request in each turn. One that
-    has sent more than that goes to the end of the queue: what it sent is in our hands, where no epoll sees it.
+    Connections take turns, in the order in which their data arrived, and answer one request in each turn. A connection
+    that has sent more goes to the end of the queue, because epoll does not see data that was read already.
 
-    Everything here happens under the baton, except `deliver` and `finish`, which any thread may call.
+    Everything here happens under the leader lock, except `deliver` and `finish`, which any thread may call.
     """
 
     def __init__(self, listeners: Iterable[socket.socket], limits: ServerLimits, host: PollerHost) -> None:
@@ -60,7 +60,7 @@ class Poller:
     def turn(self) -> bool:
         """Wait for something to happen, at most a second, and do what can be done then.
 
-        Return whether the thread still has the baton.
+        Return whether the thread still has the leader lock.
         """
         for _ in range(len(self._late)):
             self._hand_over(*self._late.popleft())
@@ -80,7 +80,7 @@ class Poller:
         return goes_on
 
     def deliver(self, connection: Connection, answer: Response) -> None:
-        """Have the thread with the baton send an answer that took longer than the baton was kept."""
+        """Have the holder of the leader lock send an answer that another thread made, after it lost the lock."""
         self._late.append((connection, answer))
         os.eventfd_write(self._wake_fd, 1)
 
@@ -95,9 +95,9 @@ class Poller:
             self._queue.append(connection)
 
     def _take_turns(self) -> bool:
-        """Give all that wait now one turn each; return whether the thread still has the baton.
+        """Give each waiting connection one turn; return whether the thread still has the leader lock.
 
-        Whoever takes it over goes on with the next connection, after those that it hears of have joined the queue.
+        A thread that takes the lock over continues with the next connection, after new ones have joined the queue.
         """
         for _ in range(len(self._queue)):
             connection = self._queue.popleft()
@@ -109,19 +109,19 @@ class Poller:
     # One connection
 
     def _hand_over(self, connection: Connection, answer: Response) -> None:
-        """Get ready to send an answer that was delivered, when the connection's turn comes."""
+        """Have a delivered answer sent when the connection's turn comes."""
         self._take(connection, answer)
         connection.wait(self._limits.answer)
         self._queue_up(connection)
 
     def _take(self, connection: Connection, answer: Response) -> None:
-        """Let it have the answer, or one that says that there is no room for so large a one."""
+        """Give the connection its answer, or a refusal where there is no room for so large an answer."""
         if not self._memory.reserve(connection, len(answer.data)):
             answer = self._host.refuse(connection.peer, unavailable("too many large answers are not being taken"))
         connection.take(answer)
 
     def _advance(self, connection: Connection) -> bool:
-        """Drive it, and arrange for what it has to wait for; return whether the thread still has the baton."""
+        """Drive a connection, then wait for what it needs; return whether the thread still has the leader lock."""
         if connection.busy:  # it sent more, or ended, while its request is being answered: later
             self._watch(connection, _MUTED)
             return True
@@ -175,7 +175,7 @@ class Poller:
         return True
 
     def _next_request(self, connection: Connection) -> Any | None:
-        """Return a request, or None when there is none yet, or none ever."""
+        """Return a complete request; None where there is none yet, or the client was refused."""
         reader = connection.reader
         try:
             if (reader.pending and reader.feed(b"")) or connection.receive():
@@ -217,7 +217,7 @@ class Poller:
         connection.sock.close()
 
     def _complain(self, connection: Connection, error: OSError) -> None:
-        """Log why a handshake failed, now and then: most often the caBundle does not belong to the certificate."""
+        """Log why a handshake failed, at most every 10 s: most often the caBundle does not fit the certificate."""
         if connection.secured or not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError):
             return  # clients may go when they please
         now = time.monotonic()
@@ -256,7 +256,7 @@ class Poller:
         return self._limits.connections - len(self._connections)
 
     def _expire(self, connection: Connection, *, is_slow: bool, reason: str = "there are too many connections") -> None:
-        """End a connection whose client's turn has lasted long enough; a request that may be on its way is answered."""
+        """End a connection whose client took too long; a request that may be on its way is answered."""
         if not connection.secured or connection.unsent or connection.draining:
             self._drop(connection)
             return

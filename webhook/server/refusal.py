@@ -1,7 +1,8 @@
-"""What the server answers itself, without asking the application.
+"""Answers of the server itself, without the application.
 
-The API server repeats a call that is answered with 503 and `Retry-After` after so many seconds, within the webhook's
-timeout. It repeats no call that ends in a reset or with the connection. So whoever cannot be served is told so.
+The API server repeats a call that is answered with 503 and `Retry-After`, after that many seconds and within the
+webhook's timeout. It does not repeat a call that ends in a reset or with the connection. So every client that cannot
+be served gets an answer.
 """
 
 from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine
@@ -9,7 +10,7 @@ from gunicorn.http.errors import LimitRequestHeaders, LimitRequestLine
 RETRY_AFTER_SECONDS = 1
 
 _MOST_CHARACTERS = 300
-"""Of what was wrong with a request, which quotes it."""
+"""Most characters of an error of the parser, which quotes the request."""
 
 
 class Refusal(Exception):  # noqa: N818  it is an answer
@@ -40,12 +41,12 @@ class Refusal(Exception):  # noqa: N818  it is an answer
 
 
 def bad_request(message: str) -> Refusal:
-    """Bytes that are no request."""
+    """The refusal of bytes that are no request."""
     return Refusal("400 Bad Request", message)
 
 
 def malformed(error: Exception) -> Refusal:
-    """What gunicorn's parser does not take."""
+    """The refusal of a request that gunicorn's parser does not accept."""
     if isinstance(error, LimitRequestLine):
         return Refusal("414 URI Too Long", str(error))
     if isinstance(error, LimitRequestHeaders):
@@ -54,17 +55,17 @@ def malformed(error: Exception) -> Refusal:
 
 
 def failed() -> Refusal:
-    """A request at which the application failed."""
+    """The refusal of a request at which the application failed."""
     return Refusal("500 Internal Server Error", "no answer because of a bug; the log says more")
 
 
 def too_slow(seconds: float) -> Refusal:
-    """A request that did not arrive in time."""
+    """The refusal of a request that did not arrive in time."""
     return Refusal("408 Request Timeout", f"the request took longer than {seconds:g} s to arrive")
 
 
 def length_required() -> Refusal:
-    """A body whose length is found out only by reading it."""
+    """The refusal of a body without a Content-Length."""
     text = (
         "Transfer-Encoding: found chunked, expected a body whose length is said beforehand; the API server sends "
         "Content-Length: leave Transfer-Encoding out and send it too"
@@ -73,24 +74,24 @@ def length_required() -> Refusal:
 
 
 def forbidden(objection: str) -> Refusal:
-    """A body of a client that gets no review answered; nothing else has one."""
+    """The refusal of a body from a client whose reviews are not answered."""
     return Refusal("403 Forbidden", objection)
 
 
 def head_too_large(limit: int) -> Refusal:
-    """Headers that do not end."""
+    """The refusal of headers that do not end."""
     return Refusal("431 Request Header Fields Too Large", f"the head is larger than {limit} bytes")
 
 
 def unavailable(message: str) -> Refusal:
-    """A request that another replica, or this one in a second, can answer."""
+    """The refusal of a request that another replica, or this one a second later, can answer."""
     return Refusal("503 Service Unavailable", message)
 
 
 FAREWELL = unavailable("this connection ends; a request that was on its way was not read, send it again").response()
 """Sent before the server ends a connection on which no request has begun.
 
-A request that crosses with the end of its connection would be lost, for the API server does not repeat it. With this it
-has its answer: Go's client takes what arrives after it began to write for the answer to its request. Where no request
-was on its way, it logs "Unsolicited response received on idle HTTP channel" and opens another connection next time.
+A request that crosses with the end of its connection would be lost, because the API server does not repeat it. This
+text is its answer: Go's client takes data that arrives after it began to write for the answer to its request. Without a
+request on its way, the client logs "Unsolicited response received on idle HTTP channel" and connects anew next time.
 """

@@ -1,7 +1,8 @@
-"""The serving certificate is replaced while connections go on: whoever rotates it only has to replace the files.
+"""The serving certificate, which is loaded anew when its files change; connections go on meanwhile.
 
-One `ssl.SSLContext` is built for every change, not for every connection, which is what a handshake otherwise costs
-most. A change that cannot be used (half written, key and certificate do not match) keeps what was served before.
+One `ssl.SSLContext` is built for every change and not for every connection, because building it is the largest cost of
+a handshake. While new files cannot be used (half written, key and certificate do not match), the previous certificate
+is served.
 """
 
 import logging
@@ -18,10 +19,10 @@ _Fingerprint = tuple[tuple[int, int, int, int], ...]
 
 
 class ServingCertificate:
-    """Hands out the TLS context of the files as they are now, or as they last were usable, and judges clients by it.
+    """The TLS context of the certificate files, as they are now or were last usable; checks certificates of clients.
 
-    With a `client_ca_file` a client may present a certificate, which must then be of that authority; probes present
-    none. Raises `OSError` or `ssl.SSLError` when the files cannot be used at the start.
+    With a `client_ca_file` a client may present a certificate, which must then be issued by that authority; probes
+    present none. Raises `OSError` or `ssl.SSLError` where the files cannot be used at the start.
     """
 
     def __init__(
@@ -42,10 +43,10 @@ class ServingCertificate:
         self._context = self._load()
         self._next_check = time.monotonic() + check_seconds
         self.error: str | None = None
-        """Why the files as they are now are not served; None when they are."""
+        """Why the files cannot be used as they are now; None where they are served."""
 
     def context(self) -> ssl.SSLContext:
-        """Return the context for a new connection; looks at the files at most every `check_seconds`."""
+        """Return the context for a new connection. Looks at the files at most every `check_seconds`."""
         now = time.monotonic()
         if now >= self._next_check:
             self._next_check = now + self._check_seconds
@@ -53,7 +54,7 @@ class ServingCertificate:
         return self._context
 
     def objection(self, sock: ssl.SSLSocket) -> str:
-        """Why this client, its handshake complete, is not one that may ask for reviews; empty where it is."""
+        """Why this client's reviews are not answered, after its handshake; empty where they are."""
         if self._client_ca_file is None:
             return ""
         certificate = sock.getpeercert()

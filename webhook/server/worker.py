@@ -1,21 +1,18 @@
 """The gunicorn worker, made for the way in which the API server calls webhooks.
 
-The API server opens connections ahead and leaves the surplus idle after the TLS handshake. A worker that lets a thread
-wait for the first request of a connection is dead once as many of those are open as it has threads. Here no thread
-waits for a client at all: connections wait in a poller until a whole request has arrived, answers leave the same way.
+The API server opens connections ahead and leaves the surplus idle after the TLS handshake. A worker in which a thread
+waits for the first request of a connection stops as soon as there are as many such connections as threads. Here no
+thread waits for a client: connections wait in a poller until a whole request has arrived, and answers leave by it.
 
-The C library is told to keep as little freed memory as it can.
+One thread at a time polls, reads, answers and writes: the holder of the `LeaderLock`. Threads that work at the same
+time contend for the interpreter lock at every system call: with requests this short, four threads answer a third fewer
+of them than one. When the application keeps the holder waiting, the lock passes to the next thread, which serves the
+other connections.
 
-A body and what parses it are buffers of megabytes, made and freed by whichever thread has the baton. glibc would keep
-them for each of its arenas, eight for every processor, and raise the size from which it maps memory for one buffer
-alone with each that is freed, to 32 MiB: a replica would stay as large as all threads have ever been together.
-
-The `LeaderLock` lets one thread at a time poll, read, answer and write; another takes over only when that one is held
-up.
-
-Threads that work at the same time contend for the interpreter lock at every system call: with requests this short,
-four threads answer a third fewer of them than one. So the threads of the server share a baton. Its holder does
-everything. When the application keeps it waiting, the baton is taken away and the next thread goes on with the others.
+The C library is told to keep as little freed memory as possible. Bodies and what parses them are buffers of megabytes,
+made and freed by whichever thread holds the lock. By default glibc keeps freed buffers for each of its arenas, eight
+for every processor, and with each freed buffer raises the size from which it maps a buffer by itself, up to 32 MiB. So
+a replica would stay as large as all threads have ever been together.
 """
 
 import ctypes
@@ -43,12 +40,12 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Parameters of mallopt(3)."""
 
 _SETTINGS = ((_ARENA_MAX, 2), (_MMAP_THRESHOLD, 256 * 1024), (_TRIM_THRESHOLD, 1024 * 1024))
-"""Arenas; bytes from which a buffer is memory of its own, given back when it is freed; unused bytes at the end of an
-arena from which they are given back."""
+"""Number of arenas; bytes from which a buffer is mapped by itself and given back when it is freed; unused bytes at the
+end of an arena from which they are given back."""
 
 
 def give_back_freed_memory() -> bool:
-    """Set it for this process, before it starts threads; return whether the C library is one that can be told."""
+    """Set the parameters for this process, before it starts threads; return whether the C library accepts them."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
@@ -58,7 +55,7 @@ def give_back_freed_memory() -> bool:
 
 
 class Call:
-    """One call of the application, during which the baton may change hands."""
+    """One call of the application, during which the leader lock may change hands."""
 
     __slots__ = ("lost",)
 
@@ -67,16 +64,16 @@ class Call:
 
 
 class LeaderLock:
-    """Held by the thread that serves; changes hands during a `Call` only."""
+    """Held by the thread that serves. It passes to another thread only during a `Call`."""
 
     def __init__(self) -> None:
         self._held = threading.Lock()
         self._guard = threading.Lock()
         self.call: Call | None = None
-        """What the holder is doing just now, if it is a call of the application."""
+        """The call of the application that the holder makes now; None where it makes none."""
 
     def acquire(self) -> None:
-        """Wait until no other thread serves."""
+        """Wait until no other thread holds the lock, and take it."""
         self._held.acquire()
 
     def release(self) -> None:
@@ -84,13 +81,13 @@ class LeaderLock:
         self._held.release()
 
     def begin_call(self) -> Call:
-        """Say that the holder goes into the application, where it may be held up."""
+        """Begin a call of the application, in which the holder may have to wait."""
         call = Call()
         self.call = call
         return call
 
     def end_call(self, call: Call) -> bool:
-        """Return whether the thread that made this call still has the baton."""
+        """Return whether the thread that made this call still has the leader lock."""
         with self._guard:
             if call.lost:
                 return False
@@ -98,7 +95,7 @@ class LeaderLock:
             return True
 
     def take_from(self, call: Call) -> None:
-        """Pass the baton on, if this call still goes on and has it."""
+        """Pass the leader lock on, if this call has not ended and its thread holds the lock."""
         with self._guard:
             if self.call is not call:
                 return
@@ -110,29 +107,29 @@ class LeaderLock:
 log = logging.getLogger("gpu_policy.server")
 
 _PATIENCE_SECONDS = 0.005
-"""How long one call of the application may hold up the other connections; twice that at most."""
+"""Seconds after which a call loses the leader lock; twice as long at most."""
 
 _QUIET_TICKS = 20
-"""So often nothing is being answered before the watch goes to sleep."""
+"""Ticks without a new call after which the watch sleeps."""
 
 _LARGE_BODIES_AT_ONCE = 4
-"""Bodies of the largest size that may be half received, or not answered yet, which bounds the memory they take."""
+"""Bodies of the largest size that may be in memory at a time, half received or not answered yet."""
 
 _OTHER_DESCRIPTORS = 100
 
 _LAST_WORDS_SECONDS = 2.0
-"""Before the end of a graceful stop, for telling those that are not served any more."""
+"""Time before the end of a graceful stop for telling clients that they are not served any more."""
 
 
 class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     """Serves `app.settings` (`webhook.server.process.ServerSettings`) until SIGTERM.
 
-    The main thread only watches: it passes the baton on when a call of the application takes long, and ends the worker.
-    What the application finds in its WSGI environment is described in `webhook.server.responder`.
+    The main thread only watches: it passes the leader lock on when a call of the application takes long, and ends the
+    worker. `webhook.server.responder` describes what the application finds in its WSGI environment.
     """
 
     def load_wsgi(self) -> None:
-        """Make everything that can fail for good; what fails here ends the server instead of being tried again."""
+        """Make everything that can fail for good. A failure here ends the server; it is not tried again."""
         self._settings = settings = self.app.settings
         self._certificates = ServingCertificate(
             settings.cert_file,
@@ -160,7 +157,7 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             stop=max(0.0, settings.graceful_seconds - _LAST_WORDS_SECONDS),
         )
         self._poller = Poller([listener.sock for listener in self.sockets], limits, self)
-        self._baton = LeaderLock()
+        self._leader_lock = LeaderLock()
         self._watch_sleeps = False
         for number in range(settings.threads):
             threading.Thread(target=self._serve, name=f"serve-{number}", daemon=True).start()
@@ -178,22 +175,22 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def _serve(self) -> None:
         while True:
-            self._baton.acquire()
+            self._leader_lock.acquire()
             while self._poller.turn():
                 pass
 
     def _watch(self, until: Any) -> None:
-        """Pass the baton on whenever a call takes long; asleep while nobody calls."""
+        """Pass the leader lock on whenever a call takes long; sleep while there are no calls."""
         seen: Call | None = None
         quiet = 0
         while not until():
-            call = self._baton.call
+            call = self._leader_lock.call
             if call is not None and call is seen:
-                self._baton.take_from(call)
+                self._leader_lock.take_from(call)
             quiet = quiet + 1 if call is seen else 0
             seen = call
             self._watch_sleeps = quiet >= _QUIET_TICKS
-            if self._baton.call is not None:  # after the flag, or a call that begins just now would wake nobody
+            if self._leader_lock.call is not None:  # after the flag, or a call that begins just now would wake nobody
                 self._watch_sleeps = False
             self._sleep(1.0 if self._watch_sleeps else _PATIENCE_SECONDS)
 
@@ -246,12 +243,12 @@ class PollingWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
     def answer(self, connection: Connection, request: Any) -> Response | None:
         """Call the application; return None when that took so long that the answer was delivered in another way."""
-        call = self._baton.begin_call()
+        call = self._leader_lock.begin_call()
         if self._watch_sleeps:
             self._watch_sleeps = False
             os.write(self.PIPE[1], b".")
-        answer = self._responder.respond(connection, request, partial(self._baton.take_from, call))
-        if self._baton.end_call(call):
+        answer = self._responder.respond(connection, request, partial(self._leader_lock.take_from, call))
+        if self._leader_lock.end_call(call):
             return answer
         self._poller.deliver(connection, answer)
         return None
