@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.gpus.gpu_model import models_from
-from webhook.gpus.gpu_names import INSTANCE_TYPE, NVIDIA_PRODUCT
-from webhook.gpus.gpu_table import GPUS, GpuTable
+from webhook.gpus.gpu_table import GPUS
 
 LABELLED = """Tesla-K80 3.7 yes K80
 Tesla-P4 6.1 yes P4
@@ -166,16 +164,6 @@ CLOUDS = {
 }
 ANSWERS = {"yes": True, "no": False, "unknown": None}
 
-RUBIN = {
-    "name": "R200",
-    "compute": "10.7",
-    "dataCenter": True,
-    "product": "NVIDIA-R200",
-    "source": "us",
-    "date": "2026-11",
-}
-"""A row of a platform's own."""
-
 
 @pytest.mark.parametrize(
     ("name", "compute", "server", "models"), [pytest.param(*row.split(), id=row.split()[0]) for row in LABELLED]
@@ -252,70 +240,11 @@ def test_any_text_may_be_asked(text):
     assert GPUS.models_in(text) <= GPUS.vendors.keys()
 
 
-def test_a_row_of_the_platforms_own_is_known_in_the_merged_table_only():
-    table = GPUS.merged(models_from([RUBIN]))
-    assert str(table.traits_of("NVIDIA-R200").compute) == "10.7"
-    assert table.models_at(NVIDIA_PRODUCT, "NVIDIA-R200") == table.names["R200"] == {"R200"}
-    assert table.traits_of("Tesla-T4") == GPUS.traits_of("Tesla-T4")
-    assert (GPUS.traits_of("NVIDIA-R200"), GPUS.models_in("NVIDIA-R200")) == (None, set())
-
-
-def test_a_row_of_the_platforms_own_replaces_ours_of_that_name():
-    row = {**RUBIN, "name": "T4", "compute": "7.7", "machines": {"us": ["rack-*"]}}
-    table = GPUS.merged(models_from([row]))
-    assert str(table.traits_of("Tesla-T4").compute) == "7.7"
-    assert table.models_at(INSTANCE_TYPE, "rack-7") == {"T4"}
-    assert table.models_at(INSTANCE_TYPE, "g4dn.xlarge") == set()
-    assert len(table.models) == len(GPUS.models)
-
-
-def test_a_coarse_row_of_the_platforms_own_hides_none_of_ours():
-    """The number of a series that the release lacks, written before a model of that series."""
-    series = {**RUBIN, "name": "GeForce-RTX", "quotas": False, "words": "geforce rtx", "compute": "13.0"}
-    model = {**RUBIN, "name": "GeForce-RTX-6090", "compute": "12.9"}
-    table = GPUS.merged(models_from([{key: series[key] for key in series if key != "product"}, model]))
-    found = {name: str(table.traits_of(f"NVIDIA-GeForce-RTX-{name}").compute) for name in ("4090", "6070", "6090")}
-    assert found == {"4090": "8.9", "6070": "13.0", "6090": "12.9"}
-
-
-def test_tables_are_equal_when_their_rows_are():
-    one, other = (GPUS.merged(models_from([RUBIN])) for _ in range(2))
-    assert (one, hash(one)) == (other, hash(other))
-    assert one != GPUS
-    assert GPUS.merged(()) is GPUS
-
-
-def test_a_compute_capability_that_another_gpu_has_is_none_of_data_centres_only():
-    home = {**RUBIN, "compute": "10.3", "dataCenter": False}
-    assert GPUS.merged(models_from([home])).data_center_only == GPUS.data_center_only - {(10, 3)}
-    assert GPUS.merged(models_from([{**RUBIN, "compute": "10.3"}])).data_center_only == GPUS.data_center_only
-
-
-@pytest.mark.parametrize(
-    ("value", "models"),
-    [
-        pytest.param("fast-big-1", {"A"}, id="the longer glob"),
-        pytest.param("fast-1", {"A", "B"}, id="one that two models have"),
-        pytest.param("slow-1", set(), id="none"),
-    ],
-)
-def test_the_closest_glob_of_a_machine_type_counts(value, models):
-    rows = [
-        {"name": "A", "machines": {"us": ["fast-*", "fast-big-*"]}, "source": "us", "date": "unknown"},
-        {"name": "B", "machines": {"us": ["fast-*"]}, "source": "us", "date": "unknown"},
-    ]
-    assert GpuTable(models_from(rows)).models_at(INSTANCE_TYPE, value) == models
-
-
 @pytest.mark.parametrize(
     ("profile", "models", "fewest"),
     [
         pytest.param("1g.10gb", ("A100-80GB",), 7, id="of one model"),
-        pytest.param("1g.10gb", ("A100-80GB", "A100-40GB"), 4, id="of two models"),
-        pytest.param("1g.10gb", ("H100-80GB", "T4"), 7, id="a model without it does not count"),
         pytest.param("1g.10gb", ("T4",), 4, id="of any where no model has it"),
-        pytest.param("1g.10gb", None, 4, id="of any where the model is open"),
-        pytest.param("3g.95gb", ("GB200",), 2, id="the other way to cut a GB200"),
         pytest.param("cpx", ("MI300A",), 6, id="partitions"),
         pytest.param("9g.9gb", None, None, id="a profile that no GPU has"),
     ],
