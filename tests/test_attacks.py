@@ -2,14 +2,12 @@
 tried in tests/e2e too; docs/decisions/0002 says which do not apply.
 """
 
-import json
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.deploy.manifests import shipped
 from tests.replicas import POLICY, Replica
 from tests.reviews import (
     FACTS,
@@ -74,37 +72,6 @@ def test_A1_nothing_that_a_tenant_writes_into_a_pod_changes_the_verdict(metadata
     assert dressed.answer == plain.answer
 
 
-def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> None:
-    replica = Replica(tmp_path / "policies")
-    before = replica.store.current
-    for kind in (("gpupolicy.dev", "v1alpha1", "GPUPolicy"), ("", "v1", "ConfigMap"), ("", "v1", "Namespace")):
-        replica.ask("/mutate", {"metadata": {"name": "team"}, "spec": {"rules": {}}}, kind=kind)
-    assert replica.store.check() is False
-    assert replica.store.current is before
-    readable = {name for rule in shipped().one("ClusterRole", "gpu-policy")["rules"] for name in rule["resources"]}
-    assert readable == {
-        "nodes",
-        "runtimeclasses",
-        "priorityclasses",
-        "deviceclasses",
-        "resourceclaims",  # which GPUs pods ask for by name
-        "resourceclaimtemplates",
-        "mutatingwebhookconfigurations",
-        "validatingwebhookconfigurations",
-        "pods",  # which are counted
-        "namespaces",  # one at a time, so that no ledger is begun for one that does not exist
-        "resourcequotas",  # which refuse pods of their own namespace after us; they bound what such pods hold
-        "gpuquotas",  # in which is written what was counted; no answer depends on it
-    }
-
-
-def test_A1_no_label_that_a_tenant_can_set_keeps_a_namespace_away() -> None:
-    for entry in shipped().entries:
-        assert "objectSelector" not in entry
-        selectors = entry["namespaceSelector"]["matchExpressions"]
-        assert {selector["key"] for selector in selectors} == {"kubernetes.io/metadata.name"}
-
-
 # A2: the same object through another served version misses the rule.
 
 
@@ -114,12 +81,6 @@ def test_A2_every_version_of_a_workload_is_checked(kind: str, version: str) -> N
     group = WORKLOADS[kind][0].rpartition("/")[0]
     raw = workload(kind, pod(9)) | {"apiVersion": f"{group}/{version}" if group else version}
     assert phases.workloads(request(raw), ENFORCED, FACTS).answer.warnings
-
-
-def test_A2_the_configurations_ask_for_every_version() -> None:
-    for entry in shipped().entries:
-        assert entry["matchPolicy"] == "Equivalent"
-        assert {version for rule in entry["rules"] for version in rule["apiVersions"]} == {"*"}
 
 
 # A3: of two exceptions the wider wins. Every order of every pair is tried in tests/policy/test_precedence.py.
@@ -176,17 +137,6 @@ def test_A5_a_failing_look_up_is_no_verdict_and_is_counted(tmp_path: Path, look_
     assert replica.count("gpu_policy_errors_total", reason="bug") == 1
 
 
-def test_A5_a_request_without_an_answer_stops_the_pod() -> None:
-    """Which only GPU pods notice, and pods that are after GPU nodes; what the chart makes for older clusters is tried
-    in tests/deploy.
-    """
-    asked = [entry for entry in shipped().entries if any("pods" in rule["resources"] for rule in entry["rules"])]
-    assert [entry["name"].partition(".")[0] for entry in asked] == ["mutate", "validate"]
-    assert [entry["failurePolicy"] for entry in asked] == ["Fail", "Fail"]
-    last = [entry["matchConditions"][-1]["name"] for entry in asked]
-    assert last == ["only-gpu-pods", "only-gpu-pods-and-nodes"]
-
-
 # A6: objects with a deletionTimestamp are skipped.
 
 
@@ -206,71 +156,6 @@ def test_A8_no_answer_needs_the_network(monkeypatch: pytest.MonkeyPatch, tmp_pat
     for raw in (pod(2), pod(9), requests_only(), workload("Job", pod(9))):
         for path in ("/mutate", "/validate", "/workloads"):
             replica.ask(path, raw)
-
-
-def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
-    schemas = [json.loads((ROOT / "docs" / f"{name}-schema.json").read_text()) for name in ("policy", "quotas")]
-    keys: set[str] = set()
-
-    def collect(value: Any) -> None:
-        if isinstance(value, dict):
-            keys.update(value.get("properties", {}))
-            for inner in value.values():
-                collect(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                collect(inner)
-
-    collect(schemas)
-    assert {"tolerations", "maxPerPod", "pots"} <= keys
-    words = ("url", "uri", "host", "service", "token", "secret", "cel", "jmespath", "script", "call", "context")
-    assert not [key for key in keys - {"accelerators"} if any(word in key.lower() for word in words)]
-
-
-def test_A8_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is_its_own() -> None:
-    """Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted, and the
-    ConfigMaps in which quotas are kept.
-    """
-    objects = shipped()
-    rules = objects.one("ClusterRole", "gpu-policy")["rules"]
-    rights = {name: (set(rule["verbs"]), rule.get("resourceNames")) for rule in rules for name in rule["resources"]}
-    assert rights == {
-        "nodes": ({"list", "watch"}, None),
-        "runtimeclasses": ({"list", "watch"}, None),
-        "priorityclasses": ({"list", "watch"}, None),
-        "deviceclasses": ({"list", "watch"}, None),
-        "resourceclaims": ({"list", "watch"}, None),
-        "resourceclaimtemplates": ({"list", "watch"}, None),
-        "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
-        "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
-        "pods": ({"get", "list", "watch"}, None),
-        "namespaces": ({"get"}, None),
-        "resourcequotas": ({"list"}, None),
-        "gpuquotas": ({"get", "list", "watch", "create", "update", "delete"}, None),
-    }
-    assert {name for rule in rules for name in rule["apiGroups"] if "gpuquotas" in rule["resources"]} == {
-        "gpupolicy.dev"
-    }
-    own = objects.one("Role")
-    assert own["metadata"]["namespace"] == "gpu-policy"
-    assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in own["rules"]] == [
-        (["secrets"], ["gpu-policy-tls"], ["get", "update"]),
-        (["secrets"], None, ["create"]),
-        (["configmaps"], None, ["get", "list", "create", "update", "delete"]),
-    ]
-    assert len(objects.of("RoleBinding") + objects.of("ClusterRoleBinding")) == 2
-
-
-def test_A8_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
-    viewing = shipped().one("ClusterRole", "gpu-policy-view")
-    assert {label for label in viewing["metadata"]["labels"] if "aggregate-to" in label} == {
-        "rbac.authorization.k8s.io/aggregate-to-view"
-    }
-    (rule,) = viewing["rules"]
-    assert (rule["apiGroups"], rule["resources"]) == (["gpupolicy.dev"], ["gpuquotas"])
-    assert set(rule["verbs"]) == {"get", "list", "watch"}
-    (definition,) = shipped().of("CustomResourceDefinition")
-    assert (definition["spec"]["names"]["plural"], definition["spec"]["scope"]) == ("gpuquotas", "Namespaced")
 
 
 # A9: messages show what belongs to other tenants.
@@ -298,16 +183,6 @@ def test_A9_messages_show_nothing_of_other_namespaces_or_of_nodes() -> None:
     assert "secret-" not in "".join(said).replace("set by valueFrom", "")
 
 
-# A12: kubectl debug is not matched.
-
-
-def test_A12_the_configurations_ask_for_the_subresources_that_change_a_pod() -> None:
-    for entry in shipped().entries:
-        if entry["name"].startswith("validate"):
-            updated = {r for rule in entry["rules"] if "UPDATE" in rule["operations"] for r in rule["resources"]}
-            assert updated == {"pods", "pods/ephemeralcontainers", "pods/resize"}
-
-
 # A31: GPUs without asking for one.
 
 
@@ -332,23 +207,6 @@ def test_A32_no_way_of_placing_a_pod_gets_it_past_the_maximum(spec: dict[str, An
     assert is_refused(raw)
 
 
-# A33: somebody other than the API server talks to the port. The caps on connections are tried in tests/server.
-
-
-def test_A33_the_network_policy_leaves_only_the_port_of_the_webhook_open() -> None:
-    objects = shipped()
-    network_policy = objects.one("NetworkPolicy", "gpu-policy")["spec"]
-    labels = objects.one("Deployment")["spec"]["template"]["metadata"]["labels"]
-    assert network_policy["podSelector"]["matchLabels"].items() <= labels.items()
-    (rule,) = network_policy["ingress"]
-    ports = {port["name"]: port["containerPort"] for port in objects.container["ports"]}
-    assert [port["port"] for port in rule["ports"]] == [ports["https"]]
-    about_metrics = objects.one("NetworkPolicy", "gpu-policy-metrics")["spec"]
-    assert about_metrics["podSelector"] == network_policy["podSelector"]
-    (rule,) = about_metrics["ingress"]
-    assert [port["port"] for port in rule["ports"]] == [ports["metrics"]]
-
-
 def test_A33_strangers_who_ask_change_nothing(tmp_path: Path) -> None:
     """A review leaves no trace but a log line and counts, so a forged one gains nothing."""
     replica = Replica(tmp_path / "policies")
@@ -356,15 +214,3 @@ def test_A33_strangers_who_ask_change_nothing(tmp_path: Path) -> None:
     for path in ("/mutate", "/validate"):
         replica.ask(path, pod(9), "CREATE", groups=["system:masters"])
     assert (replica.store.current, replica.facts.facts) == before
-
-
-# A34: static pods, generated names, dry runs.
-
-
-def test_A34_the_configurations_say_that_dry_runs_leave_nothing_and_other_requests_only_of_one_phase() -> None:
-    """The validating phase enters pods in ledgers; the other one, and what pods are made of, change nothing."""
-    effects = {entry["name"]: entry["sideEffects"] for entry in shipped().entries}
-    assert {name for name, effect in effects.items() if effect == "NoneOnDryRun"} == {
-        name for name in effects if name.startswith("validate.")
-    }
-    assert set(effects.values()) == {"None", "NoneOnDryRun"}

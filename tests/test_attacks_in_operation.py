@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.deploy.manifests import shipped
 from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import NODES, PODS, FakeApiServer, always, fake_api_server
 from tests.operation import Operated, ask, operated
@@ -68,13 +67,6 @@ def test_A13_a_template_is_checked_at_any_number_of_replicas(kind: str, operatio
     raw["spec"]["replicas"] = replicas
     old = workload(kind, pod(0)) if operation == "UPDATE" else None
     assert phases.workloads(request(raw, operation, old=old), ENFORCED, FACTS).answer.warnings
-
-
-def test_A13_scaling_brings_nothing_in_that_was_not_checked() -> None:
-    """A Scale holds a number and no template; the pods that it leads to are created, and checked, as any others."""
-    asked_for = {resource for entry in shipped().entries for rule in entry["rules"] for resource in rule["resources"]}
-    assert "pods" in asked_for
-    assert not [resource for resource in asked_for if resource.endswith("/scale")]
 
 
 # A14: an update of something else is checked again, and finalizers cannot be removed. tests/e2e does it with a pod that
@@ -176,19 +168,6 @@ def test_A17_a_replica_that_is_told_to_end_answers_everyone_first(tmp_path: Path
         assert replica.daemon.returncode == 0
 
 
-def test_A17_no_replica_can_take_a_configuration_away() -> None:
-    """Nothing in the roles allows it, so no code could."""
-    objects = shipped()
-    rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
-
-    def allowed(verb: str) -> set[str]:
-        return {resource for rule in rules if verb in rule["verbs"] for resource in rule["resources"]}
-
-    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch", "create", "update", "delete"}
-    assert allowed("create") == {"secrets", "configmaps", "gpuquotas"}
-    assert allowed("delete") == {"configmaps", "gpuquotas"}  # ledgers of quotas, and what is shown of them
-
-
 # A26: an annotation of the pod switches the rules off. A25, labels of its namespace: tests/deploy and tests/e2e.
 
 
@@ -237,17 +216,6 @@ def test_A27_a_review_writes_nothing_anywhere(tmp_path: Path, api_server: FakeAp
                 assert ask(client, path, review(pod(9)))[0] == 200
         assert (requests, connections) == (len(api_server.seen), len(api_server.sockets))
         assert files == sorted(tmp_path.rglob("*"))
-
-
-def test_A27_no_role_allows_to_write_anything_for_a_request() -> None:
-    """What may be written is the webhook's own: its Secret, the caBundle of its configurations, the books of quotas and
-    what is shown of them: one object for each quota, however many requests there are.
-    """
-    objects = shipped()
-    rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
-    written = {r for rule in rules if {"create", "update"} & set(rule["verbs"]) for r in rule["resources"]}
-    configurations = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
-    assert written == {"secrets", "configmaps", "gpuquotas"} | configurations
 
 
 # A29: two controllers undo each other's changes for ever.

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.test_alike import BY_INDEX, EVERY, INDEX, NOTHING, TOKEN, WARNING, Images, owned
+from tests.admission.alike_pods import BY_INDEX, EVERY, INDEX, NOTHING, TOKEN, WARNING, Images, owned
 from tests.corpus import facts_of, read_corpus
 from webhook.admission import phases
 from webhook.admission.phases import Decision

@@ -181,6 +181,8 @@ def test_A6_a_pod_being_deleted_is_judged_like_any_other(operation: str) -> None
     old = pod(2, deletionTimestamp="2026-01-01T00:00:00Z") if operation == "UPDATE" else None
     raw = with_debug_container(pod(2, deletionTimestamp="2026-01-01T00:00:00Z"), env=EXPOSED)
     assert validate(raw, operation, old=old).result == "refused"
+    deleting = pod(2, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert mutate(deleting).answer.patch == mutate(pod(2)).answer.patch
 
 
 def test_an_update_without_the_old_object_is_judged_whole() -> None:
