@@ -4,161 +4,125 @@ A family is found by the end of the repository's path, whatever registry or mirr
 registry.corp/nvcr-proxy/nvidia/cuda is nvidia/cuda. What is in no family is read by the words in its tag and name, and
 a bare version there means nothing.
 
-Docker's official images of languages, systems and servers have no CUDA.
-
-Not every image in `library/` is known here, because a name without a namespace may also be one that was only loaded
-into a node.
+The families are in `data/images.yaml`; this module knows the readers that its rows name.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
-from webhook.cuda import catalogue, readers, release_families
+from webhook.cuda import DATA, readers
+from webhook.cuda import model_server_readers as servers
 from webhook.cuda.bases import Base
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
-from webhook.cuda.image_reading import Name, Reader, Reading, Words, without_cuda
+from webhook.cuda.image_reading import Name, Reader, Reading, Words, by_words, without_cuda
 from webhook.cuda.kernels import KernelBuild, build_of
 from webhook.cuda.need import BuiltFor
+from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_gpu_tags, released, tags_like
+from webhook.cuda.releases import releases_of
 from webhook.model.image import ImageReference
-
-WITHOUT_CUDA: frozenset[str] = frozenset(
-    """
-    almalinux alpine alt amazoncorretto amazonlinux archlinux bash busybox caddy cassandra centos cirros clojure
-    composer consul couchdb crystal dart debian docker drupal eclipse-temurin elasticsearch elixir erlang fedora
-    fluentd gcc ghost golang gradle groovy haproxy haskell hello-world httpd ibmjava influxdb java jetty joomla jruby
-    julia kibana kong logstash mageia mariadb maven memcached mongo mongo-express mysql nats neo4j nextcloud nginx node
-    openjdk opensuse oraclelinux perl photon php postgres pypy python r-base rabbitmq redis registry rethinkdb
-    rockylinux ros ruby rust scratch solr sonarqube spark swift telegraf tomcat traefik ubuntu vault wordpress zookeeper
-    """.split()  # noqa: SIM905  # a hundred lines of quotes say less
-)
-
-WITHOUT_CUDA_ANYWHERE: frozenset[str] = frozenset(
-    """
-    agnhost alpine busybox curl golang haproxy httpd mariadb memcached mongo mysql nginx node pause postgres python
-    rabbitmq redis registry traefik
-    """.split()  # noqa: SIM905  # as above
-)
-"""Names that mean the same in any organisation and registry: servers, and what Kubernetes is tested with (pause and
-agnhost of registry.k8s.io). Languages and systems on which people build their own CUDA are left out. Python is not: its
-CUDA comes with pip, and no name tells."""
-
-
-_CUDA = readers.worded(BuiltFor.CUDA)
-_CPU = readers.worded(BuiltFor.NONE)
-_UNLESS_SAID_CPU = readers.worded(BuiltFor.NONE, Base.UNKNOWN)
-_AMAZON = readers.worded(BuiltFor.UNKNOWN, Base.RELATED)
-_JUPYTER = readers.worded(BuiltFor.NONE, Base.PLAIN)
-
-_NGC_FRAMEWORKS = ("pytorch", "tensorflow", "tritonserver", "jax", "mxnet", "paddlepaddle", "vllm", "sglang")
-_INFRASTRUCTURE_PLACES = ("nvidia", "k8s", "cloud-native")
-_INFRASTRUCTURE = (
-    "dcgm",
-    "driver",
-    "gdrdrv",
-    "gpu-operator",
-    "gpu-operator-validator",
-    "k8s-container-toolkit",
-    "k8s-kata-manager",
-    "nvidia-fs",
-    "nvidia-mig-manager",
-    "vgpu-manager",
-)
-_DYNAMO_WITHOUT_CUDA = ("dynamo-frontend", "dynamo-planner", "kubernetes-operator")
-_JUPYTER_STACKS = (
-    "all-spark",
-    "base",
-    "datascience",
-    "julia",
-    "minimal",
-    "pyspark",
-    "pytorch",
-    "r",
-    "scipy",
-    "tensorflow",
-)
-_AMAZON_FRAMEWORKS = (
-    "autogluon",
-    "djl",
-    "huggingface-pytorch",
-    "huggingface-pytorch-tgi",
-    "huggingface-tensorflow",
-    "mxnet",
-    "pytorch",
-    "stabilityai-pytorch",
-    "tensorflow",
-)
+from webhook.yaml_files.shipped_tables import read_table
 
 _ARCHITECTURES: Mapping[str, tuple[str, ...]] = {"amd64": ("amd64",), "arm64v8": ("arm64",)}
 """Docker Hub's namespaces of images for one architecture."""
 
-_BY_END: Mapping[str, Reader] = {
-    "nvidia/cuda": readers.nvidia_cuda,
-    "nvidia/cudagl": readers.nvidia_cuda,
-    "nvidia/cuda-arm64": readers.nvidia_cuda,
-    "nvidia/cuda-ppc64le": readers.nvidia_cuda,
-    "nvidia/cuda-dl-base": readers.ngc_release,
-    "nvidia/tensorrt": readers.ngc_release,
-    "nvidia/tensorrtserver": readers.ngc_release,
-    "nvidia/samples": readers.cuda_samples,
-    "k8s/cuda-sample": readers.cuda_samples,
-    **{f"nvidia/{framework}": readers.ngc_release for framework in _NGC_FRAMEWORKS},
-    **{f"{place}/{name}": readers.infrastructure for name in _INFRASTRUCTURE for place in _INFRASTRUCTURE_PLACES},
-    "pytorch/pytorch": readers.pytorch,
-    "rayproject/ray-llm": readers.worded(BuiltFor.CUDA, Base.RELATED),
-    "paddlepaddle/paddle": _UNLESS_SAID_CPU,
-    **{f"jupyter/{stack}-notebook": _JUPYTER for stack in _JUPYTER_STACKS},
-    "jupyter/docker-stacks-foundation": _JUPYTER,
-    **{f"library/{name}": _CPU for name in WITHOUT_CUDA},
-    **{f"{architecture}/{name}": _CPU for architecture in _ARCHITECTURES for name in WITHOUT_CUDA},
-    "continuumio/miniconda3": _CPU,
-    "continuumio/anaconda3": _CPU,
-    "condaforge/miniforge3": _CPU,
-    "condaforge/mambaforge": _CPU,
-    "mambaorg/micromamba": _CPU,
-    **{f"ai-dynamo/{name}": _CPU for name in _DYNAMO_WITHOUT_CUDA},
-    **release_families.BY_END,
-    **catalogue.BY_END,
-    **catalogue.WITHOUT_CUDA_BY_END,
-}
-"""By the last two parts of the path."""
-
-_BY_NAME: Mapping[str, Reader] = {
-    "sagemaker-tritonserver": readers.ngc_release,
-    **{f"{name}-{use}": _AMAZON for name in _AMAZON_FRAMEWORKS for use in ("training", "inference")},
-    **{f"{name}-{use}-arm64": _AMAZON for name in ("pytorch", "tensorflow") for use in ("training", "inference")},
-    **{f"{name}-inference-graviton": _AMAZON for name in ("pytorch", "tensorflow")},
-    **dict.fromkeys(("cuda", "cudagl", "nvidia-cuda", "nvidia_cuda"), readers.like_nvidia_cuda),
-    **dict.fromkeys(_NGC_FRAMEWORKS, readers.like_ngc_release),
-    **release_families.BY_NAME,
-    **catalogue.BY_NAME,
-    **catalogue.WITHOUT_CUDA_BY_NAME,
-}
-"""By the last part of the path."""
-
-_ANYWHERE: Mapping[str, Reader] = dict.fromkeys(WITHOUT_CUDA_ANYWHERE, _CPU)
-"""By the last part of the path, where nothing else is known of it."""
-
-_BY_NAMESPACE: Mapping[str, Reader] = {
-    "rapidsai": readers.rapids,
+READERS: Mapping[str, Reader] = {
+    "nvidia-cuda": readers.nvidia_cuda,
+    "like-nvidia-cuda": readers.like_nvidia_cuda,
+    "ngc-month": readers.ngc_release,
+    "like-ngc-month": readers.like_ngc_release,
+    "cuda-samples": readers.cuda_samples,
+    "cuda-vector-add": readers.cuda_vector_add,
+    "infrastructure": readers.infrastructure,
+    "driver-only": readers.driver_only,
     "merlin": readers.merlin,
-    "ai-dynamo": _CUDA,
-    "deep-learning-containers": _AMAZON,
-    "deeplearning-platform-release": readers.google,
-    "vertex-ai": readers.google,
-    "azureml": readers.azure,
-    "acpt": readers.azure,
-    "distroless": _CPU,
-    **release_families.BY_NAMESPACE,
-    **catalogue.BY_NAMESPACE,
+    "nim": readers.nim,
+    "nccl-tests": readers.nccl_tests,
+    "pytorch": readers.pytorch,
+    "tensorflow-benchmarks": readers.tensorflow_benchmarks,
+    "rapids": readers.rapids,
+    "google": readers.google,
+    "azure": readers.azure,
+    "ray": servers.ray,
+    "vllm": servers.vllm,
+    "like-vllm": servers.like_vllm,
+    "on-vllm": servers.on_vllm,
+    "sglang": servers.sglang,
+    "text-generation-inference": servers.text_generation_inference,
+    "text-embeddings-inference": servers.text_embeddings_inference,
+    "lmdeploy": servers.lmdeploy,
+    "kaito": servers.kaito,
+    "huggingface-server": servers.huggingface_server,
+    "llama-cpp": servers.llama_cpp,
+    "djl-serving": servers.djl_serving,
+    "kubeflow-images-public": servers.kubeflow_images_public,
 }
-"""By one of the two parts before the last."""
+"""Readers that take nothing from their row, by the names that rows give them."""
 
-_NIM = "nim"
-"""nvcr.io/nim/<organisation>/<model>: the tag is the version of the service."""
-
-_NEVER = (_CPU, readers.infrastructure)
+_NEVER = frozenset(("cpu", "driver-only", "infrastructure"))
 """Readers of images that have no CUDA."""
+
+
+def _reader_of(row: Mapping[str, Any]) -> Reader:
+    """The reader of a row, which takes from it what it needs; raises KeyError for one that nobody knows."""
+    name, base = row["reader"], Base[row.get("base", "foreign").upper()]
+    if name == "cpu":
+        reader: Reader = _worded(BuiltFor.NONE, Base.FOREIGN)
+    elif name == "words":
+        reader = _worded(BuiltFor(row.get("kind", BuiltFor.UNKNOWN)), base)
+    elif name == "gpu-tags":
+        reader = of_gpu_tags(releases_of(row["releases"]), _tags(row, AT_THE_BEGINNING))
+    elif name == "releases":
+        kind = BuiltFor(row.get("kind", BuiltFor.CUDA))
+        reader = released(releases_of(row["releases"]), base, _tags(row, RELEASE), kind)
+    else:
+        reader = READERS[name]
+    return _within(tuple(row["within"].split("/")), reader) if "within" in row else reader
+
+
+def _tags(row: Mapping[str, Any], otherwise: re.Pattern[str]) -> re.Pattern[str]:
+    return tags_like(row["tags"]) if "tags" in row else otherwise
+
+
+def _worded(otherwise: BuiltFor, base: Base) -> Reader:
+    """A reader of words, for a family whose images are of the kind `otherwise` where they say nothing."""
+
+    def read(name: Name) -> Reading:
+        return by_words(name, otherwise).on(base)
+
+    return read
+
+
+def _within(place: tuple[str, ...], reader: Reader) -> Reader:
+    """The reader, for images below this place; elsewhere such names may mean anything."""
+
+    def read(name: Name) -> Reading:
+        return reader(name) if name.parts[-1 - len(place) : -1] == place else by_words(name)
+
+    return read
+
+
+class Family(NamedTuple):
+    """How images of a family are read, and whether they never have CUDA."""
+
+    reader: Reader
+    is_never_cuda: bool
+
+
+def _families() -> Mapping[str, Mapping[str, Family]]:
+    """The families of `data/images.yaml`, by the part of the path by which they are found, and by what it says."""
+    found: dict[str, dict[str, Family]] = {by: {} for by in ("end", "name", "namespace", "service", "anywhere")}
+    for row in read_table(DATA / "images.yaml")["families"]:
+        family = Family(_reader_of(row), row["reader"] in _NEVER)
+        places = ["" if place == "." else f"{place}/" for place in row.get("under", (".",))]
+        found[row["by"]] |= {f"{place}{image}": family for place in places for image in row["images"]}
+    return found
+
+
+_FAMILIES = _families()
+_BY_END, _BY_NAME = _FAMILIES["end"], _FAMILIES["name"]
+_BY_NAMESPACE, _BY_SERVICE, _ANYWHERE = _FAMILIES["namespace"], _FAMILIES["service"], _FAMILIES["anywhere"]
 
 _NOTHING = Words()
 """What a tag of no known family tells that reads like the name of a branch."""
@@ -213,10 +177,9 @@ def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
 
 def may_have_cuda() -> Iterator[str]:
     """Every family whose images may have CUDA: the end of the path, or a namespace with /* behind it."""
-    named = {**_BY_END, **_BY_NAME, **{f"{namespace}/*": reader for namespace, reader in _BY_NAMESPACE.items()}}
-    never = catalogue.WITHOUT_CUDA_BY_END.keys() | catalogue.WITHOUT_CUDA_BY_NAME.keys()
-    yield from (name for name, reader in named.items() if reader not in _NEVER and name not in never)
-    yield f"{_NIM}/*"
+    spaces = {f"{namespace}/*": family for namespace, family in (*_BY_NAMESPACE.items(), *_BY_SERVICE.items())}
+    named = {**_BY_END, **_BY_NAME, **spaces}
+    yield from (name for name, family in named.items() if not family.is_never_cuda)
 
 
 def _architectures(name: Name, told: Words) -> tuple[str, ...]:
@@ -240,8 +203,7 @@ def _reader(name: Name) -> Reader | None:
     if found is None and len(parts) > 1:
         namespaces = (part for part in reversed(parts[-3:-1]) if part in _BY_NAMESPACE)
         found = next((_BY_NAMESPACE[part] for part in namespaces), None)
-    if found is None and len(parts) > 2 and parts[-3] == _NIM:
-        found = catalogue.nim
-    if found is None and len(parts) == 1 and parts[0] in WITHOUT_CUDA:
-        found = _CPU
-    return found or _ANYWHERE.get(parts[-1])
+    if found is None and len(parts) > 2:
+        found = _BY_SERVICE.get(parts[-3])
+    found = found or _ANYWHERE.get(parts[-1])
+    return found.reader if found is not None else None

@@ -12,8 +12,8 @@ from webhook.cuda.release_readers import AT_THE_BEGINNING, RELEASE, of_release, 
 from webhook.cuda.releases import Built, built_with, releases_of, version_of
 from webhook.model.versions import Version
 
-RAY = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:\.[a-z0-9]+)?(?:-py[0-9]+)?(?:-gpu)?(?:-aarch64)?", re.ASCII)
-"""Tags of Ray: {release}[-{Python}][-gpu][-{processor}]; those of ray-ml may have a commit behind the release."""
+_RAY = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:\.[a-z0-9]+)?(?:-py[0-9]+)?(?:-gpu)?(?:-aarch64)?", re.ASCII)
+"""Tags of Ray: {release}[-{Python}][-gpu][-{processor}]."""
 _RELEASE_WITH_V = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _SGLANG = re.compile(rf"{RELEASE.pattern}(?:-runtime)?", re.ASCII)
 _TEXT_EMBEDDINGS = re.compile(
@@ -182,7 +182,7 @@ _TEXT_GENERATION = released(releases_of("text-generation-inference"), Base.RELAT
 _HUGGINGFACE_SERVER = released(
     releases_of("huggingface-server"), Base.UNKNOWN, re.compile(rf"{RELEASE.pattern}(?:-rc[0-9])?-gpu", re.ASCII)
 )
-_RAY_GPU = released(releases_of("ray"), Base.RELATED, RAY)
+_RAY_GPU = released(releases_of("ray"), Base.RELATED, _RAY)
 _LMDEPLOY_TABLES: Mapping[str, tuple[Built, ...]] = {
     "": releases_of("lmdeploy"),
     "-cu12": releases_of("lmdeploy-12"),

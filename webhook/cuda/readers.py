@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from webhook.cuda import ngc
 from webhook.cuda.bases import Base
-from webhook.cuda.image_reading import Name, Reader, Reading, by_words, is_cuda
+from webhook.cuda.image_reading import Name, Reading, by_words, is_cuda, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.releases import RAPIDS, version_of
+from webhook.cuda.release_readers import VERSION, released
+from webhook.cuda.releases import RAPIDS, releases_of, version_of
 from webhook.model.versions import Version, parse_version
 
 _TOOLKIT = re.compile(r"v?([0-9]{1,2}(?:\.[0-9]{1,2}(?:\.[0-9]{1,4})?)?)(?=[-_]|\Z)", re.ASCII)
@@ -44,13 +45,13 @@ def like_nvidia_cuda(name: Name) -> Reading:
     return Reading(BuiltFor.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.USER) if cuda else by_words(name)
 
 
-def of_no_family(name: Name, released: frozenset[str]) -> Reading:
+def of_no_family(name: Name, toolkits: frozenset[str]) -> Reading:
     """An image of no family that is known: its words, and a tag that has the whole form of nvidia/cuda's.
 
-    Such a tag is that of the base, if that CUDA is among those `released`; what stands on the base is not known.
+    Such a tag is that of the base, if that CUDA is among the known `toolkits`; what stands on the base is not known.
     """
     found = _LIKE_NVIDIA_CUDA.match(name.tag)
-    if found is not None and found[1] in released:
+    if found is not None and found[1] in toolkits:
         return Reading(BuiltFor.CUDA, parse_version(found[1]), name.of_tag, Base.RELATED)
     return by_words(name)
 
@@ -151,13 +152,47 @@ def infrastructure(name: Name) -> Reading:
     return Reading(BuiltFor.UNKNOWN, notes=(f"the version in {name.of_tag} is none of CUDA's",))
 
 
-def worded(otherwise: BuiltFor, base: Base = Base.FOREIGN) -> Reader:
-    """A reader of words, for a family whose images are of the kind `otherwise` where they say nothing."""
+_NIM_LLM = re.compile(r"llama-?3(?:[.][0-9])?-[0-9]+b-(?:instruct|base)", re.ASCII)
+_nim_llm = released(releases_of("nim-llm"), Base.FOREIGN, VERSION)
 
-    def read(name: Name) -> Reading:
-        return by_words(name, otherwise).on(base)
 
-    return read
+def nim(name: Name) -> Reading:
+    """nim/<organisation>/<model>: the tag is the version of the service, and services count for themselves."""
+    is_llm = name.parts[-2] == "meta" and _NIM_LLM.fullmatch(name.last) is not None
+    return _nim_llm(name) if is_llm else by_words(name, BuiltFor.CUDA).on(Base.FOREIGN)
+
+
+def nccl_tests(name: Name) -> Reading:
+    """hpc-cloud/nccl-tests: cudaX.Y.Z stands in front since CUDA 12.8; before, all were built with 12.2.
+
+    cuda-compat is removed from the later ones.
+    """
+    found = replace(by_words(name, BuiltFor.CUDA).on(Base.UNKNOWN), build=KernelBuild.NCCL_TESTS_OF_AWS)
+    is_early = found.cuda is None and name.tag.startswith("efa1.3")
+    return replace(found, cuda=Version((12, 2)), evidence=name.of_tag) if is_early else found
+
+
+def cuda_vector_add(name: Name) -> Reading:
+    """cuda-vector-add of Kubernetes: 8.0 at first; nobody has read what later versions are built with.
+
+    Source: kubernetes/kubernetes, test/images/nvidia-cuda/Dockerfile (v1.7) and test/images/cuda-vector-add/BASEIMAGE.
+    """
+    cuda = Version((8, 0)) if name.tag in ("v0.1", "1.0") else None
+    return Reading(BuiltFor.CUDA, cuda, name.of_tag, Base.RELATED, build=KernelBuild.CUDA_SAMPLES)
+
+
+def tensorflow_benchmarks(name: Name) -> Reading:
+    """mpioperator/tensorflow-benchmarks: `latest` is on horovod's image for CUDA 10.1.
+
+    Source: kubeflow/mpi-operator, examples/v2beta1/tensorflow-benchmarks/Dockerfile (since 2021).
+    """
+    cuda = Version((10, 1)) if name.tag == "latest" else None
+    return Reading(BuiltFor.CUDA, cuda, name.of_tag, Base.UNKNOWN)
+
+
+def driver_only(name: Name) -> Reading:
+    """Images that use the driver of the node, or nothing of a GPU at all, whatever their base says of CUDA."""
+    return replace(without_cuda(name.of_tag), outweighs_configuration=True)
 
 
 def _leading(pattern: re.Pattern[str], tag: str) -> Version | None:

@@ -13,8 +13,15 @@ from webhook.cuda.releases import Built, built_with
 
 RELEASE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?", re.ASCII)
 """Tags that are a release and nothing else."""
+VERSION = re.compile(r"v?[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
+"""Tags that are a version of two or three numbers and nothing else: others are built apart."""
 AT_THE_BEGINNING = re.compile(r"v?[0-9]+\.[0-9].*", re.ASCII)
 """Tags that begin with a release, whatever follows."""
+
+
+def tags_like(form: str) -> re.Pattern[str]:
+    """The tags of a form, in which {release} and {version} stand for those above."""
+    return re.compile(form.replace("{release}", RELEASE.pattern).replace("{version}", VERSION.pattern), re.ASCII)
 
 
 def of_release(table: tuple[Built, ...], name: Name, tag: str = "") -> Reading:
