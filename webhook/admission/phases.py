@@ -15,6 +15,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.fixed import fixed
 from webhook.model.shape import ShapeError, mapping, shortened
 from webhook.model.workloads import is_made_or_ending, is_pod
+from webhook.model.workloads.parts import mapped
 from webhook.outcome import (
     LONGEST_LINE,
     LONGEST_WARNING,
@@ -147,9 +148,7 @@ def _is_mirror_pod(request: AdmissionRequest) -> bool:
     """Whether a kubelet shows its static pod; the annotation alone proves nothing, because anybody can write it."""
     if NODES not in request.user_groups or request.object is None:
         return False
-    metadata = request.object.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return isinstance(annotations, dict) and MIRROR_ANNOTATION in annotations
+    return MIRROR_ANNOTATION in mapped(request.object, "metadata", "annotations")
 
 
 def decide(outcome: Outcome) -> Decision:

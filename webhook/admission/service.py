@@ -28,6 +28,7 @@ from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, Claim, Unanswered, Verdict
 from webhook.model.fixed import fixed
 from webhook.model.image import ImageInfo
+from webhook.model.workloads.parts import part
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.policy_store import PolicyStore
 
@@ -110,15 +111,13 @@ def _seen(namespace: str, holder: HasLedgers, budget: TimeBudget) -> Iterable[Gp
 
 def _name(request: AdmissionRequest) -> str:
     """The name of the pod. In this phase a generated name is known, too."""
-    metadata = (request.object or {}).get("metadata")
-    name = request.name or (metadata.get("name") if isinstance(metadata, dict) else None)
+    name = request.name or part(request.object, "metadata", "name")
     return name if isinstance(name, str) and not objection_to("name", name) else ""
 
 
 def _uid(request: AdmissionRequest) -> bytes:
     """The uid of the pod, which the API server has set by now; for a pod without a uid, that of the request."""
-    metadata = (request.object or {}).get("metadata")
-    for text in (metadata.get("uid") if isinstance(metadata, dict) else None, request.uid):
+    for text in (part(request.object, "metadata", "uid"), request.uid):
         try:
             return UUID(str(text)).bytes
         except ValueError:

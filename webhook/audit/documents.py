@@ -228,8 +228,8 @@ def _are_objects(items: object) -> bool:
 
 
 def _has_name(item: object) -> bool:
-    metadata = item.get("metadata") if isinstance(item, dict) else None
-    return isinstance(metadata, dict) and bool(metadata.get("name") or metadata.get("generateName"))
+    metadata = mapped(item, "metadata")
+    return bool(metadata.get("name") or metadata.get("generateName"))
 
 
 _BUILT_IN = (("", "Pod"), *(group_and_kind for group_and_kind in WORKLOADS if "." not in group_and_kind[0]))

@@ -12,7 +12,7 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import Foreseen
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import CLAIM, DeviceRequest, Devices, PodResourceClaim, claim_from, claims_of
-from webhook.model.wording import cut
+from webhook.model.wording import counted, cut
 from webhook.model.workloads.parts import mapped
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_set import Policy
@@ -158,5 +158,5 @@ def _listed(phrases: Iterable[str], count: int, what: str, word: str = "and") ->
     """
     shown = [phrase for phrase, _ in zip(phrases, range(_SHOWN), strict=False)]
     more = count - _SHOWN
-    last = f"{more} more {what}{'' if more == 1 else 's'}" if more > 0 else shown.pop()
+    last = counted(more, f"more {what}") if more > 0 else shown.pop()
     return f"{', '.join(shown)} {word} {last}" if shown else last

@@ -18,6 +18,7 @@ from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import as_integer
 from webhook.model.versions import Version
+from webhook.model.wording import counted
 
 _FITS_EVERYWHERE = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}]}})
 
@@ -48,7 +49,7 @@ class NodeKind:
 
     def __str__(self) -> str:
         """The nodes as people know them: how many, their GPU, their driver."""
-        nodes = f"{self.count} {'node' if self.count == 1 else 'nodes'}" if self.count else "a pool"
+        nodes = counted(self.count, "node") if self.count else "a pool"
         product = self.offer.product or "GPUs of an unknown kind"
         return f"{nodes} with {product}, driver {_spelled(self.offer.driver) or 'unknown'}"
 

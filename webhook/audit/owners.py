@@ -11,6 +11,7 @@ from typing import Any
 
 from webhook.audit.report import ObjectReference
 from webhook.model.workloads import controller_of
+from webhook.model.workloads.parts import mapped
 
 MOST_STEPS = 32
 """A longer chain of owners ends there."""
@@ -99,8 +100,7 @@ class Owners:
 
 def reference_of(raw: Mapping[str, Any]) -> ObjectReference:
     """An object as a reference to it; texts that are missing or none are empty."""
-    metadata = raw.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
+    metadata = mapped(raw, "metadata")
     name = _text(metadata, "name") or _text(metadata, "generateName")
     return _reference(raw, intern(_text(metadata, "namespace")), name, _text(metadata, "uid"))
 

@@ -171,13 +171,15 @@ def check(policies: Path, kubeconfig: Path | None, directory: Path | None) -> No
         for loosened, patterns in loosened_for_nobody(policy_set, namespaces_of(kubeconfig)):
             absent = f"{', '.join(patterns)}: no such namespace in the cluster"
             click.echo(f"note: {loosened.files[-1]}: {absent}; whoever creates one gets this policy", err=True)
+    from webhook.model.wording import counted
+
     count, pots = len(policy_set.policies), len(policy_set.pots)
-    counted = f"{count} {'policy' if count == 1 else 'policies'}"
+    parts = counted(count, "policy", "policies")
     if pots:
-        counted += f", {pots} {'pot' if pots == 1 else 'pots'} of quota"
+        parts += f", {counted(pots, 'pot')} of quota"
     if rows := policy_set.cuda.counts:
-        counted += f", rows for the tables of CUDA ({rows})"
-    click.echo(f"{directory or policies}: {counted}, hash {policy_set.hash}")
+        parts += f", rows for the tables of CUDA ({rows})"
+    click.echo(f"{directory or policies}: {parts}, hash {policy_set.hash}")
 
 
 @policy.command()

@@ -8,6 +8,7 @@ from webhook.doctor.installation import Installation
 from webhook.model.accelerators import accelerator
 from webhook.model.node import Taint, Toleration
 from webhook.model.selectors import Expression
+from webhook.model.wording import counted
 from webhook.rules.rule import PriorityClassName, Reference, RuntimeClassName
 from webhook.yaml_files.file_errors import FileErrors
 
@@ -25,8 +26,7 @@ def policies(installation: Installation) -> Iterator[DoctorFinding]:
     for notice in found.notices:
         yield warning(notice, "policies in which every rule does something", "correct them, unless it is meant")
     if not found.notices:
-        count = len(found.policies)
-        yield ok(f"{count} {'policy' if count == 1 else 'policies'}, hash {found.hash[:12]}")
+        yield ok(f"{counted(len(found.policies), 'policy', 'policies')}, hash {found.hash[:12]}")
 
 
 def references(installation: Installation) -> Iterator[DoctorFinding]:

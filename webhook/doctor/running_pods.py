@@ -7,6 +7,7 @@ from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import Installation
 from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.model.wording import counted
 
 ENOUGH = 2
 """Replicas of which one may be lost without an admission."""
@@ -100,7 +101,7 @@ def _reached(namespace: str, name: str, port: int, installation: Installation) -
             f"{installation.kubectl} get pods; compare their labels with "
             f"kubectl -n {namespace} get service {name} -o jsonpath='{{.spec.selector}}'",
         )
-    found = f"Service {namespace}/{name} leads to {ready} ready {'replica' if ready == 1 else 'replicas'}"
+    found = f"Service {namespace}/{name} leads to {counted(ready, 'ready replica')}"
     if ready < ENOUGH:
         return warning(found, _ENOUGH, f"{installation.kubectl} get pods")
     return ok(found)

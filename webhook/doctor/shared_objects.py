@@ -8,6 +8,7 @@ from webhook.doctor.installation import Installation
 from webhook.images.packing import PackError, packed_in, unpack
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.ledger.book import LABEL, book_in
+from webhook.model.wording import counted
 
 _API = "/apis/gpupolicy.dev/v1alpha1"
 _QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
@@ -79,7 +80,7 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFindi
                 f"kubectl delete configmap -n {namespace} {name}; it is written anew from the pods that there are",
             )
     if not broken:
-        yield ok(f"{ledgers} {'ledger' if ledgers == 1 else 'ledgers'}, {pods} {'entry' if pods == 1 else 'entries'}")
+        yield ok(f"{counted(ledgers, 'ledger')}, {counted(pods, 'entry', 'entries')}")
 
 
 def _shown(installation: Installation) -> Iterator[DoctorFinding]:

@@ -13,7 +13,7 @@ from webhook.doctor.installation import Installation
 from webhook.facts.objects import Node, node_from_raw
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
 from webhook.model.node import Taint, Toleration
-from webhook.model.wording import few
+from webhook.model.wording import counted, few
 from webhook.rules.rule import RuntimeClassName
 from webhook.rules.rule_settings import Mode
 from webhook.rules.tolerations import Settings, TolerationSettings
@@ -163,5 +163,4 @@ def _slices(installation: Installation) -> Iterator[Mapping[str, Any]]:
 
 def _counted(count: int, more: str = "") -> str:
     """`8 GPU nodes`, or `8 nodes with NVIDIA GPUs`."""
-    what = f"{'node' if count == 1 else 'nodes'} {more}" if more else f"GPU {'node' if count == 1 else 'nodes'}"
-    return f"{count} {what}"
+    return f"{counted(count, 'node')} {more}" if more else counted(count, "GPU node")

@@ -15,6 +15,8 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.edits import AddGpuLimit
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
+from webhook.model.shape import shortened
+from webhook.model.wording import counted
 from webhook.model.workloads import Template
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.bound_quotas import BoundQuota
@@ -201,20 +203,12 @@ def about(template: Template, pod: Pod | None = None) -> str:
 
     `pod template of Worker (4 pods, 32 GPUs)`.
     """
-    name = f"pod template of {_shown(template.group)}" if template.group else "pod template"
+    name = f"pod template of {shortened(template.group, _LONGEST_NAME)}" if template.group else "pod template"
     gpus = pod.gpu_count if pod is not None else 0
     if template.pods is None:
-        return f"{name} ({_counted(gpus, 'GPU')} in each pod)" if gpus else name
-    pods = _counted(template.pods, "pod")
-    return f"{name} ({pods}, {_counted(gpus * template.pods, 'GPU')})" if gpus else f"{name} ({pods})"
-
-
-def _shown(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+        return f"{name} ({counted(gpus, 'GPU')} in each pod)" if gpus else name
+    pods = counted(template.pods, "pod")
+    return f"{name} ({pods}, {counted(gpus * template.pods, 'GPU')})" if gpus else f"{name} ({pods})"
 
 
 def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator[Finding]:

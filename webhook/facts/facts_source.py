@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from webhook.facts.facts import ClusterFacts
+from webhook.model.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class StaticFacts:
     def __init__(self, facts: ClusterFacts, origin: str = "inventory") -> None:
         self._facts = facts
         nodes, classes = len(facts.cluster.nodes), len(facts.cluster.runtime_classes)
-        self._detail = f"{origin}: {_counted(nodes, 'node')}, {_counted(classes, 'runtime class', 'runtime classes')}"
+        self._detail = f"{origin}: {counted(nodes, 'node')}, {counted(classes, 'runtime class', 'runtime classes')}"
 
     @property
     def facts(self) -> ClusterFacts:
@@ -71,7 +72,3 @@ class StaticFacts:
 
     def close(self) -> None:
         """Nothing to end."""
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"

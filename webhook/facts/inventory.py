@@ -20,6 +20,7 @@ from webhook.facts.snapshot import Snapshot
 from webhook.facts.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.repeated_keys import RepeatedKey, repeated_in_json, told_of, without_repeated
+from webhook.model.workloads.parts import part
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -84,8 +85,7 @@ def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
 
 
 def _has_name(raw: object) -> bool:
-    metadata = raw.get("metadata") if isinstance(raw, dict) else None
-    name = metadata.get("name") if isinstance(metadata, dict) else None
+    name = part(raw, "metadata", "name")
     return isinstance(name, str) and bool(name)
 
 

@@ -10,6 +10,7 @@ from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.wording import cut
+from webhook.model.workloads.parts import mapped
 
 _MOST_TOLD = 20
 """Pods that are named one by one."""
@@ -110,8 +111,8 @@ class StaticPods:
 
 def _name_of(raw: object) -> str:
     """Namespace and name of a pod; empty of one without a name."""
-    metadata = raw.get("metadata") if isinstance(raw, dict) else None
-    if not isinstance(metadata, dict) or not metadata.get("name"):
+    metadata = mapped(raw, "metadata")
+    if not metadata.get("name"):
         return ""
     return f"{cut(str(metadata.get('namespace') or 'default'))}/{cut(str(metadata['name']))}"
 

@@ -25,8 +25,9 @@ from webhook.images.hosts import HTTP, HTTPS, Host, HostError, HostPattern, spli
 from webhook.images.registries import PRESETS, Registry, Site, trust
 from webhook.model.image import ImageReference
 from webhook.model.shape import spelled
+from webhook.model.wording import hint
 from webhook.yaml_files.file_errors import FileErrors, key_text
-from webhook.yaml_files.yaml_value import YamlValue, hint, read_file
+from webhook.yaml_files.yaml_value import YamlValue, read_file
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "Registries"

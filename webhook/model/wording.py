@@ -1,14 +1,15 @@
-"""Words that messages about pods and nodes share: amounts, short lists, and what somebody may have meant.
+"""Words that messages share: amounts, plurals, short lists, and what somebody may have meant.
 
 Sentences are made to fit: cut between words, and ended by one full stop.
 """
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 from webhook.model.quantity import format_bytes
+from webhook.model.shape import shortened
 
 _SHOWN = 3
 """Values that a list spells out."""
@@ -31,9 +32,36 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 def cut(text: str, most: int = _LONGEST) -> str:
     """The text, or the beginning of a long one; an empty one in quotes."""
-    if len(text) > most:
-        return f"{text[: most - 3]}..."
-    return text or '""'
+    return shortened(text, most) or '""'
+
+
+def counted(number: int, what: str, several: str = "") -> str:
+    """So many things; `several` is the plural of `what` where an s is not enough.
+
+    >>> counted(1, "node"), counted(2, "node"), counted(0, "policy", "policies")
+    ('1 node', '2 nodes', '0 policies')
+    """
+    return f"{number} {what if number == 1 else several or what + 's'}"
+
+
+def closest(written: str, choices: Iterable[str]) -> str:
+    """The choice that is spelled most like what was written, whatever its case; empty where none is near.
+
+    >>> closest("Enfore", ["enforce", "warn"]), closest("gpu", ["enforce", "warn"])
+    ('enforce', '')
+    """
+    lowered = {choice.lower(): choice for choice in choices}
+    return next((lowered[one] for one in get_close_matches(written.lower(), lowered, n=1)), "")
+
+
+def hint(written: str, choices: Iterable[str]) -> str:
+    """Which of the choices was meant, as the end of an error; empty where none is near.
+
+    >>> hint("enfore", ["enforce", "warn"])
+    '; did you mean enforce?'
+    """
+    found = closest(written, choices)
+    return f"; did you mean {found}?" if found else ""
 
 
 def few(values: Sequence[str]) -> str:

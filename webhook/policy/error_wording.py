@@ -6,11 +6,11 @@ the schema of the place.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from webhook.model.wording import hint
 from webhook.policy.schema import Schema, part_at
 from webhook.rules.rule_settings import Mode
 from webhook.yaml_files.file_errors import KeyPath
@@ -80,7 +80,7 @@ def _entries(schema: Schema) -> str:
 def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:
     """The message for a key that means nothing, with all that do."""
     known = sorted(known)
-    return f"unknown {what}; known {what}s are {', '.join(known)}{_hint(key, known)}"
+    return f"unknown {what}; known {what}s are {', '.join(known)}{hint(key, known)}"
 
 
 def locate(node: YamlNode, loc: Sequence[str | int], missing: bool = False) -> tuple[KeyPath, YamlNode]:
@@ -184,18 +184,12 @@ def _not_a_choice(node: YamlNode, place: Schema, key: str) -> str:
     choices = [str(choice) for choice in place.get("enum", [place.get("const")])]
     if choices == list(Mode) and key == "mode":
         if isinstance(node.value, str):
-            return f"{_shown(node.value)} is not a mode; modes are {MODES}" + _hint(node.value, choices)
+            return f"{_shown(node.value)} is not a mode; modes are {MODES}" + hint(node.value, choices)
         return f"{found(node)}; modes are words: {MODES}"
     if isinstance(node.value, str):
-        hint = _hint(node.value, choices) if len(choices) > 1 else ""
-        return f"{_shown(node.value)} is not allowed; write {describe(place)}{hint}"
+        meant = hint(node.value, choices) if len(choices) > 1 else ""
+        return f"{_shown(node.value)} is not allowed; write {describe(place)}{meant}"
     return f"{found(node)}; write {describe(place)}"
-
-
-def _hint(value: str, choices: Sequence[str]) -> str:
-    lowered = {choice.lower(): choice for choice in choices if choice}
-    close = get_close_matches(value.lower(), lowered, n=1)
-    return f"; did you mean {lowered[close[0]]}?" if close else ""
 
 
 def _shown(value: object) -> str:

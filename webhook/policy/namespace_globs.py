@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from string import ascii_lowercase, digits
 
 from webhook.model.globs import is_glob
+from webhook.model.shape import shortened
 
 MAX_NAME = 63
 """Most characters in a namespace's name (a DNS label, RFC 1123)."""
@@ -20,10 +21,9 @@ def fault_in(pattern: str) -> str:
             return ""
     elif len(pattern) <= MAX_NAME and _NAME.fullmatch(pattern):
         return ""
-    shown = pattern if len(pattern) <= 80 else pattern[:77] + "..."
     return (
-        f'"{shown}" cannot be a namespace; names have up to {MAX_NAME} lower-case letters, digits and inner dashes, '
-        "and the only wildcards are * and ?"
+        f'"{shortened(pattern, 80)}" cannot be a namespace; names have up to {MAX_NAME} lower-case letters, digits and '
+        "inner dashes, and the only wildcards are * and ?"
     )
 
 

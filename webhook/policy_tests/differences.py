@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.model.shape import shortened
 from webhook.outcome import Finding, printable
 from webhook.policy_tests.format import Expectation, ExpectedFinding
 from webhook.policy_tests.subjects import Completion, Subject
@@ -71,7 +72,7 @@ def shown(value: Any) -> str:
     ('nothing', '{"a": [1, "b"]}')
     """
     text = "nothing" if value is None else printable(json.dumps(value, ensure_ascii=False, default=str))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return shortened(text, _LONGEST)
 
 
 def _entry_lacking(entry: Any, found: Sequence[Any], place: str) -> Iterator[Mismatch]:

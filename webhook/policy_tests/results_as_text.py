@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.audit.review_objects import Item
+from webhook.model.wording import counted
 from webhook.outcome import printable
 from webhook.policy_tests.differences import Difference
 from webhook.policy_tests.results import CaseResult, FileResult, Results
@@ -23,10 +24,10 @@ def render(results: Results, console: Console, verbosity: int = 0) -> None:
 
 def _total(results: Results) -> str:
     cases, files = len(results.cases), results.unusable_files
-    text = f"{cases} {'case' if cases == 1 else 'cases'}: {results.passed} passed, {results.failed} failed"
+    text = f"{counted(cases, 'case')}: {results.passed} passed, {results.failed} failed"
     if results.unusable:
         text += f", {results.unusable} unusable"
-    return f"{text}; {files} unusable {'file' if files == 1 else 'files'}" if files else text
+    return f"{text}; {counted(files, 'unusable file')}" if files else text
 
 
 def _file(file: FileResult, console: Console, verbosity: int, told: set[str]) -> None:

@@ -21,6 +21,7 @@ from webhook.ledger.book import LABEL, PREFIX, Book, book_in, content
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.workloads.parts import mapped
 from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings
 
@@ -153,8 +154,7 @@ class ApiStore:
 
 def _name(raw: object) -> str:
     """The name of an object in a list; empty for what is none, which no ledger can be read from."""
-    metadata = raw.get("metadata") if isinstance(raw, dict) else None
-    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+    return str(mapped(raw, "metadata").get("name", ""))
 
 
 def _explained(method: str, path: str, error: Exception) -> LedgerError:

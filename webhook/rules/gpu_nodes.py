@@ -17,7 +17,7 @@ from webhook.model.container import Container
 from webhook.model.node import NodeClass, Taint, Toleration, distinct
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
-from webhook.model.wording import cut, few
+from webhook.model.wording import counted, cut, few
 from webhook.rules.names import LabelValue, TaintKey
 from webhook.rules.pending.wants import Amount, only
 from webhook.rules.rule import Example, Facts, Rule, Violation
@@ -141,7 +141,7 @@ def _counted(nodes: Sequence[NodeClass]) -> str:
     count = sum(node.count for node in nodes)
     if not count:
         return "nodes of a GPU pool"
-    return f"{count} GPU {'node' if count == 1 else 'nodes'}"
+    return counted(count, "GPU node")
 
 
 def _name(toleration: Toleration) -> str:

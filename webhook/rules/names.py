@@ -5,7 +5,6 @@ Numbers of GPUs are whole or fractions, never floats that round.
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import lru_cache
@@ -18,6 +17,7 @@ from webhook.gpus.gpu_catalogue import Catalogue, catalogue_of
 from webhook.model.accelerators import ANY, accelerators_in
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
+from webhook.model.wording import closest
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
 
 
@@ -174,8 +174,8 @@ def _existing_resource(name: str, info: ValidationInfo) -> str:
     """No MIG slice that no GPU has: a limit of it would limit nothing. One that `weights` has is believed."""
     weights = info.data.get("weights") if _is_all_known(info) else None
     if weights is not None and name not in weights and is_unknown_slice(name, tables_in(info.context).gpus):
-        close = get_close_matches(name, MIG_RESOURCES, n=1)
-        hint = f"did you mean {close[0]}? If it is right" if close else "if it is right"
+        close = closest(name, MIG_RESOURCES)
+        hint = f"did you mean {close}? If it is right" if close else "if it is right"
         raise ValueError(
             f"{spelled(name)} is a slice of no GPU that is known; {hint}, write under weights what it weighs"
         )
@@ -216,9 +216,7 @@ def _meant(name: str, catalogue: Catalogue) -> str:
     """The known name that is meant by another spelling, or by the value of a label; empty where it is none."""
     found = catalogue.table.models_in(name)
     same = [known for known in catalogue.names if catalogue.leaves(known) == found]
-    lowered = {known.lower(): known for known in catalogue.names}
-    close = [lowered[one] for one in get_close_matches(name.lower(), lowered, n=1)]
-    return next(iter((*same, *close)), "")
+    return same[0] if same else closest(name, catalogue.names)
 
 
 KnownModel = Annotated[str, AfterValidator(_known_model)]

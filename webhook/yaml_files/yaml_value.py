@@ -1,11 +1,11 @@
 """Small settings files, read key by key: what is missing, unknown or of another type is a fault with its line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from webhook.model.shape import spelled
+from webhook.model.wording import hint
 from webhook.yaml_files.file_errors import Faults, FileErrors, KeyPath
 from webhook.yaml_files.yaml_lines import MAX_BYTES, YamlNode, read_yaml
 
@@ -82,13 +82,6 @@ def read_file(path: Path, kind: str) -> YamlValue:
         found = f"the file cannot be read ({error.strerror or error}); name a readable file"
         raise FileErrors.of(str(path), found) from None
     return YamlValue(read_yaml(content, str(path), kind), (), Faults())
-
-
-def hint(value: str, choices: Iterable[str]) -> str:
-    """Which of the choices was meant, where one is close."""
-    lowered = {choice.lower(): choice for choice in choices}
-    close = get_close_matches(value.lower(), lowered, n=1)
-    return f"; did you mean {lowered[close[0]]}?" if close else ""
 
 
 def _kind(value: object) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.container import Mount
+from webhook.model.shape import shortened
 from webhook.model.workloads.template import Template
 
 MOST_PODS = 2**31 - 1
@@ -68,7 +69,7 @@ def named(raw: object, key: str = "name") -> str:
 
 def short(key: str) -> str:
     """A key for a path; very long keys are cut."""
-    return key if len(key) <= _LONGEST_KEY else f"{key[: _LONGEST_KEY - 3]}..."
+    return shortened(key, _LONGEST_KEY)
 
 
 def counted(value: object, otherwise: int | None) -> int | None:
