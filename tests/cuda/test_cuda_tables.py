@@ -147,3 +147,36 @@ def test_the_driver_of_a_gpu_of_the_platform_is_never_certain():
     known = SHIPPED.merged({"gpus": [{**NEXT, "compute": "9.0", "firstDriver": "560.10.01"}]})
     offer = offer_from(product="NVIDIA-F100", driver="550.54.15", gpus=known.gpus)
     assert judge(image("12.4"), offer, known).verdict is Verdict.UNKNOWN
+
+
+GEFORCE = "NVIDIA-GeForce-RTX-4090"
+
+
+@pytest.mark.parametrize(
+    "driver", [pytest.param("650.10.02", id="that branch"), pytest.param("640.10", id="one between it and ours")]
+)
+def test_a_branch_whose_toolkits_nobody_wrote_down_is_a_doubt(driver):
+    """The driver says itself that it runs CUDA 14.0: it is not too old for it."""
+    tables = SHIPPED.merged({"drivers": [BRANCH_650]})
+    answer = judge(image("14.0.0"), offer_from(driver=driver, product=GEFORCE), tables)
+    assert answer.verdict is Verdict.UNKNOWN
+    assert answer.reason.startswith("which driver CUDA 14.0.0 needs is not known here")
+    old = judge(image("14.0.0"), offer_from(driver="615.43.01", product=GEFORCE), tables)
+    assert old.verdict is Verdict.INCOMPATIBLE
+
+
+@pytest.mark.parametrize("toolkits", [pytest.param([], id="no toolkit"), pytest.param([CUDA_14], id="its first one")])
+def test_a_floor_says_nothing_of_the_major_versions_between_it_and_ours(toolkits):
+    floor = {"major": 16, "driver": "700.10", "reported": "16.0", **WHO}
+    tables = SHIPPED.merged({"floors": [floor], "toolkits": toolkits})
+    offer = offer_from(driver="660.10", product=GEFORCE)
+    for version in ("14.1", "15.0"):
+        assert judge(image(version), offer, tables).verdict is not Verdict.INCOMPATIBLE
+
+
+def test_a_toolkit_of_the_platform_says_nothing_of_gpus_that_nobody_described():
+    """They may be of any CUDA that is newer than this release knows all GPUs of."""
+    tables = SHIPPED.merged({"toolkits": [CUDA_14]})
+    need = Need(BuiltFor.CUDA, SHIPPED.toolkits.newest.cut(2), "", kernels=Kernels.WITHOUT_PTX)
+    offer = offer_from(driver="650.10.02", compute="15.1")
+    assert judge(need, offer, tables).verdict is Verdict.UNKNOWN

@@ -134,7 +134,7 @@ def _runs(cuda: Version, offer: Offer, tables: CudaTables) -> bool | None:
     by_version: bool | None = None
     if offer.driver is not None:
         if threshold is None:
-            by_version = None if offer.driver.major > tables.drivers.newest else False
+            by_version = False if tables.drivers.is_before(offer.driver, cuda.major) else None
         else:
             by_version = _reaches(threshold, offer.driver, is_exact=offer.is_driver_exact)
     if by_version is None and offer.driver is not None:
@@ -168,6 +168,8 @@ def _is_reported(cuda: Version, reported: Version, tables: CudaTables) -> bool |
 def _needed(cuda: Version, tables: CudaTables) -> str:
     """The driver that a CUDA version needs, and why that one."""
     threshold = tables.toolkits.threshold_of(cuda)
+    if threshold is None and tables.drivers.rows[-1].cuda.major >= cuda.major:
+        return f"which driver CUDA {cuda} needs is not known here"
     if threshold is None:
         return f"CUDA {cuda} is newer than every driver known here, up to branch {tables.drivers.newest}"
     floor = tables.toolkits.floors.get(cuda.major)

@@ -58,8 +58,11 @@ class CudaTables:
         )
 
     def first_cuda(self, compute: Version) -> FirstCuda | None:
-        """The first CUDA with code for a GPU; None for old GPUs that the table lacks."""
-        return self.capabilities.first_cuda(compute, self.toolkits.newest)
+        """The first CUDA with code for a GPU; None for old GPUs that the table lacks.
+
+        Whoever adds a toolkit says nothing of GPUs that the tables lack: those may be of any that is newer than ours.
+        """
+        return self.capabilities.first_cuda(compute, SHIPPED.toolkits.newest)
 
     def generation_of(self, compute: Version | None) -> Generation | None:
         """The row of a compute capability; None where it is not known or has none."""

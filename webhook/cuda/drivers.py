@@ -60,6 +60,10 @@ class Drivers:
         branch = self._by_number.get(driver.major)
         return None if branch is None else branch.cuda
 
+    def is_before(self, driver: Version, major: int) -> bool:
+        """Whether a driver certainly reports an older CUDA than this major version: a branch as new as it does."""
+        return any(row.number >= driver.major and row.cuda.major < major for row in reversed(self.rows))
+
     def branches_reporting(self, cuda: Version) -> tuple[int, ...]:
         """The branches whose drivers report this CUDA, such as 418 and 430 for 10.1.
 

@@ -84,7 +84,7 @@ class Toolkits:
     11.0.194 is 11.0.2."""
     threshold_of: Callable[[Version], Threshold | None] = field(init=False, repr=False)
     """The drivers that run a CUDA version without help from the image: from 525.60.13 on for 12.4.1. None for a major
-    version newer than the table."""
+    version of CUDA 11 or newer that the table lacks."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "newest", self.rows[-1].cuda)
@@ -131,7 +131,7 @@ class Toolkits:
         floor = self.floors.get(cuda.major)
         if floor is not None:
             enough = [min(driver, floor.driver) for driver in own] or [floor.driver]
-        elif cuda.major > max(self.floors):
+        elif cuda.major > min(self.floors):
             return self._without_floor(cuda.major, own)
         elif own:
             enough = own
