@@ -41,6 +41,15 @@ def test_a_coarse_row_of_the_platforms_own_hides_none_of_ours():
     assert found == {"4090": "8.9", "6070": "13.0", "6090": "12.9"}
 
 
+def test_the_most_particular_row_of_the_platforms_own_comes_before_ours_that_a_coarser_one_put_first():
+    """Ours are moved before the coarser row alone, not before all rows of the platform."""
+    coarse = {"name": "RTX-PRO", "quotas": False, "words": "rtx pro", "compute": "12.0"}
+    model = {"name": "RTX-PRO-7000-Server", "words": "rtx pro server 7000", "compute": "12.1"}
+    table = GPUS.merged(models_from([{**row, "source": "us", "date": "unknown"} for row in (coarse, model)]))
+    assert str(table.traits_of("NVIDIA-RTX-PRO-7000-Server-Edition").compute) == "12.1"
+    assert table.traits_of("NVIDIA-RTX-PRO-6000-Server") == GPUS.traits_of("NVIDIA-RTX-PRO-6000-Server")
+
+
 def test_tables_are_equal_when_their_rows_are():
     one, other = (GPUS.merged(models_from([RUBIN])) for _ in range(2))
     assert (one, hash(one)) == (other, hash(other))

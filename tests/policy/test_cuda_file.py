@@ -233,6 +233,22 @@ ROW = '{cuda: "14.0.0", driver: "650.10.02", source: me, date: unknown}'
             id="a GPU of an unknown compute capability",
         ),
         pytest.param(
+            f'gpus:\n- {{name: H100-PCIE-80GB, words: 80gb, compute: "9.0", {WHO}}}',
+            [
+                "6: spec.gpus[0].words: the name NVIDIA-A100-SXM4-80GB has these words, too, and its compute "
+                "capability is 8.0; write more words, or correct the row of that GPU"
+            ],
+            id="words of other GPUs",
+        ),
+        pytest.param(
+            f"gpus:\n- {{name: '6000', dataCenter: false, {WHO}}}",
+            [
+                "6: spec.gpus[0].name: the name NVIDIA-RTX-6000-Ada-Generation has these words, too, and its compute "
+                "capability is 8.9; write more words, or correct the row of that GPU"
+            ],
+            id="a name of other GPUs, of which less is said",
+        ),
+        pytest.param(
             f"images:\n- {{image: team/*, {WHO}}}",
             ["6: spec.images[0]: says nothing of the images; write at least one of cuda, cpuOnly, compat and ptx"],
             id="images of which nothing is said",

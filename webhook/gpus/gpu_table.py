@@ -58,16 +58,19 @@ class GpuTable:
         The more particular rows come first, whoever wrote them; of two with the same words, one of the other models.
         `data_center_only` loses the compute capabilities of those of them that are no data-centre GPUs.
         """
-        first = tuple(sorted(models, key=lambda model: -len(model.words)))
+        first = sorted(models, key=lambda model: -len(model.words))
         if not first:
             return self
         names = {model.name for model in first}
         traits = [model.traits for model in first if model.traits is not None]
         shared = {one.compute.parts for one in traits if one.compute is not None and not one.is_data_center}
-        kept = tuple(model for model in self.models if model.name not in names)
-        finer = tuple(model for model in kept if any(one.words < model.words for one in first))
-        others = tuple(model for model in kept if model not in finer)
-        return GpuTable((*finer, *first, *others), self.data_center_only - shared)
+        kept = [model for model in self.models if model.name not in names]
+        ordered: dict[str, GpuModel] = {}
+        for one in first:
+            ordered |= {model.name: model for model in kept if one.words < model.words and model.name not in ordered}
+            ordered[one.name] = one
+        ordered |= {model.name: model for model in kept if model.name not in ordered}
+        return GpuTable(tuple(ordered.values()), self.data_center_only - shared)
 
     @cached_property
     def in_quotas(self) -> tuple[GpuModel, ...]:

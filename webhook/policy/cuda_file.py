@@ -1,6 +1,6 @@
 """Reads `_cuda.yaml` with every mistake in it, and merges its rows over the tables of this release."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -125,6 +125,7 @@ def _contradictions(rows: Mapping[str, Any], tables: CudaTables) -> _Found:
     for index, row in enumerate(rows.get("gpus", ())):
         for message in _of_gpu(parse_version(row["compute"]), tables) if "compute" in row else ():
             yield ("gpus", index, "compute"), message
+    yield from _swallowed(rows.get("gpus", ()), tables)
     for index, row in enumerate(rows.get(CAPABILITIES, ())):
         first, branch = parse_version(row["firstCuda"]), row.get("firstBranch")
         reported = tables.drivers.reported_by(Version((branch,))) if branch is not None else None
@@ -138,6 +139,24 @@ def _of_gpu(compute: Version, tables: CudaTables) -> Iterator[str]:
     if tables.generation_of(compute) is None:
         known = ", ".join(str(row.compute) for row in tables.capabilities.rows)
         yield f"no table has compute capability {compute}; add it under {CAPABILITIES}, or write one of {known}"
+
+
+def _swallowed(rows: Sequence[Mapping[str, Any]], tables: CudaTables) -> _Found:
+    """Words that other GPUs have in their names, too: one of this release would be taken for that of the row."""
+    own = {row["name"]: index for index, row in enumerate(rows)}
+    corrected = {model.words for model in SHIPPED.gpus.models if model.name in own}
+    words = {model.words: own[model.name] for model in tables.gpus.models if model.name in own}
+    told: set[int] = set()
+    for product in [model.product for model in SHIPPED.gpus.models if model.product and own]:
+        known, taken = SHIPPED.gpus.traits_of(product), tables.gpus.traits_of(product)
+        if known is None or taken is None or known.words in corrected or taken.compute == known.compute:
+            continue
+        index = words.get(taken.words)
+        if index is not None and index not in told:
+            told.add(index)
+            message = f"the name {product} has these words, too, and its compute capability is {known.compute}"
+            key = "words" if "words" in rows[index] else "name"
+            yield ("gpus", index, key), f"{message}; write more words, or correct the row of that GPU"
 
 
 def _of_toolkit(cuda: Version, driver: Version, tables: CudaTables) -> Iterator[str]:
