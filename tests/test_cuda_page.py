@@ -52,3 +52,14 @@ def test_the_rows_of_the_readme_of_policies_are_a_file_that_loads(tmp_path: Path
     (tmp_path / "_cuda.yaml").write_text(example)
     (tmp_path / "_default.yaml").write_text(NO_RULES)
     assert load(tmp_path).cuda.written.keys() == {"toolkits", "drivers"}
+
+
+def test_texts_of_rows_keep_to_their_cell(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text(
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\nspec: {rules: {}}\n"
+    )
+    (tmp_path / "_cuda.yaml").write_text(
+        "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUCudaTables\nmetadata: {name: _cuda}\nspec:\n"
+        '  drivers: [{branch: 650, cuda: "14.0", source: a | b, note: "two\\nlines \\e[31m", date: unknown}]\n'
+    )
+    assert "| 650 | 14.0 |  |  | a \\| b; two lines \\x1b[31m |\n" in run("docs", "--policies", str(tmp_path)).stdout

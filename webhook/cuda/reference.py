@@ -222,4 +222,10 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
     for row in rows:
-        yield f"| {' | '.join(row)} |"
+        yield f"| {' | '.join(map(_in_a_cell, row))} |"
+
+
+def _in_a_cell(text: str) -> str:
+    """Texts of a platform's rows may have several lines, and what ends a cell."""
+    line = " ".join(text.split())
+    return (line if line.isprintable() else line.encode("unicode_escape").decode()).replace("|", "\\|")
