@@ -17,21 +17,6 @@ def test_A1_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> 
         replica.ask("/mutate", {"metadata": {"name": "team"}, "spec": {"rules": {}}}, kind=kind)
     assert replica.store.check() is False
     assert replica.store.current is before
-    readable = {name for rule in shipped().one("ClusterRole", "gpu-policy")["rules"] for name in rule["resources"]}
-    assert readable == {
-        "nodes",
-        "runtimeclasses",
-        "priorityclasses",
-        "deviceclasses",
-        "resourceclaims",  # which GPUs pods ask for by name
-        "resourceclaimtemplates",
-        "mutatingwebhookconfigurations",
-        "validatingwebhookconfigurations",
-        "pods",  # which are counted
-        "namespaces",  # one at a time, so that no ledger is begun for one that does not exist
-        "resourcequotas",  # which refuse pods of their own namespace after us; they bound what such pods hold
-        "gpuquotas",  # in which is written what was counted; no answer depends on it
-    }
 
 
 def test_A1_no_label_that_a_tenant_can_set_keeps_a_namespace_away() -> None:
@@ -77,8 +62,10 @@ def test_A8_policies_are_data_without_addresses_or_expressions() -> None:
     assert not [key for key in keys - {"accelerators"} if any(word in key.lower() for word in words)]
 
 
-def test_A8_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is_its_own() -> None:
-    """Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted, and the
+def test_A1_A8_A17_A27_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is_its_own() -> None:
+    """No replica could take a configuration away, or write anything for a request.
+
+    Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted, and the
     ConfigMaps in which quotas are kept.
     """
     objects = shipped()
@@ -89,13 +76,14 @@ def test_A8_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what
         "runtimeclasses": ({"list", "watch"}, None),
         "priorityclasses": ({"list", "watch"}, None),
         "deviceclasses": ({"list", "watch"}, None),
-        "resourceclaims": ({"list", "watch"}, None),
+        "resourceclaims": ({"list", "watch"}, None),  # which GPUs pods ask for by name
         "resourceclaimtemplates": ({"list", "watch"}, None),
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
         "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
-        "pods": ({"get", "list", "watch"}, None),
-        "namespaces": ({"get"}, None),
-        "resourcequotas": ({"list"}, None),
+        "pods": ({"get", "list", "watch"}, None),  # which are counted
+        "namespaces": ({"get"}, None),  # one at a time, so that no ledger is begun for one that does not exist
+        "resourcequotas": ({"list"}, None),  # which refuse pods of their own namespace after us
+        # What was counted is written there, one object for each quota; no answer depends on it.
         "gpuquotas": ({"get", "list", "watch", "create", "update", "delete"}, None),
     }
     assert {name for rule in rules for name in rule["apiGroups"] if "gpuquotas" in rule["resources"]} == {
@@ -109,6 +97,7 @@ def test_A8_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what
         (["configmaps"], None, ["get", "list", "create", "update", "delete"]),
     ]
     assert len(objects.of("RoleBinding") + objects.of("ClusterRoleBinding")) == 2
+    assert {role["metadata"]["name"] for role in objects.of("ClusterRole")} == {"gpu-policy", "gpu-policy-view"}
 
 
 def test_A8_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
@@ -167,27 +156,3 @@ def test_A13_scaling_brings_nothing_in_that_was_not_checked() -> None:
     asked_for = {resource for entry in shipped().entries for rule in entry["rules"] for resource in rule["resources"]}
     assert "pods" in asked_for
     assert not [resource for resource in asked_for if resource.endswith("/scale")]
-
-
-def test_A17_no_replica_can_take_a_configuration_away() -> None:
-    """Nothing in the roles allows it, so no code could."""
-    objects = shipped()
-    rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
-
-    def allowed(verb: str) -> set[str]:
-        return {resource for rule in rules if verb in rule["verbs"] for resource in rule["resources"]}
-
-    assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch", "create", "update", "delete"}
-    assert allowed("create") == {"secrets", "configmaps", "gpuquotas"}
-    assert allowed("delete") == {"configmaps", "gpuquotas"}  # ledgers of quotas, and what is shown of them
-
-
-def test_A27_no_role_allows_to_write_anything_for_a_request() -> None:
-    """What may be written is the webhook's own: its Secret, the caBundle of its configurations, the books of quotas and
-    what is shown of them: one object for each quota, however many requests there are.
-    """
-    objects = shipped()
-    rules = [rule for kind in ("ClusterRole", "Role") for role in objects.of(kind) for rule in role["rules"]]
-    written = {r for rule in rules if {"create", "update"} & set(rule["verbs"]) for r in rule["resources"]}
-    configurations = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
-    assert written == {"secrets", "configmaps", "gpuquotas"} | configurations

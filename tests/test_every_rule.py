@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tests.rules.every_rule import ALL_VALUES, CASES
 from tests.rules.samples import Cluster, asked, settings_of
@@ -87,6 +88,30 @@ def test_a_rule_is_said_in_one_sentence_and_has_its_tests(rule):
     written = rule.settings.model_json_schema()["properties"]
     undocumented = [key for key, part in written.items() if not part.get("description")]
     assert undocumented == []
+
+
+OF_ANOTHER_TYPE = {
+    "integer": ("2", 2.0, 2.5, True),
+    "number": ("0.5", True, float("nan")),
+    "boolean": ("true", 1),
+    "array": ({}, "a"),
+    "object": ([], "a"),
+    "string": (True, 7, [], "Of no sense"),
+    "choice": (True, False, "off", "of no sense"),
+}
+"""What YAML makes of a value that somebody meant otherwise, by type of the setting."""
+
+
+@EACH
+def test_a_setting_of_another_type_and_one_that_is_not_there_are_refused(rule):
+    settings_of(rule, {})
+    refused = [("ofNoRule", 1)]
+    for key, part in rule.settings.model_json_schema()["properties"].items():
+        kind = "choice" if "$ref" in part or "enum" in part else part.get("type")
+        refused += [(key, value) for value in OF_ANOTHER_TYPE.get(kind, ())]
+    for key, value in refused:
+        with pytest.raises(ValidationError):
+            settings_of(rule, {key: value})
 
 
 def test_every_key_is_used_once():

@@ -348,7 +348,6 @@ def test_what_is_not_known_comes_with_what_would_make_it_known(image, nodes, rem
         pytest.param({"images": {"a": "latest"}}, id="no version"),
         pytest.param({"images": {"": "12.4"}}, id="empty glob"),
         pytest.param({"images": {"a": 12.4}}, id="a float"),
-        pytest.param({"unknown": "refuse"}, id="unknown word"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(values):

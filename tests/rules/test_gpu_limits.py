@@ -348,16 +348,8 @@ def test_other_mixtures_are_allowed(raw):
 @pytest.mark.parametrize(
     "values",
     [
-        {"requestsOnly": "fix"},
-        {"requestsOnly": True},
         {"maxPerPod": -1},
-        {"maxPerPod": "8"},
-        {"maxPerPod": 8.0},
-        {"maxPerPod": True},
         {"maxPerContainer": -1},
-        {"maxPerNode": 8},
-        {"mode": "off"},
-        {"mode": False},
     ],
     ids=str,
 )

@@ -271,7 +271,6 @@ def test_a_lost_requirement_refuses_by_default():
         {"required": [{**ZONE, "weight": 1}]},
         {"preferred": [{**ZONE, "weight": 0}]},
         {"preferred": [{**ZONE, "weight": 101}]},
-        {"required": ZONE},
     ],
     ids=str,
 )

@@ -220,7 +220,7 @@ def test_settings_that_do_nothing_say_what_is_to_be_written(values, remedy):
 
 @pytest.mark.parametrize(
     "values",
-    [{"name": ""}, {"name": "Training"}, {"allowed": [""]}, {"allowed": "training"}, {"allowed": ["Training-*"]}],
+    [{"name": ""}, {"name": "Training"}, {"allowed": [""]}, {"allowed": ["Training-*"]}],
 )
 def test_settings_without_sense_are_refused(values):
     with pytest.raises(ValidationError):
