@@ -365,19 +365,3 @@ def image_sights() -> st.SearchStrategy[ImageInfo]:
 def gpu_pods() -> st.SearchStrategy[dict[str, Any]]:
     """Pods with GPUs in limits or in requests only, alone or among replicas."""
     return pods() | service_pods() | requests_only()
-
-
-_PIECES_OF_YAML = (
-    *(b"&a ", b"*a", b"<<: ", b"null", b"-1", b"1e999", b"1/0", b"[", b"]", b"{", b"}"),
-    *(b"off", b"\n", b"  ", b"- ", b"? ", b"!!int "),
-)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, text: bytes) -> bytes:
-    """A file of YAML with a few pieces cut out or put in."""
-    for _ in range(draw(st.integers(1, 4))):
-        start = draw(st.integers(0, len(text)))
-        end = min(len(text), start + draw(st.integers(0, 12)))
-        text = text[:start] + draw(_some(_PIECES_OF_YAML) | st.binary(max_size=4)) + text[end:]
-    return text

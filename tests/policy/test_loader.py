@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import damaged, examples
+from tests.strategies import examples
 from webhook.policy.directory import Contents
 from webhook.policy.loader import build, load
 from webhook.rules.rule_settings import Mode
@@ -182,6 +182,22 @@ def test_a_file_is_an_error_where_a_directory_is_expected(tmp_path) -> None:
     (tmp_path / "file.yaml").write_text("")
     with pytest.raises(FileErrors, match="cannot be read as a directory of policies: Not a directory"):
         load(tmp_path / "file.yaml")
+
+
+PIECES = (
+    *(b"&a ", b"*a", b"<<: ", b"null", b"-1", b"1e999", b"1/0", b"[", b"]", b"{", b"}"),
+    *(b"off", b"\n", b"  ", b"- ", b"? ", b"!!int "),
+)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, text: bytes) -> bytes:
+    """A file of YAML with a few pieces cut out or put in."""
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = min(len(text), start + draw(st.integers(0, 12)))
+        text = text[:start] + draw(st.sampled_from(PIECES) | st.binary(max_size=4)) + text[end:]
+    return text
 
 
 VALID = (

@@ -5,25 +5,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.fuzz.oracles import containers
+from tests.rules.memory_volumes import AT_SHM, OURS, memory_volume, trainer
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
-from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
 from webhook.rules.shared_memory import RULE
-
-OURS = "gpu-policy-shm"
-AT_SHM = {"name": OURS, "mountPath": "/dev/shm"}
-
-
-def trainer(name="trainer", gpus=2, memory=None, **parts):
-    raw = container(name, gpus, **parts)
-    if memory is not None and gpus is not None:
-        raw["resources"]["limits"]["memory"] = memory
-    return raw
-
-
-def memory_volume(size, name=OURS):
-    return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
 
 
 def test_a_container_with_two_gpus_gets_half_of_its_memory_limit():
@@ -285,114 +271,6 @@ def test_a_size_is_a_quantity_in_quotes_or_not(size):
 
 def test_size_and_fraction_exclude_each_other():
     assert RULE.settings.exclusive == (frozenset({"size", "memoryFraction"}),)
-
-
-# Volumes of the author's own
-
-
-def own(*containers, size=None, **spec):
-    """A pod whose containers mount a memory volume of their own at /dev/shm, of this size."""
-    limited = {} if size is None else {"sizeLimit": size}
-    mounting = [{**one, "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}]} for one in containers]
-    return pod(*mounting, volumes=[{"name": "dshm", "emptyDir": {"medium": "Memory", **limited}}], **spec)
-
-
-def told(raw, values=None):
-    found = list(RULE.validate(pod_from_raw(raw), settings_of(RULE, values or {}), None))
-    return [str(one) for one in found]
-
-
-def test_a_volume_larger_than_the_memory_limit_is_told():
-    assert told(own(trainer(memory="32Gi"), size="64Gi")) == [
-        "spec.volumes[dshm].emptyDir: sizeLimit is 64Gi, and what is in /dev/shm counts against the memory limit of "
-        "32Gi; the kernel kills the container before the volume is full. "
-        "Raise resources.limits.memory above 64Gi, or lower sizeLimit."
-    ]
-
-
-def test_a_volume_that_nothing_limits_is_told():
-    assert told(own(trainer())) == [
-        "spec.volumes[dshm].emptyDir: has no sizeLimit, and spec.containers[trainer] has no memory limit; what is "
-        "written to /dev/shm can take all memory of the node. Set resources.limits.memory."
-    ]
-
-
-@pytest.mark.parametrize(
-    ("raw", "limit"),
-    [
-        pytest.param(own(trainer(memory="64Gi"), size="64Gi"), None, id="exactly the limit"),
-        pytest.param(own(trainer(memory="64Gi"), size="65Gi"), "64Gi", id="just above it"),
-        pytest.param(own(trainer(memory="64Gi")), None, id="the limit of the pod is its size"),
-        pytest.param(own(trainer(), size="64Gi"), None, id="a size alone limits it"),
-        pytest.param(own(trainer(), resources={"limits": {"memory": "64Gi"}}), None, id="a limit of the pod"),
-        pytest.param(
-            own(trainer(), resources={"limits": {"memory": "32Gi"}}, size="64Gi"), "32Gi", id="above that of the pod"
-        ),
-        pytest.param(
-            own(trainer(memory="96Gi"), resources={"limits": {"memory": "32Gi"}}, size="64Gi"),
-            "32Gi",
-            id="the smaller of both",
-        ),
-        pytest.param(
-            own(trainer("a", memory="40Gi"), trainer("b", memory="40Gi"), size="64Gi"), None, id="two fill it"
-        ),
-        pytest.param(
-            own(trainer("a", memory="30Gi"), trainer("b", memory="30Gi"), size="64Gi"), "60Gi", id="not even two do"
-        ),
-        pytest.param(own(trainer("a", memory="8Gi"), trainer("b"), size="64Gi"), None, id="one of them has no limit"),
-        pytest.param(own(container("a", gpus=None), size="64Gi"), None, id="no GPUs"),
-        pytest.param(own(trainer(memory="0"), size="64Gi"), None, id="a limit of 0 is none"),
-    ],
-)
-def test_a_volume_is_compared_with_what_all_who_mount_it_may_use(raw, limit):
-    assert [f"memory limit of {limit};" in one for one in told(raw)] == ([] if limit is None else [True])
-
-
-@pytest.mark.parametrize(("size", "is_told"), [("0", True), (None, True), ("{{size}}", False)], ids=str)
-def test_a_size_of_nothing_is_no_size_and_one_that_is_filled_in_may_be_any(size, is_told):
-    raw = own(trainer())
-    raw["spec"]["volumes"][0]["emptyDir"]["sizeLimit"] = size
-    assert bool(told(raw)) is is_told
-
-
-@pytest.mark.parametrize("size", [None, "64Gi"])
-@pytest.mark.parametrize("of_pod", [False, True], ids=["of the container", "of the pod"])
-def test_nothing_is_told_where_the_memory_limit_is_filled_in(of_pod, size):
-    filled_in = {"limits": {"memory": "{{memory}}"}}
-    raw = own(trainer(), resources=filled_in, size=size) if of_pod else own(trainer(memory="{{memory}}"), size=size)
-    assert told(raw) == []
-
-
-@pytest.mark.parametrize(
-    ("volume", "path"),
-    [
-        pytest.param({"emptyDir": {"sizeLimit": "64Gi"}}, "/dev/shm", id="on disk"),
-        pytest.param({"emptyDir": {"medium": "HugePages"}}, "/dev/shm", id="huge pages"),
-        pytest.param({"hostPath": {"path": "/dev/shm"}}, "/dev/shm", id="of the node"),
-        pytest.param({"emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}, "/cache", id="mounted elsewhere"),
-    ],
-)
-def test_nothing_is_told_of_other_volumes(volume, path):
-    raw = own(trainer(memory="1Gi"))
-    raw["spec"]["volumes"] = [{"name": "dshm", **volume}]
-    raw["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] = path
-    assert told(raw) == []
-
-
-def test_a_volume_is_told_once_however_many_containers_mount_it():
-    assert len(told(own(trainer("a", memory="1Gi"), trainer("b", memory="1Gi"), size="64Gi"))) == 1
-    assert len(told(own(trainer("a"), trainer("b")))) == 1
-
-
-def test_containers_with_fewer_gpus_than_the_rule_is_about_are_not_told():
-    raw = own(trainer(gpus=2, memory="1Gi"), size="64Gi")
-    assert [len(told(raw, {"minGpus": least})) for least in (2, 3)] == [1, 0]
-
-
-@pytest.mark.parametrize("values", [{}, {"size": "256Gi"}, {"memoryFraction": 1}], ids=str)
-def test_nothing_is_told_of_the_volume_that_the_rule_adds(values):
-    for raw in (pod(trainer()), pod(trainer(memory="8Gi")), pod(trainer("a", memory="8Gi"), trainer("b"))):
-        assert told(mutated(RULE, raw, values), values) == []
 
 
 def _with_a_large_volume(raw):

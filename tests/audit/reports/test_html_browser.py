@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from urllib.parse import parse_qs
 
 import pytest
 
 from tests.audit.reports.large_report import large
-from tests.audit.sample_report import HOSTILE, LONG, sample
+from tests.audit.reports.opened_page import CHUNK, MANY, SMALL, Opened, named
+from tests.audit.sample_report import HOSTILE
 from tests.browser import ENTER, TAB, Browser, browser, missing
 from tests.e2e.eventually import eventually
 from webhook.audit.report import AuditFinding, Level
@@ -17,13 +16,7 @@ from webhook.audit.reports.html.page import MOST_WITHOUT_SCRIPT, render
 from webhook.audit.reports.report_wording import home
 from webhook.outcome import printable
 
-MANY = large(1_500, is_compared=False)
-SMALL = replace(sample(), directory=LONG, comparison=replace(sample().comparison, directory=LONG))
-CHUNK = 100
-"""Rows that the script makes at a time."""
 FAULTS = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
-ROWS = "return [...document.querySelectorAll('.finding')].map(row => row.querySelector('.owner').innerText)"
-MESSAGES = "return [...document.querySelectorAll('.finding .message span')].map(one => one.textContent)"
 
 
 @pytest.fixture(scope="module")
@@ -42,41 +35,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "many.html").write_text(render(MANY), encoding="utf-8")
     (directory / "small.html").write_text(render(SMALL), encoding="utf-8")
     return directory
-
-
-class Opened:
-    """A page in the browser."""
-
-    def __init__(self, window: Browser, url: str) -> None:
-        self.window = window
-        self.url = url
-        self.reopen()
-
-    def reopen(self, fragment: str = "") -> None:
-        """Load it anew, with another fragment."""
-        self.window.open("about:blank")
-        self.window.open(f"{self.url}{fragment}")
-
-    @property
-    def owners(self) -> list[str]:
-        """Kind and name in every row that there is."""
-        return list(self.window.run(ROWS))
-
-    @property
-    def messages(self) -> list[str]:
-        """What was found, in every row that there is."""
-        return list(self.window.run(MESSAGES))
-
-    @property
-    def status(self) -> str:
-        """How many findings are shown, and of what kind."""
-        return self.window.text("#status")
-
-    @property
-    def state(self) -> dict[str, list[str]]:
-        """What the fragment of the URL asks for."""
-        place, _, query = str(self.window.run("return location.hash")).partition("?")
-        return parse_qs(query, keep_blank_values=True) if place == "#findings" else {}
 
 
 @pytest.fixture(autouse=True)
@@ -98,10 +56,6 @@ def many_page(window: Browser, pages: Path) -> Opened:
 @pytest.fixture
 def small_page(window: Browser, pages: Path) -> Opened:
     return Opened(window, (pages / "small.html").as_uri())
-
-
-def named(findings: list[AuditFinding]) -> list[str]:
-    return [f"{one.owner.kind} {one.owner.name}" for one in findings[:CHUNK]]
 
 
 def test_the_first_findings_are_shown_and_the_others_when_people_ask_for_them(many_page: Opened) -> None:
