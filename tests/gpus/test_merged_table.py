@@ -50,6 +50,14 @@ def test_the_most_particular_row_of_the_platforms_own_comes_before_ours_that_a_c
     assert table.traits_of("NVIDIA-RTX-PRO-6000-Server") == GPUS.traits_of("NVIDIA-RTX-PRO-6000-Server")
 
 
+def test_a_machine_type_of_a_whole_family_is_that_of_a_new_model_in_it_too():
+    """Nobody said which H100 the machines of CoreWeave have; those of AWS have the one of 80 GB."""
+    row = {"name": "H100-64GB", "family": "H100", "words": "h100", "marks": "64gb", "source": "us", "date": "2026-11"}
+    table = GPUS.merged(models_from([row]))
+    assert table.models_at(INSTANCE_TYPE, "gd-8xh100-i128") == table.names["H100"] == GPUS.names["H100"] | {"H100-64GB"}
+    assert table.models_at(INSTANCE_TYPE, "p5.48xlarge") == {"H100-80GB"}
+
+
 def test_tables_are_equal_when_their_rows_are():
     one, other = (GPUS.merged(models_from([RUBIN])) for _ in range(2))
     assert (one, hash(one)) == (other, hash(other))

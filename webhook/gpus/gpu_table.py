@@ -181,7 +181,12 @@ class GpuTable:
             for key, glob in model.values:
                 values = found.setdefault(key, {})
                 values[glob] = values.get(glob, _NONE) | {model.name}
-        return found
+        return {key: {glob: self._whole(models) for glob, models in values.items()} for key, values in found.items()}
+
+    def _whole(self, models: Names) -> Names:
+        """All models of a family of which several have a value: whoever said so did not say which ones."""
+        families = {model.family for model in self.in_quotas if model.name in models} if len(models) > 1 else ()
+        return self.names[families.pop()] if len(families) == 1 else models
 
     @cached_property
     def _by_words(self) -> Mapping[frozenset[str], tuple[GpuModel, ...]]:
