@@ -3,7 +3,6 @@
 import base64
 import copy
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -199,8 +198,3 @@ KINDS = ("mutating", "validating")
 
 def _serial(certificate: Any) -> bytes:
     return bytes(str(certificate.serial_number), "ascii")
-
-
-def end_of(pem: bytes) -> datetime:
-    """When a certificate ends."""
-    return read_certificate(pem).not_valid_after_utc

@@ -76,8 +76,9 @@ def test_what_breaks_a_rule_is_taken_with_a_warning(
     advising: Installation, make_namespace: Namespaces, case: Case
 ) -> None:
     """And nothing else is said."""
-    found = apply(advising.plane, make_namespace(case.warned), case.wrong)
-    assert found == (0, f"Warning: {case.rule}: {case.said}\n")
+    status, said = apply(advising.plane, make_namespace(case.warned), case.wrong)
+    assert (status, said.count("\n")) == (0, 1), said
+    assert said.startswith(f"Warning: {case.rule}: {case.said}")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -87,7 +88,7 @@ def test_what_breaks_an_enforced_rule_is_refused(
     status, said = apply(advising.plane, make_namespace(case.refused), case.wrong)
     entry = ENTRIES[case.wrong["kind"]]
     assert (status, said.count("\n")) == (1, 1)
-    assert said.endswith(f'admission webhook "{entry}.gpupolicy.dev" denied the request: {case.rule}: {case.said}\n')
+    assert f'admission webhook "{entry}.gpupolicy.dev" denied the request: {case.rule}: {case.said}' in said
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -206,10 +207,7 @@ def test_a_class_that_somebody_chose_stays(practising: Installation, make_namesp
     assert priority(stored(practising.plane, namespace))[:2] == ("other-class", 5)
 
 
-CAPPED = (
-    "Warning: timeLimit: spec.activeDeadlineSeconds: 36000 (10h) is longer than the 28800 (8h) that the policy gives "
-    "interactive GPU pods. Save your work in time, or ask the platform team for more.\n"
-)
+CAPPED = "timeLimit: spec.activeDeadlineSeconds: 36000 (10h) is longer than the 28800 (8h)"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +223,8 @@ def test_interactive_pods_get_a_limit_of_time(
     practising: Installation, make_namespace: Namespaces, manifest: Raw, said: str, expected: int | None
 ) -> None:
     namespace = make_namespace("practised")
-    assert apply(practising.plane, namespace, manifest) == (0, said)
+    status, told = apply(practising.plane, namespace, manifest)
+    assert (status, said in told, told.count("\n")) == (0, True, bool(said))
     assert stored(practising.plane, namespace)["spec"].get("activeDeadlineSeconds") == expected
 
 

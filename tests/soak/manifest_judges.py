@@ -43,10 +43,6 @@ class Candidate:
         """What `schedulable` says; empty where nothing."""
         return " ".join(str(one) for one in self.outcome.findings if one.rule == "schedulable")
 
-    def is_refused_by(self, rule: str) -> bool:
-        """Whether this rule refuses the pod."""
-        return any(one.refuses and one.rule == rule for one in self.outcome.findings)
-
     @property
     def is_left_to_the_scheduler(self) -> bool:
         """Whether nothing else decides where the pod runs: no queue, gate, name, claim, class, share or other pod."""
