@@ -45,6 +45,17 @@ class Objects(list[Raw]):
         return [entry for configuration in self.configurations for entry in configuration["webhooks"]]
 
     @property
+    def about_pods(self) -> list[Raw]:
+        """The webhooks but the one that is about policies."""
+        return [entry for entry in self.entries if entry["name"] != "policies.gpupolicy.dev"]
+
+    @property
+    def about_policies(self) -> Raw:
+        """The webhook that is about policies."""
+        (entry,) = [entry for entry in self.entries if entry["name"] == "policies.gpupolicy.dev"]
+        return entry
+
+    @property
     def pod(self) -> Raw:
         """The pod spec of the Deployment."""
         spec: Raw = self.one("Deployment")["spec"]["template"]["spec"]

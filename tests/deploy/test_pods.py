@@ -221,3 +221,15 @@ def test_pods_on_the_nodes_network_resolve_names_as_others_do_and_no_network_pol
     objects = rendered({"hostNetwork": True})
     assert (objects.pod["hostNetwork"], objects.pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert objects.of("NetworkPolicy") == []
+
+
+@needs_helm
+def test_replicas_start_again_when_the_names_of_gpus_change() -> None:
+    """They read them when they start."""
+    found = [
+        rendered({"accelerators": {"extra": extra}})
+        .one("Deployment")["spec"]["template"]["metadata"]
+        .get("annotations", {})
+        for extra in ([], ["example.com/a"], ["example.com/b"])
+    ]
+    assert len({one.get("gpupolicy.dev/accelerators") for one in found}) == 3

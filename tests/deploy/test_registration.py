@@ -1,6 +1,5 @@
 """The webhook configurations that the chart makes: whom they ask about, when, and where."""
 
-import base64
 import re
 from typing import Any
 
@@ -10,7 +9,7 @@ from deploy.generate import CHART, INSTALL_VALUES
 from deploy.match_conditions import pod_conditions, workload_conditions
 from tests import quick_yaml
 from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
-from tests.deploy.value_sets import AUTHORITY, value_sets
+from tests.deploy.value_sets import value_sets
 from webhook.admission.phases import CHART as RELEASED
 from webhook.admission.phases import NAME_LABEL, VERSION_LABEL
 from webhook.model.accelerators import GPU_PATTERNS, Declared
@@ -18,21 +17,11 @@ from webhook.model.workloads import WORKLOADS
 from webhook.release import version
 
 ROOT = CHART.parents[1]
-PHASES = ("mutate", "validate", "workloads", "policies")
 OF_PODS = ("mutate", "validate")
 ABOUT_PODS = ("mutate", "validate", "workloads")
 """Everything but what is about policies."""
 WITHOUT_CONDITIONS = {"webhook": {"matchConditions": "never"}}
 MARK = {"matchLabels": {"gpupolicy.dev/policies": "true"}}
-
-
-def about_pods(objects: Objects) -> list[dict[str, Any]]:
-    return [entry for entry in objects.entries if entry["name"] != "policies.gpupolicy.dev"]
-
-
-def about_policies(objects: Objects) -> dict[str, Any]:
-    (entry,) = [entry for entry in objects.entries if entry["name"] == "policies.gpupolicy.dev"]
-    return entry
 
 
 def registered(entry: dict[str, Any]) -> set[tuple[str, str]]:
@@ -51,7 +40,7 @@ def test_pods_are_changed_and_judged_and_every_kind_that_is_known_to_make_them_i
 
 def test_kinds_are_asked_about_in_their_own_scope() -> None:
     """So that the selector of namespaces never stands in the way of what is in none."""
-    *_, workloads = about_pods(shipped())
+    *_, workloads = shipped().about_pods
     scopes = {(rule["apiGroups"][0], name): rule["scope"] for rule in workloads["rules"] for name in rule["resources"]}
     assert scopes == {
         (kind.group, kind.resource): "Namespaced" if kind.is_namespaced else "Cluster" for kind in WORKLOADS.values()
@@ -61,7 +50,7 @@ def test_kinds_are_asked_about_in_their_own_scope() -> None:
 @needs_helm
 def test_kinds_of_ones_own_are_asked_about_too() -> None:
     extra = [{"group": "ml.example.com", "resources": ["trainings", "sweeps"]}, {"group": "", "resources": ["things"]}]
-    *_, ours, theirs = about_pods(rendered({"workloads": {"extraRules": extra}}))[-1]["rules"]
+    *_, ours, theirs = rendered({"workloads": {"extraRules": extra}}).about_pods[-1]["rules"]
     for rule, group, resources in ((ours, "ml.example.com", ["trainings", "sweeps"]), (theirs, "", ["things"])):
         assert rule == {
             "apiGroups": [group],
@@ -73,7 +62,7 @@ def test_kinds_of_ones_own_are_asked_about_too() -> None:
 
 
 def test_A13_neither_scale_nor_status_of_a_workload_is_ever_asked_about() -> None:
-    *_, workloads = about_pods(shipped())
+    *_, workloads = shipped().about_pods
     assert not [name for _, name in registered(workloads) if "/" in name or "*" in name]
 
 
@@ -118,7 +107,7 @@ def test_the_config_maps_that_are_mounted_as_policies_are_sent_whoever_made_them
     objects = rendered(values)
     if not values.get("policies", {}).get("checkAtApply", True):
         return
-    entry = about_policies(objects)
+    entry = objects.about_policies
     if "matchConditions" in entry:
         names = ", ".join(f"'{name}'" for name in mounted(objects))
         assert entry["matchConditions"] == [
@@ -145,7 +134,7 @@ def test_the_config_maps_that_are_mounted_as_policies_are_sent_whoever_made_them
 def test_policies_are_selected_by_name_or_by_label_and_never_by_nothing(
     values: dict[str, Any], version: str, expected: tuple[bool, bool]
 ) -> None:
-    entry = about_policies(rendered(values, version=version))
+    entry = rendered(values, version=version).about_policies
     assert ("matchConditions" in entry, "objectSelector" in entry) == expected
 
 
@@ -163,7 +152,7 @@ def test_A19_deleting_is_never_asked_about() -> None:
 @needs_helm
 @value_sets
 def test_A19_the_webhooks_own_namespace_and_kube_system_are_always_excluded(values: dict[str, Any]) -> None:
-    for entry in about_pods(rendered(values, namespace="platform")):
+    for entry in rendered(values, namespace="platform").about_pods:
         excluded = entry["namespaceSelector"]["matchExpressions"][0]
         assert (excluded["key"], excluded["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
         assert {"platform", "kube-system"} <= set(excluded["values"])
@@ -186,7 +175,7 @@ def test_A52_where_agents_of_gpu_nodes_usually_are_is_excluded_until_other_names
     """So that a new node gets its device plugin while nobody answers."""
     named = {"webhook": {"namespaceSelector": {"exclude": ["team-infra", "gpu-policy"]}}}
     for values, expected in (({}, AGENTS), (named, ["team-infra"])):
-        for entry in about_pods(rendered(values)):
+        for entry in rendered(values).about_pods:
             excluded = entry["namespaceSelector"]["matchExpressions"][0]["values"]
             assert excluded == ["kube-system", "gpu-policy", *expected]
 
@@ -227,7 +216,7 @@ def test_only_where_conditions_keep_other_pods_away_is_an_answer_required(
     phases = {phase: {"failurePolicy": explicit} for phase in OF_PODS}
     values = {"webhook": {"matchConditions": wanted, **phases}, "kubeVersion": version if from_value else ""}
     objects = rendered(values, version="1.20.0" if from_value and version < "1.28" else version)
-    *of_pods, of_workloads = about_pods(objects)
+    *of_pods, of_workloads = objects.about_pods
     for entry in of_pods:
         assert ("matchConditions" in entry, entry["failurePolicy"]) == expected
     assert ("matchConditions" in of_workloads, of_workloads["failurePolicy"]) == (expected[0], "Ignore")
@@ -237,7 +226,7 @@ def test_the_conditions_let_through_what_any_policy_may_concern() -> None:
     """So that no change of policies needs another registration."""
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
     conditions = dict.fromkeys(OF_PODS, pod_conditions) | {"workloads": workload_conditions}
-    for phase, entry in zip(ABOUT_PODS, about_pods(shipped()), strict=True):
+    for phase, entry in zip(ABOUT_PODS, shipped().about_pods, strict=True):
         expected = conditions[phase](patterns, watches_devices=True, watches_nodes=phase != "mutate")
         assert entry["matchConditions"] == [condition.raw() for condition in expected]
 
@@ -260,90 +249,9 @@ def test_each_phase_has_a_failure_policy_and_a_patience_of_its_own() -> None:
     ]
 
 
-# Where the answers come from
-
-
-@needs_helm
-@value_sets
-def test_the_replicas_compare_with_exactly_what_is_installed(values: dict[str, Any]) -> None:
-    objects = rendered(values)
-    (registration,) = [one for one in objects.of("ConfigMap") if one["metadata"]["name"].endswith("-registration")]
-    assert Objects.read(registration["data"]["webhooks.yaml"]) == objects.configurations
-
-
-@needs_helm
-@pytest.mark.parametrize("port", [8443, 10250, 1024])
-def test_A30_the_port_reaches_everything_that_has_to_know_it(port: int) -> None:
-    objects = rendered({"port": port})
-    container_port, metrics_port = objects.container["ports"]
-    assert ("--port", str(port)) in objects.options
-    assert (container_port["name"], container_port["containerPort"]) == ("https", port)
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        assert objects.container[probe]["httpGet"]["port"] == "https"
-    assert (metrics_port["name"], metrics_port["containerPort"]) == ("metrics", 8444)
-    service_port, _ = objects.one("Service")["spec"]["ports"]
-    assert (service_port["targetPort"], service_port["port"]) == ("https", 443)
-    (allowed,) = objects.one("NetworkPolicy", "gpu-policy")["spec"]["ingress"]
-    assert allowed["ports"] == [{"port": port, "protocol": "TCP"}]
-    for phase, entry in zip(PHASES, objects.entries, strict=True):
-        service = objects.one("Service")["metadata"]
-        expected = {"name": service["name"], "namespace": service["namespace"], "port": 443, "path": f"/{phase}"}
-        assert entry["clientConfig"] == {"service": expected}
-
-
-@needs_helm
-def test_the_service_selects_the_pods_and_nothing_of_other_releases() -> None:
-    objects = rendered()
-    template = objects.one("Deployment")["spec"]["template"]["metadata"]["labels"]
-    selectors = [
-        objects.one("Service")["spec"]["selector"],
-        objects.one("Deployment")["spec"]["selector"]["matchLabels"],
-        objects.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
-        objects.one("NetworkPolicy", "gpu-policy")["spec"]["podSelector"]["matchLabels"],
-    ]
-    for selector in selectors:
-        assert selector.items() <= template.items()
-        assert "app.kubernetes.io/instance" in selector
-
-
-@needs_helm
-@pytest.mark.parametrize(
-    ("url", "expected", "host"),
-    [
-        pytest.param("https://gpu.example.com", "https://gpu.example.com", "gpu.example.com", id="host"),
-        pytest.param("https://gpu.example.com:444/a/", "https://gpu.example.com:444/a", "gpu.example.com", id="path"),
-        pytest.param("https://[2001:db8::1]:444", "https://[2001:db8::1]:444", "2001:db8::1", id="IPv6"),
-    ],
-)
-def test_an_address_takes_the_place_of_the_service_and_is_in_the_certificate(
-    url: str, expected: str, host: str
-) -> None:
-    objects = rendered({"webhook": {"url": url}})
-    assert [entry["clientConfig"] for entry in objects.entries] == [{"url": f"{expected}/{phase}"} for phase in PHASES]
-    names = [value for option, value in objects.options if option == "--certificate-name"]
-    assert names == ["gpu-policy.gpu-policy.svc", host]
-
-
-@needs_helm
-def test_only_a_certificate_of_ones_own_brings_its_authority_along() -> None:
-    existing = {"certificates": {"source": "existing", "existing": {"secretName": "mine", "caBundle": AUTHORITY}}}
-    bundles = [entry["clientConfig"]["caBundle"] for entry in rendered(existing).entries]
-    assert [base64.b64decode(bundle).decode() for bundle in bundles] == [AUTHORITY] * len(PHASES)
-    for values in ({}, {"certificates": {"source": "certManager"}}):
-        assert not [entry for entry in rendered(values).entries if "caBundle" in entry["clientConfig"]]
-
-
-@needs_helm
-def test_annotations_and_labels_of_the_configurations_stay_off_everything_else() -> None:
-    values = {"webhook": {"labels": {"admissions.enforcer/disabled": "true"}, "annotations": {"example.com/a": "b"}}}
-    objects = rendered(values)
-    marked = [one for one in objects if "admissions.enforcer/disabled" in one["metadata"]["labels"]]
-    assert marked == [one for one in objects if "annotations" in one["metadata"]] == objects.configurations
-
-
 def test_conditions_are_read_from_the_generated_file() -> None:
     generated = quick_yaml.load((CHART / "files" / "match-conditions.yaml").read_text())
-    found = [entry["matchConditions"] for entry in about_pods(shipped())]
+    found = [entry["matchConditions"] for entry in shipped().about_pods]
     assert found == [generated[phase] for phase in ABOUT_PODS]
 
 
@@ -351,9 +259,9 @@ def test_conditions_are_read_from_the_generated_file() -> None:
 def test_A41_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> None:
     generated = quick_yaml.load((CHART / "files" / "match-conditions.yaml").read_text())["nvidiaIsDefaultRuntime"]
     objects = rendered({"webhook": {"nvidiaIsDefaultRuntime": True}})
-    found = [entry["matchConditions"] for entry in about_pods(objects)]
+    found = [entry["matchConditions"] for entry in objects.about_pods]
     assert found == [generated[phase] for phase in ABOUT_PODS]
-    assert found != [entry["matchConditions"] for entry in about_pods(rendered())]
+    assert found != [entry["matchConditions"] for entry in rendered().about_pods]
 
 
 @needs_helm
@@ -385,13 +293,3 @@ def test_A42_names_that_only_the_platform_knows_are_sent(name: object, sent: lis
         assert not any(re.search(pattern, one) for pattern in patterns for one in kept)
 
 
-@needs_helm
-def test_replicas_start_again_when_the_names_of_gpus_change() -> None:
-    """They read them when they start."""
-    found = [
-        rendered({"accelerators": {"extra": extra}})
-        .one("Deployment")["spec"]["template"]["metadata"]
-        .get("annotations", {})
-        for extra in ([], ["example.com/a"], ["example.com/b"])
-    ]
-    assert len({one.get("gpupolicy.dev/accelerators") for one in found}) == 3

@@ -6,6 +6,7 @@ import pytest
 
 from tests.images.asking import Counts
 from tests.images.replicas import Clock, Registries, everybody
+from tests.images.scripted import ScriptedServer, scripted
 from webhook.images.lookups import Images
 
 
@@ -30,3 +31,10 @@ def images(client: Registries, clock: Clock, counts: Counts) -> Iterator[Images]
     images.start(counts)
     yield images
     images.close()
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """A registry that says what a test has it say."""
+    with scripted() as server:
+        yield server

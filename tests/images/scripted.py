@@ -10,12 +10,14 @@ from ipaddress import ip_network
 from threading import Event, Lock, Thread
 from typing import Any
 
+import pytest
+
 from tests.images.images import Document
 from webhook.images.allowlist import AllowList
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import HostPattern
-from webhook.images.lookup_limits import LookupLimits
+from webhook.images.lookup_limits import LookUpError, LookupLimits
 from webhook.images.registries import Registry
 from webhook.model.image import ImageReference
 
@@ -222,3 +224,10 @@ def client(
 ) -> RegistryClient:
     """A client of these registries."""
     return RegistryClient(AllowList(registries), credentials, limits, resolver)
+
+
+def refusal(server: ScriptedServer, limits: LookupLimits = PATIENT, tag: str = "1", digest: str = "") -> LookUpError:
+    """Why the image could not be looked up."""
+    with pytest.raises(LookUpError) as caught:
+        client(listed(server.port), limits=limits).look_up(reference(server.port, tag, digest))
+    return caught.value

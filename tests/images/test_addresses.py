@@ -2,7 +2,6 @@
 
 import socket
 import time
-from collections.abc import Iterator
 from ipaddress import IPv6Address, ip_address, ip_network
 from threading import Event
 
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.e2e.eventually import eventually
-from tests.images.scripted import LOOPBACK, ScriptedServer, scripted
+from tests.images.scripted import LOOPBACK
 from webhook.images.addresses import connect, fault_in, resolve
 from webhook.images.hosts import Host
 from webhook.images.lookup_limits import Deadline, LookUpError
@@ -84,12 +83,6 @@ def test_a_listed_network_permits_its_addresses_however_they_are_spelled(address
 def test_a_listed_network_permits_nothing_else(address):
     listed = (ip_network("10.0.0.0/8"),)
     assert fault_in(address, listed) == fault_in(address, ())
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted() as server:
-        yield server
 
 
 ONLY = (ip_network("127.0.0.1/32"),)

@@ -39,12 +39,6 @@ SCOPE = f"repository:{REPOSITORY}:pull"
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with scripted() as server:
-        yield server
-
-
-@pytest.fixture
 def tokens() -> Iterator[ScriptedServer]:
     """A token server at a host of its own, with TLS."""
     with scripted(private_authority.server_context("tokens.example", "elsewhere.example")) as tokens:

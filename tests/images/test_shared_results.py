@@ -56,11 +56,6 @@ class Replica:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def store(clock: Clock) -> MemoryStore:
     return MemoryStore(clock)
 
