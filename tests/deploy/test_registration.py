@@ -291,5 +291,3 @@ def test_A42_names_that_only_the_platform_knows_are_sent(name: object, sent: lis
         assert patterns == [pattern.replace("^(", f"^({own}|", 1) for pattern in known]
         assert all(re.search(pattern, one) for pattern in patterns for one in (*sent, "nvidia.com/gpu"))
         assert not any(re.search(pattern, one) for pattern in patterns for one in kept)
-
-

@@ -79,6 +79,7 @@ def test_A24_pods_that_met_a_replica_without_cpu_are_created_a_second_later(
     namespace = make_namespace("judged")
     plane = webhook.plane
     path = f"/api/v1/namespaces/{namespace}/pods"
+    assert webhook.is_asked()  # so that connections are open, whose handshakes are not what waits
     before = overloaded(webhook)
     assert webhook._daemon is not None
     with ThreadPoolExecutor(8) as pool:
