@@ -25,16 +25,16 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFETIME = timedelta(days=3650)
-"""How long a new authority is valid unless said otherwise."""
+"""Default validity of a new authority."""
 
 SERVING_LIFETIME = timedelta(days=365)
-"""How long a new serving certificate is valid unless said otherwise; never past its authority's end."""
+"""Default validity of a new serving certificate; it never ends after its authority."""
 
 BACKDATE = timedelta(hours=2)
-"""How far validity starts before now, so that a machine whose clock lags accepts a new certificate."""
+"""Time by which validity starts before now, so that a machine with a slow clock accepts a new certificate."""
 
 SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
-"""Keys an authority may have: what is made here is EC, what people bring may be RSA."""
+"""Keys that an authority may have: new keys are EC, keys that people bring may be RSA."""
 
 _DNS_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
@@ -183,7 +183,7 @@ def issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
 
 
 def signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """The same of certificates that have been read."""
+    """Whether the authority signed the certificate; both have been read already."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature):
@@ -242,7 +242,7 @@ def _common_name(text: str) -> x509.Name:
 
 
 def _short(names: tuple[x509.DNSName | x509.IPAddress, ...]) -> str:
-    """The first name that fits into a common name (64 characters); people read it, nobody verifies it."""
+    """The first name that fits into a common name (64 characters), which is only for people to read."""
     texts = (str(name.value) for name in names)
     return next((text for text in texts if len(text) <= 64), "gpu-policy")
 
@@ -265,7 +265,7 @@ def join_bundle(certificates: tuple[x509.Certificate, ...]) -> bytes:
 
 
 def trusted_until(certificate_pem: bytes, bundle_pem: bytes) -> datetime | None:
-    """Until when a client that trusts the bundle accepts the certificate, in UTC; None when no authority signed it.
+    """When a client that trusts the bundle stops accepting the certificate, in UTC; None where no authority signed it.
 
     That is the end of the certificate or of the last authority that signed it, whichever comes first; it may lie in
     the past. Names and beginnings are not looked at. Raises CertificateError when either text cannot be read.

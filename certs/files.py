@@ -30,10 +30,10 @@ from certs.authority import (
 )
 
 RENEW_BEFORE = timedelta(days=30)
-"""How long before its end a certificate is replaced unless said otherwise."""
+"""Default time before its end when a certificate is replaced."""
 
 _STAGED = ".new-"
-"""How names of files begin that are not complete yet."""
+"""The beginning of the names of incomplete files."""
 
 _MEND = (
     "put the right one back, or move ca.crt and ca.key away to get a new authority, "
@@ -47,11 +47,11 @@ class CertificateFilesError(CertificateError):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What `ensure_files` found and did."""
+    """The result of `ensure_files`."""
 
     changed: bool
     reason: str
-    """Why something was made, or that nothing had to be; for people."""
+    """Why files were made, or that none had to be made; for people."""
     ca_file: Path
     cert_file: Path
     key_file: Path
@@ -111,7 +111,7 @@ def _ensure_authority(directory: Path, now: datetime, renew_before: timedelta) -
 
 
 def _check_authority(directory: Path, pair: KeyPair, now: datetime) -> None:
-    """Refuse what cannot sign instead of replacing it: it may be somebody's own, and trust is bound to it."""
+    """Refuse an authority that cannot sign, and do not replace it: people may have brought it, and clients trust it."""
     certificate_file, key_file = directory / "ca.crt", directory / "ca.key"
     with _blaming(certificate_file):
         start = not_before(pair.certificate_pem)

@@ -1,4 +1,4 @@
-"""The certificates that all replicas share, and what has to become of them: pure values, no I/O.
+"""The certificates that all replicas share, and the plan to renew them: pure values, no I/O.
 
 An authority is never swapped at once. A new one is first announced: it stands in the caBundle beside the former, while
 the former's serving certificate goes on being presented. Only when every API server must have heard of it does it
@@ -37,28 +37,28 @@ from certs.authority import (
 )
 
 MOST_AUTHORITIES = 8
-"""In one bundle; of more, the oldest are left out. Ordinary rotation needs two."""
+"""Most authorities in one bundle; the oldest are left out. Ordinary rotation needs two."""
 
 
 MOST_NAMES = 100
-"""In one serving certificate."""
+"""Most names in one serving certificate."""
 
 _UNCOVERED = "the serving certificate did not cover every name"
 
 SPREAD = timedelta(minutes=10)
-"""After this long every replica that lives serves what was issued; they look every few seconds."""
+"""Time after which every running replica serves a new certificate; replicas look every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is served, for how long it is valid, and how long before its end it is replaced."""
+    """The names of the serving certificate, its validity, and how long before its end it is replaced."""
 
     names: tuple[str, ...]
     serving_lifetime: timedelta = SERVING_LIFETIME
     serving_renewal: timedelta = timedelta(days=90)
     authority_lifetime: timedelta = AUTHORITY_LIFETIME
     authority_renewal: timedelta = timedelta(days=730)
-    """Longer than a serving certificate lives, so that none is cut short by its authority's end."""
+    """Longer than the validity of a serving certificate, so that no authority ends before its certificate."""
 
     def __post_init__(self) -> None:
         general_names(self.names)
@@ -72,7 +72,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a Secret holds; None and () stand for what is missing or unusable, `faults` says why."""
+    """The content of a Secret; None and () stand for missing or unusable parts, and `faults` says why."""
 
     authority: KeyPair | None = None
     """ca.crt and ca.key: the newest authority, which issues as soon as it has been announced for long enough."""
@@ -83,7 +83,7 @@ class Material:
     faults: tuple[str, ...] = field(default=(), compare=False)
 
     def or_else(self, other: "Material") -> "Material":
-        """The same, with what is missing taken from another."""
+        """Material with the missing parts of this one taken from another."""
         return Material(self.authority or other.authority, self.serving or other.serving, self.bundle or other.bundle)
 
     @property
@@ -146,7 +146,7 @@ def data_of(material: Material) -> dict[str, str]:
 
 
 def plan(found: Material, terms: Terms, situation: Situation) -> Plan:
-    """What has to become of the material, and why."""
+    """The plan for the material: what to make, and why."""
     authority, news = _authority(found, terms, situation)
     if news:
         situation = replace(situation, is_announced=False)

@@ -1,7 +1,7 @@
-"""Manifests from files, directories and standard input, each document on its own: one broken document spoils no other.
+"""Reads manifests from files, directories and standard input; a broken document does not affect other documents.
 
-Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`), but where kubectl would silently
-drop something it is said: of a key that stands twice in one map kubectl uses the last value, and Pods of the wrong
+Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`). Where kubectl silently drops
+something, it is reported: kubectl uses the last value of a key that stands twice in one map, and Pods of the wrong
 apiVersion are errors.
 """
 
@@ -27,7 +27,7 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*")
 class DocumentError:
     """A document that cannot be reviewed. `number` counts documents from 1; `line` counts from 1, None if unknown.
 
-    `source` is empty for what was read from a cluster; the message then says what it is about.
+    `source` is empty for objects of a cluster; the message then names the object.
     """
 
     source: str
@@ -42,7 +42,7 @@ class DocumentError:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object and where it came from. `number` counts the documents of the source from 1, `line` is its first."""
+    """One object and its place: `number` counts the documents of the source from 1, `line` is its first line."""
 
     source: str
     number: int
@@ -65,7 +65,7 @@ class Document:
 
 
 Tell = Callable[[str], None]
-"""Who hears, with file and line, of keys that stand more than once in one map of an object."""
+"""Called with a message, with file and line, about keys that stand more than once in one map of an object."""
 
 
 def own_namespace(document: Document) -> str:
@@ -76,7 +76,7 @@ def own_namespace(document: Document) -> str:
 def read_all(paths: Iterable[str], stdin: BinaryIO, tell: Tell | None = None) -> Iterator[Document | DocumentError]:
     """Every document of the files, of the directories (recursively, sorted by name) and of standard input (`-`).
 
-    Where somebody is to `tell`, the last value of a repeated key counts; otherwise such an object is an error.
+    With `tell` the last value of a repeated key counts; without it such an object is an error.
     """
     for path in paths:
         if path == "-":
@@ -88,7 +88,7 @@ def read_all(paths: Iterable[str], stdin: BinaryIO, tell: Tell | None = None) ->
 
 
 def _read_directory(directory: Path, tell: Tell | None) -> Iterator[Document | DocumentError]:
-    """The manifests below a directory; what is no Kubernetes object (values, CI files, comments) is passed over."""
+    """The manifests below a directory. Files without Kubernetes objects (values, CI, comments) are skipped."""
     found = "no .yaml, .yml or .json file"
     faults: list[OSError] = []
     for file in sorted(_files(directory, faults.append)):
@@ -103,8 +103,9 @@ def _read_directory(directory: Path, tell: Tell | None) -> Iterator[Document | D
 
 
 def _files(directory: Path, fails: Callable[[OSError], None]) -> Iterator[Path]:
-    """What may be a manifest below a directory, links that lead nowhere included; nothing that is hidden. Links to
-    directories are not followed: most lead to what is read anyway, and some in a circle.
+    """Files below a directory that may be manifests, with broken links, without hidden files.
+
+    Links to directories are not followed: most lead to files that are read anyway, and some in a circle.
     """
     for place, directories, files in os.walk(directory, onerror=fails):
         directories[:] = (name for name in directories if not name.startswith("."))
@@ -169,13 +170,13 @@ _NO_OBJECT = "not a Kubernetes object"
 _NO_DOCUMENT = "contains no YAML or JSON document"
 _PATCH = "a patch, not a whole Kubernetes object"
 _PASSED_OVER = (_NO_OBJECT, _NO_DOCUMENT, _PATCH)
-"""What is wrong with files that a directory may hold beside manifests: values, settings of CI, nothing but comments,
-patches of kustomize."""
+"""Errors of files that a directory may have beside manifests: values, settings of CI, comments only, patches of
+kustomize."""
 _HALF_AN_OBJECT = "an incomplete Kubernetes object"
 
 
 def _read_document(chunk: str, place: Document, tell: Tell | None) -> Iterator[Document | DocumentError]:
-    """The objects of a text that begins at this place."""
+    """The objects of a text; `place` is its first line."""
     try:
         value, repeated = load(chunk)
     except UnreadableError as error:
@@ -206,7 +207,7 @@ def _each(count: int) -> str:
 
 
 def _objects(document: Document) -> Iterator[Document | DocumentError]:
-    """The object itself, or the items of a List; those of a PodList need not say that they are Pods."""
+    """The object itself, or the items of a List; items of a PodList need no kind."""
     items = document.object.get("items")
     kind = document.kind.removesuffix("List")
     is_typed = kind != document.kind and (_is_known(document.api_version, kind) or _are_objects(items))
@@ -223,7 +224,7 @@ def _objects(document: Document) -> Iterator[Document | DocumentError]:
 
 
 def _are_objects(items: object) -> bool:
-    """Whether these are objects of some kind, all of which have a name."""
+    """Whether these items are objects, all with a name."""
     return isinstance(items, list) and bool(items) and all(map(_has_name, items))
 
 
@@ -237,9 +238,9 @@ _BUILT_IN = (("", "Pod"), *(group_and_kind for group_and_kind in WORKLOADS if ".
 
 
 def _mistaken(document: Document) -> DocumentError | None:
-    """The error of an object that is meant to be a Pod or a built-in workload and is none as it is written.
+    """The error of an object that is meant to be a Pod or a built-in workload, but is misspelled.
 
-    Groups with a dot belong to others, who may have a Job or a Deployment of their own, and have kinds in any spelling.
+    Groups with a dot are not built in: they may have a Job or a Deployment of their own, and kinds in any spelling.
     """
     group = document.api_version.rpartition("/")[0]
     for expected_group, kind in _BUILT_IN:
@@ -259,9 +260,9 @@ _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
 
 
 def _patch(document: Document) -> DocumentError | None:
-    """The error of a part of an object, which kustomize merges into the whole: what it lacks may stand there.
+    """The error of a patch, which kustomize merges into a whole object.
 
-    Without a selector, and with a container without an image, no API server takes it.
+    It has no selector and a container without an image, which no API server accepts.
     """
     spec = mapped(document.object, "spec")
     if document.kind not in _SELECTING or not document.api_version.startswith("apps/") or "selector" in spec:
@@ -277,7 +278,7 @@ def _is_known(api_version: str, kind: str) -> bool:
 
 
 def _is_half_an_object(value: Mapping[str, Any]) -> bool:
-    """Whether somebody forgot a line; a Helm chart's Chart.yaml has an apiVersion and is no object."""
+    """Whether a line of an object is missing; a Helm chart's Chart.yaml has an apiVersion and is no object."""
     return "kind" in value or ("apiVersion" in value and ("metadata" in value or "spec" in value))
 
 

@@ -44,7 +44,7 @@ class Question:
     notes: tuple[str, ...] = ()
 
     def offer(self, tables: CudaTables = SHIPPED) -> Offer:
-        """What the node offers; what cannot be read of it is unknown, and among its problems."""
+        """What the node offers. Parts that cannot be read are unknown, and listed in its problems."""
         return offer_from(
             driver=self.driver,
             product=self.product,
@@ -56,9 +56,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ImageFit:
-    """What became of a question. `gate` is the finding of the container toolkit's own check.
+    """The answer to a question. `gate` is the result of the container toolkit's own check.
 
-    `is_question` is false where nothing sensible was asked.
+    `is_question` is false where the question could not be understood.
     """
 
     image: str
@@ -71,13 +71,13 @@ class ImageFit:
 
     @property
     def exit_status(self) -> int:
-        """1 for what is incompatible, 2 for what was no question; of several answers, the largest counts."""
+        """1 for incompatible, 2 for no question, else 0; of several answers the largest counts."""
         if not self.is_question:
             return 2
         return 1 if self.verdict is Verdict.INCOMPATIBLE else 0
 
     def to_json(self) -> dict[str, str]:
-        """The answer as programs get it; its keys are a contract."""
+        """The answer for programs; its keys are a contract."""
         return {
             "image": self.image,
             "cuda": self.cuda,
@@ -89,7 +89,7 @@ class ImageFit:
 
 
 def no_answer(image: str, reason: str) -> ImageFit:
-    """The answer to what is no question."""
+    """The answer to a question that cannot be understood."""
     return ImageFit(image, "unknown", "none", Verdict.UNKNOWN, Gate.UNKNOWN, reason, is_question=False)
 
 
@@ -120,7 +120,7 @@ class Knowledge:
 
 
 def fit(question: Question, need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> ImageFit:
-    """Whether what needs this runs where this is offered; the reason names everything that could not be read."""
+    """Whether an image with this need runs on nodes with this offer; the reason names what could not be read."""
     judgement = judge(need, offer, tables)
     notes = (note for note in (*need.notes, *offer.problems, *question.notes) if note not in judgement.reason)
     reason = "; ".join((judgement.reason, *dict.fromkeys(notes)))

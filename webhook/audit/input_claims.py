@@ -1,7 +1,7 @@
-"""What pods ask for by resource claims, where the claims, or the templates of claims, are in the input of an audit.
+"""What pods request by resource claims that are in the input of an audit, as claims or templates of claims.
 
-The webhook counts nothing that is asked for by a claim. An audit of files says what that is, beside what a quota has to
-say of the claims, or as a finding that is only recorded.
+The webhook does not count claimed devices. An audit of files says which devices are claimed: in the finding of a quota
+about claims, or in a finding that is only recorded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,16 +21,16 @@ from webhook.rules import tolerations
 from webhook.rules.rule_settings import Mode
 
 KEY = "resourceClaims"
-"""What findings about claims are called by where no quota has anything to say of them; no rule has this name."""
+"""The rule key of findings about claims where no quota has a finding; no rule has this key."""
 
 _SHOWN = 3
-"""Claims of a pod, requests of a claim and alternatives of a request that are spelled out."""
+"""Most claims of a pod, requests of a claim, and alternatives of a request that a message spells out."""
 _TOLERATE = "Add the tolerations of GPU nodes to the pod; the policy adds none for these devices"
 
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A pod that may have claims. `gets_tolerations` where the webhook adds some that its spec does not show."""
+    """A pod that may have claims. `gets_tolerations`: the webhook adds tolerations that `spec` does not show."""
 
     spec: Mapping[str, Any]
     namespace: str
@@ -39,7 +39,7 @@ class _Asking:
 
     @property
     def tolerates(self) -> bool:
-        """Whether it has tolerations of any kind."""
+        """Whether it has any tolerations."""
         return self.gets_tolerations or bool(self.spec.get("tolerations"))
 
 
@@ -54,18 +54,18 @@ def knowing_claims(facts: ClusterFacts, documents: Iterable[Document | DocumentE
 
 
 class InputClaims:
-    """Says what pods ask for by the claims and templates of claims that are known."""
+    """Says what pods request by the claims and templates that are known."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         self._facts = facts
 
     def told_of_pod(self, outcome: Outcome, namespace: str) -> Outcome:
-        """What became of a pod, with what it asks for by claims."""
+        """The outcome of a pod, with findings about its claims."""
         asking = _Asking(mapped(outcome.object, "spec"), namespace, outcome.policy)
         return replace(outcome, findings=self._told(outcome.findings, asking, CLAIMS))
 
     def told_of_template(self, foreseen: Foreseen, namespace: str, policy: Policy) -> Foreseen:
-        """What would become of the pods of a template, with what they ask for by claims."""
+        """What would become of the pods of a template, with findings about their claims."""
         template = foreseen.template
         if template.is_unknown(CLAIMS):
             return foreseen
@@ -74,9 +74,9 @@ class InputClaims:
         return replace(foreseen, findings=self._told(foreseen.findings, asking, template.place(CLAIMS)))
 
     def _told(self, findings: Sequence[Finding], asking: _Asking, place: str) -> tuple[Finding, ...]:
-        """The findings about a pod with what it asks for by claims, which stand at `place`.
+        """The findings about a pod, with what it requests by claims; `place` is the place of its claims.
 
-        Nothing is added where all of that is known to be other devices than GPUs.
+        Nothing is added where all claimed devices are known to be no GPUs.
         """
         named = list(claims_of(asking.spec.get("resourceClaims")))
         if not named:
@@ -95,7 +95,7 @@ class InputClaims:
         )
 
     def _devices(self, named: Iterable[PodResourceClaim], namespace: str) -> Iterator[Devices | None]:
-        """All that the claims may be satisfied with; None for what is not known."""
+        """All devices that may satisfy the claims; None for unknown ones."""
         for one in named:
             requests = self._facts.claim(one, namespace)
             for request in requests if requests is not None else ((),):
@@ -115,12 +115,12 @@ class InputClaims:
 
 
 def _instead(message: str, found: str) -> str:
-    """The message with what the pod asks for instead of words that leave it open."""
+    """The message with the claimed devices in the place of general words."""
     return found + message.removeprefix(BY_CLAIM) if message.startswith(BY_CLAIM) else message
 
 
 def _requests(requests: Sequence[DeviceRequest]) -> str:
-    """What a claim is for: devices of one class together, where the claim says how many."""
+    """The devices of a claim in words; devices of one class are added up where their numbers are known."""
     exact: dict[str, int] = {}
     others: list[str] = []
     for request in requests:
@@ -151,7 +151,7 @@ def _phrase(devices: Devices) -> str:
 
 
 def _listed(phrases: Iterable[str], count: int, what: str, word: str = "and") -> str:
-    """The first phrases in a row, and how many more there are.
+    """The first phrases in a list, and how many more there are.
 
     >>> _listed(["1 device of a", "2 devices of b"], 2, "request"), _listed(["a", "b", "c", "d"], 4, "request")
     ('1 device of a and 2 devices of b', 'a, b, c and 1 more request')

@@ -1,4 +1,4 @@
-"""One manifest from text, without what makes YAML dangerous; keys of which values are lost are told."""
+"""Reads one manifest from text, without the dangerous parts of YAML, and reports keys whose values are lost."""
 
 import json
 import re
@@ -31,14 +31,14 @@ class UnreadableError(Exception):
 
 
 class Loaded(NamedTuple):
-    """The value of a document, and the keys that stand in one of its maps more than once: the last value is there."""
+    """The value of a document, and its repeated keys; the value has their last values."""
 
     value: Any
     repeated: Sequence[RepeatedKey] = ()
 
 
 def load(chunk: str) -> Loaded:
-    """What one YAML or JSON document says; raises UnreadableError with the line that is wrong."""
+    """The value of one YAML or JSON document; raises UnreadableError with the line that is wrong."""
     conflict = _CONFLICT.search(chunk)
     if conflict is not None:
         raise UnreadableError(chunk.count("\n", 0, conflict.start()), "a git conflict marker; resolve the conflict")
@@ -71,7 +71,7 @@ def _load_json(chunk: str) -> Loaded:
 
 
 def _load_braces(chunk: str, error: json.JSONDecodeError) -> Loaded:
-    """The value of a text in braces that is no JSON: YAML in flow style, a template, or simply broken."""
+    """The value of a text in braces that is no JSON: it is YAML in flow style, a template, or broken."""
     try:
         return _load_yaml(chunk)
     except UnreadableError as yaml_error:
@@ -106,7 +106,7 @@ def _load_yaml(chunk: str) -> Loaded:
 
 
 def _check_depth(value: Any) -> None:
-    """Refuse JSON that is nested more deeply than YAML may be; raises UnreadableError."""
+    """Raise RecursionError for JSON that is nested more deeply than MAX_DEPTH."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -127,7 +127,7 @@ def _finite(text: str) -> float:
 
 
 class _Maps:
-    """Makes the maps of a JSON text, and remembers whether any of them repeats a key."""
+    """Makes the maps of a JSON text, and records whether any of them repeats a key."""
 
     def __init__(self) -> None:
         self.repeat_keys = False
@@ -140,7 +140,7 @@ class _Maps:
 
 
 class _Size:
-    """Counts what a document will become, by its events alone: how deep, and how many values once expanded."""
+    """Counts the depth of a document, and its values once aliases are expanded, from its events alone."""
 
     def __init__(self) -> None:
         self._values = 0
@@ -148,7 +148,7 @@ class _Size:
         self._open: list[tuple[str | None, int]] = []
 
     def add(self, event: yaml.Event, line: int) -> None:
-        """Count one event of `line`; raises UnreadableError at the first that goes too far."""
+        """Count one event of `line`; raises UnreadableError where a limit is exceeded."""
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchored:
                 raise UnreadableError(
@@ -174,14 +174,14 @@ class _Size:
 
 
 def _check_size(chunk: str) -> None:
-    """Refuse nesting that would exhaust the stack and aliases that would exhaust the memory."""
+    """Raise UnreadableError for nesting that would exhaust the stack, and aliases that would exhaust the memory."""
     size = _Size()
     for event in yaml.parse(chunk, Loader=_BASE):
         size.add(event, event.start_mark.line if event.start_mark is not None else 0)
 
 
 class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
-    """YAML as manifests use it: what JSON knows, text keys; a date or 12:30 stays what was written.
+    """YAML as manifests use it: types of JSON, and texts as keys; a date or 12:30 stays a text.
 
     Maps are constructed after `without_repeated` has looked at them.
     """
@@ -197,12 +197,12 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: ARG002  # the base class's signature
-        """A map with texts as keys; of what is merged into it, it has the keys that are not its own."""
+        """A map with texts as keys; its own keys override merged keys."""
         self.flatten_mapping(node)
         return {str(key.value): self.construct_object(value, deep=True) for key, value in node.value}
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Put what is merged into a map before its own keys; that of the base class is quadratic in its merge keys."""
+        """Put merged keys before a map's own keys. The base class takes time quadratic in the number of merge keys."""
         merged: list[tuple[yaml.Node, yaml.Node]] = []
         own: list[tuple[yaml.Node, yaml.Node]] = []
         for key, value in node.value:
@@ -218,13 +218,13 @@ class _Loader(_BASE):  # type: ignore[misc]  # the class is chosen at run time
         node.value = merged + own
 
     def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[Any, Any]]:
-        """A map; constructed at once, since aliases to open maps are refused before."""
+        """A map. It is constructed at once, because aliases to unfinished maps were refused before."""
         if not isinstance(node, yaml.MappingNode):
             raise mistake("tagged as a map, but is not a map", node)
         yield self.construct_mapping(node)
 
     def construct_number(self, node: yaml.ScalarNode) -> Any:
-        """A number; 12:30, which YAML 1.1 takes for one of base 60, stays a text, as kubectl reads it."""
+        """A number. 12:30, which YAML 1.1 reads as a number of base 60, stays a text, as for kubectl."""
         text = str(self.construct_scalar(node))
         if ":" in text:
             return text

@@ -1,4 +1,4 @@
-"""The GPU nodes of a cluster by what they offer to CUDA: as many rows as there are kinds, however many nodes.
+"""The GPU nodes of a cluster, grouped by what they offer to CUDA.
 
 `capacity_of` counts the GPUs of a cluster by model, resource and driver.
 """
@@ -25,16 +25,16 @@ _FITS_EVERYWHERE = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}
 
 @dataclass(frozen=True, slots=True)
 class NodeKind:
-    """Nodes that offer the same. `count` is 0 where only a pool is declared; `gpus` is for all of them together."""
+    """Nodes with an equal offer. `count` is 0 for a declared pool without nodes; `gpus` is the sum of all nodes."""
 
     offer: Offer
     count: int
     gpus: int
     newest_cuda: Version | None = None
-    """The newest CUDA that the driver runs, by its own word or else by its branch."""
+    """The newest CUDA that the driver runs, by the node's label or else by the driver's branch."""
 
     def to_json(self) -> dict[str, object]:
-        """The kind as programs get it; what is not known is null."""
+        """The kind for programs; unknown values are null."""
         offer = self.offer
         return {
             "product": offer.product or None,
@@ -48,14 +48,14 @@ class NodeKind:
         }
 
     def __str__(self) -> str:
-        """The nodes as people know them: how many, their GPU, their driver."""
+        """The nodes in words: how many, their GPU and their driver."""
         nodes = counted(self.count, "node") if self.count else "a pool"
         product = self.offer.product or "GPUs of an unknown kind"
         return f"{nodes} with {product}, driver {_spelled(self.offer.driver) or 'unknown'}"
 
 
 def newest_cuda(offer: Offer, tables: CudaTables = SHIPPED) -> Version | None:
-    """The newest CUDA that nodes with this offer run, by the driver's own word or else by its branch."""
+    """The newest CUDA that nodes with this offer run, by the node's label or else by the driver's branch."""
     return offer.cuda or (tables.drivers.reported_by(offer.driver) if offer.driver is not None else None)
 
 
@@ -86,7 +86,7 @@ def _has_nvidia_gpus(nodes: NodeClass, accelerators: Accelerators) -> bool:
 
 
 def _gpus(node: Node) -> int:
-    """The GPUs of one node: the physical ones where a label says how many, else those it offers."""
+    """The GPUs of one node: the physical ones where a label says how many, else its capacity."""
     labelled = as_integer(node.label("nvidia.com/gpu.count"))
     return node.gpus if labelled is None or labelled < 0 else labelled
 
@@ -102,7 +102,7 @@ _Kind = tuple[str, str, str, str]
 def capacity_of(
     nodes: Iterable[Node], accelerators: Accelerators = BUILT_IN, tables: CudaTables = SHIPPED
 ) -> tuple[Capacity, ...]:
-    """The GPU nodes, those of one model, resource and driver in one row, sorted by these.
+    """The GPU nodes, with one row for each model, resource and driver, sorted by these.
 
     A node with several resources, such as slices of different sizes, is in the row of each.
     """

@@ -1,4 +1,4 @@
-"""Where the objects of an audit come from, with all that has to be known to judge them.
+"""The objects of an audit, from files or from a cluster, with everything that is needed to judge them.
 
 Nodes, classes and resource claims of a live cluster are read once, before its objects.
 """
@@ -28,7 +28,7 @@ _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 def read_facts(
     server: ApiServer, accelerators: Accelerators = BUILT_IN
 ) -> tuple[ClusterFacts, tuple[DocumentError, ...]]:
-    """What rules may ask about the cluster, and errors for what of it could not be read."""
+    """What rules may ask about the cluster, and errors for parts that could not be read."""
     reader = Reader(server)
     discovery = Discovery(reader)
     errors: list[DocumentError] = []
@@ -46,14 +46,14 @@ def read_facts(
 
 
 def _claims(discovery: Discovery, reader: Reader, kind: str) -> Iterator[dict[str, Any]]:
-    """The claims, or templates of claims, of all namespaces. Whoever may not list these audits without them."""
+    """The claims or templates of all namespaces; none where listing them is forbidden."""
     unheard: list[DocumentError] = []
     resource = _found(discovery, GROUP, kind, unheard)
     return iter(()) if resource is None else _read(reader, resource, unheard)
 
 
 def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentError]) -> list[dict[str, Any]] | None:
-    """The DeviceClasses; None where nobody can tell which there are."""
+    """The DeviceClasses; None where they cannot be listed."""
     faults: list[DocumentError] = []
     resource = _found(discovery, GROUP, "DeviceClass", faults)
     found = [] if resource is None else list(_read(reader, resource, faults))
@@ -62,7 +62,7 @@ def _device_classes(discovery: Discovery, reader: Reader, errors: list[DocumentE
 
 
 def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentError]) -> ApiResource | None:
-    """Where the objects of a kind are; None where there are none, or nobody can tell."""
+    """The resource of a kind; None where the cluster has none, or it cannot be learned."""
     try:
         return discovery.find(group, kind)
     except DiscoveryError as error:
@@ -83,7 +83,7 @@ def _read(reader: Reader, resource: ApiResource, errors: list[DocumentError]) ->
 
 @dataclass(frozen=True, slots=True)
 class ObjectSource:
-    """The objects, once, and who owns them by the time that they come."""
+    """The objects, to be read once. `owners` knows the owners of an object before the object comes."""
 
     documents: Iterable[Document | DocumentError]
     owners: Owners
@@ -92,7 +92,7 @@ class ObjectSource:
 
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
-    """What was read of files; objects that name no namespace are taken to be in `namespace`."""
+    """The objects of files; `namespace` is the namespace of objects that name none."""
     owners, facts = Owners(), knowing_claims(background.facts, documents, namespace)
     for document in documents:
         if isinstance(document, Document):
@@ -110,9 +110,9 @@ def of_cluster(
     facts: ClusterFacts | None = None,
     accelerators: Accelerators = BUILT_IN,
 ) -> ObjectSource:
-    """What an API server holds. It is read while it is gone through; `tell` hears how far that is.
+    """The objects of a cluster. They are read while they are iterated; `tell` is called with the progress.
 
-    `facts` are what is known of the cluster already; without them its nodes and classes are read first.
+    `facts` are facts of the cluster that are known already; without them its nodes and classes are read first.
     """
     errors: tuple[DocumentError, ...] = ()
     if facts is None:
@@ -125,6 +125,6 @@ def of_cluster(
 def read_background(
     server: ApiServer, accelerators: Accelerators = BUILT_IN
 ) -> tuple[Background, tuple[DocumentError, ...]]:
-    """The cluster that files are meant for, and errors for what of it could not be read."""
+    """The cluster that files are meant for, and errors for parts that could not be read."""
     facts, errors = read_facts(server, accelerators)
     return Background(facts, LivePods(server, accelerators=accelerators)), errors

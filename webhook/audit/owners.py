@@ -1,7 +1,7 @@
-"""Who is behind an object: the Deployment behind a pod of one of its ReplicaSets, by controlling owner references.
+"""Finds the object behind another one by owner references: the Deployment behind a pod of one of its ReplicaSets.
 
-Owner references are written by whoever may write the object. One is followed only to an object that was learned, of the
-same namespace or of none, whose uid, kind and name it names; anything else is believed as it stands and not followed.
+Anybody who may write an object can write its owner references. A reference is followed only to a learned object of the
+same namespace, or a cluster-scoped one, with its uid, kind and name; other references are believed and not followed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class _Known:
 
 
 class Owners:
-    """The objects that may own others, by namespace and uid; some 500 bytes for each."""
+    """The objects that may own others, by namespace and uid; about 500 bytes for each."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, _Known]] = {}
@@ -38,7 +38,7 @@ class Owners:
         return sum(map(len, self._known.values()))
 
     def learn(self, raw: Mapping[str, Any], *, is_audited: bool = True) -> None:
-        """Remember an object that may own others; `is_audited` where it is one that is audited itself."""
+        """Remember an object that may own others; `is_audited`: it is audited itself."""
         reference = reference_of(raw)
         if reference.uid:
             parent = _parent(raw, reference.namespace)
@@ -59,13 +59,14 @@ class Owners:
         return line[-1]
 
     def unknown_owner_of(self, raw: Mapping[str, Any]) -> ObjectReference | None:
-        """The last owner of the object where that was not learned, so that there may be others behind it."""
+        """The last owner of the object, where it was not learned and may have owners itself; else None."""
         *_, last = (None, *self._line(raw, reference_of(raw)))
         return last if last is not None and self._find(last) is None else None
 
     def is_owned_by_known(self, raw: Mapping[str, Any]) -> bool:
-        """Whether an owner of the object was learned that is audited itself. Of a circle of owners the first in the
-        alphabet counts as owned by none.
+        """Whether the object has a learned owner that is audited itself.
+
+        Of a circle of owners the first in the alphabet counts as owned by none.
         """
         reference = reference_of(raw)
         line = list(self._line(raw, reference))
@@ -78,7 +79,7 @@ class Owners:
         )
 
     def _line(self, raw: Mapping[str, Any], reference: ObjectReference) -> Iterator[ObjectReference]:
-        """The owner of an object, the owner's owner and so on; the last one is the first that comes again, if any."""
+        """The owner of an object, the owner's owner and so on. In a circle, the last one is the first to come again."""
         seen = {reference}
         parent = _parent(raw, reference.namespace)
         while parent is not None and len(seen) <= MOST_STEPS:
@@ -90,7 +91,7 @@ class Owners:
             parent = known.parent
 
     def _find(self, wanted: ObjectReference) -> _Known | None:
-        """What was learned of the object that a reference names."""
+        """What was learned about the object of a reference; None where it was not learned."""
         for namespace in (wanted.namespace, ""):
             known = self._known.get(namespace, {}).get(wanted.uid)
             if known is not None and _names(wanted) == _names(known.reference):
@@ -99,14 +100,14 @@ class Owners:
 
 
 def reference_of(raw: Mapping[str, Any]) -> ObjectReference:
-    """An object as a reference to it; texts that are missing or none are empty."""
+    """A reference to an object; missing and malformed texts are empty."""
     metadata = mapped(raw, "metadata")
     name = _text(metadata, "name") or _text(metadata, "generateName")
     return _reference(raw, intern(_text(metadata, "namespace")), name, _text(metadata, "uid"))
 
 
 def _parent(raw: Mapping[str, Any], namespace: str) -> ObjectReference | None:
-    """The controller of an object. A node that reports a static pod did not make it: its owner is none."""
+    """The controller of an object. A node is no controller: it reports static pods and does not make them."""
     owner = controller_of(raw)
     if owner is None or (owner.get("apiVersion"), owner.get("kind")) == _NODE:
         return None

@@ -1,4 +1,4 @@
-"""Questions about images as JSON lines. A broken line is answered too, in its place, and spoils no other."""
+"""Questions about images as JSON lines. A broken line is answered in its place and does not affect other lines."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ KEYS = ("image", "env", "driver", "product", "compute-capability", "arch", "cuda
 
 @dataclass(frozen=True, slots=True)
 class BrokenLine:
-    """A line that asks nothing: the image, where it names one, and what is wrong with it."""
+    """A line without a question: its image, where it names one, and what is wrong with the line."""
 
     image: str
     fault: str
@@ -24,7 +24,7 @@ class _QuestionError(ValueError):
 
 
 def read_questions(lines: Iterable[bytes]) -> Iterator[Question | BrokenLine]:
-    """One question for each line, in order; the lines after the last one that says something are passed over."""
+    """One question for each line, in order; empty lines at the end are skipped."""
     empty = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -36,7 +36,7 @@ def read_questions(lines: Iterable[bytes]) -> Iterator[Question | BrokenLine]:
 
 
 def answers(questions: Iterable[Question | BrokenLine], knowledge: Knowledge) -> Iterator[ImageFit]:
-    """An answer to each, in order."""
+    """The answers to questions, in order."""
     for question in questions:
         if isinstance(question, BrokenLine):
             yield no_answer(question.image, question.fault)
@@ -55,7 +55,7 @@ def _read(line: bytes, number: int) -> Question | BrokenLine:
 
 
 def _parsed(line: bytes) -> Any:
-    """The JSON value of a line; numbers keep the text they are written as, so that 12.10 is not 12.1."""
+    """The JSON value of a line. Numbers stay texts as they are written, so that 12.10 is not 12.1."""
     try:
         return json.loads(line.decode("utf-8-sig"), parse_float=str, parse_int=str, parse_constant=str)
     except UnicodeDecodeError:
@@ -97,7 +97,7 @@ def _env(found: object) -> tuple[tuple[str, str | None], ...]:
 
 
 def _worded(found: object, *words: str) -> object:
-    """A boolean as one of two words, which is what YAML made of it; anything else as it is."""
+    """A boolean as one of two words, for texts that YAML reads as a boolean; other values are unchanged."""
     return words[found] if isinstance(found, bool) else found
 
 

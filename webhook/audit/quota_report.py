@@ -1,7 +1,7 @@
-"""Quotas for reports: counted from the pods of an inventory, or as the objects of a cluster tell of them.
+"""Quotas for reports: counted from the pods of an inventory, or read from GPUQuota objects of a cluster.
 
-The second half prints quotas for people at a terminal: a line with a bar for each limit, in 80 columns and without
-colours as well.
+The second half prints quotas at a terminal: a line with a bar for each limit, readable in 80 columns and without
+colours.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from webhook.quota.quotas import Demand, Quota, QuotaScope
 
 _LONGEST_NUMBER = 40
 _WRITTEN_WITH = frozenset("0123456789./- ")
-"""Characters of an exact number; with an exponent, a short text would be a number of a gigabyte."""
+"""Characters of an exact number. With an exponent, a short text could be a number of a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LimitUsage:
 
     @property
     def share(self) -> Fraction | None:
-        """How much of it is used: 1 is all, more is too much. None where the texts are no numbers."""
+        """Used share of the limit: 1 is all of it, more is too much. None where the texts are no numbers."""
         used, hard = exact(self.used), exact(self.hard)
         if used is None or hard is None:
             return None
@@ -47,7 +47,7 @@ class LimitUsage:
 
     @property
     def rest(self) -> str:
-        """What people ask first: `2 free`, `full` or `1/2 over`; empty where the texts are no numbers."""
+        """The rest of the limit, as `2 free`, `full` or `1/2 over`; empty where the texts are no numbers."""
         used, hard = exact(self.used), exact(self.hard)
         if used is None or hard is None:
             return ""
@@ -56,13 +56,13 @@ class LimitUsage:
         return f"{number(hard - used)} free" if used < hard else f"{number(used - hard)} over"
 
     def to_json(self) -> dict[str, str]:
-        """The same as an object has it."""
+        """The limit as in a GPUQuota object."""
         return {**({"name": self.name} if self.name else {}), "hard": self.hard, "used": self.used}
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A quota and the namespaces in which it is seen, as far as was looked."""
+    """A quota and its usage, and the namespaces in which it was found."""
 
     name: str
     scope: str
@@ -80,7 +80,7 @@ class Reported:
         yield from (*self.models, *self.resources)
 
     def to_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The quota for programs."""
         return {
             "quota": self.name,
             "scope": self.scope,
@@ -94,19 +94,19 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """A quota as policies set it, and how it stands."""
+    """A quota as policies set it, and its usage."""
 
     bound: BoundQuota
     standing: QuotaUsage
 
 
 def counted(policies: PolicySet, pods: Iterable[GpuPod], namespace: str | None) -> list[Reported]:
-    """The quotas of one namespace, or of all that policies or pods name, with what these pods use of them."""
+    """The quotas of one namespace, or of all that policies or pods name (None), with the usage by these pods."""
     return told(in_use(policies, pods, [] if namespace is None else [namespace]), namespace)
 
 
 def in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Iterable[str] = ()) -> list[InUse]:
-    """What these pods use of the quotas of all namespaces that they, or policies, or `namespaces` name."""
+    """The usage by these pods of the quotas of all namespaces that the pods, the policies or `namespaces` name."""
     by_namespace: dict[str, list[GpuPod]] = {}
     for pod in pods:
         by_namespace.setdefault(pod.namespace, []).append(pod)
@@ -120,7 +120,7 @@ def in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Iterable[str
 
 
 def told(found: Iterable[InUse], namespace: str | None = None) -> list[Reported]:
-    """The same as one namespace sees it, or all of it."""
+    """The quotas for a report, of one namespace or of all (None)."""
     return reported(
         (place, status or {})
         for place, status in statuses(one.standing for one in found).items()
@@ -129,13 +129,13 @@ def told(found: Iterable[InUse], namespace: str | None = None) -> list[Reported]
 
 
 def of_objects(raws: Iterable[Mapping[str, Any]]) -> list[Reported]:
-    """The quotas that objects of kind GPUQuota tell of."""
+    """The quotas in objects of kind GPUQuota, as JSON has them."""
     places = (((raw["metadata"]["namespace"], raw["metadata"]["name"]), raw.get("status")) for raw in raws)
     return reported((place, status if isinstance(status, dict) else {}) for place, status in places)
 
 
 def reported(found: Iterable[tuple[Place, Status]]) -> list[Reported]:
-    """Each quota once, those of namespaces first; what was written last counts where namespaces are told different."""
+    """Each quota once, quotas of namespaces first; of different statuses the last written one counts."""
     by_key: dict[str, list[tuple[str, Status]]] = {}
     for (namespace, key), status in found:
         by_key.setdefault(key, []).append((namespace, status))
@@ -177,7 +177,7 @@ def _part(raw: Mapping[str, Any]) -> LimitUsage:
 
 
 def exact(text: str) -> Fraction | None:
-    """The number that `2 3/7` stands for; None for what is none."""
+    """The number in a text such as `2 3/7`; None where it is no number."""
     if not text or len(text) > _LONGEST_NUMBER or not _WRITTEN_WITH.issuperset(text):
         return None
     try:
@@ -193,7 +193,7 @@ _ALL = "GPUs"
 
 
 def render(quotas: Sequence[Reported], console: Console, *, names_namespaces: bool) -> None:
-    """Every quota. `names_namespaces` says whether to tell where those are seen that namespaces share."""
+    """Print every quota. `names_namespaces`: also print the namespaces of quotas that namespaces share."""
     parts = [part for quota in quotas for part in quota.parts]
     names = max((len(_name(part)) for part in parts), default=0)
     amounts = max((len(_amount(part)) for part in parts), default=0)
@@ -216,7 +216,7 @@ def _title(quota: Reported) -> Text:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """As many names as fit into a line."""
+    """The names that fit into a line."""
     names = list(names)
     text, room = ", ".join(names), _COLUMNS - len("  in ")
     while len(text) > room and len(names) > 1:
@@ -234,7 +234,7 @@ def _amount(part: LimitUsage) -> str:
 
 
 def _bar(part: LimitUsage, width: int) -> str:
-    """How full it is; only a full one looks full, and only an unused one empty."""
+    """A bar of the used share; only a full limit looks full, and only an unused one looks empty."""
     share = part.share
     if share is None:
         return "?" * width

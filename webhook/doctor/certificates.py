@@ -15,13 +15,13 @@ from webhook.doctor.served import METRICS, pages
 from webhook.kubernetes.api_errors import RefusedError
 
 SOON = timedelta(days=30)
-"""How long before an end people should know of it."""
+"""Time before the end of a certificate when the doctor warns."""
 
 _TRUST = re.compile(r'gpu_policy_certificate_expiry_seconds\{certificate="ca_bundle"\} (\S+)')
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """The API server trusts the certificate that is served, and goes on doing so for a while."""
+    """The API server trusts the served certificate, and will do so for a while."""
     try:
         secret = installation.certificate_secret
     except UnavailableError as why:
@@ -52,7 +52,7 @@ def _authority(pem: bytes, name: str, installation: Installation) -> DoctorFindi
 
 
 def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFinding:
-    """Whether one webhook's caBundle trusts the certificate, and its name is one that the certificate has."""
+    """Whether one webhook's caBundle trusts the certificate, and the certificate covers the webhook's host name."""
     name, client = entry["name"], entry.get("clientConfig", {})
     host = _host(client)
     if not covers(pem, [host]):
@@ -76,7 +76,7 @@ def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFindi
 
 
 def _is_left_to_the_roots(installation: Installation) -> bool:
-    """Whether nobody is there who would fill in a caBundle."""
+    """Whether no program would fill in an empty caBundle."""
     found = [configuration for configuration in installation.configurations.values() if configuration]
     annotations = {key for one in found for key in one["metadata"].get("annotations") or {}}
     injects = any(key.startswith("cert-manager.io/inject-") for key in annotations)
@@ -107,7 +107,7 @@ def _host(client: Object) -> str:
 
 
 def _remedy(installation: Installation) -> str:
-    """Who has to mend certificates, and how to see why it did not happen."""
+    """The remedy: who renews certificates, and how to see why it did not happen."""
     try:
         keeps = installation.workload.keeps_certificates
     except UnavailableError:

@@ -1,4 +1,4 @@
-"""Every question that is asked, in the order in which the answers are of use, and the asking."""
+"""The list of all checks, in the order in which their results help, and the function that runs them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -50,11 +50,11 @@ CHECKS: tuple[Check, ...] = (
     # All of it together.
     Check("pods", pod_trial.look),
 )
-"""Everything that is looked at. The keys are a contract."""
+"""All checks. The keys are a contract."""
 
 
 def examine(installation: Installation, checks: Sequence[Check] = CHECKS) -> DoctorReport:
-    """Ask these questions."""
+    """Run these checks."""
     return DoctorReport(
         tuple(DoctorResult(check, finding) for check in checks for finding in _asked(check, installation))
     )

@@ -1,6 +1,6 @@
-"""Look-ups that may fail: each gives what was asked for, or the reason why it cannot be had.
+"""The cluster as the doctor reads it: every look-up returns an object, or raises the reason why it cannot.
 
-`connect` finds the cluster as kubectl does, and makes sure that somebody answers.
+`connect` finds the cluster as kubectl does, and makes sure that it answers.
 
 `selects` says what a LabelSelector selects.
 """
@@ -22,9 +22,9 @@ Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
 
 ANSWER_SECONDS = 15.0
-"""How long the API server may take to answer."""
+"""Longest time for an answer of the API server."""
 REVIEWED_SECONDS = 75.0
-"""How long it may take where webhooks are asked, each for at most 30 seconds."""
+"""Longest time for an answer where webhooks are called, each for at most 30 seconds."""
 _PAGE = "500"
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -32,7 +32,7 @@ _OTHER_RIGHTS = "look again with a kubeconfig that may"
 
 
 class UnavailableError(Exception):
-    """What was looked for cannot be had; the text says why, `remedy` what would help."""
+    """Something cannot be read; the text says why, `remedy` what would help."""
 
     def __init__(self, why: str, remedy: str = "") -> None:
         super().__init__(why)
@@ -40,7 +40,7 @@ class UnavailableError(Exception):
 
 
 class DoctorCluster:
-    """The API server, asked with the rights of whoever looks."""
+    """The API server, with the rights of the user of the command."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
@@ -55,7 +55,7 @@ class DoctorCluster:
         return datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
 
     def find(self, path: str, query: Mapping[str, str] = _NOTHING) -> Object | None:
-        """The object at `path`, None where there is none; UnavailableError where nobody can tell."""
+        """The object at `path`; None where there is none. Raises UnavailableError where it cannot be read."""
         try:
             return self._server.get(path, query, ANSWER_SECONDS)
         except RefusedError as refusal:
@@ -68,9 +68,9 @@ class DoctorCluster:
             raise UnavailableError(f"the API server answers something else than JSON: {fault}") from None
 
     def items(self, path: str, query: Mapping[str, str] = _NOTHING) -> Iterator[Object]:
-        """The objects of a list, page by page; UnavailableError also where the API server does not know the kind.
+        """The objects of a list, page by page. Raises UnavailableError, also for a kind that the server does not know.
 
-        `limit` in the query is for objects that are large.
+        Set `limit` in the query for large objects.
         """
         query = {"limit": _PAGE, **query}
         while True:
@@ -83,7 +83,7 @@ class DoctorCluster:
             query["continue"] = rest
 
     def create(self, path: str, body: Mapping[str, Any], query: Mapping[str, str] = _NOTHING) -> Object:
-        """What the API server makes of a new object; RefusedError where it refuses, UnavailableError otherwise."""
+        """Create an object and return it. Raises RefusedError where it is refused, else UnavailableError."""
         try:
             return self._server.send("POST", path, body, REVIEWED_SECONDS, query)
         except UnreachableError as fault:
@@ -92,7 +92,7 @@ class DoctorCluster:
             raise UnavailableError(f"the API server answers something else than JSON: {fault}") from None
 
     def page(self, path: str) -> str:
-        """The text at `path` in one line; UnavailableError where there is none, RefusedError for any other status."""
+        """The text at `path` in one line. Raises UnavailableError without an answer, else RefusedError."""
         try:
             stream = self._server.stream(path, {}, ANSWER_SECONDS)
             try:
@@ -104,15 +104,16 @@ class DoctorCluster:
 
 
 def connect(kubeconfig: str | None, context: str | None = None) -> DoctorCluster:
-    """The same as `find_server`, to look at."""
+    """The cluster of `find_server`, as the doctor reads it."""
     return DoctorCluster(find_server(kubeconfig, context))
 
 
 def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer:
-    """The API server of a kubeconfig (several files are separated as in $KUBECONFIG); of ~/.kube/config where none is
-    named, and where that is missing the cluster that this process runs in.
+    """The API server of a kubeconfig; several files are separated as in $KUBECONFIG.
 
-    Raises UnavailableError where none is known, none answers, or whoever asks is unknown to it.
+    Without a kubeconfig it is that of ~/.kube/config, or of the cluster that this process runs in.
+
+    Raises UnavailableError where no server is known, it does not answer, or it does not know the user.
     """
     if not kubeconfig:
         usual = Path("~/.kube/config").expanduser()
@@ -134,8 +135,8 @@ def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer
 
 
 def _first_context(kubeconfig: str) -> str | None:
-    """The current context where there are several files: kubectl takes that of the first file which names one, and the
-    Kubernetes client that of the last.
+    """The current context of several files: kubectl takes it from the first file that names one, the Kubernetes client
+    from the last.
     """
     files = [Path(name) for name in kubeconfig.split(os.pathsep) if name]
     if len(files) > 1:
@@ -150,7 +151,7 @@ def _first_context(kubeconfig: str) -> str | None:
 
 
 def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether it selects an object with these labels."""
+    """Whether a LabelSelector selects an object with these labels."""
     exact = (selector.get("matchLabels") or {}).items() <= labels.items()
     return exact and all(
         Expression(one["key"], one["operator"], tuple(one.get("values") or ())).matches(labels)

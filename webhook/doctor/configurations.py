@@ -17,16 +17,16 @@ from webhook.model.accelerators import DEVICE_CLASSES, Declared
 from webhook.model.wording import few
 
 PLURALS = {phase: f"{kind.lower()}s" for kind, phase in PHASES.items()}
-"""What kubectl calls the two kinds."""
+"""Short name of a kind -> its resource name for kubectl."""
 POLICIES_ENTRY = "policies.gpupolicy.dev"
-"""The entry that sends the ConfigMaps of policies."""
+"""The entry of the webhook configuration that sends ConfigMaps of policies."""
 WITHOUT_PODS = {
     crds.ENTRY: "no Deployment can be created while nobody answers, the webhook's own included",
     POLICIES_ENTRY: "no policy can be mended while nobody answers",
 }
-"""The entries that no pod depends on, and why the API server has to go on without an answer to them."""
+"""Entries that no pod depends on -> what happens if their failurePolicy is not Ignore."""
 LONGEST_TIMEOUT = 10
-"""Seconds that a pod may wait for an answer before people wait too long."""
+"""Longest timeout in seconds that people should wait for."""
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
@@ -73,7 +73,7 @@ def _compared(phase: str, expected: Document, live: Document, installation: Inst
 
 
 def _essentials(phase: str, live: Document, installation: Installation) -> Iterator[DoctorFinding]:
-    """What every installation needs, for want of anything to compare with."""
+    """Findings about fields that every installation needs, where the installed configuration is not known."""
     kind = next(kind for kind, short in PHASES.items() if short == phase)
     webhooks = webhooks_of({**live, "kind": kind})
     faults = [] if webhooks else ["webhooks"]
@@ -142,7 +142,7 @@ def _config_map(installation: Installation) -> str:
 
 
 def _as_installed(installation: Installation, verb: str) -> str:
-    """The command that has the configurations as they were installed; `verb` is apply or replace."""
+    """The command that restores the configurations as they were installed; `verb` is apply or replace."""
     key = REGISTRATION_KEY.replace(".", r"\.")
     return (
         f"{installation.kubectl} get configmap {installation.place.name}-registration "
@@ -176,7 +176,7 @@ def policies_at_apply(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _way_to_send(config_map: Object, entry: Mapping[str, Any], installation: Installation) -> str:
-    """How to have the API server ask about a ConfigMap; empty where it does, as far as the chart's entry says it."""
+    """How to have the API server send a ConfigMap; empty where the chart's entry sends it."""
     metadata = config_map["metadata"]
     selector = entry.get("objectSelector") or {}
     if not selects(selector, metadata.get("labels") or {}):
@@ -189,11 +189,11 @@ def _way_to_send(config_map: Object, entry: Mapping[str, Any], installation: Ins
 
 
 _NAMES = re.compile(r"name\.matches\(r'(\^\(.*?\)\$)'\)")
-"""The list of names in a condition, as the chart writes it."""
+"""The list of names in a match condition of the chart."""
 
 
 def registered_accelerators(installation: Installation) -> Iterator[DoctorFinding]:
-    """The API server sends pods that ask for the GPUs which only the policies know."""
+    """The API server sends pods that request GPUs which only the policies declare."""
     declared = [
         one
         for one in installation.sound_policies.accelerators.declared
@@ -220,7 +220,7 @@ def registered_accelerators(installation: Installation) -> Iterator[DoctorFindin
 
 
 def _is_sent(declared: Declared, webhook: Mapping[str, Any]) -> bool:
-    """Whether a pod with such a name comes through: there is no list of names, or each has one that covers it."""
+    """Whether pods that request such a name are sent: every list of names in the conditions covers it."""
     conditions = [_NAMES.findall(expression) for expression in webhook["matchConditions"].values()]
     example = declared.name.replace("*", "x").replace("?", "x")
     return all(any(_covers(names, example) for names in found) for found in conditions if found)

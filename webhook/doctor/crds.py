@@ -1,4 +1,4 @@
-"""Kinds of the cluster that make pods and that nobody is told of at kubectl apply."""
+"""Custom kinds that make pods and are not validated when they are applied."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -9,15 +9,15 @@ from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 
 ENTRY = "workloads.gpupolicy.dev"
-"""The entry that workloads are sent by."""
+"""The entry of the webhook configuration that sends workloads."""
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PAGE = "5"
-"""Definitions in one answer: one that holds pod templates may have a megabyte."""
+"""Definitions in one answer; a definition with pod templates may have a megabyte."""
 _MOST_PARTS = 500_000
-"""Most parts of one schema that are looked at."""
+"""Most parts of one schema that are searched."""
 
 _CONTAINER = frozenset({"name", "image", "resources"})
-"""What every schema of a container has."""
+"""Fields that every schema of a container has."""
 _NOT_ASKED = frozenset({"metadata", "status"})
 _MADE_BY_OTHERS = frozenset(
     {
@@ -27,11 +27,11 @@ _MADE_BY_OTHERS = frozenset(
         ("serving.knative.dev", "revisions"),
     }
 )
-"""Resources that controllers make for objects that are judged themselves."""
+"""Resources that controllers make for objects that are validated themselves."""
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """Every kind whose schema holds a pod template is judged when it is applied."""
+    """Every kind whose schema has a pod template is validated when it is applied."""
     rules = _rules(installation)
     if rules is None:
         yield ok("workloads are not validated when they are applied; their pods are, when they are created")
@@ -66,7 +66,7 @@ def _all_covered(holding: int) -> str:
 
 
 def _rules(installation: Installation) -> list[Mapping[str, Any]] | None:
-    """The rules by which workloads are sent; None where they are not sent at all."""
+    """The rules that send workloads; None where workloads are not sent."""
     live = installation.configurations["validating"]
     if live is None:
         raise UnavailableError(f"there is no validating webhook configuration {installation.place.name}")
@@ -90,13 +90,13 @@ def _resource(definition: Object) -> tuple[str, str]:
 
 
 def holds_template(definition: Mapping[str, Any]) -> bool:
-    """Whether the schema of any version that is served has the list of containers that makes a pod spec."""
+    """Whether the schema of any served version has a pod spec, by its list of containers."""
     versions = (definition.get("spec") or {}).get("versions") or ()
     return any(_has_containers(_schema(version)) for version in versions if version.get("served"))
 
 
 def _schema(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a version says of its objects beside their metadata and status."""
+    """The schema of a version, without metadata and status."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     properties = {key: part for key, part in (schema.get("properties") or {}).items() if key not in _NOT_ASKED}
     return {**schema, "properties": properties}

@@ -1,4 +1,4 @@
-"""DaemonSets whose pods are sent to the webhook: on a new node they cannot start while no replica answers.
+"""DaemonSets whose pods are sent to the webhook. On a new node such pods cannot start while no replica answers.
 
 The first half says which pods the API server sends, and why: the matchConditions in words for people.
 """
@@ -27,7 +27,7 @@ def why_sent(
 ) -> str:
     """Why the pods of this template are sent to the webhook when they are created; empty where they are not.
 
-    What they tolerate is not asked of the pods of DaemonSets. `accelerators` are the names of GPUs.
+    Tolerations of pods of DaemonSets do not count. `accelerators` are the names of GPUs.
     """
     try:
         pod = pod_from_raw(template, accelerators)
@@ -109,7 +109,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _is_depended_on(entry: Mapping[str, Any]) -> bool:
-    """Whether pods are not created while nobody answers for this entry."""
+    """Whether pods cannot be created while no replica answers for this entry."""
     return entry.get("failurePolicy", "Fail") == "Fail" and any(
         not {"pods", "*", "*/*"}.isdisjoint(rule.get("resources") or ())
         and not {"CREATE", "*"}.isdisjoint(rule.get("operations") or ())

@@ -19,7 +19,7 @@ API_VERSION = "gpupolicy.dev/v1alpha1"
 
 
 class Status(StrEnum):
-    """How one thing stands."""
+    """The status of one thing."""
 
     OK = "ok"
     WARNING = "warning"
@@ -29,7 +29,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One thing that was looked at. `found` says for a skipped one why nobody could look."""
+    """The result about one thing. For a skipped one, `found` says why it could not be checked."""
 
     status: Status
     found: str
@@ -41,7 +41,7 @@ class DoctorFinding:
 class Check:
     """One question to an installation. `key` is its name for programs and never changes.
 
-    `look` may raise Unavailable at any point: what it has found so far counts, and the rest is skipped.
+    `look` may raise UnavailableError at any point: its findings so far count, and the rest is skipped.
     """
 
     key: str
@@ -49,28 +49,28 @@ class Check:
 
 
 def ok(found: str) -> DoctorFinding:
-    """All is well."""
+    """A finding about something that is as it should be."""
     return DoctorFinding(Status.OK, found)
 
 
 def warning(found: str, expected: str, remedy: str) -> DoctorFinding:
-    """It works, but not as it should, or not for long."""
+    """A finding about something that works, but not as it should, or not for long."""
     return DoctorFinding(Status.WARNING, found, expected, remedy)
 
 
 def problem(found: str, expected: str, remedy: str) -> DoctorFinding:
-    """It does not work, or does not do what it is there for."""
+    """A finding about something that does not work."""
     return DoctorFinding(Status.PROBLEM, found, expected, remedy)
 
 
 def skipped(why: str, remedy: str = "") -> DoctorFinding:
-    """Nobody could look."""
+    """A finding about something that could not be checked."""
     return DoctorFinding(Status.SKIPPED, why, "", remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorResult:
-    """What one check said about one thing."""
+    """A finding with its check."""
 
     check: Check
     finding: DoctorFinding
@@ -78,17 +78,17 @@ class DoctorResult:
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """Everything that was said."""
+    """All findings of all checks."""
 
     results: tuple[DoctorResult, ...]
 
     def count(self, status: Status) -> int:
-        """How many things stand like this."""
+        """How many findings have this status."""
         return sum(result.finding.status is status for result in self.results)
 
     @property
     def exit_status(self) -> int:
-        """1 where anything is wrong, 0 otherwise."""
+        """1 where there is a problem, else 0."""
         return 1 if self.count(Status.PROBLEM) else 0
 
 

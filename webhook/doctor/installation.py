@@ -1,4 +1,4 @@
-"""One installation, looked up part by part when a check first asks for it, and then remembered.
+"""One installation. Each part is read when a check first needs it, and then kept.
 
 The policies of an installation are read from ConfigMaps, as the kubelet projects them into one directory.
 """
@@ -30,7 +30,7 @@ from webhook.yaml_files.file_errors import FileErrors
 
 
 def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
-    """The policies in ConfigMaps, each with how it is mounted; of two files with one name the later wins.
+    """The policies in ConfigMaps, each with its volume source; of two files with one name the later wins.
 
     Raises PolicyErrors, and UnavailableError where there is no ConfigMap.
     """
@@ -44,7 +44,7 @@ def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
 
 
 def changed_at(config_map: Object) -> datetime:
-    """When it was last written, as far as it says."""
+    """When the ConfigMap was last written, as far as its metadata says."""
     metadata = config_map["metadata"]
     times = [metadata["creationTimestamp"], *(one.get("time") for one in metadata.get("managedFields") or ())]
     return max(datetime.fromisoformat(time) for time in times if time)
@@ -55,36 +55,36 @@ REGISTRATION_KEY = "webhooks.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an installation is and what it is called, and where a GPU pod may be tried."""
+    """The namespace and the name of an installation, and the namespace for dry runs of GPU pods."""
 
     namespace: str = "gpu-policy"
     name: str = "gpu-policy"
     tried_in: str = "default"
     """The namespace in which GPU pods are tried without being created."""
     policies: Path | None = None
-    """Its policies as files, for whoever may not read its ConfigMaps."""
+    """Its policies as files, for users who may not read its ConfigMaps."""
 
 
 @dataclass
 class Installation:
-    """What belongs to one installation. Every part may raise UnavailableError."""
+    """The parts of one installation. Reading any part may raise UnavailableError."""
 
     cluster: DoctorCluster
     place: Place
 
     @property
     def title(self) -> str:
-        """What the Deployment is called in commands."""
+        """The Deployment as commands name it."""
         return f"deployment/{self.place.name}"
 
     @property
     def kubectl(self) -> str:
-        """The beginning of a command about an object in its namespace."""
+        """The beginning of a kubectl command in its namespace."""
         return f"kubectl -n {self.place.namespace}"
 
     @property
     def restore(self) -> str:
-        """How to get back what belongs to the installation."""
+        """The remedy that restores missing parts of the installation."""
         helm = f"helm upgrade RELEASE ... --namespace {self.place.namespace}"
         return f"apply the release again: {helm}, or kubectl apply -f install.yaml"
 
@@ -107,7 +107,7 @@ class Installation:
 
     @cached_property
     def pods(self) -> tuple[Object, ...]:
-        """The pods of the Deployment that run and are not about to end."""
+        """The running pods of the Deployment that are not being deleted."""
         selector = ",".join(f"{key}={value}" for key, value in sorted(self.workload.labels.items()))
         pods = self.cluster.items(self.path("pods"), {"labelSelector": selector})
         return tuple(
@@ -120,7 +120,7 @@ class Installation:
     def registration(self) -> Registration | None:
         """The configurations as installed, None where the ConfigMap that holds them is missing.
 
-        Raises RegistrationError where it holds something else.
+        Raises RegistrationError where its content is no registration.
         """
         name = f"{self.place.name}-registration"
         found = self.cluster.find(self.path("configmaps", name))
@@ -131,7 +131,7 @@ class Installation:
 
     @cached_property
     def configurations(self) -> Mapping[str, Object | None]:
-        """The configurations as they are, by `mutating` and `validating`; None for one that is missing."""
+        """`mutating` and `validating` -> the configuration in the cluster; None where it is missing."""
         try:
             expected = None if self.registration is None else self.registration.configurations
         except (RegistrationError, UnavailableError):
@@ -158,7 +158,7 @@ class Installation:
 
     @cached_property
     def policy_config_maps(self) -> tuple[tuple[Object, Object], ...]:
-        """How the Deployment mounts each ConfigMap with policies, and the ConfigMap, in their order."""
+        """Each ConfigMap with policies after its volume source, in the order of the Deployment's mounts."""
         found = [
             (source, self.cluster.find(self.path("configmaps", source["name"])))
             for source in self.workload.policy_config_maps
@@ -183,7 +183,7 @@ class Installation:
 
     @property
     def sound_policies(self) -> PolicySet:
-        """The policies; UnavailableError where they have mistakes, which a check of its own tells."""
+        """The policies; UnavailableError where they have mistakes, which the check `policies` reports."""
         try:
             return self.policies
         except FileErrors as error:
@@ -211,7 +211,7 @@ class Installation:
 
 
 def decoded(data: Mapping[str, str], key: str) -> bytes:
-    """One value of a Secret's data; empty where it is missing or no base64."""
+    """One value of a Secret's data, decoded; empty where it is missing or no base64."""
     try:
         return base64.b64decode(data.get(key) or "")
     except binascii.Error:

@@ -1,6 +1,6 @@
-"""GPU pods on trial: dry runs that go from the API server to the webhook and back, as any pod does.
+"""Dry runs of GPU pods, which go from the API server to the webhook and back as any pod does.
 
-Where the API server cannot call the webhook, its message is translated into words that tell where to look.
+Where the API server cannot call the webhook, its error is explained, with a remedy.
 """
 
 import re
@@ -19,10 +19,10 @@ from webhook.kubernetes.api_paths import CORE, path_of
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """A way for calls to fail. Texts may hold {namespace}, {name} and {port}."""
+    """A reason why calls fail. Texts may have {namespace}, {name} and {port}."""
 
     says: str
-    """Regular expression for what the API server says."""
+    """Regular expression for the error of the API server."""
     means: str
     remedy: str
 
@@ -110,11 +110,11 @@ CALL_FAULTS: tuple[CallFault, ...] = (
         "kubectl -n {namespace} logs deployment/{name} --tail=50",
     ),
 )
-"""What is known, the more telling first."""
+"""The known reasons, the more specific ones first."""
 
 
 def explained(said: str, names: Mapping[str, object]) -> DoctorFinding:
-    """A failed call, with what it means where that is known; `names` has namespace, name and port."""
+    """The finding about a failed call, with its reason where it is known; `names` has namespace, name and port."""
     expected = "an answer from the webhook"
     for fault in CALL_FAULTS:
         if re.search(fault.says, said):
@@ -132,7 +132,7 @@ _UNCALLED = re.compile(r'failed calling (?:admission )?webhook "([^"]+)"')
 
 @dataclass(frozen=True, slots=True)
 class PodTrial:
-    """A pod that is tried. `title` says what it is; what it shows is a refusal by `judge`, or injections."""
+    """A pod for a dry run. `title` names it; the expected result is a refusal by `judge`, or injections."""
 
     title: str
     resources: Mapping[str, Mapping[str, str]]
@@ -140,7 +140,7 @@ class PodTrial:
 
     @property
     def pod(self) -> Object:
-        """The pod, such that nothing but its GPUs gives anybody a reason to refuse it."""
+        """The pod; only its GPUs are a reason to refuse it."""
         container = {
             "name": "doctor",
             "image": "registry.k8s.io/pause:3.10",
@@ -173,7 +173,7 @@ TRIALS = (
 
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
-    """What became of a pod: who refused it (empty: nobody), or which rules completed it. `said` is for people."""
+    """The result of a dry run: who refused the pod (or empty), or the rules that mutated it. `said` is a message."""
 
     refused_by: str
     injected: str = ""
@@ -190,7 +190,7 @@ class _Uncallable(Exception):  # noqa: N818  # a verdict, no error of ours
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """GPU pods go from the API server to the webhook: they are completed and refused as the policies say."""
+    """GPU pods reach the webhook, which mutates and refuses them as the policies say."""
     for trial in TRIALS:
         try:
             found = _tried(trial, installation)
@@ -206,7 +206,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
-    """What becomes of the pod in a dry run; UnavailableError where somebody else decides about it."""
+    """The result of the dry run. Raises UnavailableError where something else refuses the pod."""
     namespace = installation.place.tried_in
     path = path_of(CORE, "pods", namespace=namespace)
     try:
@@ -226,7 +226,7 @@ def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
 
 
 def _expected(trial: PodTrial, installation: Installation) -> TrialVerdict:
-    """What the policies make of the pod."""
+    """The result that the policies lead to."""
     policy = installation.sound_policies.for_namespace(installation.place.tried_in)
     completed = engine.complete(trial.pod, policy, installation.facts)
     if completed.refusals:
@@ -258,7 +258,7 @@ def _compared(
 
 
 def _shown(trial: PodTrial, found: TrialVerdict, why: UnavailableError) -> DoctorFinding:
-    """What can be said without the policies."""
+    """The finding without known policies."""
     if found.refused_by in (MUTATE, VALIDATE) or found.injected:
         return ok(f"{trial.title} {found}")
     return warning(

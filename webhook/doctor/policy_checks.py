@@ -14,7 +14,7 @@ from webhook.yaml_files.file_errors import FileErrors
 
 
 def policies(installation: Installation) -> Iterator[DoctorFinding]:
-    """The policies have no mistakes: a replica that starts with them becomes ready."""
+    """The policies have no mistakes, so that a replica that starts with them becomes ready."""
     try:
         found = installation.policies
     except FileErrors as errors:
@@ -52,12 +52,12 @@ def references(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _is_of_absent_gpus(reference: Toleration, installation: Installation) -> bool:
-    """Whether the taint is named after GPUs that no node has: policies tolerate those of several vendors."""
+    """Whether the taint is named after GPUs that no node has: policies tolerate taints of several vendors."""
     return accelerator(reference.key) is not None and reference.key not in installation.facts.gpu_resources()
 
 
 def _absent(reference: Reference, installation: Installation) -> str:
-    """Why the cluster does not have what settings name; empty where it has."""
+    """Why the cluster does not have what settings name; empty where it has it."""
     match reference:
         case RuntimeClassName(name):
             return "" if installation.facts.runtime_class(name) else f"the cluster has no {reference}"
@@ -94,6 +94,6 @@ def _taint(raw: Mapping[str, str]) -> Taint:
 
 
 def _spelled(reference: Toleration) -> str:
-    """A taint that it tolerates, as kubectl takes it."""
+    """A taint that the toleration tolerates, as kubectl writes it."""
     value = f"={reference.value}" if reference.value else ""
     return f"{reference.key}{value}:{reference.effect or 'NoSchedule'}"

@@ -1,6 +1,6 @@
 """Whether pods reach the port of the reviews, as far as NetworkPolicies say.
 
-Whether the network follows them cannot be read anywhere, and policies of other kinds (Calico, Cilium) are not read.
+Whether the network enforces them cannot be read anywhere; policies of other kinds (Calico, Cilium) are not read.
 """
 
 import re
@@ -27,7 +27,7 @@ Rule = Mapping[str, Any]
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """No pod reaches the port of the reviews, where whoever does can ask in any name."""
+    """No pod reaches the port of the reviews. A client that reaches it can send reviews in any name."""
     workload = installation.workload
     port = workload.port
     if "client-ca" in workload.arguments:
@@ -82,7 +82,7 @@ def _covers(rule: Rule, port: int, names: Iterable[str]) -> bool:
 
 
 def _let_in(rule: Rule, installation: Installation) -> Iterator[str]:
-    """Which pods a rule lets in that it does not select by their labels or namespaces, in words."""
+    """In words, the pods that a rule lets in without selecting them by labels or namespaces."""
     peers = rule.get("from") or ()
     if not peers:
         yield "every pod"
@@ -95,9 +95,9 @@ def _let_in(rule: Rule, installation: Installation) -> Iterator[str]:
 
 
 def _others(rules: Iterable[tuple[str, Rule]], installation: Installation) -> Iterator[str]:
-    """Which pods NetworkPolicies with these names and rules let in on purpose, or may let in, in words.
+    """In words, the pods that NetworkPolicies with these names and rules select, or may let in by their addresses.
 
-    In many networks nodes do not tell which addresses pods have.
+    In many networks nodes do not say which addresses pods have.
     """
     peers = [(name, peer) for name, rule in rules for peer in rule["from"]]
     if selecting := sorted({name for name, peer in peers if "ipBlock" not in peer}):
@@ -109,7 +109,7 @@ def _others(rules: Iterable[tuple[str, Rule]], installation: Installation) -> It
 
 
 def _holds_pods(block: Mapping[str, Any], installation: Installation) -> bool:
-    """Whether pods have addresses in a block: all of them, where it is everything; else those that nodes give."""
+    """Whether pods have addresses in a block, by the address ranges of nodes; a block of all addresses has all pods."""
     allowed = _network(block["cidr"])
     if not allowed.prefixlen:
         return True
@@ -123,12 +123,12 @@ def _holds_pods(block: Mapping[str, Any], installation: Installation) -> bool:
 
 
 def _pod_networks(installation: Installation) -> list[IPv4Network | IPv6Network]:
-    """The addresses that nodes have for pods; none where the network gives them, or nodes may not be read."""
+    """The address ranges of nodes for pods; empty where the network assigns addresses, or nodes may not be read."""
     with suppress(UnavailableError):
         return [_network(one) for node in installation.nodes for one in node.get("spec", {}).get("podCIDRs") or ()]
     return []
 
 
 def _network(cidr: str) -> IPv4Network | IPv6Network:
-    """A range as Kubernetes reads it, which takes bits behind the prefix, and zeros before a number."""
+    """An address range as Kubernetes reads it: bits after the prefix and leading zeros are allowed."""
     return ip_network(cidr if ":" in cidr else _ZEROS.sub("", cidr), strict=False)

@@ -1,4 +1,4 @@
-"""What the replicas may do: everything they need, asked of the API server's own authorizer."""
+"""The rights of the replicas, as the API server's own authorizer sees them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Something that the replicas have to be allowed to do, and what for."""
+    """A right that the replicas need, and its purpose."""
 
     verb: str
     group: str
@@ -29,7 +29,7 @@ class Right:
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """The service account of the replicas may do what they do."""
+    """The service account of the replicas has the rights that they need."""
     account = f"system:serviceaccount:{installation.place.namespace}:{installation.workload.service_account}"
     rights = needed(installation.workload, installation.place)
     missing = [right for right in rights if not _has(account, right, installation)]
@@ -47,7 +47,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
-    """The rights that the replicas use, as they are started."""
+    """The rights that the replicas need with their arguments."""
     yield from _of_facts()
     keeps = workload.keeps_certificates
     if "registration" in workload.arguments or keeps:
@@ -71,7 +71,7 @@ def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
 
 
 def _of_facts() -> Iterator[Right]:
-    """What it takes to follow what rules ask about the cluster."""
+    """The rights for the facts that rules ask about."""
     for verb in ("list", "watch"):
         yield Right(verb, "", "nodes", "rules ask where a pod can run")
         yield Right(verb, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists")
@@ -82,7 +82,7 @@ def _of_facts() -> Iterator[Right]:
 
 
 def _of_quotas(ledgers: str) -> Iterator[Right]:
-    """What it takes to keep the ledgers of quotas in a namespace."""
+    """The rights for ledgers of quotas in a namespace."""
     for verb in ("get", "list", "watch"):
         yield Right(verb, "", "pods", "pods that count against quotas are read")
     yield Right("get", "", "namespaces", "ledgers are begun only for namespaces that exist")

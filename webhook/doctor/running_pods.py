@@ -1,4 +1,4 @@
-"""The replicas: whether enough of them run, are reached by the Service, and survive the loss of a node."""
+"""The replicas: whether enough of them run, the Service reaches them, and they survive the loss of a node."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.model.wording import counted
 
 ENOUGH = 2
-"""Replicas of which one may be lost without an admission."""
+"""Least number of replicas, of which one may be lost."""
 _ENOUGH = "two or more, so that one may be lost"
 
 
@@ -126,6 +126,6 @@ def _ready_addresses(namespace: str, name: str, installation: Installation) -> s
 
 
 def _selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a selector of matchLabels alone is about a pod with these labels."""
+    """Whether a selector with matchLabels only selects a pod with these labels."""
     wanted = (selector or {}).get("matchLabels") or {}
     return bool(wanted) and wanted.items() <= labels.items()

@@ -1,4 +1,4 @@
-"""What the replicas say of themselves, read through the API server's proxy to their pods."""
+"""What the replicas report about themselves, read through the API server's proxy to their pods."""
 
 import re
 from collections import defaultdict
@@ -11,7 +11,7 @@ from webhook.kubernetes.api_errors import RefusedError
 from webhook.yaml_files.file_errors import FileErrors
 
 DELIVERED_SECONDS = 180.0
-"""After so long every kubelet has delivered a changed ConfigMap, and every replica taken it up."""
+"""Time after which every kubelet has delivered a changed ConfigMap, and every replica has loaded it."""
 
 _HASH = re.compile(r"policies: ([0-9a-f]{64})")
 _UNREADY = re.compile(r"ready: no, (.*?)(?= policies: |$)")
@@ -19,11 +19,11 @@ _REFUSED = re.compile(r"policy reload: REFUSED, last good set kept: (.*?)(?= fac
 
 
 METRICS = "metrics"
-"""The page that may have a port of its own."""
+"""The page that may be on a port of its own."""
 
 
 def pages(installation: Installation, page: str) -> Iterator[tuple[str, str | RefusedError]]:
-    """A page of every replica, as one line, with the pod's name; a refusal where it answers with another status."""
+    """The page of every replica as one line, after the pod's name; a RefusedError where it has an error status."""
     port = installation.workload.metrics_port if page == METRICS else installation.workload.port
     pods = installation.pods
     if not pods:
@@ -40,7 +40,7 @@ def pages(installation: Installation, page: str) -> Iterator[tuple[str, str | Re
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """The replicas are ready, took up what is on disk, and serve the same policies as the ConfigMaps hold."""
+    """The replicas are ready, have loaded the files on disk, and serve the policies of the ConfigMaps."""
     serving: dict[str, list[str]] = defaultdict(list)
     for name, page in pages(installation, "readyz"):
         text = str(page)
@@ -69,7 +69,7 @@ def _complaints(name: str, text: str, installation: Installation) -> Iterator[Do
 
 
 def _agreement(serving: dict[str, list[str]], installation: Installation) -> DoctorFinding:
-    """Whether all serve the set that the ConfigMaps hold."""
+    """Whether all replicas serve the policies of the ConfigMaps."""
     try:
         held = installation.policies.hash
     except (FileErrors, UnavailableError):
@@ -94,7 +94,7 @@ def _agreement(serving: dict[str, list[str]], installation: Installation) -> Doc
 
 
 def _is_fresh(installation: Installation) -> bool:
-    """Whether the policies changed so lately that replicas may still be on their way to them."""
+    """Whether the policies changed so recently that replicas may not have loaded them yet."""
     try:
         changes = [changed_at(config_map) for _, config_map in installation.policy_config_maps]
     except UnavailableError:

@@ -1,4 +1,4 @@
-"""What the replicas share in objects of the cluster: ledgers of quotas, and what they know of images."""
+"""Objects that the replicas share: ledgers of quotas, and information about images."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _MOST_NAMED = 3
 
 
 def quotas(installation: Installation) -> Iterator[DoctorFinding]:
-    """Where there are quotas, they can be kept."""
+    """Where policies have quotas, the replicas keep ledgers that can be read."""
     namespace = installation.workload.quota_ledgers
     try:
         has_quotas = installation.sound_policies.has_quotas
@@ -34,7 +34,7 @@ def quotas(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Iterator[Object]:
-    """The objects of kind GPUQuota, of one namespace or of all; UnavailableError says what helps."""
+    """The objects of kind GPUQuota, of one namespace or of all. Raises UnavailableError, which says what helps."""
     path = path_of(_API, "gpuquotas", namespace=namespace)
     if cluster.find(_API) is None:
         raise UnavailableError(
@@ -84,7 +84,7 @@ def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFindi
 
 
 def _shown(installation: Installation) -> Iterator[DoctorFinding]:
-    """Nobody is shown a quota that is no more."""
+    """There are no GPUQuota objects of quotas that are gone."""
     policies = installation.sound_policies
     stale = []
     for raw in quota_objects(installation.cluster):
@@ -102,7 +102,7 @@ def _shown(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _queues(installation: Installation) -> Iterator[DoctorFinding]:
-    """The replicas' requests do not wait behind the pods that wait for them."""
+    """The replicas' requests do not wait behind requests for pods that wait for the replicas."""
     if installation.cluster.find(_QUEUES) is None:
         return  # before 1.29
     if installation.cluster.find(f"{_QUEUES}/flowschemas/{installation.place.name}") is None:
@@ -114,7 +114,7 @@ def _queues(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def image_results(installation: Installation) -> Iterator[DoctorFinding]:
-    """Where images are looked up, the replicas share what they find; silent where none are."""
+    """Where images are looked up, the replicas share the results. No finding where images are not looked up."""
     if "registries" not in installation.workload.arguments:
         return
     name = installation.workload.image_results

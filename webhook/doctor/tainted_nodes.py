@@ -19,14 +19,14 @@ from webhook.rules.rule_settings import Mode
 from webhook.rules.tolerations import Settings, TolerationSettings
 
 SLICES = tuple(f"/apis/resource.k8s.io/{version}/resourceslices" for version in ("v1", "v1beta2", "v1beta1"))
-"""Where ResourceSlices are, the newest version first."""
+"""Paths of ResourceSlices, the newest version first."""
 
 DRIVERS: Mapping[str, Vendor] = {
     "gpu.nvidia.com": Vendor.NVIDIA,
     "gpu.amd.com": Vendor.AMD,
     "gpu.intel.com": Vendor.INTEL,
 }
-"""DRA drivers that offer GPUs which a device plugin can offer, too. NVIDIA's compute domains are no GPUs.
+"""DRA drivers whose GPUs a device plugin can offer, too. NVIDIA's compute domains are no GPUs.
 
 Source: the driver names in NVIDIA/k8s-dra-driver-gpu, ROCm/k8s-gpu-dra-driver and
 intel/intel-resource-drivers-for-kubernetes.
@@ -37,7 +37,7 @@ _SLICES_OF_A_PAGE = "100"
 
 @dataclass(frozen=True, slots=True)
 class _GpuNode:
-    """A node whose device plugins offer GPUs, and whose they are. Virtual machines are given GPUs without a driver."""
+    """A node whose device plugins offer GPUs, and their vendors. GPUs for virtual machines need no driver."""
 
     node: Node
     vendors: frozenset[Vendor]
@@ -45,7 +45,7 @@ class _GpuNode:
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
-    """Rules know the drivers of GPU nodes, pods get there, and nobody gets a GPU that somebody else has."""
+    """The drivers of GPU nodes are known, GPU pods tolerate their taints, and no GPU is offered twice."""
     accelerators = BUILT_IN
     with suppress(UnavailableError):  # what everybody knows is told without the policies, too
         accelerators = installation.sound_policies.accelerators
@@ -71,7 +71,7 @@ def _gpu_node(raw: Mapping[str, Any], accelerators: Accelerators) -> _GpuNode | 
 
 
 def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[DoctorFinding]:
-    """Nodes of whose driver nobody tells, so that cudaDriver can say nothing of pods that land there."""
+    """Nodes without a label for their driver, about which cudaDriver can say nothing."""
     judged = [one.node for one in nodes if one.needs_driver]
     blind = [node.name for node in judged if offer_of(node.kind.labels).driver is None]
     if blind:
@@ -85,7 +85,7 @@ def _without_driver(nodes: Sequence[_GpuNode]) -> Iterator[DoctorFinding]:
 
 
 def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
-    """Taints that no policy lets the pods for GPUs of such a node tolerate."""
+    """Taints of GPU nodes for which no policy adds a toleration."""
     repelled: dict[Taint, list[str]] = {}
     entries, of_classes = _tolerated(installation) if any(one.node.kind.taints for one in nodes) else ([], [])
     for one in nodes:
@@ -106,7 +106,7 @@ def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
 
 
 def _tolerated(installation: Installation) -> tuple[list[TolerationSettings], list[Toleration]]:
-    """What policies add to GPU pods: their own tolerations, and those of the RuntimeClasses that they set."""
+    """The tolerations that GPU pods get: from policies, and from the RuntimeClasses that policies set."""
     entries: list[TolerationSettings] = []
     classes: set[str] = set()
     for policy in installation.sound_policies.policies:
@@ -121,14 +121,14 @@ def _tolerated(installation: Installation) -> tuple[list[TolerationSettings], li
 
 
 def _concerns(entry: TolerationSettings, resources: Iterable[str]) -> bool:
-    """Whether a pod that asks for one of these resources gets the toleration."""
+    """Whether a pod that requests one of these resources gets the toleration."""
     return not entry.resources or any(fnmatchcase(name, glob) for name in resources for glob in entry.resources)
 
 
 def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
     """Nodes on which a DRA driver offers GPUs of the vendor whose device plugin offers them, too.
 
-    Neither knows what the other has given away (source: NVIDIA/aicr#332; NVIDIA/gpu-operator#1541 refuses both).
+    Neither knows which GPUs the other has allocated (source: NVIDIA/aicr#332; NVIDIA/gpu-operator#1541 refuses both).
     """
     offering = {one.node.name: one.vendors for one in nodes if one.node.gpus}
     try:
@@ -154,7 +154,7 @@ def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
 
 
 def _slices(installation: Installation) -> Iterator[Mapping[str, Any]]:
-    """The ResourceSlices, in the newest version that the API server has; none where it has none."""
+    """The ResourceSlices in the newest version that the API server has; empty where it has none."""
     for path in SLICES:
         if installation.cluster.find(path, {"limit": "1"}) is not None:
             return installation.cluster.items(path, {"limit": _SLICES_OF_A_PAGE})

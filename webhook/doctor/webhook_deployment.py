@@ -1,4 +1,4 @@
-"""What the Deployment of an installation says: its arguments, what it mounts, whom it runs as."""
+"""The Deployment of an installation: its arguments, its volumes and its service account."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class WebhookDeployment:
 
     @cached_property
     def arguments(self) -> Mapping[str, str]:
-        """The options of `gpu-policy serve` by name, without dashes; of a repeated one the last."""
+        """The options of `gpu-policy serve` by name, without dashes; of a repeated option the last value."""
         words = [str(word) for word in (*self._container.get("command", ()), *self._container.get("args", ()))]
         options: dict[str, str] = {}
         for word, following in zip(words, (*words[1:], ""), strict=True):
@@ -57,7 +57,7 @@ class WebhookDeployment:
 
     @property
     def port_names(self) -> tuple[str, ...]:
-        """What that port is called."""
+        """The names of that port."""
         ports = self._container.get("ports") or ()
         return tuple(str(one["name"]) for one in ports if one.get("containerPort") == self.port and "name" in one)
 
@@ -91,7 +91,7 @@ class WebhookDeployment:
 
     @property
     def image_results(self) -> str:
-        """The ConfigMap in which the replicas share what they know of images; empty where they do not."""
+        """The ConfigMap in which the replicas share image information; empty where they do not share it."""
         return self.arguments.get("image-results", "").rpartition("/")[2]
 
     @property
@@ -101,7 +101,7 @@ class WebhookDeployment:
 
     @property
     def policy_config_maps(self) -> tuple[Object, ...]:
-        """The ConfigMaps with the policies, in their order: `name` and perhaps `items`, as a volume has them."""
+        """The volume sources of the ConfigMaps with policies, in their order: `name` and perhaps `items`."""
         place = PurePosixPath(self.arguments.get("policies", "/"))
         return tuple(self._mounted(place, "configMap"))
 
@@ -116,7 +116,7 @@ class WebhookDeployment:
         return next((one for one in containers if "serve" in one.get("args", ())), containers[0])
 
     def _mounted(self, place: PurePosixPath, kind: str) -> Iterator[Object]:
-        """What the volume at a path is made of, as far as it is of that kind."""
+        """The sources of this kind of the volume that is mounted at a path."""
         volumes = {volume["name"]: volume for volume in self._pod.get("volumes") or ()}
         for mount in self._container.get("volumeMounts") or ():
             if PurePosixPath(mount["mountPath"]) == place:

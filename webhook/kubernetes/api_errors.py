@@ -1,4 +1,4 @@
-"""What can go wrong with the API server: it refuses, it is away, or it says too much or nothing for too long."""
+"""Errors of requests to the API server: it refuses, cannot be reached, sends too much, or stays silent for too long."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from webhook.kubernetes.responses import retry_after
 
 
 class ClusterConfigError(ValueError):
-    """How to reach the cluster is not known; the text says what was tried and what to do."""
+    """No way to reach the cluster is known; the text says what was tried and what to do."""
 
 
 class RefusedError(Exception):
-    """The API server answered, but not with what was asked for. `status` is the HTTP status or its equivalent.
+    """The API server answered with an error. `status` is the HTTP status or its equivalent.
 
-    `about` is the name of the object that the refusal is about; empty where it names none, as for an unknown resource.
-    `rest` is where a list may go on whose rest has expired; empty where it has to begin anew.
+    `about` is the name of the object that the error is about; empty where it names none, as for an unknown resource.
+    `rest` is the token with which an expired list may go on; empty where the list has to begin anew.
     """
 
     def __init__(self, status: int, message: str, retry_after: float = 0.0, about: str = "", *, rest: str = "") -> None:
@@ -31,19 +31,19 @@ class RefusedError(Exception):
 
 
 class UnreachableError(Exception):
-    """No answer came, or it broke off."""
+    """No answer came, or the answer broke off."""
 
 
 class TooLongError(ValueError):
-    """An answer is longer than anything that is read at once."""
+    """An answer is longer than the longest answer that is read."""
 
 
 class SilenceError(UnreachableError):
-    """Nothing was heard for longer than promised."""
+    """Nothing arrived for longer than the API server promised."""
 
 
 def refusal_of(response: Any) -> RefusedError:
-    """What an answer that is no success says, at most 300 characters of it."""
+    """The error of an answer without success, with at most 300 characters of its message."""
     body = response.read(65536)
     response.close()
     try:

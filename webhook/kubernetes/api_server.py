@@ -1,5 +1,5 @@
-"""Talking to the API server. The Kubernetes client finds the server and logs in; what arrives stays plain JSON, since
-its models would cost several times the memory.
+"""Requests to the API server. The Kubernetes client finds the server and logs in; answers stay plain JSON, because the
+client's models would take several times the memory.
 """
 
 import socket
@@ -23,27 +23,27 @@ from webhook.kubernetes.api_errors import (
 from webhook.kubernetes.responses import parsed, reason, told_time
 
 CONNECT_SECONDS = 5.0
-"""How long a connection to the API server may take."""
+"""Longest time for a connection to the API server."""
 PROBE_SECONDS = 3.0
-"""How long the API server may take to answer a probe; it answers them without looking into its storage."""
+"""Longest time for an answer to a probe; the API server answers probes without reading its storage."""
 
 MOST_BYTES = 16 * 2**20
-"""The longest answer that is read; parsed it takes some five times as much. One object has at most 3 MiB."""
+"""Most bytes of an answer; parsed it takes about five times as much. One object has at most 3 MiB."""
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
-"""What to accept: whole objects, or nothing but the metadata of an object or of those in a list."""
+"""Values of Accept: whole objects, or the metadata of an object or of the objects of a list."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 _CONNECTIONS = 32
-"""Connections that are kept for later: as many as threads may ask at the same time, since each costs a handshake."""
+"""Most open connections: as many as threads that may send requests at a time, because each costs a handshake."""
 
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
-"""A peer that vanished without a word is noticed after a minute, long before a watch that may be silent ends."""
+"""A peer that has vanished is noticed after a minute, long before a silent watch ends."""
 
 
 class ApiServer:
@@ -57,11 +57,11 @@ class ApiServer:
         self._context = context
         self._configuration, self._pool = self._log_in()
         self.clock_skew = 0.0
-        """Seconds that this machine's clock is ahead of the API server's, to about a second, at its last answer."""
+        """Seconds that this machine's clock was ahead of the API server's at its last answer, to about a second."""
         self._epoch = time.time() - time.monotonic()
 
     def now(self) -> float:
-        """The API server's clock in seconds since 1970, to about a second, whatever happens to this machine's."""
+        """The API server's clock in seconds since 1970, to about a second, also if this machine's clock changes."""
         return self._epoch + time.monotonic()
 
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ApiServer:
 
         With PATCH the body is a JSON merge patch (RFC 7386), or a list: a JSON Patch (RFC 6902).
         With DELETE the object is a DeleteOptions, whose preconditions name what may be deleted. After UnreachableError
-        nobody knows whether the API server has done what was asked for.
+        it is not known whether the API server has done the request.
         """
         return self._object(
             self._request(_target(path, query), seconds, self._headers(accept), method=method, body=body)
@@ -111,14 +111,14 @@ class ApiServer:
         return found
 
     def stream(self, path: str, query: Mapping[str, str], seconds: float) -> "Stream":
-        """The lines of an answer that goes on; no pause in it may be longer than `seconds`.
+        """The lines of a long answer, such as a watch; no pause in it may be longer than `seconds`.
 
         Raises RefusedError and UnreachableError.
         """
         return Stream(self._request(_target(path, query), seconds, self._headers()), seconds)
 
     def is_reachable(self) -> bool:
-        """Whether the API server answers HTTP at all, be it with a refusal."""
+        """Whether the API server answers HTTP at all; a refusal is an answer, too."""
         try:
             self._request("/version", PROBE_SECONDS, {}).close()
         except RefusedError:
@@ -219,7 +219,7 @@ class ApiServer:
 
 
 class Stream:
-    """The lines of an open answer. Whoever iterates also closes; any thread may interrupt."""
+    """The lines of an open answer. The iterating thread closes it; any thread may interrupt it."""
 
     def __init__(self, response: Any, seconds: float) -> None:
         self._response = response
@@ -239,7 +239,7 @@ class Stream:
             raise UnreachableError(reason(error)) from error
 
     def interrupt(self) -> None:
-        """Wake the thread that waits for a line; it finds the answer broken off."""
+        """Wake the thread that waits for a line; for that thread the answer breaks off."""
         try:
             self._response.shutdown()
         except (OSError, RuntimeError, ValueError):

@@ -1,7 +1,7 @@
-"""Which kinds an API server serves, and in which version: two calls where it tells of all groups at once (Kubernetes
-1.27 and newer), else one for each version of the groups that are asked about.
+"""The kinds that an API server serves, and their versions: two calls where one answer has all groups (Kubernetes 1.27
+and newer), else one call for each version of the groups that are asked about.
 
-`Reader` reads much of a cluster once, and waits whenever its API server asks for patience.
+`Reader` reads much of a cluster once, and waits when the API server asks it to.
 """
 
 import time
@@ -22,12 +22,12 @@ _NO_QUERY: Mapping[str, str] = {}
 
 
 class DiscoveryError(Exception):
-    """What a group serves cannot be learned; the text names the group and says why."""
+    """The kinds of a group cannot be learned; the text names the group and says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResource:
-    """A kind that can be listed, in the version that the API server prefers among those that have it."""
+    """A kind that can be listed, in the version that the API server prefers."""
 
     group: str
     version: str
@@ -37,11 +37,11 @@ class ApiResource:
 
     @property
     def api_version(self) -> str:
-        """As objects of this kind have it."""
+        """The apiVersion of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "") -> str:
-        """Where it is listed, in one namespace or, without a name, in the whole cluster."""
+        """The path of its list in one namespace, or without a name in the whole cluster."""
         return path_of(_api(self.group, self.version), self.name, namespace=namespace or None)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ PODS = ApiResource("", "v1", "Pod", "pods", True)
 
 @dataclass(slots=True)
 class _Version:
-    """One version of a group. `kinds` is None until they are known, `fault` says why they cannot be."""
+    """One version of a group. `kinds` is None until the kinds are known; `fault` says why they cannot be learned."""
 
     group: str
     name: str
@@ -70,16 +70,16 @@ class _Groups:
 
 
 class Discovery:
-    """What an API server serves, asked when first needed and kept. Only what can be listed is known."""
+    """The kinds that an API server serves and can list, learned when first needed and kept."""
 
     def __init__(self, server: Gets) -> None:
         self._server = server
         self._roots: dict[str, _Groups] = {}
 
     def find(self, group: str, kind: str) -> ApiResource | None:
-        """Where objects of a kind are; None where the API server has no such kind.
+        """The resource of a kind; None where the API server has no such kind.
 
-        Raises DiscoveryError where nobody can tell, as of a group whose own API server is down.
+        Raises DiscoveryError where that cannot be learned, as for a group whose own API server is down.
         """
         groups = self._groups(group)
         if groups.fault:
@@ -114,7 +114,7 @@ class Discovery:
         return groups
 
     def _kinds(self, version: _Version) -> Mapping[str, ApiResource]:
-        """The kinds of one version by name; none, and a fault, where they cannot be learned."""
+        """Name -> kind of one version; without kinds and with a fault where they cannot be learned."""
         if version.kinds is None:
             path = _api(version.group, version.name)
             try:
@@ -131,7 +131,7 @@ def _root(group: str) -> str:
 
 
 def _api(group: str, version: str) -> str:
-    """Where the kinds of a version are."""
+    """The path of the kinds of a version."""
     return "/".join([_root(group), *map(segment, filter(None, (group, version)))])
 
 
@@ -145,7 +145,7 @@ def _not_known(version: _Version, why: str) -> str:
 
 
 def _aggregated(answer: Mapping[str, Any]) -> Iterator[_Version]:
-    """The versions in an answer that tells of all groups at once."""
+    """The versions in an answer with all groups."""
     for group in _maps(answer, "items"):
         metadata = group.get("metadata")
         name = _text(metadata, "name") if isinstance(metadata, dict) else ""
@@ -169,7 +169,7 @@ def _aggregated_resources(found: Mapping[str, Any], version: _Version) -> Iterat
 
 
 def _plain(answer: Mapping[str, Any]) -> Iterator[_Version]:
-    """The versions in an answer to /api or /apis as every Kubernetes gives it, the preferred ones first."""
+    """The versions in the answer of every Kubernetes to /api or /apis; preferred versions come first."""
     if answer.get("kind") == "APIVersions":
         versions = answer.get("versions")
         yield from (_Version("", name) for name in versions or () if isinstance(name, str))
@@ -201,7 +201,7 @@ def _is_listed(resource: Mapping[str, Any]) -> bool:
 
 
 def _maps(found: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
-    """The maps in a list; what the API server leaves out or garbles is passed over."""
+    """The maps in a list; missing and malformed parts are skipped."""
     values = found.get(key)
     return (value for value in values if isinstance(value, dict)) if isinstance(values, list) else iter(())
 
@@ -212,21 +212,21 @@ def _text(found: Mapping[str, Any], key: str) -> str:
 
 
 ATTEMPTS = 4
-"""How often one thing is asked for."""
+"""Most attempts of one request."""
 LONGEST_WAIT_SECONDS = 30.0
-"""The longest pause between two attempts, whatever the API server asks for."""
+"""Longest pause between two attempts, whatever the API server asks for."""
 MOST_WAITED_SECONDS = 180.0
-"""All pauses together; once they are used up, whatever is refused stays refused."""
+"""Longest sum of all pauses; once it is used up, refused requests are not repeated."""
 
 _ASKS_FOR_PATIENCE = frozenset({429, 502, 503, 504})
 _LOST_AFTER = 2
-"""After so many questions in a row that no attempt got an answer to, the API server is not asked again."""
+"""Requests in a row without any answer after which the API server is not asked again."""
 
 
 class Reader:
-    """Asks an API server for one thing after the other. Not for several threads.
+    """Sends requests to an API server one after the other. Used by one thread.
 
-    What is refused for the moment is asked for again, after the time in `Retry-After` or else after 1, 2 and 4 s.
+    Requests with a temporary error are repeated after the time in `Retry-After`, or after 1, 2 and 4 s.
     """
 
     def __init__(self, server: ApiServer, wait: Callable[[float], None] = time.sleep) -> None:
@@ -235,10 +235,10 @@ class Reader:
         self._waited = 0.0
         self._unanswered = 0
         self.calls = 0
-        """Requests so far, repeated ones included."""
+        """Number of requests so far, with repetitions."""
 
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
-        """What `ApiServer.get` answers and raises, the latter after all attempts."""
+        """The answer of `ApiServer.get`, or after all attempts its error."""
         if self._unanswered >= _LOST_AFTER:
             raise UnreachableError("the API server did not answer before and was not asked again")
         attempt = 0

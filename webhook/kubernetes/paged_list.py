@@ -1,4 +1,4 @@
-"""Lists of any length, one page after the other: never more than one page is in memory."""
+"""Reads lists of any length page by page: never more than one page is in memory."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from webhook.kubernetes.api_errors import RefusedError, TooLongError, Unreachabl
 from webhook.kubernetes.api_server import JSON
 
 _EXPIRED = 410
-"""What the API server says when the rest of a list, which it keeps for some minutes, is no longer to be had."""
+"""HTTP status when the rest of a list has expired; the API server keeps it for some minutes."""
 _MOST_EXPIRIES = 10
 
 
 class Gets(Protocol):
-    """What is asked for pages: an ApiServer, or something that asks one."""
+    """Answers requests for pages: an ApiServer, or a wrapper of one."""
 
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
         """As `ApiServer.get`."""
@@ -22,7 +22,7 @@ class Gets(Protocol):
 
 
 class ListDeadline:
-    """The end of a time in which all pages of a list have to arrive."""
+    """The time by which all pages of a list have to arrive."""
 
     def __init__(self, seconds: float) -> None:
         self._at = monotonic() + seconds
@@ -37,10 +37,10 @@ class ListDeadline:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What is listed: at most `page` objects in one answer, and fewer where they are large.
+    """What to list: at most `page` objects in one answer, and fewer where they are large.
 
-    `selector` is of fields, `labels` of labels; empty for all. With `goes_on`, a list whose rest has expired is read
-    to its end as it is by then, each object once.
+    `selector` is a field selector, `labels` a label selector; empty selects all. With `goes_on`, a list whose rest has
+    expired is continued in its current state, and yields each object once.
     """
 
     path: str
@@ -52,11 +52,11 @@ class Listed:
 
 
 class PagedList:
-    """One consistent list, as of a moment after it began. Iterating reads it, and gives each object as it arrives.
+    """One consistent list, as of a time after it began. Iterating reads it and yields each object as it arrives.
 
-    `seconds` says before each page how long that may pause, or raises what the reader is to see instead. Raises what
-    `ApiServer.get` raises, RefusedError 410 where the rest of the list was no longer to be had, and ValueError where an
-    answer is no list.
+    `seconds` returns before each page how long the page may pause, or raises an error for the caller. Raises what
+    `ApiServer.get` raises, RefusedError 410 where the rest of the list has expired, and ValueError where an answer is
+    no list.
     """
 
     def __init__(self, server: Gets, listed: Listed, seconds: Callable[[], float]) -> None:
@@ -72,7 +72,7 @@ class PagedList:
 
     @property
     def remaining(self) -> int | None:
-        """How many objects are still to come; None where the API server does not say, as where there are selectors."""
+        """How many objects have not been read; None where the API server does not say, as with selectors."""
         return None if self._after_page is None else self._after_page + len(self._items)
 
     def __iter__(self) -> Iterator[Any]:
@@ -125,7 +125,7 @@ class PagedList:
 
 
 def _remaining(metadata: Mapping[str, Any]) -> int | None:
-    """How many objects come after a page; None where that is not said."""
+    """How many objects come after a page; None where the API server does not say."""
     count = metadata.get("remainingItemCount")
     if isinstance(count, int):
         return count
@@ -133,14 +133,14 @@ def _remaining(metadata: Mapping[str, Any]) -> int | None:
 
 
 def _place(item: Any) -> str:
-    """Where an object stands in its list: the API server sorts by namespace and name."""
+    """The position of an object in its list, which the API server sorts by namespace and name."""
     metadata = item.get("metadata") if isinstance(item, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
     return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
 
 
 def told(error: Exception, what: str) -> str:
-    """What the author of a pod hears of a request that failed: nothing of its path, nor what an operator could do."""
+    """The reason of a failed request for the author of a pod, without its path and without remedies for operators."""
     if isinstance(error, RefusedError):
         return f"{what} (the API server answered {error.status})"
     return f"{what} (the API server does not answer)"

@@ -1,4 +1,4 @@
-"""What is read of an answer of the API server: JSON, headers, and why there was none."""
+"""Reads answers of the API server: JSON, headers, and the reason of a failed request."""
 
 import gc
 import re
@@ -10,11 +10,11 @@ import orjson
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 """Texts, in which brackets mean nothing, and brackets."""
 _DEEPEST = 500
-"""Levels that are kept, some ten times as many as the objects of Kubernetes have that are read here."""
+"""Levels of nesting that are kept, about ten times as many as usual objects of Kubernetes have."""
 
 
 def parsed(answer: bytes) -> Any:
-    """JSON, without the garbage collector, which would walk through a long list again and again as it grows."""
+    """Parse JSON without the garbage collector, which would walk through a long list again and again as it grows."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -25,10 +25,10 @@ def parsed(answer: bytes) -> Any:
 
 
 def from_json(text: bytes) -> Any:
-    """JSON, with null in the place of whatever is nested deeper than anybody looks.
+    """Parse JSON, with null in the place of values that are nested too deep.
 
-    The API server stores what is nested thousands of levels deep, such as the parameters of a resource claim, and JSON
-    is read to 1,024 levels. One such object must not keep all others of its list from being read.
+    The API server stores values with thousands of levels, such as the parameters of a resource claim, and the parser
+    reads 1,024 levels. One such object must not make the other objects of its list unreadable.
     """
     try:
         return orjson.loads(text)
@@ -40,7 +40,7 @@ def from_json(text: bytes) -> Any:
 
 
 def _without_depths(text: bytes) -> bytes:
-    """The text without what is nested too deep; as it is where nothing is."""
+    """The text without values that are nested too deep; unchanged where there are none."""
     kept: list[bytes] = []
     begun = depth = 0
     for token in _TOKEN.finditer(text):
@@ -59,7 +59,7 @@ def _without_depths(text: bytes) -> bytes:
 
 
 def told_time(response: Any) -> float | None:
-    """The Date of an answer in seconds since 1970; None where it has none that can be read."""
+    """The Date of an answer in seconds since 1970; None where it is missing or cannot be read."""
     try:
         return parsedate_to_datetime(str(response.headers.get("date", ""))).timestamp()
     except (ValueError, OverflowError):

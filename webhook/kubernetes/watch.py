@@ -1,4 +1,4 @@
-"""List and watch of one resource, for ever: whatever breaks off is resumed, whatever is lost is listed again."""
+"""Lists and watches one resource for ever: a broken watch is resumed, or the resource is listed again."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -18,38 +18,38 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WatchTiming:
-    """How long things may take, in seconds."""
+    """Times of a watch, in seconds."""
 
     watch: tuple[float, float] = (240.0, 300.0)
-    """After how long the API server is asked to end a watch; random, so that replicas do not come back together."""
+    """Time after which the API server is asked to end a watch; random, so that replicas do not return together."""
     margin: float = 15.0
-    """How much longer than asked for a watch may last before it counts as broken."""
+    """Time after the requested end when a watch counts as broken."""
     silence: float = 120.0
-    """How long a watch may say nothing before it counts as broken; the API server sends a bookmark every minute."""
+    """Time of silence after which a watch counts as broken; the API server sends a bookmark every minute."""
     answer: float = 30.0
-    """How long a list may pause."""
+    """Longest pause in a list."""
     first_retry: float = 0.2
-    """The longest wait after a first failure; it doubles with each further one."""
+    """Longest wait after the first failure; it doubles with each further failure."""
     last_retry: float = 30.0
-    """Where the wait stops growing."""
+    """Longest wait of all."""
     settled: float = 10.0
-    """A watch that lasted this long was no failure, even if it heard nothing."""
+    """A watch that lasted this long was no failure, even without any event."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedResource:
-    """What to follow, and who is told.
+    """A resource to watch, and the callbacks for its objects.
 
-    `replace` gets all objects after a list, one after the other while they arrive; `change` the type of an event
-    (ADDED, MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server. With a
-    `selector` of fields the others are not heard of, and one that no longer has those counts as DELETED.
+    `replace` gets all objects of a list, one after the other as they arrive; `change` gets the type of an event (ADDED,
+    MODIFIED, DELETED) and its object. An `optional` resource may be unknown to the API server. With a field `selector`
+    only matching objects arrive, and an object that no longer matches counts as DELETED.
 
     `elsewhere` are the paths of other versions of its API, which are tried where the API server does not know `path`.
-    `refused` is told where the API server says that nobody may list it: then it counts as loaded, and whoever is told
-    takes it for unknown. Without it such a resource is waited for.
+    `refused` is called where the list is forbidden: the resource then counts as loaded, with unknown content. Without
+    `refused` the watch waits until the list is allowed.
 
-    One that `is_dispensable` takes no replica out of service: nobody waits for it once a list of it has failed, and
-    the facts are not stale where it is not followed.
+    A resource that `is_dispensable` never makes a replica unready: nothing waits for it after its list has failed, and
+    facts are not stale while it is not watched.
     """
 
     name: str
@@ -72,10 +72,10 @@ class WatchedResource:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the following goes. Times are those of a monotonic clock.
+    """How the watch goes. Times are those of a monotonic clock.
 
-    `heard`: when it was last known to be current. `failing_since`: since when it has been failing although the API
-    server answers; None while it does not fail, or the API server is away.
+    `heard`: when it was last known to be current. `failing_since`: since when it fails although the API server answers;
+    None while it does not fail, or the API server cannot be reached.
     """
 
     heard: float
@@ -87,7 +87,7 @@ class Health:
 
 
 class Watch:
-    """Follows one resource in a thread of its own. `health` is replaced as a whole, so any thread may read it."""
+    """Watches one resource in a thread of its own. `health` is replaced as a whole, so any thread may read it."""
 
     def __init__(
         self,
@@ -112,22 +112,22 @@ class Watch:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether nothing can be said of the cluster until it has been listed."""
+        """Whether a replica has to wait until it has been listed."""
         health = self.health
         return not health.loaded and not (self.resource.is_dispensable and health.failing_since is not None)
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end, also where it waits for news. Returns at once."""
+        """Ask the thread to end, also while it waits for events. Returns at once."""
         self._stopping.set()
         if (stream := self._stream) is not None:
             stream.interrupt()
 
     def join(self, seconds: float) -> None:
-        """Wait for the thread to end; one that waits for an answer to a list is left to die with the process."""
+        """Wait for the thread to end. A thread that waits for a list ends with the process instead."""
         if self._thread.is_alive():
             self._thread.join(seconds)
 
@@ -136,7 +136,7 @@ class Watch:
             self._stopping.wait(self._attempt())
 
     def _attempt(self) -> float:
-        """Follow until something breaks off; gives the seconds to wait before the next attempt."""
+        """List and watch until the connection breaks off; returns the seconds to wait before the next attempt."""
         try:
             if not self._version:
                 self._list()
@@ -152,7 +152,7 @@ class Watch:
         return self._pause()
 
     def _list(self) -> None:
-        """Replace all objects. Those of before stay where an answer fails."""
+        """Replace all objects; the previous ones stay where an answer fails."""
         resource = self.resource
         listed = PagedList(self._server, Listed(self._path, resource.page, resource.selector), self._patience)
         resource.replace(listed)
@@ -167,13 +167,13 @@ class Watch:
         return self.resource.paths[self._at]
 
     def _patience(self) -> float:
-        """How long a page of a list may pause."""
+        """Longest pause in a page of a list."""
         if self._stopping.is_set():
             raise UnreachableError("closed")
         return self._timing.answer
 
     def _watch(self) -> bool:
-        """Hear of changes until the API server ends the watch; gives whether that was about when it was asked to."""
+        """Pass events on until the API server ends the watch; returns whether it ended about when it was asked to."""
         seconds = uniform(*self._timing.watch)  # noqa: S311  # spreads load, keeps no secret
         query = {
             "watch": "true",
@@ -236,13 +236,13 @@ class Watch:
         return max(self._pause(), min(refusal.retry_after, self._timing.last_retry))
 
     def _is_perhaps_elsewhere(self) -> bool:
-        """Turn to the next path; whether it is one that was not asked just before."""
+        """Turn to the next path; returns whether it was not tried just before."""
         self._absent = (self._absent + 1) % len(self.resource.paths)
         self._at = (self._at + 1) % len(self.resource.paths)
         return self._absent > 0
 
     def _forbidden(self, refused: Callable[[], None], refusal: str) -> None:
-        """Go on without the resource, and ask again and again."""
+        """Continue without the resource, and try again from time to time."""
         detail = f"nothing is known of them: {refusal}"
         if self.health.detail != detail:
             _log.warning("%s: %s", self.resource.name, detail)
@@ -250,7 +250,7 @@ class Watch:
         self.health = Health(heard=self._clock(), loaded=True, reachable=True, detail=detail)
 
     def _failed(self, detail: str, *, reachable: bool, silent: bool = False) -> None:
-        """Note a failure; up to it all was well, unless it consists in having heard nothing."""
+        """Record a failure. The watch was current until now, unless the failure is a silence."""
         if self._stopping.is_set():
             return
         health, now = self.health, self._clock()

@@ -1,7 +1,7 @@
-"""The webhook configurations as they were installed, and how those of a cluster differ from them.
+"""The webhook configurations as they were installed, and how the configurations of a cluster differ from them.
 
-What the API server fills in by itself is no difference, and neither is the order of what has none. Fields that
-Kubernetes does not know today are compared where the installed configuration sets them.
+Defaults of the API server are no difference, and neither is the order of unordered lists. Unknown fields are compared
+where the installed configuration sets them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 API = "admissionregistration.k8s.io/v1"
 PHASES = {"MutatingWebhookConfiguration": "mutating", "ValidatingWebhookConfiguration": "validating"}
-"""What the two kinds are called for short."""
+"""Kind -> its short name."""
 
 _EXPECTED = f"expected one {' and one '.join(PHASES)} of {API}"
 
@@ -36,10 +36,10 @@ _DEFAULTS: Mapping[str, Any] = {
     "timeoutSeconds": 10,
     "admissionReviewVersions": [],
 }
-"""Every field of a webhook but its name, and what the API server takes where it is not set."""
+"""Every field of a webhook except its name -> the API server's default."""
 
 _SHOWN = 160
-"""Longest value that a sentence shows, in characters."""
+"""Most characters of a value in a sentence."""
 
 
 class RegistrationError(ValueError):
@@ -55,7 +55,7 @@ class Registration:
 
     @property
     def configurations(self) -> Mapping[str, Document]:
-        """Both, by what they are called for short: `mutating`, `validating`."""
+        """Short name (`mutating`, `validating`) -> configuration."""
         return {"mutating": self.mutating, "validating": self.validating}
 
 
@@ -94,14 +94,14 @@ def api_path(document: Document) -> str:
 
 
 def webhooks_of(document: Document) -> dict[str, dict[str, Any]]:
-    """The webhooks of a configuration by name, each with what the API server takes where a field is not set."""
+    """Name -> webhook of a configuration, with the API server's defaults for fields that are not set."""
     return _webhooks(document, document["kind"])
 
 
 def differences(expected: Document, live: Document) -> list[str]:
-    """What is not in `live` as in `expected`, a sentence for each field; empty where they mean the same.
+    """One sentence for each field of `live` that differs from `expected`; empty where they mean the same.
 
-    Only webhooks are compared, no labels or annotations. A caBundle that `expected` does not set may be any.
+    Only webhooks are compared, no labels or annotations. Any caBundle is right where `expected` sets none.
     """
     wanted, found = (_webhooks(document, expected["kind"]) for document in (expected, live))
     sentences = [f"webhooks[{name}] is missing" for name in wanted if name not in found]
@@ -116,7 +116,7 @@ def differences(expected: Document, live: Document) -> list[str]:
 
 
 def _phase(document: object) -> tuple[str, str]:
-    """What a document is called for short, and what is wrong with it."""
+    """The short name of a document's kind, and what is wrong with the document."""
     if not isinstance(document, dict):
         return "", "a document that is not a map"
     kind = document.get("kind")
@@ -139,7 +139,7 @@ def _webhooks(document: Document, kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """One webhook with all its fields, and the order taken out of lists that have none."""
+    """One webhook with all its fields and with unordered lists sorted."""
     webhook = {**_DEFAULTS, **_without_nothing(entry)}
     if PHASES[kind] == "validating":
         webhook.pop("reinvocationPolicy")  # known to the other kind only

@@ -1,4 +1,4 @@
-"""What a replica does for its own installation while it answers: it keeps certificates and watches its registration.
+"""What a replica does beside answering: certificates, registration, look-ups, status of quotas and audits.
 
 The one room besides the command line that knows both the webhook and `certs`, which know nothing of each other.
 """

@@ -26,19 +26,19 @@ from webhook.replica.published_reports import PublishedReports
 from webhook.replica.settings import AuditSettings, ConfigMapPlace
 
 KEY = "audit.json"
-"""What the audit writes; other keys are left alone."""
+"""The key that the audit writes; it leaves other keys alone."""
 STALE_KEY = "staleAfterSeconds"
-"""What the chart writes: the age from which the last audit is too old."""
+"""The key that the chart writes: the age in seconds from which the last audit is too old."""
 
 MOST_NAMESPACES = 200
-"""Namespaces that are listed by name, those with the most and gravest findings; the others are counted together."""
+"""Most namespaces that are listed by name, the worst ones; the others are counted together."""
 _MOST_RULES = 100
 _MOST_ERRORS = 20
 _LONGEST_ERROR = 500
 _ATTEMPTS = 3
 
 Counts = Mapping[tuple[str, Level], int]
-"""Findings by rule and level, or by namespace and level."""
+"""Rule and level, or namespace and level -> number of findings."""
 
 
 class StatusError(Exception):
@@ -47,8 +47,10 @@ class StatusError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AuditStatus:
-    """The last audit. `finished` is Unix time, `seconds` what it took, `objects` those that were looked at, by kind
-    (pods, workloads, others); `errors` counts what could not be audited or published.
+    """The last audit. `finished` is Unix time, `seconds` its duration.
+
+    `objects`: kind (pods, workloads, others) -> number of objects. `errors` counts what could not be audited or
+    published.
     """
 
     finished: float
@@ -60,7 +62,7 @@ class AuditStatus:
 
 
 def written(report: AuditReport, published: PublishedReports, finished: datetime) -> str:
-    """What is kept, as JSON; `finished` is in UTC. Findings about no namespace are counted by rule only."""
+    """The status as JSON; `finished` is in UTC. Findings without a namespace are counted by rule only."""
     errors = [*map(str, report.errors), *published.errors]
     counts = report.counts
     content: dict[str, Any] = {
@@ -90,7 +92,7 @@ def _by_namespace(report: AuditReport) -> Counter[tuple[str, Level]]:
 
 
 def _listed(label: str, counts: Counts, most: int) -> list[dict[str, Any]]:
-    """One entry for each name, the worst first; those beyond `most` are counted together in the last one."""
+    """One entry for each name, the worst first; names beyond `most` are counted together in the last entry."""
     names = sorted(
         {name for name, _ in counts}, key=lambda name: (*(-counts.get((name, one), 0) for one in Level), name)
     )
@@ -104,7 +106,7 @@ def _row(label: str, shown: str, names: Sequence[str], counts: Counts) -> dict[s
 
 
 def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str) -> None:
-    """Keep it in the ConfigMap, which has to exist: nobody needs the right to create any. Raises StatusError."""
+    """Write the status into the ConfigMap, which has to exist: no right to create is needed. Raises StatusError."""
     for _ in range(_ATTEMPTS):
         try:
             found = cluster.get(place.path)
@@ -121,7 +123,7 @@ def store(cluster: KubernetesCluster, place: ConfigMapPlace, content: str) -> No
 
 
 def status_in(found: Mapping[str, Any]) -> AuditStatus | None:
-    """The status that a ConfigMap holds; None while it holds none. Raises StatusError for what is none."""
+    """The status in a ConfigMap; None where it has none yet. Raises StatusError where it cannot be read."""
     text = (found.get("data") or {}).get(KEY)
     if text is None:
         return None
@@ -158,7 +160,7 @@ def show(
     stale_after: Callable[[], float | None],
     most_namespaces: int,
 ) -> None:
-    """Show what `status` gives, read at each scrape; nothing where there was no audit."""
+    """Show the status in the metrics, read at each scrape; without an audit there are no series."""
 
     def watch(name: str, text: str, read: Callable[[AuditStatus], Mapping[Labels, float]], *labels: str) -> None:
         def values() -> Mapping[Labels, float]:
@@ -190,7 +192,7 @@ def _series(counts: Counts) -> Mapping[Labels, float]:
 
 
 def _bounded_to(most: int) -> Callable[[AuditStatus], Counts]:
-    """Gives the first `most` namespaces of an audit, which are the worst, and the others together."""
+    """Keep the first `most` namespaces of an audit, which are the worst, and count the others together."""
 
     def bounded(status: AuditStatus) -> Counts:
         named = set(list(dict.fromkeys(name for name, _ in status.by_namespace if name != OTHER))[:most])
@@ -203,15 +205,15 @@ def _bounded_to(most: int) -> Callable[[AuditStatus], Counts]:
 
 
 LOOK_SECONDS = 60.0
-"""How often the ConfigMap is read, a fifth more or less; it has some 20 KiB where there are many namespaces."""
+"""Pause between two reads of the ConfigMap, a fifth more or less; with many namespaces it has about 20 KiB."""
 
 _log = logging.getLogger("gpu_policy.audit")
 
 
 class AuditWatch:
-    """A companion of a replica that follows the status of audits. Make it after the fork.
+    """A companion of a replica that reads the status of audits. Make it after the fork.
 
-    While it cannot be read, what was read last is shown: its age is among it.
+    While the status cannot be read, the last one is shown, with its age.
     """
 
     def __init__(self, settings: AuditSettings) -> None:
@@ -224,12 +226,12 @@ class AuditWatch:
         self._task = PeriodicTask("audit-status", lambda: attempts.make(self.look), LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
-        """Begin, and show in the metrics what was found."""
+        """Start the thread, and show the status in the metrics."""
         show(metrics.registry, lambda: self._status, lambda: self._stale_after, self._most)
         self._task.start()
 
     def close(self) -> None:
-        """End the thread; a request that hangs is left to itself."""
+        """End the thread, without waiting for a request that hangs."""
         self._task.close()
 
     def look(self) -> None:

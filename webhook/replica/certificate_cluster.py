@@ -1,4 +1,4 @@
-"""The calls that certificates need of a cluster, on the webhook's connection to the API server."""
+"""Single objects in the API server, read and written for certificates and for shared ConfigMaps."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ class KubernetesCluster:
         self._server = server
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object as it is now, None where there is none."""
+        """The object as it is now; None where there is none. Raises ClusterError."""
         try:
             found = self._server.get(path, {}, _ANSWER_SECONDS)
         except RefusedError as error:
@@ -33,18 +33,18 @@ class KubernetesCluster:
         return found
 
     def create(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create an object; ChangedError where it exists already."""
+        """Create an object. Raises ChangedError where it exists already, else ClusterError."""
         self._send("POST", path, body)
 
     def replace(self, path: str, body: Mapping[str, Any]) -> None:
-        """Replace an object; ChangedError where it has changed or gone since it was read."""
+        """Replace an object. Raises ChangedError where it was changed or deleted meanwhile, else ClusterError."""
         self._send("PUT", path, body)
 
     def now(self) -> datetime:
         """The API server's clock, to about a second.
 
-        Raises ClusterError where this machine's clock is another by more than an hour: one of them is wrong, and what
-        is made or thrown away by the wrong one is not trusted by the other.
+        Raises ClusterError where the clocks differ by more than an hour: one of them is wrong, and would lead to
+        certificates that the other side does not trust.
         """
         skew = self._server.clock_skew
         if abs(skew) > _MOST_SKEW_SECONDS:

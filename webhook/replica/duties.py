@@ -1,7 +1,4 @@
-"""The duties of a replica, and the thread that does them.
-
-`RegistrationWatch` compares the webhook configurations of the cluster with those that were installed.
-"""
+"""Maintenance of a replica: its certificates and its registration, in a thread of their own."""
 
 import logging
 import time
@@ -32,19 +29,19 @@ _log = logging.getLogger("gpu_policy.installation")
 
 
 class RegistrationWatch:
-    """Compares the webhook configurations of the cluster with those that were installed."""
+    """Compares the webhook configurations of the cluster with the installed ones."""
 
     def __init__(self, cluster: KubernetesCluster, file: Path) -> None:
         self._cluster = cluster
         self._file = file
         self._found: Mapping[str, list[str]] = {}
         self.is_ok: Mapping[str, bool] = {}
-        """By `mutating` and `validating`; empty while they cannot be looked at."""
+        """`mutating` and `validating` -> whether the configuration is as installed; empty while they cannot be read."""
         self.timeouts = _timeouts(load_registration(file))
-        """The API server's patience in seconds, as installed; brought up to date in place."""
+        """Short name of a configuration -> its timeout in seconds, as installed; updated in place."""
 
     def look(self) -> None:
-        """Compare; raises ClusterError and RegistrationError, and then knows nothing."""
+        """Compare once. Raises ClusterError and RegistrationError; `is_ok` is empty then."""
         try:
             registration = load_registration(self._file)  # anew each time: an upgrade replaces the file
             found = {phase: self._compare(document) for phase, document in registration.configurations.items()}
@@ -72,7 +69,7 @@ def _timeouts(registration: Registration) -> dict[str, float]:
 
 
 LOOK_SECONDS = 5.0
-"""How often certificates and registration are looked at: three small requests, each a read of one object by name."""
+"""Pause between two looks at certificates and registration; a look is three reads of one object each."""
 
 _FIRST_RETRIES = (0.2, 0.5, 1.0, 2.0, 5.0)
 _EXPECTED = (ClusterError, CertificateError, RegistrationError)
@@ -81,17 +78,17 @@ _log = logging.getLogger("gpu_policy.installation")
 
 
 class _CertificateDuty(Protocol):
-    """A keeper or a witness of certificates."""
+    """Keeps or watches certificates."""
 
     status: CertificateStatus
 
     def look(self) -> None:
-        """See how things stand, and mend them where that is its task."""
+        """Look at the certificates, and renew them where that is its task."""
         ...
 
 
 class Maintenance:
-    """The duties of one replica, in a thread of their own. Make it after the fork."""
+    """The maintenance of one replica. Make it after the fork."""
 
     def __init__(self, settings: InstallationSettings) -> None:
         self._server = ApiServer(settings.kubeconfig)
@@ -112,18 +109,18 @@ class Maintenance:
         self._task = PeriodicTask("installation", self._look, LOOK_SECONDS)
 
     def start(self, metrics: Metrics) -> None:
-        """Begin, and show in the metrics how things stand."""
+        """Start the thread, and show the status in the metrics."""
         metrics.watch_certificates(self._seconds_left, self._has_fault, lambda: self._server.clock_skew)
         if (registration := self._registration) is not None:
             metrics.watch_registration(lambda: registration.is_ok, registration.timeouts)
         self._task.start()
 
     def close(self) -> None:
-        """End the thread; a request that hangs is left to itself."""
+        """End the thread, without waiting for a request that hangs."""
         self._task.close()
 
     def _has_fault(self) -> bool:
-        """Whether certificates are not looked after as they should be, be it for a bug."""
+        """Whether certificates cannot be kept as they should be, for any reason."""
         complaint = self._attempts[self._certificates].complaint
         return bool(self._degraded or self._certificates.status.fault or complaint)
 
@@ -137,10 +134,10 @@ class Maintenance:
 
 
 def prepare(settings: InstallationSettings) -> None:
-    """Return when there is a certificate to present, however long the API server takes to answer.
+    """Return when there is a certificate to serve, however long the API server takes to answer.
 
-    What an earlier run of this replica left in the directory will do until then. Raises ClusterConfigError and
-    RegistrationError, which no waiting mends.
+    A certificate that an earlier run of this replica left in the directory is enough. Raises ClusterConfigError and
+    RegistrationError, which waiting does not fix.
     """
     certificates = settings.certificates
     if certificates is None:

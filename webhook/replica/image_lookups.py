@@ -1,6 +1,6 @@
-"""The look-ups of a replica: what they ask, what they share with the other replicas, and how they go.
+"""The look-ups of images of a replica, which run in the background and share their results with the other replicas.
 
-Commands ask registries at once, and for as long as it takes.
+Commands look images up at once, and wait for the results.
 """
 
 import base64
@@ -30,7 +30,7 @@ _log = logging.getLogger("gpu_policy.images")
 
 
 class ConfigMapStore:
-    """`webhook.images.shared_results.ResultStore` in a ConfigMap that exists: nobody needs the right to create any."""
+    """`webhook.images.shared_results.ResultStore` in an existing ConfigMap, so that no right to create is needed."""
 
     def __init__(self, cluster: KubernetesCluster, place: ConfigMapPlace) -> None:
         self._cluster = cluster
@@ -38,7 +38,7 @@ class ConfigMapStore:
         self._found: dict[str, Any] = {}
 
     def read(self) -> StoredResults:
-        """What it holds now."""
+        """The results as stored now."""
         try:
             found = self._cluster.get(self._place.path)
         except ClusterError as error:
@@ -49,7 +49,7 @@ class ConfigMapStore:
         return StoredResults(str(found["metadata"].get("resourceVersion")), packed_in(found))
 
     def write(self, content: bytes, over: StoredResults) -> None:
-        """Replace the results; labels and other keys stay."""
+        """Replace the results. Labels and other keys are kept."""
         metadata = {**self._found["metadata"], "resourceVersion": over.version}
         data = {**(self._found.get("binaryData") or {}), KEY: base64.b64encode(content).decode()}
         try:
@@ -68,7 +68,7 @@ class ConfigMapStore:
 
 
 class _Client(RegistryClient):
-    """Says once in the log what of the credentials cannot be used, also when their file has changed."""
+    """Logs once which credentials cannot be used, also when their file has changed."""
 
     def __init__(self, allowed: AllowList, credentials: Credentials) -> None:
         super().__init__(allowed, credentials, LookupLimits())
@@ -92,7 +92,7 @@ class _Client(RegistryClient):
 
 
 class ImageLookUps:
-    """The look-ups of one replica, with what they need. Make it after the fork."""
+    """The look-ups of one replica. Make it after the fork."""
 
     def __init__(self, settings: ImageSettings) -> None:
         allowed = AllowList.load(settings.registries_file)
@@ -105,15 +105,15 @@ class ImageLookUps:
         )
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known of the image at this moment; never waits."""
+        """What is known about the image at this moment. Never waits."""
         return self._images.info(text, asker)
 
     def recall(self, text: str) -> ImageInfo:
-        """What is known of the image at this moment; no look-up follows."""
+        """What is known about the image at this moment, without a look-up."""
         return self._images.recall(text)
 
     def start(self, metrics: Metrics) -> None:
-        """Begin, and show in the metrics how it goes."""
+        """Start the threads, and show in the metrics how look-ups go."""
         images = self._images
         metrics.watch_images(lambda: images.known, lambda: images.pending, lambda: images.is_shared)
         images.start(metrics.image_lookup)
@@ -124,9 +124,9 @@ class ImageLookUps:
 
 
 def look_ups_of(settings: ImageSettings) -> ImageLookUps | None:
-    """The look-ups; None, with a line in the log, where the files are no longer what they were at the start.
+    """The look-ups; None, with a line in the log, where their files can no longer be used.
 
-    GPU pods need answers all the same.
+    Without look-ups the replica still answers for GPU pods.
     """
     try:
         return ImageLookUps(settings)
@@ -136,16 +136,16 @@ def look_ups_of(settings: ImageSettings) -> ImageLookUps | None:
 
 
 class UnusableError(ValueError):
-    """What a command was given to ask registries with cannot be used; the text says why."""
+    """The list of registries or the credentials of a command cannot be used; the text says why."""
 
 
 class Resolver:
-    """Asks registries about images, and shares what they say with the replicas where there is a place for it."""
+    """Asks registries about images for a command, and shares the results with the replicas where there is a store."""
 
     def __init__(
         self, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
     ) -> None:
-        """From what a command line gives; without a list, the public registries are asked. Raises UnusableError."""
+        """Make it of the options of a command; without a list the public registries are asked. Raises UnusableError."""
         if results is not None and (registries is None or kubeconfig is None):
             raise UnusableError(
                 "--image-results needs --registries, the list that the replicas have, and --kubeconfig, their cluster"
@@ -161,7 +161,7 @@ class Resolver:
             raise UnusableError(str(error)) from error
 
     def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
-        """What the registry of each image says, or why it says nothing."""
+        """Image -> what its registry says, or why it says nothing."""
         client = RegistryClient(self._allowed, self._credentials, LookupLimits())
         found = resolve(images, client, self._allowed.admits, self._store)
         return {image: _not_asked(image) if info is NOT_LOOKED_UP else info for image, info in found.items()}

@@ -1,8 +1,8 @@
 """Ledgers as ConfigMaps in the API server, one for each quota, in the namespace of this installation.
 
-ConfigMaps are there in every cluster, and cannot be taken away together with the definition of their kind.
+Every cluster has ConfigMaps, and they cannot be removed together with the definition of their kind.
 
-The last function puts together what the quotas of a replica need, in a cluster and for an inventory.
+The last functions make the parts of a replica's quotas, in a cluster and for an inventory.
 """
 
 import logging
@@ -26,14 +26,14 @@ from webhook.replica.quota_status import QuotaStatus
 from webhook.replica.settings import QuotaSettings
 
 _PAGE = 50
-"""Ledgers in one answer: whole ones have half a megabyte at most, and usually a few kilobytes."""
+"""Ledgers in one answer; a ledger has at most half a megabyte, and usually a few kilobytes."""
 
 _log = logging.getLogger("gpu_policy.quota")
 
 
 @dataclass(frozen=True, slots=True)
 class _HeldObject(StoredLedger):
-    """A ledger with the metadata of its object, so that what others have put there stays."""
+    """A ledger with the metadata of its object, so that metadata of others is kept."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -51,7 +51,7 @@ class ApiStore:
         self._known: dict[str, StoredLedger] = {}  # as last read or written, so that no book is decoded twice
 
     def read(self, key: str, seconds: float) -> StoredLedger | None:
-        """The book as it is in the API server's storage now; None where there is none."""
+        """The book as it is stored now; None where there is none."""
         path = self._path_of(key)
         try:
             return self._held(key, self._server.get(path, {}, seconds))
@@ -63,21 +63,21 @@ class ApiStore:
             raise _explained("GET", path, error) from error
 
     def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
-        """Begin a book; LedgerChangedError where there is one already."""
+        """Create a book. Raises LedgerChangedError where there is one already."""
         return self._written(key, book, self._send("POST", key, self._object(key, book, {}), seconds))
 
     def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
-        """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
+        """Replace the book that was read. Raises LedgerChangedError where it has changed since."""
         kept = over.metadata if isinstance(over, _HeldObject) else {}
         metadata = {**kept, "resourceVersion": over.version}
         return self._written(key, book, self._send("PUT", key, self._object(key, book, metadata), seconds))
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
-        """Remove a book; LedgerChangedError where it is no longer what was read."""
+        """Remove the book that was read. Raises LedgerChangedError where it has changed since."""
         self._send("DELETE", key, delete_options(over.version), seconds)
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
-        """Every book by its key, as they are now. Books that are broken are left out, and said in the log."""
+        """Key -> book of every ledger, as stored now. Broken books are left out and logged."""
         books: dict[str, StoredLedger] = {}
         for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), seconds):
             if not _name(raw).startswith(PREFIX):
@@ -132,7 +132,7 @@ class ApiStore:
         return held
 
     def _place(self, key: str, found: object) -> tuple[str, Mapping[str, Any]]:
-        """The version of an object, and its metadata without what is long and kept by the API server."""
+        """The version of an object, and its metadata without managed fields."""
         metadata = found.get("metadata") if isinstance(found, dict) else None
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
@@ -153,7 +153,7 @@ class ApiStore:
 
 
 def _name(raw: object) -> str:
-    """The name of an object in a list; empty for what is none, which no ledger can be read from."""
+    """The name of an object in a list; empty where it is no object."""
     return str(mapped(raw, "metadata").get("name", ""))
 
 

@@ -38,11 +38,11 @@ _PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10.0
 
 Wanted = Mapping[Place, Mapping[str, Any]]
-"""The objects that there should be."""
+"""Place -> the report that should be there."""
 
 
 class _StopError(Exception):
-    """Nothing more can be written; `pause` says in how many seconds it may be tried again, None that it need not."""
+    """Nothing more can be written. `pause` is the seconds before the next attempt; None for no further attempt."""
 
     def __init__(self, why: object, pause: float | None = None) -> None:
         super().__init__(str(why))
@@ -50,9 +50,9 @@ class _StopError(Exception):
 
 
 class Writer:
-    """Writes the reports of one kind, in the namespaces of an audit. With `keeps`, none is removed.
+    """Writes the reports of one kind, in the namespaces of an audit. With `keeps`, no report is removed.
 
-    What was done is in `written` and `removed`, what could not be done in `errors`.
+    `written` and `removed` are the places of reports, `errors` what could not be done.
     """
 
     def __init__(self, server: ApiServer, form: Format, naming: Naming, scope: NamespaceScope, *, keeps: bool) -> None:
@@ -72,7 +72,7 @@ class Writer:
         return (*filter(None, [self._stopped]), *self._errors.values())
 
     def make(self, wanted: Wanted) -> None:
-        """Make it so, in a few attempts where somebody else writes at the same time or the API server is busy."""
+        """Write and remove reports until they are as wanted, in a few attempts."""
         contents = {place: content_of(raw) for place, raw in wanted.items()}
         for _ in range(_ATTEMPTS):
             self._stopped, pause = "", _PAUSE_SECONDS
@@ -87,7 +87,7 @@ class Writer:
             time.sleep(pause)
 
     def _attempt(self, wanted: Wanted, contents: Mapping[Place, str]) -> bool:
-        """Write what differs; whether all of it was done for good."""
+        """Write the differences once; returns whether no further attempt is needed."""
         found = self._found()
         self._errors.clear()
         is_over = True
@@ -113,7 +113,7 @@ class Writer:
     # What there is
 
     def _found(self) -> dict[Place, StoredReport]:
-        """Our objects where they may be written. Raises _StopError."""
+        """Our objects in the namespaces of the audit. Raises _StopError."""
         places: Iterable[str | None] = self._scope.namespaces or (None, "")
         try:
             return dict(one for place in places for one in self._ours(place))
@@ -128,9 +128,9 @@ class Writer:
     # Writing
 
     def _write(self, place: Place, raw: Mapping[str, Any] | None, content: str, found: StoredReport | None) -> bool:
-        """Create, replace or delete one object; False where somebody else was there first.
+        """Create, replace or delete one object; returns False where another writer was faster.
 
-        Raises RefusedError where this object alone cannot be written, _StopError where none can.
+        Raises RefusedError where only this object cannot be written, _StopError where none can.
         """
         try:
             self._send(place, raw, content, found)
@@ -163,7 +163,7 @@ _CONFLICT = "another audit writes it now, or somebody else has made it; have one
 
 
 def _explained(error: Exception, what: str = "") -> _StopError:
-    """Why nothing more can be done; what the API server may answer better in a moment is tried again."""
+    """The error that ends an attempt; with a pause where the API server may answer better soon."""
     if isinstance(error, RefusedError):
         is_passing = error.status in (410, 429) or error.status >= 500
         pause = min(max(error.retry_after, _PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if is_passing else None
@@ -176,13 +176,15 @@ def _remedy(error: RefusedError) -> str:
 
 
 LEVELS = (Level.REFUSE, Level.WARN, Level.AUDIT)
-"""What is published. Pods that are completed are as they should be, and there are as many as GPU pods."""
+"""The levels that are published. Completed pods are as they should be, and as many as all GPU pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedReports:
-    """What became of the reports: the `kind` that there is now, empty where the cluster knows none, how many objects,
-    their bytes of JSON, and how many were written, or removed. `errors` say what could not be done.
+    """The result of publishing: the `kind` of the reports, the number of objects, their bytes of JSON, and how many
+    were written or removed.
+
+    `kind` is empty where the cluster has no reports. `errors` say what could not be done.
     """
 
     kind: str = ""
@@ -200,11 +202,10 @@ def publish(
     place: ConfigMapPlace | None = None,
     scope: NamespaceScope | None = None,
 ) -> PublishedReports:
-    """Bring the reports of the namespaces that were audited in line with what was found.
+    """Write the reports of the audited namespaces, and remove reports that are no longer wanted.
 
-    `place` is where the installation keeps the status of its audits: its reports are called after it, and told from
-    those of other installations by its namespace. Never raises for what the API server says, but see
-    `PublishedReports.errors`.
+    `place` is the ConfigMap with the status of audits: reports are named after it, and its namespace distinguishes the
+    reports of different installations. Errors of the API server are in `PublishedReports.errors` and not raised.
     """
     try:
         known = served(server)
@@ -238,5 +239,5 @@ def _wanted(report: AuditReport, form: Format, naming: Naming) -> Wanted:
 
 
 def _is_partial(report: AuditReport) -> bool:
-    """Whether some kind of object could not be listed at all, so that what was not found may be there all the same."""
+    """Whether a kind of object could not be listed, so that missing findings may still be true."""
     return any(error.number == 0 for error in report.errors)

@@ -23,12 +23,12 @@ from webhook.periodic_task import Attempts, PeriodicTask
 API = "gpupolicy.dev/v1alpha1"
 KIND = "GPUQuota"
 EVERYWHERE = path_of(f"/apis/{API}", "gpuquotas")
-"""The path of all of them."""
+"""The path of the objects of all namespaces."""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "gpu-policy-webhook"
 INSTALLATION = "gpupolicy.dev/installation"
-"""The label that tells the objects of one installation from those of another: the namespace of its ledgers."""
+"""The label that distinguishes the objects of installations: the namespace of their ledgers."""
 
 _LONGEST_VERSION = 20
 _NOT_COMPARED = frozenset({"ledger", "updated"})
@@ -36,7 +36,7 @@ _NOT_COMPARED = frozenset({"ledger", "updated"})
 
 @dataclass(frozen=True, slots=True)
 class StoredStatus:
-    """An object as it was last heard of; the status only of those that are ours."""
+    """An object as the watch last saw it; the status is kept for objects of ours only."""
 
     uid: str
     version: str
@@ -44,11 +44,11 @@ class StoredStatus:
     status: Status
 
     def is_as(self, status: Status) -> bool:
-        """Whether it says what people are to see."""
+        """Whether it has this status, apart from times."""
         return _compared(self.status) == _compared(status)
 
     def is_newer_than(self, status: Status) -> bool:
-        """Whether it was counted from a newer ledger; resource versions compare as numbers."""
+        """Whether it was counted from a newer ledger. Resource versions are compared as numbers."""
         theirs, mine = (str(one.get("ledger", ""))[:_LONGEST_VERSION] for one in (self.status, status))
         return theirs.isdecimal() and mine.isdecimal() and int(theirs) > int(mine)
 
@@ -59,7 +59,7 @@ def labels_of(installation: str) -> Mapping[str, str]:
 
 
 def heard(raw: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[Place, StoredStatus]:
-    """An object that the API server tells of, and where it is. It is ours where it has these labels."""
+    """The place of an object, and the object itself. It is ours where it has these labels."""
     metadata, status = raw["metadata"], raw.get("status")
     found = metadata.get("labels") or {}
     is_ours = all(found.get(key) == value for key, value in labels.items())
@@ -70,7 +70,7 @@ def heard(raw: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[Place, Sto
 
 
 def body(place: Place, status: Status, labels: Mapping[str, str], over: StoredStatus | None) -> dict[str, Any]:
-    """What is sent to create an object, or to replace what was seen."""
+    """The body that creates an object, or replaces the one that was seen."""
     metadata: dict[str, Any] = {"namespace": place[0], "name": place[1], "labels": dict(labels)}
     if over is not None:
         metadata["resourceVersion"] = over.version
@@ -78,7 +78,7 @@ def body(place: Place, status: Status, labels: Mapping[str, str], over: StoredSt
 
 
 def path_in(namespace: str, name: str = "") -> str:
-    """The path of the objects of a namespace, or of one of them."""
+    """The path of the objects of a namespace, or of one object."""
     return path_of(f"/apis/{API}", "gpuquotas", namespace=namespace, name=name)
 
 
@@ -96,33 +96,33 @@ Wanted = Mapping[Place, Status | None]
 
 @dataclass(frozen=True, slots=True)
 class StatusTiming:
-    """How long things wait, in seconds, and how much is done at once."""
+    """Pauses in seconds, and how much is written at once."""
 
     round: float = 2.0
-    """From one round of writing to the next, a fifth more or less."""
+    """Pause between two rounds of writing, a fifth more or less."""
     spread: float = 3.0
-    """A difference is written after a random time of up to this; by then another replica has often done it."""
+    """A difference is written after a random time of up to this. By then another replica has often written it."""
     lag: float = 60.0
-    """For how long an object that was counted from a newer ledger is left alone."""
+    """Time for which an object that was counted from a newer ledger is left alone."""
     linger: float = 150.0
-    """How long an object stays after its quota has gone; replicas take up changed policies within two minutes of each
-    other, and until then one wants what another does not."""
+    """Time for which an object stays after its quota has gone. Replicas load changed policies within two minutes of
+    each other, and until then they want different objects."""
     rest: float = 60.0
-    """After how long something that could not be written is tried again."""
+    """Time after which a failed write is repeated."""
     most: int = 20
-    """Objects that are written in one round."""
+    """Most objects that are written in one round."""
 
 
 @dataclass(slots=True)
 class _Difference:
-    """An object that is not as it should be: since when, and from when on it may be written."""
+    """An object with a wrong status: since when, and when it may be written."""
 
     since: float
     due: float
 
 
 class _RoundOverError(Exception):
-    """Nothing more can be written in this round; `rests` says whether for longer."""
+    """Nothing more can be written in this round; `rests`: nor in the next rounds."""
 
     def __init__(self, why: Exception, *, rests: bool = False) -> None:
         super().__init__(str(why))
@@ -132,7 +132,7 @@ class _RoundOverError(Exception):
 class QuotaStatus:
     """Writes GPUQuota objects for the installation whose ledgers are in the namespace `installation`.
 
-    Objects that others have made are never touched. Nothing that goes wrong here keeps a pod from being admitted.
+    Objects that others have made are never changed. Errors here never keep a pod from being admitted.
     """
 
     def __init__(
@@ -161,17 +161,17 @@ class QuotaStatus:
         self._task = PeriodicTask("quota-status", work, self._timing.round, waits_first=True)
 
     def start(self) -> None:
-        """Begin to follow the objects that there are, and to write. Call it after the fork, once."""
+        """Start to watch objects and to write. Call it once, after the fork."""
         self._watch.start()
         self._task.start()
 
     @property
     def known(self) -> int | None:
-        """How many objects there are, those of others included; None while that is not followed."""
+        """How many objects there are, also of others; None while they are not watched."""
         return len(self._seen) if self._watch.health.following else None
 
     def show(self, standings: Iterable[QuotaUsage]) -> None:
-        """Take how quotas stand now: all of them, each time. Returns at once."""
+        """Publish the usage of all quotas, in the background."""
         self._wanted = statuses(standings)
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class QuotaStatus:
         self._watch.join(_CLOSE_SECONDS)
 
     def write_some(self) -> None:
-        """One round: bring some objects closer to what was shown last."""
+        """One round: write some objects that differ from what was shown last."""
         wanted, now = self._wanted, self._clock()
         if wanted is None or self.known is None or now < self._resting_until:
             return
@@ -205,7 +205,7 @@ class QuotaStatus:
     # What is to be done
 
     def _due(self, wanted: Wanted, seen: Mapping[Place, StoredStatus], now: float) -> list[Place]:
-        """The objects that may be written now, those that have waited longest first."""
+        """The objects that may be written now; the ones that have waited longest come first."""
         different = set(self._different(wanted, seen))
         for place in self._differences.keys() - different:
             del self._differences[place]
@@ -227,7 +227,7 @@ class QuotaStatus:
         yield from (place for place, found in seen.items() if found.is_ours and place not in wanted)
 
     def _is_behind(self, place: Place, status: Status | None, found: StoredStatus | None, now: float) -> bool:
-        """Whether another replica has counted from a newer ledger, unless that seems to be so for too long."""
+        """Whether another replica has counted from a newer ledger, and not for too long."""
         if status is None or found is None or now - self._differences[place].since > self._timing.lag:
             return False
         return found.is_newer_than(status)
@@ -235,7 +235,7 @@ class QuotaStatus:
     # Writing
 
     def _write(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
-        """Create, replace or delete one object. Raises _RoundOverError, RefusedError, and ValueError for garbage."""
+        """Create, replace or delete one object. Raises _RoundOverError, RefusedError, and ValueError for no JSON."""
         try:
             self._send(place, status, found)
         except UnreachableError as error:
@@ -265,7 +265,7 @@ class QuotaStatus:
         return f"{datetime.now(UTC) - timedelta(seconds=self._server.clock_skew):%Y-%m-%dT%H:%M:%SZ}"
 
     def _complain(self, complaint: str) -> None:
-        """Say what goes wrong once, until all has been well again."""
+        """Log a complaint once, until a round without complaints."""
         if complaint and not self._complaint:
             _log.warning("GPUQuota objects are not as they should be: %s", complaint)
         self._complaint = complaint

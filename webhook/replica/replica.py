@@ -21,7 +21,7 @@ _LOG = logging.getLogger("gpu_policy")
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSources:
-    """Where policies and facts come from; without `inventory` the facts are those of the cluster."""
+    """Where policies and facts come from; without `inventory` facts come from the cluster."""
 
     policies: Path
     inventory: Path | None = None
@@ -37,21 +37,21 @@ class ReplicaSources:
 
 
 class Companion(Protocol):
-    """Something that a replica does besides answering, in threads of its own."""
+    """Work of a replica beside answering, in threads of its own."""
 
     def start(self, metrics: Metrics) -> None:
-        """Begin, and show in the metrics how it goes."""
+        """Start the threads, and show in the metrics how the work goes."""
 
     def close(self) -> None:
-        """End, within 2 seconds."""
+        """End the threads, within 2 seconds."""
 
 
 class LookUps(Companion, ImageMemory, Protocol):
-    """A companion that looks images up, and is asked about them."""
+    """A companion that looks images up, and answers questions about them."""
 
 
 class Replica:
-    """A WSGI application with a life: made after the fork, drained on SIGTERM, closed at the end.
+    """The WSGI application of one replica: made after the fork, drained on SIGTERM, closed at the end.
 
     Without `images` nothing is looked up in registries; without `quotas` no pod can be entered in a quota.
     """
@@ -93,7 +93,7 @@ class Replica:
         self._service.refused(status)
 
     def drain(self) -> None:
-        """Turn unready; requests that still arrive are answered."""
+        """Turn unready. Requests that still arrive are answered."""
         self._service.is_draining = True
         _LOG.info("draining")
 
@@ -110,7 +110,7 @@ class Replica:
         self._metrics.policies(status.hash, is_current=status.last_ok, failures=status.failures)
 
     def _is_known(self, namespace: str) -> bool:
-        """Whether a namespace is there for all that reviews say: a policy names it, or a pod was stored in it."""
+        """Whether a namespace certainly exists: a policy names it, or a pod was stored in it."""
         if namespace in self._policies.current.claims:
             return True
         return self._quotas is not None and self._quotas.has_pods_in(namespace)

@@ -15,7 +15,7 @@ from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
 from webhook.kubernetes.paged_list import Listed, PagedList
 
 CONTENT = "gpupolicy.dev/content"
-"""The annotation by which an object is compared with what it should be: a hash of all but its times."""
+"""The annotation with a hash of the object without times, by which objects are compared."""
 
 ANSWER_SECONDS = 30.0
 _PAGE = 500
@@ -28,7 +28,7 @@ class Kinds(StrEnum):
     """Which reports are published."""
 
     AUTO = "auto"
-    """PolicyReports where the cluster knows them, or else OpenReports. Never both: UIs would show everything twice."""
+    """PolicyReports where the cluster has them, else OpenReports. Never both: UIs would show every result twice."""
     POLICY_REPORTS = "policyreports"
     OPEN_REPORTS = "openreports"
 
@@ -41,7 +41,7 @@ FORMATS: Mapping[Kinds, Format] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """An object of ours as it is."""
+    """An object of ours in the cluster."""
 
     uid: str
     version: str
@@ -67,8 +67,9 @@ def _is_served(server: ApiServer, form: Format) -> bool:
 def ours(
     server: ApiServer, form: Format, labels: Mapping[str, str], name: str, namespace: str | None
 ) -> Iterator[tuple[Place, StoredReport]]:
-    """The objects with these labels that are called `name` and a number: those of one namespace, of none (empty), or
-    of all namespaces (None). Raises what `PagedList` raises.
+    """The objects with these labels that are named `name`, a dot and a number.
+
+    They are of one namespace, cluster-scoped (empty), or of all namespaces (None). Raises what `PagedList` raises.
     """
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     listed = Listed(path(form, namespace), _PAGE, accept=METADATA_LIST, labels=selector)
@@ -82,7 +83,7 @@ def ours(
 
 
 def place_of(raw: Mapping[str, Any]) -> Place:
-    """Where an object belongs."""
+    """The place of an object."""
     return raw["metadata"].get("namespace", ""), raw["metadata"]["name"]
 
 
@@ -93,7 +94,7 @@ def content_of(raw: Mapping[str, Any]) -> str:
 
 
 def body(raw: Mapping[str, Any], content: str, over: StoredReport | None) -> dict[str, Any]:
-    """What is sent to create an object, or to replace the one that was found."""
+    """The body that creates an object, or replaces the one that was found."""
     metadata = {**raw["metadata"], "annotations": {CONTENT: content}}
     if over is not None:
         metadata["resourceVersion"] = over.version
@@ -101,6 +102,6 @@ def body(raw: Mapping[str, Any], content: str, over: StoredReport | None) -> dic
 
 
 def path(form: Format, namespace: str | None, name: str = "") -> str:
-    """The path of the objects of a namespace, of none (empty) or of all (None), or of one of them."""
+    """The path of the objects of a namespace, of cluster-scoped ones (empty), of all (None), or of one object."""
     plural = form.cluster_plural if namespace == "" else form.plural
     return path_of(f"/apis/{form.api}", plural, namespace=namespace or None, name=name)

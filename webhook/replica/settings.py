@@ -1,4 +1,4 @@
-"""What belongs to one installation, as values that weigh nothing: the process that watches over the server has them."""
+"""Settings of one installation, as values without heavy imports: the process that supervises the server has them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,21 +9,21 @@ from webhook.kubernetes.api_paths import CORE, path_of
 
 @dataclass(frozen=True, slots=True)
 class KeptCertificates:
-    """Certificates that the replicas keep by themselves, in a Secret that all of them share."""
+    """Certificates that the replicas make and renew, in a Secret that all replicas share."""
 
     secret: SecretPlace
     directory: Path
-    """Where this replica puts what it presents: tls.crt and tls.key."""
+    """Where this replica writes the certificate that it serves: tls.crt and tls.key."""
     names: tuple[str, ...]
     """DNS names and IP addresses under which the API server calls."""
     settle_seconds: float
-    """How long a new authority stands in every caBundle before it issues."""
+    """Seconds that a new authority is in every caBundle before it issues certificates."""
 
     @classmethod
     def of(
         cls, secret: str, directory: Path | None, names: tuple[str, ...], settle_seconds: float
     ) -> "KeptCertificates":
-        """The same from what a command line gives; ValueError says what is wrong with it."""
+        """Make it of the options of a command. Raises ValueError, which names the option."""
         namespace, name = _place("--certificate-secret", secret)
         if directory is None:
             raise ValueError("--certificate-secret needs --certificate-dir, a directory that this replica may write")
@@ -34,12 +34,12 @@ class KeptCertificates:
 
 @dataclass(frozen=True, slots=True)
 class InstallationSettings:
-    """What belongs to this installation; `kubeconfig` is None inside the cluster."""
+    """Certificates and registration of this installation; `kubeconfig` is None inside the cluster."""
 
     certificates: KeptCertificates | None
-    """None where somebody else keeps them."""
+    """None where the replicas do not keep certificates themselves."""
     certificate_file: Path
-    """What is presented, whoever keeps it."""
+    """The served certificate, whoever keeps it."""
     registration_file: Path | None
     """The webhook configurations as they were installed."""
     kubeconfig: Path | None = None
@@ -47,7 +47,7 @@ class InstallationSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapPlace:
-    """Where a ConfigMap is."""
+    """Namespace and name of a ConfigMap."""
 
     namespace: str
     name: str
@@ -62,44 +62,44 @@ class ConfigMapPlace:
 
     @classmethod
     def of(cls, option: str, text: str) -> "ConfigMapPlace":
-        """The same from what a command line gives; ValueError says what is wrong with it."""
+        """Make it of the options of a command. Raises ValueError, which names the option."""
         return cls(*_place(option, text))
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSettings:
-    """How the replicas look images up in their registries; `kubeconfig` is None inside the cluster."""
+    """Look-ups of images in their registries; `kubeconfig` is None inside the cluster."""
 
     registries_file: Path
-    """The registries that may be asked."""
+    """The file that lists the registries to ask."""
     credentials_file: Path | None
-    """What is shown to them, in the format of Docker's config.json."""
+    """Credentials for these registries, in the format of Docker's config.json."""
     results: ConfigMapPlace | None
-    """Where the replicas share what they find; None where each keeps it to itself."""
+    """Where the replicas share results; None where they do not share them."""
     kubeconfig: Path | None = None
 
     @classmethod
     def of(
         cls, registries: Path, credentials: Path | None, results: str | None, kubeconfig: Path | None
     ) -> "ImageSettings":
-        """The same from what a command line gives; ValueError says what is wrong with it."""
+        """Make it of the options of a command. Raises ValueError, which names the option."""
         place = None if results is None else ConfigMapPlace.of("--image-results", results)
         return cls(registries, credentials, place, kubeconfig)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """Where audits of the cluster keep their status; `kubeconfig` is None inside the cluster."""
+    """The status of audits of the cluster; `kubeconfig` is None inside the cluster."""
 
     status: ConfigMapPlace
     namespace_series: int
-    """Namespaces that are shown by name."""
+    """Most namespaces with series of their own."""
     kubeconfig: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaSettings:
-    """Where the replicas keep the ledgers of quotas; `kubeconfig` is None inside the cluster."""
+    """The ledgers of quotas; `kubeconfig` is None inside the cluster."""
 
     namespace: str
     in_flight_seconds: float

@@ -1,9 +1,8 @@
 """The report as Markdown for a comment on a pull request: one sentence, what changes, what is refused, then details.
 
-`Page` makes Markdown of a bounded size, in which no text can become anything but text.
-
-Whatever comes from a manifest stands in a code span: there nothing is a link, a mention, HTML or emphasis. In tables a
-pipe ends a cell even in a code span, so spans are interrupted by one.
+`Page` makes Markdown of a bounded size, in which texts stay texts. Texts of a manifest stand in code spans, where
+nothing is a link, a mention, HTML or emphasis. In tables a pipe ends a cell even in a code span, so a span is split at
+a pipe.
 """
 
 import re
@@ -15,16 +14,16 @@ from webhook.audit.reports import report_wording
 from webhook.audit.reports.report_wording import shortened
 
 MOST = 65_536
-"""Characters that GitHub allows in a comment; counted here in bytes of UTF-8, of which there are never fewer."""
+"""Most characters that GitHub allows in a comment, counted here in bytes of UTF-8, which are never fewer."""
 LONGEST_TEXT = 500
-"""Characters of one text."""
+"""Most characters of one text."""
 
 _CLOSING = "\n{left_out} left out, because a comment holds no more; `gpu-policy audit --format json` has all.\n"
 _ROOM_FOR_CLOSING = 200
 
 
 def code(text: str) -> str:
-    """`text` as it is, in code spans on one line; nothing for an empty text."""
+    """`text` in code spans on one line; empty for an empty text."""
     pieces = shortened(text, LONGEST_TEXT).split("|")
     return "&#124;".join(_span(piece) for piece in pieces)
 
@@ -39,7 +38,7 @@ def _span(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A part of a page: `rows` are what may be left out of it; without any of them it is left out as a whole."""
+    """A part of a page. Its `rows` may be left out; a section without rows is left out as a whole."""
 
     head: str
     rows: Sequence[str]
@@ -47,12 +46,13 @@ class _Section:
 
     @property
     def size(self) -> int:
-        """Of all of it."""
+        """Bytes of the whole section."""
         return _size(self.head) + sum(map(_size, self.rows)) + _size(self.tail)
 
     def within(self, room: int) -> tuple[str, int]:
-        """As much of it as there is room for, and how many rows that leaves out; a row that is too long is no reason to
-        leave out those after it.
+        """The section with the rows that fit, and the number of rows that are left out.
+
+        Shorter rows after a row that is too long may still fit.
         """
         room -= _size(self.head) + _size(self.tail)
         taken = []
@@ -65,8 +65,8 @@ class _Section:
 
 
 class Page:
-    """A page whose parts share its room: what is small is shown as a whole, what is large leaves out rows. How many
-    they are stands at its end.
+    """A page whose sections share its room: small sections are complete, large ones leave out rows. The end of the page
+    says how many rows are left out.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Page:
         self._sections.append(_Section("", (f"{text}\n\n",), ""))
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, summary: str = "") -> None:
-        """A table of Markdown; where there is a `summary`, which is HTML, it is folded under it. None without rows."""
+        """A table of Markdown; with a `summary`, which is HTML, it is folded. No table without rows."""
         lines = tuple(_row(row) for row in rows)
         if not lines:
             return
@@ -98,7 +98,7 @@ class Page:
 
 
 def _shares(wanted: Sequence[int], room: int) -> Sequence[int]:
-    """How much of `room` each gets: as much as it wants, or as much as any other that wants more than that.
+    """The share of `room` for each part: what it wants, or as much as any other part that gets less than it wants.
 
     >>> _shares([10, 700, 500, 20], 630)
     [10, 300, 300, 20]
@@ -124,7 +124,7 @@ _MOST_REFUSALS = 20
 
 
 def render(report: AuditReport) -> str:
-    """At most 65,536 characters, which is what GitHub takes; what is left out is told in the last sentence."""
+    """The report in at most 65,536 characters, which is GitHub's limit; the last sentence says what is left out."""
     page = Page()
     page.paragraph(f"**GPU policy audit** of {report_wording.total(report)}.")
     when = report_wording.moment(report.created)
@@ -193,7 +193,7 @@ def _name(title: str, pod_group: PodGroup | None, source: SourceLine) -> str:
 
 
 def _cluster(page: Page, report: AuditReport) -> None:
-    """What is known of the cluster: its GPUs, and what is in use of the quotas."""
+    """The cluster: its GPUs, and the usage of its quotas."""
     capacity = (
         (
             code(row.model or "unknown"),

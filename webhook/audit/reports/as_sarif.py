@@ -1,14 +1,14 @@
 """The report as SARIF 2.1.0, for code scanning: one run, a result for each finding.
 
-What would be refused is an error, what would be warned about a warning, everything else a note. The limits are those
-of GitHub, which shows 5,000 results of a run and takes files of up to 10 MB, compressed.
+A refusal is an error, a warning is a warning, everything else is a note. The limits are GitHub's, which shows 5,000
+results of a run and accepts files of up to 10 MB, compressed.
 
-SARIF has words of its own for where a finding is: a place in a file, and an object.
+SARIF has two kinds of places: a physical location in a file, and a logical location, which is the object.
 
-Code scanning shows nothing without a file and a line, so objects of a cluster, which have neither, get a path made of
-their namespace, kind and name, and input from a pipe gets `stdin`.
+Code scanning shows no result without a file and a line. So objects of a cluster get a path of their namespace, kind and
+name, and input from a pipe gets `stdin`.
 
-It also lists the rules, from their promises and their docstrings.
+The report also describes the rules, by their promises and docstrings.
 """
 
 import os
@@ -28,16 +28,16 @@ from webhook.rules import RULES
 from webhook.rules.rule import Rule
 
 ROOT = "%SRCROOT%"
-"""What paths are relative to: the directory in which the command runs, which is the root of a repository in CI."""
+"""The base of relative paths: the directory in which the command runs, which in CI is the root of a repository."""
 
 LONGEST_NAME = 1_000
-"""Characters; only files have longer ones."""
+"""Most characters of a name."""
 
 _CLUSTER = "cluster"
 
 
 def in_file(path: str, line: int | None) -> dict[str, Any]:
-    """A physical location. `line` counts from 1; without one the first is meant, as code scanning wants to have one."""
+    """A physical location. `line` counts from 1; None is the first line, because code scanning needs a line."""
     return {"artifactLocation": _artifact(path), "region": _region(line)}
 
 
@@ -62,7 +62,7 @@ def logical(reference: ObjectReference) -> dict[str, Any]:
 
 
 def _region(line: int | None) -> dict[str, int]:
-    """The first character of a line: where in it the fault is, nobody knows."""
+    """The first character of a line; the column of a fault is not known."""
     first = max(line or 1, 1)
     return {"startLine": first, "startColumn": 1, "endLine": first, "endColumn": 2}
 
@@ -95,7 +95,7 @@ _MODES = (
 
 
 def descriptors(found: Iterable[str]) -> list[dict[str, Any]]:
-    """Every rule of the product, then those that findings name besides."""
+    """Every rule of the product, then other rules that findings name."""
     known = {rule.key for rule in RULES}
     return [*map(_described, RULES), *(_unknown(key) for key in dict.fromkeys(found) if key not in known)]
 
@@ -123,7 +123,7 @@ def _descriptor(key: str, short: str, full: str, story: str) -> dict[str, Any]:
 
 
 def _story(rule: Rule) -> str:
-    """What the module of the rule says, in one line for each paragraph."""
+    """The docstring of the rule's module, with one line for each paragraph."""
     text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
@@ -132,7 +132,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 MOST_RESULTS = 5_000
 MOST_ERRORS = 500
 LONGEST_MESSAGE = 1_000
-"""Characters. Texts are tenants', and a file that is too large is not taken at all."""
+"""Most characters of a message. Tenants write texts, and GitHub refuses a file that is too large."""
 
 _LEVELS = {Level.REFUSE: "error", Level.WARN: "warning", Level.AUDIT: "note", Level.COMPLETE: "note"}
 _NOTICES = {
@@ -143,7 +143,7 @@ _NOTICES = {
 
 
 def render(report: AuditReport) -> str:
-    """The gravest results first. What is left out is told in a notification."""
+    """The report, the gravest results first. A notification says what is left out."""
     ordered = sorted(report.findings, key=lambda finding: finding.level.rank)
     kept = ordered[:MOST_RESULTS]
     rules = descriptors(finding.rule for finding in kept)
@@ -200,7 +200,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
 
 
 def _related(finding: AuditFinding, directory: str) -> dict[str, Any]:
-    """Where the policy says so, as far as that is a file."""
+    """The line of the policy, where it is in a file."""
     if not finding.file:
         return {}
     location = {

@@ -1,8 +1,7 @@
-"""What the page draws: refusals by namespace and rule, the worst workloads, GPUs and quotas.
+"""The figures of the page: refusals by namespace and rule, the worst workloads, GPUs and quotas.
 
-Bars are made of segments, as the percentages that SVG wants.
-
-Totals say what would become of all objects, in a sentence and in four numbers.
+Bars are made of segments in percent, as SVG needs them. Totals say what would become of all objects, in a sentence and
+in four numbers.
 """
 
 from collections import Counter
@@ -17,13 +16,13 @@ from webhook.audit.reports.report_wording import home
 from webhook.outcome import printable
 
 _NARROWEST = Fraction(6, 1000)
-"""Of a segment that stands for something: however little it is, it can be seen."""
+"""Least width of a segment, so that every amount can be seen."""
 _NEARLY_FULL = Fraction(9, 10)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a bar: what it stands for, and where it begins and how wide it is, in percent of the bar."""
+    """A part of a bar: its style, its start and its width, in percent of the bar."""
 
     style: str
     start: str
@@ -34,7 +33,7 @@ Bar = tuple[Segment, ...]
 
 
 def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) -> Bar:
-    """Segments side by side; the bar is full where the amounts come to `whole`."""
+    """A bar of segments side by side; it is full where the amounts add up to `whole`."""
     segments = []
     start = Fraction(0)
     for style, amount in amounts:
@@ -47,7 +46,7 @@ def bar(amounts: Iterable[tuple[str, int | Fraction]], whole: int | Fraction) ->
 
 
 def quota_bar(part: LimitUsage) -> Bar:
-    """What is used of a limit. Where it is more than that, the limit is where the second segment begins."""
+    """The used part of a limit. Where more is used than allowed, the second segment begins at the limit."""
     share = part.share
     if share is None:
         return ()
@@ -86,7 +85,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """A workload that would be refused. `gpus` are those of its pods that would be, 0 where that is not known."""
+    """A workload that would be refused. `gpus` are the GPUs of its refused pods; 0 where that is not known."""
 
     owner: ObjectReference
     namespace: str
@@ -100,7 +99,7 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class NodesFigure:
-    """Nodes of one GPU model and driver, with a bar in proportion to those of the same resource."""
+    """Nodes of one GPU model and driver, with a bar in proportion to others with the same resource."""
 
     capacity: Capacity
     bar: Bar
@@ -152,7 +151,7 @@ def _ranked(findings: Sequence[AuditFinding], key: str, name_of: Callable[[Audit
 
 
 def worst(findings: Iterable[AuditFinding]) -> list[Worst]:
-    """The workloads with most refusals, then those with most GPUs, then those with most pods that run."""
+    """The workloads with most refusals; of equal ones first those with most GPUs, then with most running pods."""
     of_owners: dict[ObjectReference, list[AuditFinding]] = {}
     for finding in findings:
         of_owners.setdefault(finding.owner, []).append(finding)
@@ -209,14 +208,14 @@ def _limit(part: LimitUsage) -> LimitFigure:
 
 
 def link(**state: str) -> str:
-    """Where the table shows nothing else: a place in the same page, as its script reads it."""
+    """A link to the table of the same page with this filter, as its script reads it."""
     shown = {key: printable(value) for key, value in state.items()}
     return f"#findings?{urlencode(shown, quote_via=quote)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """How many pods and workloads have something in common. `share` is text, such as `2.6 %`."""
+    """How many pods and workloads have one result. `share` is a text such as `2.6 %`."""
 
     style: str
     label: str
@@ -225,7 +224,7 @@ class Total:
 
 
 def totals(report: AuditReport) -> tuple[Total, ...]:
-    """What would become of the pods and workloads; every one of them is in one of the totals."""
+    """What would become of the pods and workloads; each is in exactly one total."""
     counts = report.counts
     whole = counts.pods + counts.workloads
     kept = max(whole - counts.refused - counts.warned - counts.completed, 0)
@@ -245,7 +244,7 @@ def totals_bar(found: Iterable[Total]) -> Bar:
 
 
 def _share(count: int, whole: int) -> str:
-    """In percent with one digit; only none is 0, and only all are 100."""
+    """The share in percent with one digit; only none is 0, and only all are 100."""
     if not whole:
         return ""
     percent = 100 * count / whole
@@ -257,7 +256,7 @@ def _share(count: int, whole: int) -> str:
 
 
 def verdict(report: AuditReport) -> str:
-    """The gravest thing to say in one sentence."""
+    """The gravest result in one sentence."""
     counts = report.counts
     whole = counts.pods + counts.workloads
     objects = f"{whole:,} {'pods and workloads' if whole != 1 else 'pod or workload'}"

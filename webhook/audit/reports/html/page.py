@@ -28,7 +28,7 @@ _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One finding. Every value is text that is printable; what is not known or not given is empty."""
+    """One finding. Every value is printable text; unknown and missing values are empty."""
 
     level: str
     rule: str
@@ -106,8 +106,8 @@ def pods(pod_group: PodGroup | None) -> str:
 
 
 def as_data(found: Iterable[Row]) -> str:
-    """Rows as JSON that may stand inside a script element: the names of the columns, every text once, and for each row
-    the places of its texts among them.
+    """Rows as JSON for a script element: the names of the columns, every text once, and for each row the numbers of its
+    texts.
     """
     places: dict[str, int] = {}
     table = [[places.setdefault(getattr(row, name), len(places)) for name in COLUMNS] for row in found]
@@ -116,7 +116,7 @@ def as_data(found: Iterable[Row]) -> str:
 
 
 MOST_SHOWN = 200
-"""Entries of a list that the page spells out; the other formats have all of them."""
+"""Most entries of a list that the page shows; other formats have all entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A comparison with at most MOST_SHOWN entries in each list; the numbers are those of all."""
+    """A comparison with at most MOST_SHOWN entries in each list; the numbers count all entries."""
 
     comparison: Comparison
     newly: int
@@ -178,7 +178,7 @@ MOST_WITHOUT_SCRIPT = 300
 
 
 def render(report: AuditReport) -> str:
-    """The whole page; the same for the same report."""
+    """The whole page; equal reports give equal pages."""
     found = rows(report.findings, report.comparison)
     parts = figures.totals(report)
     script, style = _asset("script.js"), _asset("style.css")
@@ -211,7 +211,7 @@ def render(report: AuditReport) -> str:
 
 
 def _content_security_policy(script: str, style: str) -> str:
-    """Nothing but this script and this style; `trusted-types` keeps even them from making markup of texts."""
+    """A policy that allows this script and this style only; `trusted-types` forbids them to make markup of texts."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -236,7 +236,7 @@ def _template() -> Template:
 
 
 def _shown(value: Any) -> Any:
-    """A value as the template shows it; markup is what the template made itself."""
+    """A value as the template shows it. Only the template itself makes markup."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return printable(value)
     return f"{value:,}" if isinstance(value, int) else value
