@@ -128,9 +128,21 @@ def _with_own(own: Sequence[OwnModel], table: GpuTable) -> Mapping[str, Models]:
     return {name: leaves | finer[name] for name, leaves in names.items()}
 
 
-@lru_cache(maxsize=256)
+_MOST_EXTENDED = 64
+"""Catalogues that a table remembers."""
+_MOST_ADDITIONS = 256
+"""Of a catalogue that is remembered. Strangers have policies checked, too."""
+
+
 def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
-    return Catalogue(tuple(sorted(set(additions))), table)
+    known: Catalogue | None = table.remembered.get(additions)
+    if known is None:
+        known = Catalogue(tuple(sorted(set(additions))), table)
+        if len(additions) <= _MOST_ADDITIONS:
+            if len(table.remembered) >= _MOST_EXTENDED:
+                table.remembered.clear()
+            table.remembered[additions] = known
+    return known
 
 
 @lru_cache(maxsize=8192)
@@ -169,7 +181,6 @@ CATALOGUE = Catalogue()
 """What is shipped."""
 
 
-@lru_cache(maxsize=16)
 def catalogue_of(table: GpuTable) -> Catalogue:
     """The names that policies may use where these GPUs are known."""
-    return CATALOGUE if table == GPUS else Catalogue(table=table)
+    return CATALOGUE if table is GPUS else _extended((), table)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from webhook.gpus.gpu_model import GpuModel, GpuTraits, models_from
 from webhook.gpus.gpu_names import (
@@ -71,6 +72,11 @@ class GpuTable:
             ordered[one.name] = one
         ordered |= {model.name: model for model in kept if model.name not in ordered}
         return GpuTable(tuple(ordered.values()), self.data_center_only - shared)
+
+    @cached_property
+    def remembered(self) -> dict[object, Any]:
+        """What is remembered of this table by whoever uses it; it goes away with the table."""
+        return {}
 
     @cached_property
     def in_quotas(self) -> tuple[GpuModel, ...]:
