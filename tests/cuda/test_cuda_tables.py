@@ -1,7 +1,10 @@
 """Tables with rows of a platform: what they change in verdicts, and that two of them never mix."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.strategies import checked, examples
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.kernels import Kernels
@@ -180,3 +183,66 @@ def test_a_toolkit_of_the_platform_says_nothing_of_gpus_that_nobody_described():
     need = Need(BuiltFor.CUDA, SHIPPED.toolkits.newest.cut(2), "", kernels=Kernels.WITHOUT_PTX)
     offer = offer_from(driver="650.10.02", compute="15.1")
     assert judge(need, offer, tables).verdict is Verdict.UNKNOWN
+
+
+VERSIONS = ["12.4", "12.4.1", "13.4.3", "13.5.0", "14", "14.0", "14.0.0", "14.1.0", "15.2", "20.0.1"]
+DRIVERS = ["535.54.03", "580", "615.43", "640.1", "650", "650.05.01", "650.10.02", "660.20.01", "700.1", "900.2"]
+COMPUTES = ["7.5", "9.0", "12.1", "14.0", "15.1"]
+
+
+def _rows(*keys: str, **pools: list[object]) -> st.SearchStrategy[list[dict[str, object]]]:
+    """Rows with some of these values, of which no two have the same first one."""
+    row = st.fixed_dictionaries(
+        {key: st.sampled_from(pools[key]) for key in keys},
+        optional={key: st.sampled_from(values) for key, values in pools.items() if key not in keys},
+    )
+    return st.lists(row.map(lambda one: {**one, **WHO}), max_size=3, unique_by=lambda one: one[keys[0]])
+
+
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "toolkits": _rows("cuda", "driver", cuda=["13.5.0", "14.0.0", "14.1.0", "20.0.1"], driver=DRIVERS),
+        "floors": _rows("major", "driver", "reported", major=[14, 20], driver=DRIVERS, reported=["14.0", "20.0"]),
+        "drivers": _rows("branch", "cuda", branch=[640, 650, 660, 900], cuda=["13.4", "14.0", "14.1", "20.0"]),
+        "computeCapabilities": _rows(
+            "compute",
+            "family",
+            "firstCuda",
+            compute=COMPUTES,
+            family=["feynman"],
+            firstCuda=["13.5", "14.0"],
+            firstBranch=[640, 650],
+            lastBranch=[660],
+        ),
+        "images": _rows("image", "cuda", image=["team/*", "nvidia/cuda"], cuda=["13.5", "14.0"], compat=[True, False]),
+    },
+)
+
+
+@settings(checked, max_examples=examples(60))
+@given(SPECS, st.sampled_from(list(Compat)))
+def test_whatever_rows_a_platform_writes_every_question_has_an_answer(spec, compat):
+    """Tenants ask the questions; rows that loading refuses are among these, too."""
+    tables = SHIPPED.merged(spec)
+    for cuda in VERSIONS:
+        need = image(cuda, compat)
+        for driver in DRIVERS:
+            for compute in COMPUTES:
+                offer = offer_from(driver=driver, compute=compute)
+                judgement = judge(need, offer, tables)
+                assert judgement.reason
+        offers = [offer_from(driver=driver, compute="9.0") for driver in DRIVERS[:3]]
+        assert remedy_for("nvidia/cuda:14.0.0-base-ubuntu26.04", need, offers, tables)
+
+
+@settings(checked, max_examples=examples(60))
+@given(SPECS)
+def test_rows_about_newer_things_change_no_verdict_about_what_the_release_knows(spec):
+    """Rows add knowledge of what they are about, and nothing else."""
+    rows = {key: value for key, value in spec.items() if key in ("toolkits", "drivers", "floors")}
+    tables = SHIPPED.merged(rows)
+    for cuda in ("11.8", "12.4.1", "12", "13.0.1", "13.4.3"):
+        for driver in ("470.82.01", "535.54.03", "580.95.05", "615.43"):
+            offer = offer_from(driver=driver, compute="8.0")
+            assert judge(image(cuda), offer, tables) == judge(image(cuda), offer)
