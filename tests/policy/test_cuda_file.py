@@ -10,7 +10,7 @@ from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.toolkits import Toolkit
 from webhook.model.versions import parse_version
 from webhook.policy.cuda_file import KEYS
-from webhook.policy.cuda_rows import MOST_ROWS, cuda_schema
+from webhook.policy.cuda_rows import MOST_GPU_GLOBS, MOST_ROWS, cuda_schema
 from webhook.policy.policy_store import PolicyStore
 
 NEW = """
@@ -358,3 +358,15 @@ def test_the_schema_for_editors_takes_what_the_loader_takes(policies) -> None:
     (document,) = load_all((policies.path / "_cuda.yaml").read_text())
     jsonschema.validate(document, json.loads(json.dumps(cuda_schema())))
     assert set(cuda_schema()["properties"]["spec"]["properties"]) == set(KEYS)
+
+
+def test_globs_of_all_gpus_together_are_bounded_since_each_new_label_value_is_compared_with_them(policies) -> None:
+    policies.policy("_default")
+    rows = [
+        {"name": f"X{n}", "words": f"x{n}", "source": "me", "date": "unknown", "labels": {"example.com/gpu": globs}}
+        for n, globs in enumerate([[f"{n}-{m}-*" for m in range(60)] for n in range(17)])
+    ]
+    policies.cuda(f"gpus: {json.dumps(rows)}")
+    assert policies.errors() == [
+        f"_cuda.yaml:5: spec.gpus: has 1020 globs in labels and machines; write at most {MOST_GPU_GLOBS} in all"
+    ]

@@ -21,6 +21,8 @@ Rows = TypeVar("Rows", bound=tuple[object, ...])
 
 MOST_ROWS = 200
 """Rows of one list. The globs of images are compared with the name of each new image."""
+MOST_GPU_GLOBS = 1000
+"""Globs in `labels` and `machines` of all GPUs. Each new value of a label is compared with them."""
 _LONGEST_SOURCE = 200
 _LONGEST_NOTE = 1000
 _LONGEST_GLOB = 256
@@ -109,6 +111,13 @@ def _note(value: str) -> str:
 def _few(value: Rows) -> Rows:
     if len(value) > MOST_ROWS:
         raise ValueError(f"has {len(value)} rows; write at most {MOST_ROWS}")
+    return value
+
+
+def _few_globs(value: tuple[GpuRow, ...]) -> tuple[GpuRow, ...]:
+    count = sum(len(globs) for row in value for globs in (*row.labels.values(), *row.machines.values()))
+    if count > MOST_GPU_GLOBS:
+        raise ValueError(f"has {count} globs in labels and machines; write at most {MOST_GPU_GLOBS} in all")
     return value
 
 
@@ -240,7 +249,7 @@ class CudaSpec(CamelModel):
     """Driver branches, by `branch`."""
     compute_capabilities: Annotated[tuple[CapabilityRow, ...], AfterValidator(_few)] = ()
     """Compute capabilities, by `compute`."""
-    gpus: Annotated[tuple[GpuRow, ...], AfterValidator(_few)] = ()
+    gpus: Annotated[tuple[GpuRow, ...], AfterValidator(_few), AfterValidator(_few_globs)] = ()
     """GPUs by their names, by `name`, in the form of the table of this release. They count before all others."""
     images: Annotated[tuple[ImageRow, ...], AfterValidator(_few)] = ()
     """What the platform team knows of images, by `image`. Only `images` of a policy's `cudaDriver` takes precedence."""

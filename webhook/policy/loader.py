@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +120,18 @@ class _Workloads:
         return cls() if source is None or source.workloads is None else cls(source.workloads, source.file)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Shared:
     """What is the same for all policies of a set: the names of GPUs, and the tables of CUDA."""
 
     accelerators: Accelerators
     cuda: PlatformTables
     has_other_rows: bool
+
+    @cached_property
+    def cuda_digest(self) -> str:
+        """A hash of the platform's rows, made once: each policy's hash would else be of thousands of rows."""
+        return content_hash(self.cuda.written)
 
     @property
     def context(self) -> dict[str, Any]:
@@ -157,7 +163,7 @@ class _Besides:
         if accelerators.declared:
             written.append([asdict(one) for one in accelerators.declared])
         if self.shared.cuda.written:
-            written.append({CUDA_KIND: self.shared.cuda.written})
+            written.append({CUDA_KIND: self.shared.cuda_digest})
         if self.contact:
             written.append({"contact": self.contact})
             bound = tuple(replace(one, contact=self.contact) for one in bound)
