@@ -2,9 +2,9 @@
 
 import json
 
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from webhook.commands.main import main
+from tests.command_line import gpu_policy
 
 KEYS = ["image", "cuda", "evidence", "verdict", "legacyGate", "reason"]
 A100 = ("--product", "NVIDIA-A100-SXM4-80GB", "--arch", "amd64")
@@ -14,9 +14,7 @@ CUDA_13 = "nvidia/cuda:13.0.0-base-ubuntu24.04"
 
 
 def run(*args: object, stdin: str | bytes | None = None) -> Result:
-    result = CliRunner().invoke(main, ["cuda", *map(str, args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
+    return gpu_policy("cuda", *args, stdin=stdin)
 
 
 def answer(*args: object) -> dict[str, str]:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from tests.audit.audits import stored
 from tests.audit.pretended_cluster import DEPLOYMENTS, Cluster, pretended
+from tests.command_line import gpu_policy
 from tests.facts.fake_api_server import NODES, PODS, always
 from tests.reviews import NODES as NODE_OBJECTS
 from tests.reviews import RUNTIME_CLASS, pod, workload
 from webhook.audit.writing import FORMATS
-from webhook.commands.main import main
 
 ROOT = Path(__file__).parent.parent
 POLICY = """\
@@ -66,10 +66,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*args: object, stdin: str | bytes | None = None) -> Result:
-    result = CliRunner().invoke(main, ["audit", *(str(arg) for arg in args)], input=stdin)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert "Traceback" not in result.output
-    return result
+    return gpu_policy("audit", *args, stdin=stdin)
 
 
 def report(*args: object, **kwargs: Any) -> dict[str, Any]:

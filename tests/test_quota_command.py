@@ -8,10 +8,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from tests.command_line import gpu_policy
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
-from webhook.commands.main import main
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 GROUP = "/apis/gpupolicy.dev/v1alpha1"
@@ -45,10 +45,7 @@ POTS = {
 
 
 def run(*arguments: object, env: dict[str, str] | None = None) -> Result:
-    home = {"HOME": "/nonexistent", "KUBECONFIG": "", **(env or {})}
-    result = CliRunner(env=home).invoke(main, ["quota", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
+    return gpu_policy("quota", *arguments, env={"HOME": "/nonexistent", "KUBECONFIG": "", **(env or {})})
 
 
 def pod(namespace: str, name: str, gpus: dict[str, str], **more: Any) -> dict[str, Any]:

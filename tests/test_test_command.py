@@ -5,10 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
+from tests.command_line import gpu_policy
 from tests.policy_tests.files import SEES_ALL, case, gpu_policy_test, pod, suite, write
-from webhook.commands.main import main
 
 ROOT = Path(__file__).parent.parent
 
@@ -173,10 +172,10 @@ def test_a_single_file_can_be_named(mixed: Path) -> None:
 
 def test_the_schema_for_editors_is_up_to_date() -> None:
     """`make docs` writes it."""
-    done = CliRunner().invoke(main, ["policy", "schema", "--kind", "GPUPolicyTest"])
+    done = gpu_policy("policy", "schema", "--kind", "GPUPolicyTest")
     assert done.stdout == (ROOT / "docs" / "policy-test-schema.json").read_text(encoding="utf-8")
 
 
 def test_gpu_policy_knows_the_command() -> None:
-    done = CliRunner().invoke(main, ["test", str(ROOT / "policies" / "tests"), "-q", "--run", "as it is"])
+    done = gpu_policy("test", ROOT / "policies" / "tests", "-q", "--run", "as it is")
     assert (done.exit_code, done.stdout) == (0, "1 case: 1 passed, 0 failed\n")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import gpu_policy
 from tests.facts.fake_api_server import always, fake_api_server
-from tests.test_cli import run
 from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.cluster_checks import absent_namespaces
 from webhook.doctor.doctor_report import DoctorFinding, Status
@@ -107,10 +107,10 @@ def test_A47_policy_check_says_it_of_the_cluster_of_a_kubeconfig(tmp_path: Path)
     with fake_api_server() as server:
         server.instead["/api/v1/namespaces"] = always(200, {"metadata": {"resourceVersion": "1"}, "items": there})
         kubeconfig = f"--kubeconfig={server.kubeconfig(tmp_path)}"
-        result = run("policy", "check", directory, kubeconfig)
+        result = gpu_policy("policy", "check", directory, kubeconfig)
         note = "note: team.yaml: team: no such namespace in the cluster; whoever creates one gets this policy"
         assert (result.exit_code, note in result.stderr) == (0, True)
-        assert "whoever" not in run("policy", "check", directory).stderr
+        assert "whoever" not in gpu_policy("policy", "check", directory).stderr
         server.instead["/api/v1/namespaces"] = always(403, {"message": "no"})
-        result = run("policy", "check", directory, kubeconfig)
+        result = gpu_policy("policy", "check", directory, kubeconfig)
         assert (result.exit_code, "namespaces of the cluster" in result.stderr) == (2, True)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
+from tests.command_line import gpu_policy
 from tests.e2e.control_plane import BINARIES, ControlPlane
-from webhook.commands.main import main
 from webhook.doctor.cluster import UnavailableError, _first_context, connect
 
 
@@ -54,8 +53,8 @@ def test_of_several_kubeconfigs_the_first_that_names_a_context_decides_as_with_k
 
 
 def said(*arguments: str, **environment: str) -> tuple[int, str]:
-    runner = CliRunner(env={"KUBECONFIG": None, "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": None, **environment})
-    result = runner.invoke(main, ["doctor", *arguments])
+    nothing = {"KUBECONFIG": None, "HOME": "/nonexistent", "KUBERNETES_SERVICE_HOST": None}
+    result = gpu_policy("doctor", *arguments, env={**nothing, **environment})
     return result.exit_code, result.output
 
 

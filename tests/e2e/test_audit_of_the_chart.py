@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from deploy.generate import RELEASE
+from tests.command_line import gpu_policy
 from tests.counted import samples
 from tests.deploy.manifests import Objects, needs_helm, rendered
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
@@ -18,7 +18,6 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import COMMAND, ROOT, Installation
 from tests.e2e.objects import deployment, gpu_pod, pod
 from tests.e2e.report_cluster import ReportCluster
-from webhook.commands.main import main
 from webhook.replica.audit_status import KEY
 from webhook.replica.report_objects import Kinds
 from webhook.replica.settings import ConfigMapPlace
@@ -61,7 +60,7 @@ def arguments(plane: ControlPlane) -> list[str]:
 
 def audit(plane: ControlPlane, *others: str) -> int:
     """Run the command of the CronJob in this process; its exit status."""
-    return CliRunner().invoke(main, [*arguments(plane), *others]).exit_code
+    return gpu_policy(*arguments(plane), *others).exit_code
 
 
 def status(plane: ControlPlane) -> dict[str, Any]:
@@ -130,6 +129,5 @@ def shown(replica: Installation) -> dict[str, float]:
 )
 def test_what_cannot_be_published_ends_with_status_2(site: ReportCluster, more: list[str], said: str) -> None:
     command = ["audit", "--cluster", f"--policies={ROOT / 'policies'}", "--fail-on=never"]
-    result = CliRunner().invoke(main, [*command, f"--kubeconfig={site.plane.kubeconfig}", *more])
-    assert isinstance(result.exception, SystemExit)
+    result = gpu_policy(*command, f"--kubeconfig={site.plane.kubeconfig}", *more)
     assert (result.exit_code, said in result.stderr) == (2, True), result.stderr

@@ -4,13 +4,13 @@ import json
 import shlex
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
+from tests.command_line import gpu_policy
 from tests.doctor.breaks import (
     needs_address,
 )
 from tests.doctor.site import Site, said, wrong
-from webhook.commands.main import main
 from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.doctor_report import Status
 from webhook.kubernetes.api_server import ApiServer
@@ -37,7 +37,7 @@ def test_a_whole_installation_is_well(site: Site) -> None:
 
 
 def doctor(*arguments: str) -> Result:
-    return CliRunner(env={"KUBECONFIG": "/nonexistent"}).invoke(main, ["doctor", *arguments])
+    return gpu_policy("doctor", *arguments, env={"KUBECONFIG": "/nonexistent"})
 
 
 def test_the_command_says_everything_in_text_and_json_and_in_its_exit_status(site: Site) -> None:

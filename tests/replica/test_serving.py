@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
+from tests.command_line import gpu_policy
 from tests.e2e.eventually import eventually
 from webhook.admission import logs
-from webhook.commands.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRATION = [
@@ -92,8 +91,7 @@ def test_arguments_that_make_no_sense_are_explained(
     change: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "configure", lambda _: None)  # it is for the whole process
-    result = CliRunner().invoke(main, serving(tmp_path, *with_registries(tmp_path, change))[3:])
-    assert isinstance(result.exception, SystemExit)
+    result = gpu_policy(*serving(tmp_path, *with_registries(tmp_path, change))[3:])
     assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
 
 

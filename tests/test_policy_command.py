@@ -1,0 +1,69 @@
+"""`gpu-policy policy`: policies are checked, shown and documented."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.command_line import gpu_policy, with_sample_files
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with policies and manifests, in which the commands run."""
+    monkeypatch.chdir(tmp_path)
+    return with_sample_files(tmp_path)
+
+
+def test_good_policies_are_counted(here: Path) -> None:
+    result = gpu_policy("policy", "check")
+    assert (result.exit_code, result.stdout.startswith("policies: 1 policy, hash ")) == (0, True)
+
+
+def test_check_takes_the_directory_as_an_argument_too(here: Path) -> None:
+    (here / "policies").rename(here / "elsewhere")
+    assert gpu_policy("policy", "check").exit_code == 2
+    assert gpu_policy("policy", "check", "elsewhere").exit_code == 0
+
+
+def test_show_prints_what_applies_to_a_namespace_as_a_policy_file(here: Path) -> None:
+    result = gpu_policy("policy", "show", "team")
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout)["spec"]["rules"]["gpuLimits"]["maxPerPod"] == 4
+
+
+def test_pots_are_counted_and_shown_with_the_namespaces_they_limit(here: Path) -> None:
+    head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUQuotaPots\nmetadata: {name: _quotas}\n"
+    pots = "spec: {pots: [{name: a, namespaces: [team], gpus: 3}]}\n"
+    (here / "policies" / "_quotas.yaml").write_text(head + pots)
+    assert "policies: 1 policy, 1 pot of quota, hash " in gpu_policy("policy", "check").stdout
+    assert "pot a of team: GPUs 3 (enforce, from _quotas.yaml)" in gpu_policy("policy", "show", "team").stdout
+    assert "pot a" not in gpu_policy("policy", "show", "other").stdout
+
+
+def test_a_mistake_in_pots_is_told_with_file_line_and_key(here: Path) -> None:
+    (here / "policies" / "_quotas.yaml").write_text("kind: GPUQuotaPots\n")
+    result = gpu_policy("policy", "check")
+    assert result.exit_code == 2
+    assert "policies/_quotas.yaml:1: spec: missing; write a map" in result.stderr
+
+
+def test_schema_is_json() -> None:
+    assert json.loads(gpu_policy("policy", "schema").stdout)["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("schema", "docs/policy-schema.json"),
+        ("schema --kind GPUQuotaPots", "docs/quotas-schema.json"),
+        ("docs", "docs/rules.md"),
+    ],
+    ids=["schema", "schema of quotas", "docs"],
+)
+def test_generated_documents_are_up_to_date(command: str, file: str) -> None:
+    """`make docs` writes them."""
+    assert gpu_policy("policy", *command.split()).stdout == (ROOT / file).read_text(encoding="utf-8")
