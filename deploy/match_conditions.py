@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.rules.device_annotations import DEVICE_KEYS, PATH_KEYS, VENDORS_KEYS
+from webhook.rules.device_access import DEVICE_KEYS, PATH_KEYS, VENDORS_KEYS
 
 _KEYS = ", ".join(f"'{key}'" for key in (*DEVICE_KEYS, *PATH_KEYS))
 

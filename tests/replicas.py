@@ -9,8 +9,7 @@ from tests.reviews import FACTS, review
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.facts.facts import ClusterFacts
-from webhook.facts.facts_source import FactsStatus
+from webhook.facts.facts import ClusterFacts, FactsStatus
 from webhook.policy.policy_store import PolicyStore
 from webhook.rules import RULES
 from webhook.rules.rule import Rule

@@ -12,7 +12,7 @@ from tests.reviews import patch_of, pod, review
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.facts.facts_source import FactsStatus
+from webhook.facts.facts import FactsStatus
 from webhook.policy.policy_store import PolicyStore
 
 

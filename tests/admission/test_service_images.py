@@ -8,7 +8,7 @@ import pytest
 from tests.reviews import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service, TimeBudget
-from webhook.facts.facts_source import StaticFacts
+from webhook.facts.facts import StaticFacts
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.policy.policy_store import PolicyStore
 from webhook.replica.replica import Replica, ReplicaSources

@@ -7,7 +7,7 @@ import yaml
 
 from tests.facts.pod_samples import cpu_pod, stored
 from tests.facts.samples import device_class, names, node, pod, priority_class, runtime_class
-from webhook.facts.facts_source import FactsSource, FactsStatus, StaticFacts
+from webhook.facts.facts import FactsSource, FactsStatus, StaticFacts
 from webhook.facts.inventory import InventoryError, load_inventory, read_inventory
 from webhook.model.node import PriorityClass
 

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.control_plane import NODE_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
 from tests.facts.samples import node, priority_class, runtime_class
-from webhook.facts.facts_source import FactsSource
+from webhook.facts.facts import FactsSource
 from webhook.facts.live import CLAIMS, LiveFacts
 from webhook.kubernetes.api_errors import ClusterConfigError
 from webhook.kubernetes.watch import WatchTiming

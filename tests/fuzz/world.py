@@ -20,8 +20,7 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.review import AdmissionRequest
 from webhook.admission.service import Service, TimeBudget
-from webhook.facts.facts import ClusterFacts
-from webhook.facts.facts_source import StaticFacts
+from webhook.facts.facts import ClusterFacts, StaticFacts
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers

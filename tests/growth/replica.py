@@ -15,7 +15,7 @@ from tests.rules.every_rule import enforced
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.facts.facts_source import StaticFacts
+from webhook.facts.facts import StaticFacts
 from webhook.facts.inventory import load_inventory
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.merge import merge, merge_rule
+from webhook.policy.document import merge, merge_rule
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings
 from webhook.yaml_files.yaml_lines import YamlNode

@@ -20,8 +20,7 @@ from webhook.admission.review import AdmissionRequest, AdmissionResponse, object
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS
-from webhook.facts.facts import ClusterFacts, ImageSource
-from webhook.facts.facts_source import FactsSource
+from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
 from webhook.ledger.book import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import Ledgers

@@ -20,7 +20,7 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
     from webhook.audit.documents import Document, DocumentError
-    from webhook.facts.facts_source import FactsSource
+    from webhook.facts.facts import FactsSource
     from webhook.facts.inventory import Inventory
     from webhook.facts.static_pods import StaticPods
     from webhook.ledger.ledgers import Ledgers
@@ -88,7 +88,7 @@ def load_policies(directory: Path) -> "PolicySet":
 
 def load_inventory(path: Path, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
     """Facts from an inventory file, or what is wrong with it and exit status 2."""
-    from webhook.facts.facts_source import StaticFacts
+    from webhook.facts.facts import StaticFacts
 
     return StaticFacts(inventory_of(path, accelerators).facts)
 
@@ -224,8 +224,7 @@ def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> No
 
 def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
     """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
-    from webhook.facts.facts import ClusterFacts
-    from webhook.facts.facts_source import StaticFacts
+    from webhook.facts.facts import ClusterFacts, StaticFacts
 
     if inventory is not None and kubeconfig is not None:
         fail(_TWO_SOURCES)

@@ -15,8 +15,7 @@ from webhook.model.container import Container
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
-from webhook.rules.device_annotations import DEVICE_KEYS, PATH_KEYS, VENDORS_KEYS
-from webhook.rules.visible_variables import LEGACY, VARIABLE
+from webhook.rules.device_access import DEVICE_KEYS, LEGACY, PATH_KEYS, VARIABLE, VENDORS_KEYS
 
 _DEVICE_PATHS = ("/nvidia", "/dri", "/kfd", "/195:", "/226:")
 _DEVICE_LIST = "-container-devices"

@@ -1,7 +1,10 @@
-"""What rules may ask about the cluster: its nodes and classes, the node pools of a policy, and images.
+"""What rules may ask about the cluster, and where the answers come from.
 
-Node pools are matched by the code that matches nodes, each pool as if it were one node. A pool has no node names yet,
-so a pod that is bound to a node by name fits none of them.
+`ClusterFacts` answers from a snapshot of the cluster, the node pools of a policy, and what is known about images. Node
+pools are matched by the code that matches nodes, each pool as if it were one node. A pool has no node names yet, so a
+pod that is bound to a node by name fits none of them.
+
+A `FactsSource` gives the facts of this moment and says how far to trust them: a live cluster, or `StaticFacts`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +23,7 @@ from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.node import NodeClass, NodePool, PriorityClass, RuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_compared, is_extended
+from webhook.model.wording import counted
 
 _MAX_TABLES = 256
 """Lists of pools whose indexes are kept: one for each policy that has its own, some kilobytes each."""
@@ -184,3 +188,70 @@ def _as_node(pool: NodePool) -> dict[str, object]:
         "spec": {"taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in pool.taints]},
         "status": {"capacity": dict.fromkeys(pool.gpu_resources, str(pool.gpus or 0))},
     }
+
+
+@dataclass(frozen=True, slots=True)
+class FactsStatus:
+    """How far the facts can be trusted at one moment.
+
+    `loaded`: every list has been read once. `stale`: the API server has been answering for longer than the bound while
+    the facts were not followed, so the fault is on this side. `age_seconds`: for how long the oldest part of the facts
+    has not been confirmed; a healthy watch is heard about once a minute. `server_reachable`: the API server answers
+    HTTP, whatever it says. `detail` is for people.
+    """
+
+    loaded: bool
+    stale: bool
+    age_seconds: float
+    server_reachable: bool
+    detail: str
+
+    @property
+    def ready(self) -> bool:
+        """Whether reviews may be answered: also on the last known facts while the API server itself is away."""
+        return self.loaded and not self.stale
+
+
+class FactsSource(Protocol):
+    """Facts that may change. `start` is called once, after the process has forked; `close` ends all it began."""
+
+    @property
+    def facts(self) -> ClusterFacts | None:
+        """What is known at this moment, None until the cluster has been read."""
+        ...
+
+    def status(self, now: float) -> FactsStatus:
+        """How far the facts can be trusted at `now`, in seconds of time.monotonic()."""
+        ...
+
+    def start(self) -> None:
+        """Begin to follow the cluster, in threads of its own."""
+        ...
+
+    def close(self) -> None:
+        """Stop following, within 2 seconds; the facts stay."""
+        ...
+
+
+class StaticFacts:
+    """Facts that never change, such as those of an inventory file."""
+
+    def __init__(self, facts: ClusterFacts, origin: str = "inventory") -> None:
+        self._facts = facts
+        nodes, classes = len(facts.cluster.nodes), len(facts.cluster.runtime_classes)
+        self._detail = f"{origin}: {counted(nodes, 'node')}, {counted(classes, 'runtime class', 'runtime classes')}"
+
+    @property
+    def facts(self) -> ClusterFacts:
+        """The facts that were given."""
+        return self._facts
+
+    def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
+        """Always loaded and never stale: nobody promised that a file follows the cluster."""
+        return FactsStatus(True, False, 0.0, True, self._detail)
+
+    def start(self) -> None:
+        """Nothing to begin."""
+
+    def close(self) -> None:
+        """Nothing to end."""

@@ -9,8 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from webhook.facts.facts import ClusterFacts
-from webhook.facts.facts_source import FactsStatus
+from webhook.facts.facts import ClusterFacts, FactsStatus
 from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming

@@ -1,23 +1,182 @@
-"""The GPU pods of a cluster, followed for as long as the process lives.
+"""The GPU pods of a cluster: followed for as long as the process lives, and listed anew where the present counts.
 
-What was heard last may be old, so no pod is admitted by it: it says which entries of a ledger may go, and names pods to
-people. Where the present counts, pods are listed anew.
+`LivePods` follows them with a watch. What the watch said last may be old, so no pod is admitted by it: it says which
+entries of a ledger may go, and names pods to people.
+
+`PodLists` lists pods consistently: the API server answers from its storage, however old its caches are. It also reads
+in-tree ResourceQuotas, since one of them may refuse one more pod: only quotas without scopes, their numbers of pods and
+their requests of GPUs. Their status is what the API server itself compares (plugin/pkg/admission/resourcequota of
+Kubernetes).
 """
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from threading import Lock
 from typing import Any
 
-from webhook.facts.facts_source import FactsStatus
-from webhook.facts.gpu_pods import COUNTING
+from webhook.facts.facts import FactsStatus
+from webhook.facts.gpu_pods import COUNTING, counting_uid, stored_from_raw, uid_of
 from webhook.facts.live import STALE_AFTER_SECONDS, status_of
-from webhook.facts.pod_cache import PodCache
-from webhook.facts.pod_lists import PAGE, PODS, PodLists
-from webhook.kubernetes.api_server import ApiServer
+from webhook.facts.pod_cache import PodCache, is_covered
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer
+from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
-from webhook.ledger.ledger_store import GpuPod
+from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.globs import is_glob
+from webhook.model.quantity import QuantityError, parse_quantity
+
+
+def too_full(raw: object, gpus: Mapping[str, int]) -> str:
+    """Which quota leaves too little for a pod with these GPUs, and what it leaves; empty where that is not certain.
+
+    >>> status = {"hard": {"requests.nvidia.com/gpu": "4"}, "used": {"requests.nvidia.com/gpu": "3"}}
+    >>> too_full({"metadata": {"name": "team"}, "spec": {}, "status": status}, {"nvidia.com/gpu": 2})
+    'ResourceQuota team leaves 1 of requests.nvidia.com/gpu'
+    """
+    quota = _map(raw)
+    spec, status = _map(quota.get("spec")), _map(quota.get("status"))
+    if spec.get("scopes") or spec.get("scopeSelector"):
+        return ""
+    hard, used = _map(status.get("hard")), _map(status.get("used"))
+    for name, asks in _asked(gpus):
+        if name not in hard or name not in used:
+            continue
+        try:
+            left = parse_quantity(hard[name]) - parse_quantity(used[name])
+        except QuantityError:
+            continue
+        if asks > left:
+            return f"ResourceQuota {_map(quota.get('metadata')).get('name')} leaves {max(0, int(left))} of {name}"
+    return ""
+
+
+def _asked(gpus: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    yield from (("pods", 1), ("count/pods", 1))
+    for resource, count in gpus.items():
+        yield f"requests.{resource}", count
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+PODS = path_of(CORE, "pods")
+PAGE = 250
+"""Whole pods in one answer: one or two MiB. Parsing takes twice the time where a page has twice as many."""
+_METADATA_PAGE = 1000
+_FORBIDDEN = 403
+_EXPIRED = 410
+"""What the API server says when the rest of a list, which it keeps for some minutes, is no longer to be had."""
+_ATTEMPTS = 3
+_UNLISTED = "pods cannot be listed"
+_UNREAD = "what a pod depends on cannot be read"
+
+_log = logging.getLogger("gpu_policy.quota")
+
+
+class PodLists:
+    """Consistent lists of the pods that count. Threads may share it. `now` is the API server's clock."""
+
+    def __init__(self, server: ApiServer, now: Callable[[], float], accelerators: Accelerators = BUILT_IN) -> None:
+        self._server = server
+        self._accelerators = accelerators
+        self._now = now
+
+    def live(self, namespaces: Collection[str], seconds: float) -> frozenset[bytes]:
+        """The uids of the pods that count in these namespaces, within `seconds` in all. Raises LedgerError."""
+        deadline = ListDeadline(seconds)
+        uids: set[bytes] = set()
+        for namespace in sorted(namespaces):
+            for raw in self._listed(Listed(_path(namespace), _METADATA_PAGE, COUNTING, METADATA_LIST), deadline):
+                uid = counting_uid(raw, self._now())
+                if uid is not None:
+                    uids.add(uid)
+        return frozenset(uids)
+
+    def stored(self, namespace: str, name: str, seconds: float) -> bytes | None:
+        """The uid of one pod, finished or not, as it is now; None where there is none. Raises LedgerError."""
+        path = path_of(CORE, "pods", namespace=namespace, name=name)
+        found = self._found(path, name, seconds)
+        try:
+            return None if found is None else uid_of(found)
+        except ValueError as error:
+            raise _explained(path, error, _UNREAD) from error
+
+    def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
+        """Which ResourceQuota leaves too little for one more pod now; empty for none. Raises LedgerError."""
+        path = path_of(CORE, "resourcequotas", namespace=namespace)
+        try:
+            for raw in self._listed(Listed(path, PAGE), ListDeadline(seconds), _UNREAD):
+                if found := too_full(raw, gpus):
+                    return found
+        except LedgerError as error:
+            if isinstance(error.__cause__, RefusedError) and error.__cause__.status == _FORBIDDEN:
+                _log.debug("%s", error)  # the right is one that the replicas can do without
+                return ""
+            raise
+        return ""
+
+    def has_namespace(self, namespace: str, seconds: float) -> bool:
+        """Whether there is a namespace now. Raises LedgerError."""
+        return self._found(path_of(CORE, "namespaces", name=namespace), namespace, seconds) is not None
+
+    def _found(self, path: str, name: str, seconds: float) -> dict[str, Any] | None:
+        """The metadata of one object; None where the API server says that there is no object of this name."""
+        try:
+            return self._server.get(path, {}, seconds, METADATA)
+        except RefusedError as refusal:
+            if refusal.status == 404 and refusal.about == name:
+                return None
+            raise _explained(path, refusal, _UNREAD) from refusal
+        except (UnreachableError, ValueError) as error:
+            raise _explained(path, error, _UNREAD) from error
+
+    def gpu_pods(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
+        """The GPU pods that count in the namespaces with these names and globs, while they are being read.
+
+        Where the list begins anew half-way, pods come twice. Raises LedgerError, then or later.
+        """
+        deadline = ListDeadline(seconds)
+        for path in [PODS] if any(map(is_glob, patterns)) else map(_path, sorted(set(patterns))):
+            for raw in self._listed(Listed(path, PAGE, COUNTING), deadline):
+                seen = self._counting(raw)
+                if seen is not None and is_covered(seen.namespace, patterns):
+                    yield seen
+
+    def _counting(self, raw: object) -> GpuPod | None:
+        try:
+            stored = stored_from_raw(raw, self._accelerators)
+        except ValueError as error:
+            _log.debug("passed over: %s", error)
+            return None
+        return stored.seen if self._now() <= stored.ends else None
+
+    def _listed(self, listed: Listed, deadline: ListDeadline, fault: str = _UNLISTED) -> Iterator[Any]:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                yield from PagedList(self._server, listed, deadline.left)
+            except RefusedError as refusal:
+                if refusal.status != _EXPIRED or attempt == _ATTEMPTS:
+                    raise _explained(listed.path, refusal, fault) from refusal
+            except (UnreachableError, ValueError) as error:
+                raise _explained(listed.path, error, fault) from error
+            else:
+                return
+
+
+def _path(namespace: str) -> str:
+    return path_of(CORE, "pods", namespace=namespace)
+
+
+def _explained(path: str, error: Exception, fault: str) -> LedgerError:
+    status = error.status if isinstance(error, RefusedError) else 0
+    remedy = "; install the RBAC objects of the chart again" if status == 403 else ""
+    return LedgerError(f"{fault}: GET {path}: {error}{remedy}", told(error, fault))
+
 
 _CLOSE_SECONDS = 1.5
 _UNCERTAIN_SECONDS = 2.0

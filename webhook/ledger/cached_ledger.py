@@ -11,7 +11,7 @@ from threading import Lock
 from webhook.ledger.book import Book
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
-from webhook.ledger.unconfirmed import Unconfirmed
+from webhook.ledger.space import Unconfirmed
 from webhook.quota.quotas import Demand
 
 LATE = "the ledger did not answer in time"

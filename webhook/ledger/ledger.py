@@ -17,8 +17,7 @@ from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger, entered_demand
 from webhook.ledger.plan import BatchPlan, Correction, Reservation, SharedWrites, corrected
 from webhook.ledger.settling import Settling
-from webhook.ledger.space import is_shared, withheld
-from webhook.ledger.unconfirmed import OpenEntries, Unconfirmed
+from webhook.ledger.space import OpenEntries, Unconfirmed, is_shared, withheld
 from webhook.ledger.verdicts import Claim, Granted, Unanswered, Verdict
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quotas import Demand, Quota

@@ -11,8 +11,7 @@ from threading import Event, Lock
 from typing import Generic, TypeVar
 
 from webhook.ledger.book import Book
-from webhook.ledger.space import ENTRY_BYTES, crowded, demand_bytes, is_shared, taken_of, withheld
-from webhook.ledger.unconfirmed import OpenEntries
+from webhook.ledger.space import ENTRY_BYTES, OpenEntries, crowded, demand_bytes, is_shared, taken_of, withheld
 from webhook.ledger.verdicts import Claim, Crowded, Exceeded, Granted, Verdict, Withheld
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quotas import Demand, Limit, Quota

@@ -11,8 +11,7 @@ from fractions import Fraction
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.plan import Reservation
-from webhook.ledger.space import is_shared
-from webhook.ledger.unconfirmed import Unconfirmed
+from webhook.ledger.space import Unconfirmed, is_shared
 from webhook.ledger.verdicts import AlreadyStored, Claim, Exceeded, InTreeExceeded, Verdict, Withheld
 from webhook.quota.amounts import used
 from webhook.quota.quota_wording import amount_of

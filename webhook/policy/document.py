@@ -1,4 +1,8 @@
-"""What every file of a directory of policies is read by: a head, no empty values, and names that are told apart."""
+"""What every file of policies is read by: a head, no empty values, and names that are told apart.
+
+`merge` and `merge_rule` lay the file of a namespace over the default: maps recursively, lists and scalars replaced.
+Every value keeps the line that it was written in.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from webhook.policy.error_wording import details_of, locate, message_for
 from webhook.policy.schema import Schema
+from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import Faults, FileErrors, KeyPath, key_text
 from webhook.yaml_files.yaml_lines import YamlNode, read_yaml
 
@@ -98,3 +103,28 @@ def _without_nulls(node: YamlNode, path: KeyPath, null_fault: Callable[[KeyPath]
             items.append(_without_nulls(child, (*path, index), null_fault, faults))
         return YamlNode(items, node.file, node.line, node.text)
     return node
+
+
+def merge(base: YamlNode, over: YamlNode) -> YamlNode:
+    """`over` merged over `base`; a merged map counts as written where `over` writes it."""
+    if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+        return over
+    merged = dict(base.value)
+    for key, node in over.value.items():
+        merged[key] = merge(merged[key], node) if key in merged else node
+    return YamlNode(merged, over.file, over.line, over.text)
+
+
+def merge_rule(rule: Rule, base: YamlNode | None, over: YamlNode) -> YamlNode:
+    """The settings of one rule: those of a namespace's file over the default's, where the default names the rule.
+
+    Where the file sets one key of a group that excludes each other, the default's other keys of the group are dropped.
+    """
+    if base is None:
+        return over
+    if isinstance(base.value, dict) and isinstance(over.value, dict):
+        written = set(over.value)
+        dropped = {key for group in rule.settings.exclusive if group & written for key in group - written}
+        kept = {key: node for key, node in base.value.items() if key not in dropped}
+        base = YamlNode(kept, base.file, base.line, base.text)
+    return merge(base, over)

@@ -16,8 +16,8 @@ from webhook.model.node import NodePool
 from webhook.policy.bound_quotas import NO_POTS
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables, read_cuda_tables
 from webhook.policy.directory import Contents, read_directory
+from webhook.policy.document import merge_rule
 from webhook.policy.error_wording import MODES, details_of, locate, message_for
-from webhook.policy.merge import merge_rule
 from webhook.policy.namespace_index import NamespaceIndex
 from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import RULES_PATH, PolicySource, read_source

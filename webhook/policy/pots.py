@@ -15,9 +15,8 @@ from pydantic_core import ErrorDetails
 from webhook.model.camel_model import CamelModel
 from webhook.model.shape import spelled
 from webhook.policy.bound_quotas import NO_POTS, BoundQuota, Pots
-from webhook.policy.document import check_names_differ, mapping_at, read_document, read_head
+from webhook.policy.document import check_names_differ, mapping_at, merge, read_document, read_head
 from webhook.policy.error_wording import details_of, locate, message_for
-from webhook.policy.merge import merge
 from webhook.policy.namespace_globs import MAX_NAME, fault_in
 from webhook.policy.policy_source import RULES_PATH
 from webhook.policy.schema import DEFAULT_FILE, QUOTAS_FILE, QUOTAS_KIND, Schema, for_editors, part_at, settings_schema

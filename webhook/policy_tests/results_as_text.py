@@ -6,9 +6,8 @@ from rich.text import Text
 from webhook.audit.review_objects import Item
 from webhook.model.wording import counted
 from webhook.outcome import printable
-from webhook.policy_tests.differences import Difference
+from webhook.policy_tests.differences import Difference, Subject, subject_of
 from webhook.policy_tests.results import CaseResult, FileResult, Results
-from webhook.policy_tests.subjects import Subject, subject_of
 
 
 def render(results: Results, console: Console, verbosity: int = 0) -> None:

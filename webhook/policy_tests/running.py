@@ -14,12 +14,11 @@ from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.shape import ShapeError
 from webhook.policy.policy_set import PolicySet
-from webhook.policy_tests.differences import Difference, differences
+from webhook.policy_tests.differences import Difference, differences, group_of, names_of, subject_of, without_groups
 from webhook.policy_tests.files import find, read_suite
 from webhook.policy_tests.fixtures import PolicyTestInputs
 from webhook.policy_tests.format import Case, Expectation, ResourceExpectation, Suite
 from webhook.policy_tests.results import CaseResult, FileResult, Results
-from webhook.policy_tests.subjects import group_of, names_of, subject_of, without_groups
 from webhook.yaml_files.file_errors import FileError, FileErrors, KeyPath
 
 

@@ -24,21 +24,24 @@ from webhook.model.accelerators import Vendor
 from webhook.model.container import EPHEMERAL, Container, Mount
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod, Volume, changed
-from webhook.rules.device_annotations import GKE_KEYS, asking_for_devices, named_gpus
-from webhook.rules.device_files import asks_for_devices, is_device_file, shown
-from webhook.rules.reaction import Reaction, ReactionSetting
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
-from webhook.rules.rule_settings import InjectionSettings
-from webhook.rules.visible_variables import (
+from webhook.rules.device_access import (
+    GKE_KEYS,
     VARIABLE,
+    asking_for_devices,
+    asks_for_devices,
     asks_for_nvidia,
     exposing_value,
+    is_device_file,
     left_to_the_image,
+    named_gpus,
     set_elsewhere,
     sets_legacy,
+    shown,
     shows_all,
 )
-from webhook.rules.whole_nodes import OwnGpus
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import InjectionSettings
+from webhook.rules.whole_nodes import OwnGpus, Reaction, ReactionSetting
 
 _OF_GPUDIRECT = 8
 """GPUs of the machines with GPUDirect-TCPX and -TCPXO, which are a3-highgpu-8g and a3-megagpu-8g."""

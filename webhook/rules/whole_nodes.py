@@ -1,11 +1,35 @@
-"""Pods that ask for all GPUs of their node, so that no GPU which one of their containers sees is anybody else's."""
+"""Pods that request all GPUs of their node, so that each GPU which one of their containers sees is their own.
+
+`Reaction` is what a policy says about something that a platform may allow or deny, such as this.
+"""
 
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from functools import cached_property
+from typing import Annotated
 
 from webhook.model.pod import Pod
-from webhook.rules.reaction import Reaction
 from webhook.rules.rule import Advice, Facts, Violation
+from webhook.rules.rule_settings import choice
+
+
+class Reaction(StrEnum):
+    """What becomes of a pod that does something which a platform may allow."""
+
+    DENY = "deny"
+    WARN = "warn"
+    ALLOW = "allow"
+
+    def told(self, found: Violation | Advice) -> Iterator[Violation | Advice]:
+        """What is said of something that was found: all of it, only advice, or nothing."""
+        if self is Reaction.DENY or (self is Reaction.WARN and isinstance(found, Advice)):
+            yield found
+        elif self is Reaction.WARN and isinstance(found, Violation):
+            yield Advice(found.where, f"{found.found}; {found.allowed}", found.remedy, found.brief)
+
+
+ReactionSetting = Annotated[Reaction, choice(Reaction)]
+"""A reaction as policies write it."""
 
 
 def takes_whole_nodes(pod: Pod, facts: Facts) -> bool | None:
