@@ -32,7 +32,7 @@ def test_what_is_there_is_found_and_what_is_not_is_none(cluster: DoctorCluster) 
 
 def test_lists_are_read_page_by_page(cluster: DoctorCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [one["metadata"]["name"] for one in cluster.items("/api/v1/namespaces")]
-    monkeypatch.setattr(module, "_PAGE", "1")
+    monkeypatch.setattr(module, "PAGE", "1")
     assert len(whole) > 2
     assert [one["metadata"]["name"] for one in cluster.items("/api/v1/namespaces")] == whole
 

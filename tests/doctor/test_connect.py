@@ -8,7 +8,7 @@ import yaml
 
 from tests.command_line import gpu_policy
 from tests.e2e.control_plane import BINARIES, ControlPlane
-from webhook.doctor.cluster import UnavailableError, _first_context, connect
+from webhook.doctor.cluster import UnavailableError, connect, first_context
 
 
 def written(folder: Path, name: str, plane: ControlPlane, **changes: str) -> Path:
@@ -49,7 +49,7 @@ def test_of_several_kubeconfigs_the_first_that_names_a_context_decides_as_with_k
     environment = {"KUBECONFIG": ":".join(files), "HOME": str(tmp_path)}
     command = [str(BINARIES / "kubectl"), "config", "current-context"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert (_first_context(":".join(files)), done.stdout.strip()) == ("one", "one")
+    assert (first_context(":".join(files)), done.stdout.strip()) == ("one", "one")
 
 
 def said(*arguments: str, **environment: str) -> tuple[int, str]:

@@ -75,6 +75,12 @@ class Installation:
             self._daemon.stop(grace=20)
             self._daemon = None
 
+    @property
+    def pid(self) -> int:
+        """The process, which watches over the one that answers. AssertionError where none runs."""
+        assert self._daemon is not None
+        return self._daemon.pid
+
     def is_ready(self) -> bool:
         """Whether /readyz answers 200."""
         try:

@@ -81,9 +81,8 @@ def test_A24_pods_that_met_a_replica_without_cpu_are_created_a_second_later(
     path = f"/api/v1/namespaces/{namespace}/pods"
     assert webhook.is_asked()  # so that connections are open, whose handshakes are not what waits
     before = overloaded(webhook)
-    assert webhook._daemon is not None
     with ThreadPoolExecutor(8) as pool:
-        with paused_worker(webhook._daemon.pid):
+        with paused_worker(webhook.pid):
             created = [pool.submit(plane.raw, "POST", path, gpu_pod(f"waits-{number}")) for number in range(8)]
             time.sleep(3)
         answers = [future.result() for future in created]

@@ -212,7 +212,7 @@ def test_a_writer_that_was_overtaken_reads_again_and_loses_nothing(
 def test_a_writer_that_is_always_overtaken_gives_up_for_now(
     one: Replica, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_results, "_APART_SECONDS", 0.001)
+    monkeypatch.setattr(shared_results, "APART_SECONDS", 0.001)
 
     def overtake() -> None:
         store.version += 1

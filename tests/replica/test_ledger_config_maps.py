@@ -168,11 +168,11 @@ def test_a_book_that_has_not_changed_is_not_decoded_again(store):
     assert store.read_all(SECONDS)[KEY] is written
 
 
-def test_what_others_have_labelled_like_a_ledger_is_none(store, server):
+def test_what_others_have_labelled_like_a_ledger_is_none(store, server, tmp_path):
     store.create(KEY, book(1), SECONDS)
     body = server.sent[0][2]
     named = {**body, "metadata": {**body["metadata"], "name": KEY}}
-    ApiServer(store._server._kubeconfig).send("POST", PATH, named, SECONDS)
+    ApiServer(server.kubeconfig(tmp_path)).send("POST", PATH, named, SECONDS)
     assert list(store.read_all(SECONDS)) == [KEY]
     assert store.read_all(SECONDS)[KEY].metadata["name"] == f"{PREFIX}{KEY}"
 

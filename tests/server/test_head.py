@@ -99,4 +99,4 @@ def test_whoever_sends_ever_new_heads_makes_nobody_remember_them_all():
     for number in range(1000):
         heads.read(head_of(*OF_AN_API_SERVER, f"X: {number}"), PEER)
         heads.read(head_of(*OF_AN_API_SERVER, f"X: {number}" + "y" * 2000), PEER)
-    assert len(heads._known) <= 64
+    assert heads.remembered <= 64

@@ -25,7 +25,8 @@ ANSWER_SECONDS = 15.0
 """Longest time for an answer of the API server."""
 REVIEWED_SECONDS = 75.0
 """Longest time for an answer where webhooks are called, each for at most 30 seconds."""
-_PAGE = "500"
+PAGE = "500"
+"""Objects that a list has in one answer, as the API server takes the number."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _OTHER_RIGHTS = "look again with a kubeconfig that may"
@@ -72,7 +73,7 @@ class DoctorCluster:
 
         Set `limit` in the query for large objects.
         """
-        query = {"limit": _PAGE, **query}
+        query = {"limit": PAGE, **query}
         while True:
             page = self.find(path, query)
             if page is None:
@@ -119,7 +120,7 @@ def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer
         usual = Path("~/.kube/config").expanduser()
         kubeconfig = str(usual) if usual.is_file() else None
     try:
-        server = ApiServer(kubeconfig, context or _first_context(kubeconfig or ""))
+        server = ApiServer(kubeconfig, context or first_context(kubeconfig or ""))
         server.get("/version", {}, ANSWER_SECONDS)
     except ClusterConfigError as error:
         raise UnavailableError(str(error)) from None
@@ -134,7 +135,7 @@ def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer
     return server
 
 
-def _first_context(kubeconfig: str) -> str | None:
+def first_context(kubeconfig: str) -> str | None:
     """The current context of several files: kubectl takes it from the first file that names one, the Kubernetes client
     from the last.
     """

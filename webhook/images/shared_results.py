@@ -22,7 +22,7 @@ from webhook.periodic_task import Attempts, about
 _SAME_TIME_SECONDS = 5.0
 """Clocks of replicas are this far apart at most when they are counted as agreeing; they go by the API server's."""
 _ATTEMPTS = 5
-_APART_SECONDS = 0.1
+APART_SECONDS = 0.1
 """For which a writer that was overtaken stays away at most, at first; twice as long each time it happens again."""
 
 _log = logging.getLogger("gpu_policy.images")
@@ -99,7 +99,7 @@ class Sharing:
         """Take up what others have found, and write what they do not know. Raises StoreError."""
         for attempt in range(_ATTEMPTS):
             if attempt:
-                time.sleep(random.uniform(0.0, _APART_SECONDS * 2 ** (attempt - 1)))  # noqa: S311  # apart from other replicas
+                time.sleep(random.uniform(0.0, APART_SECONDS * 2 ** (attempt - 1)))  # noqa: S311  # apart from other replicas
             held = self._store.read()
             self.size = len(held.content)
             if held.version == self._adopted and not self._news:

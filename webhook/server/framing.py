@@ -60,6 +60,11 @@ class Heads:
         self._server_address = server_address
         self._known: dict[tuple[bytes, bytes], Head] = {}
 
+    @property
+    def remembered(self) -> int:
+        """Heads in the cache."""
+        return len(self._known)
+
     def read(self, raw: bytes, peer: Any) -> tuple[Head, int]:
         """The head, and how many bytes of a body follow; `raw` ends with the empty line."""
         written = _CONTENT_LENGTH.search(raw) if len(raw) <= _LONGEST_KEPT else None
