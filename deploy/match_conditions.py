@@ -1,9 +1,9 @@
-"""matchConditions: the CEL with which the API server keeps away what concerns no rule, before any network hop.
+"""matchConditions: the CEL by which the API server sends only objects that concern a rule, before any network hop.
 
-An error in a condition is decided by failurePolicy, so these never err: every optional field is tested with has()
-before it is read. Of pods that may get at GPUs they let one too many through rather than one too few. Of all others
-only those come through that are after GPU nodes by name, since whoever comes through depends on an answer. exists()
-over a list of one is the only way that Kubernetes 1.28 knows to give a name to a value.
+failurePolicy decides where a condition has an error, so these have none: every optional field is tested with has()
+before it is read. Pods that may get at GPUs are sent in case of doubt. Of other pods only those are sent that tolerate
+GPU nodes by name, because a pod that is sent depends on an answer. exists() over a list of one item is the only way to
+name a value in Kubernetes 1.28.
 
 The first part finds pods that may get at GPUs without asking for one (rule visibleDevices). It knows nothing of
 policies, so a RuntimeClass counts by what is certain in any cluster: its presence, or a name that has nvidia in it.
@@ -27,11 +27,11 @@ _MOUNTS_DEVICES = """\
 has(spec.volumes) && spec.volumes.exists(v,
   has(v.hostPath) && has(v.hostPath.path) && ['/nvidia', '/dri', '/kfd', '/195:', '/226:'].exists(d,
     v.hostPath.path.contains(d)))"""
-"""However the way to /dev/nvidia*, /dev/dri, /dev/kfd, /dev/char/195:* and /run/nvidia is spelled: //dev//dri and
-/dev/./dri have it too."""
+"""Finds /dev/nvidia*, /dev/dri, /dev/kfd, /dev/char/195:* and /run/nvidia in any spelling, such as //dev//dri and
+/dev/./dri."""
 
 _IS_UNDER_NVIDIA = "has(spec.runtimeClassName) && spec.runtimeClassName.upperAscii().contains('NVIDIA')"
-"""Whatever else the pod says: what its images say, they can only be told not to."""
+"""True whatever else the pod says, because its images may ask for GPUs, too."""
 
 _ANNOTATES_DEVICES = f"""\
 (request.kind.kind == 'Pod' ? [object]
@@ -46,14 +46,14 @@ has(object.metadata.annotations) && object.metadata.annotations.exists(key,
   {_IS_FOR_DEVICES} &&
   (!has(oldObject.metadata.annotations) || !(key in oldObject.metadata.annotations) ||
     oldObject.metadata.annotations[key] != object.metadata.annotations[key]))"""
-"""Of an update: a pod that waits to be started can be annotated until it is, and one that runs until its next start."""
+"""For updates: a pod can be annotated until it starts, and a running pod until its next start."""
 
 _SETS_VISIBLE_DEVICES = "has(c.env) && c.env.exists(e, e.name == 'NVIDIA_VISIBLE_DEVICES')"
 
 _MOUNTS_ON_DEVICE_LIST = """\
 has(c.volumeMounts) && c.volumeMounts.exists(m,
   has(m.mountPath) && m.mountPath.contains('-container-devices'))"""
-"""However the way there is spelled."""
+"""Finds the path in any spelling."""
 
 _IS_PRIVILEGED = "has(c.securityContext) && has(c.securityContext.privileged) && c.securityContext.privileged"
 
@@ -122,11 +122,11 @@ def workload_conditions(
     watches_nodes: bool,
     nvidia_is_default_runtime: bool = False,
 ) -> tuple[MatchCondition, ...]:
-    """The same for an entry that is registered for objects of any other kind.
+    """The conditions of an entry that is registered for workloads, which are objects of any other kind.
 
-    What a controller makes is left out, since its owner was judged, and so is what is about to go. Of an UPDATE only
-    what changes something else than metadata and status gets through. Only where a built-in kind keeps its pods is
-    known to CEL, so objects of all others get through whether or not their pods ask for GPUs.
+    Objects that a controller makes are left out, because their owner was validated, and so are objects that are being
+    deleted. Updates are sent only where a part other than metadata and status changes. CEL knows the pod templates of
+    built-in kinds only, so objects of other kinds are sent whether or not their pods request GPUs.
     """
     who_else = _IS_NO_DAEMON_SET if watches_nodes else None
     devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime) if watches_devices else ()
@@ -149,7 +149,7 @@ _CHANGES_MORE_THAN_STATUS = """\
 request.operation != 'UPDATE' || object.exists(key,
   !(key in ['apiVersion', 'kind', 'metadata', 'status']) &&
     (!(key in oldObject) || object[key] != oldObject[key]))"""
-"""Whatever the object calls it: most have a spec, a PodTemplate has a template, custom resources may have neither."""
+"""The part that makes pods: most kinds have a spec, a PodTemplate a template, custom resources may have neither."""
 
 _IS_NOT_BUILT_IN = "!(request.kind.group in ['', 'apps', 'batch'])"
 
@@ -195,10 +195,10 @@ _HAS_NEW_TOLERATIONS = """\
 
 
 def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, devices: Sequence[str], who_else: str | None) -> str:
-    """Whether one of a list of pod specs may concern a rule.
+    """CEL for: one of a list of pod specs may concern a rule.
 
-    `devices` are the signals of containers that reach for devices; without any of them none is looked for.
-    `who_else` says which of those that ask for no GPUs and tolerate GPU nodes come through; None: none of them.
+    `devices` are the signals of containers that may reach devices; without signals none are looked for. `who_else` says
+    which pods without GPUs that tolerate GPU nodes are sent; None: none of them.
     """
     signals = ["has(spec.resourceClaims)"]
     in_containers = [_ASKS_FOR_A_GPU % f"{_IS_A_DEVICE_CLASS} || ({_names_a_gpu('name', gpu_patterns)})"]

@@ -1,4 +1,4 @@
-"""The command `gpu-policy audit`: what policies would do to everything that is in files, or in a cluster.
+"""The command `gpu-policy audit`: what policies would do to the objects of files or of a cluster.
 
 Imports stand inside the functions, so that the command pays only for what it uses.
 """
@@ -138,7 +138,7 @@ def audit(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What to look at, as the command line says it."""
+    """The options of the command: what to audit."""
 
     paths: tuple[str, ...]
     is_cluster: bool
@@ -150,7 +150,7 @@ class _Request:
     is_strict: bool
 
     def check(self) -> None:
-        """Refuse what contradicts itself, with exit status 2."""
+        """Exit with status 2 where options contradict each other."""
         if self.is_cluster == bool(self.paths):
             fail("name files, directories or - for standard input, or --cluster, and not both")
         if self.inventory is not None and not self.is_cluster and self.asks_a_server:
@@ -164,19 +164,19 @@ class _Request:
 
     @property
     def asks_a_server(self) -> bool:
-        """Whether an API server is asked for anything."""
+        """Whether the command needs an API server."""
         return self.is_cluster or self.kubeconfig is not None or self.context is not None
 
     @property
     def scope(self) -> "NamespaceScope":
-        """Which namespaces of a cluster to look into."""
+        """The namespaces of a cluster to audit."""
         from webhook.audit.cluster_objects import NamespaceScope
 
         excluded = self.excluded or (() if self.namespaces else _EXCLUDED)
         return NamespaceScope(self.namespaces, tuple(filter(None, excluded)))
 
     def server(self) -> "ApiServer":
-        """The API server, or why there is none and exit status 2."""
+        """The API server; exits with status 2 and the reason where there is none."""
         from webhook.doctor.cluster import UnavailableError, find_server
 
         try:
@@ -185,7 +185,7 @@ class _Request:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
 
     def source(self, tell: Callable[["Progress"], None], accelerators: "Accelerators") -> "ObjectSource":
-        """The objects, and what is known of the cluster that they are in or meant for, whose GPUs these names tell."""
+        """The objects, and what is known about their cluster; `accelerators` are the names of GPUs."""
         from webhook.audit import object_sources
 
         if self.is_cluster:
@@ -197,7 +197,7 @@ class _Request:
         )
 
     def _background(self, accelerators: "Accelerators") -> "Background":
-        """The cluster that files are meant for, as far as it is known."""
+        """What is known about the cluster that files are meant for."""
         from webhook.audit.auditing import Background
         from webhook.audit.object_sources import read_background
 
@@ -213,7 +213,7 @@ class _Request:
 
 
 def _report(source: "ObjectSource", sets: "Sequence[tuple[str, PolicySet]]", ask: "Ask | None") -> "AuditReport":
-    """Judge every object by the first set of policies, and by the second one where there are two."""
+    """Judge every object by the proposed policies, and by the policies in force where there are two sets."""
     from webhook.audit.auditing import Audit, Judges
     from webhook.audit.review_objects import LookedUp, looked_up
 
@@ -241,7 +241,7 @@ def _write(report: "AuditReport", form: str, output: Path | None) -> None:
 
 @contextmanager
 def _progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
-    """What shows how far reading a cluster is, where somebody looks at a terminal."""
+    """The display of the progress of reading a cluster, at a terminal."""
     if not is_shown or not sys.stderr.isatty():
         yield lambda _progress: None
         return
@@ -260,7 +260,7 @@ def _progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
 
 
 def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "ConfigMapPlace | None":
-    """Where the figures are kept; None where they are not. Ends the command where nothing could be published."""
+    """The ConfigMap for the status; None without one. Exits where nothing could be published."""
     from webhook.replica.settings import ConfigMapPlace
 
     if (publish or status) and not is_cluster:
@@ -272,7 +272,7 @@ def _place_of(publish: str | None, status: str | None, *, is_cluster: bool) -> "
 
 
 def _publish(report: "AuditReport", request: _Request, kinds: str | None, place: "ConfigMapPlace | None") -> bool:
-    """Write reports and figures into the cluster; whether all of it was possible."""
+    """Write reports and the status into the cluster; returns whether all could be written."""
     from webhook.replica.audit_status import StatusError, store, written
     from webhook.replica.certificate_cluster import KubernetesCluster
     from webhook.replica.published_reports import PublishedReports, publish

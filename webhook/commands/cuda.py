@@ -147,7 +147,7 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
 
 
 def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
-    """Answer about one node; the exit status."""
+    """Answer about one node; returns the exit status."""
     from webhook.audit.fitting import fit
 
     need, offer = knowledge.need(question), question.offer(knowledge.tables)
@@ -162,7 +162,7 @@ def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
 
 
 def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]", output: str) -> int:
-    """Answer about each kind of node; the exit status."""
+    """Answer about each kind of node; returns the exit status."""
     from webhook.audit.fitting import fit
 
     need = knowledge.need(question)
@@ -177,7 +177,7 @@ def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[N
 
 
 def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
-    """Answer each line of a file, as soon as it is read unless registries have to be asked; the exit status."""
+    """Answer each line of a file; returns the exit status. Without look-ups each line is answered at once."""
     from webhook.audit.fitting import Knowledge, Question
     from webhook.audit.question_lines import answers, read_questions
 
@@ -241,7 +241,7 @@ def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
 
 
 def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -> "list[NodeKind]":
-    """The kinds of GPU nodes of a cluster, and of declared pools."""
+    """The kinds of GPU nodes of a cluster and of declared pools."""
     from webhook.audit.node_kinds import node_kinds
 
     source = facts_of(inventory, kubeconfig, policy.accelerators)

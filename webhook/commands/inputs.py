@@ -1,4 +1,4 @@
-"""What commands are given: policies and facts, loaded, or a message and exit status 2.
+"""Loads the input of commands: policies and facts. Unusable input ends a command with a message and exit status 2.
 
 Imports stand inside the functions, so that each command pays only for what it uses.
 """
@@ -34,13 +34,13 @@ _TWO_SOURCES = "--inventory and --kubeconfig exclude each other; name one source
 
 
 def fail(message: str) -> NoReturn:
-    """Say what is wrong and exit with status 2."""
+    """Print what is wrong and exit with status 2."""
     click.echo(message, err=True)
     sys.exit(UNUSABLE)
 
 
 def run_apart(check: Callable[[], None]) -> None:
-    """Run a check in a process of its own, so that this one never weighs what it imports; exit where it failed."""
+    """Run a check in another process, so that this process does not import what it needs; exit where it fails."""
 
     def run() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -64,19 +64,19 @@ def run_apart(check: Callable[[], None]) -> None:
 
 
 def warn(message: str) -> None:
-    """Say what the result does not show, where it spoils no output that a program reads."""
+    """Print a note to standard error, apart from output that programs read."""
     click.echo(f"warning: {message}", err=True)
 
 
 def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | DocumentError]":
-    """What is in files, directories and standard input; a key that stands twice is told, or an error."""
+    """The documents of files, directories and standard input. Repeated keys are warnings, or errors if strict."""
     from webhook.audit.documents import read_all
 
     return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
 
 
 def load_policies(directory: Path) -> "PolicySet":
-    """The policies in a directory, or every mistake in them and exit status 2."""
+    """The policies of a directory; exits with status 2 after printing every mistake in them."""
     from webhook.policy.loader import load
     from webhook.yaml_files.file_errors import FileErrors
 
@@ -87,27 +87,24 @@ def load_policies(directory: Path) -> "PolicySet":
 
 
 def load_inventory(path: Path, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
-    """Facts from an inventory file, or what is wrong with it and exit status 2."""
+    """The facts of an inventory file; exits with status 2 where it cannot be used."""
     from webhook.facts.facts import StaticFacts
 
     return StaticFacts(inventory_of(path, accelerators).facts)
 
 
 def inventory_pods(path: Path, accelerators: Accelerators = BUILT_IN) -> "StaticPods":
-    """The pods of an inventory file that count against quotas, or what is wrong with it and exit status 2."""
+    """The pods of an inventory file that count against quotas; exits with status 2 where it cannot be used."""
     return inventory_of(path, accelerators).pods
 
 
 def inventory_of(path: Path, accelerators: Accelerators = BUILT_IN) -> "Inventory":
-    """An inventory file, read once however often it is asked for, or what is wrong with it and exit status 2.
-
-    What of it could not be used is told.
-    """
+    """An inventory file, read once; exits with status 2 where it cannot be used. Prints notes on unusable parts."""
     return _read_once(path, os.path.abspath(path), _version_of(path), accelerators)
 
 
 def _version_of(path: Path) -> tuple[int, int]:
-    """What changes with a file: when it was written, in nanoseconds, and its size; zeros where it cannot be read."""
+    """When a file was written, in nanoseconds, and its size; zeros where it cannot be read."""
     try:
         found = path.stat()
     except OSError:
@@ -117,7 +114,7 @@ def _version_of(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=1)
 def _read_once(path: Path, _place: str, _version: tuple[int, int], accelerators: Accelerators) -> "Inventory":
-    """An inventory, remembered as long as the same file is meant, which a relative path alone does not say."""
+    """An inventory from the cache; the key says which file it is, which a relative path alone does not."""
     from webhook.facts import inventory
 
     try:
@@ -133,7 +130,7 @@ def _read_once(path: Path, _place: str, _version: tuple[int, int], accelerators:
 
 
 def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "Ledgers":
-    """Ledgers in memory, for one command, begun with the pods of a file, of a cluster, or with none."""
+    """Ledgers in memory for one command, with the pods of a file, of a cluster, or with none."""
     from webhook.facts.static_pods import StaticPods
     from webhook.ledger.context import LedgerContext
     from webhook.ledger.ledger_store import MemoryStore
@@ -149,7 +146,7 @@ def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Ac
 
 
 def namespaces_of(kubeconfig: Path) -> frozenset[str]:
-    """The names of a cluster's namespaces, or why they cannot be listed and exit status 2."""
+    """The names of a cluster's namespaces; exits with status 2 where they cannot be listed."""
     from webhook.doctor.cluster import UnavailableError, connect
 
     try:
@@ -160,7 +157,7 @@ def namespaces_of(kubeconfig: Path) -> frozenset[str]:
 
 
 def check_registration(path: Path) -> None:
-    """Refuse a file that holds no pair of webhook configurations, with exit status 2."""
+    """Exit with status 2 where a file does not have both webhook configurations."""
     from webhook.kubernetes.webhook_configurations import RegistrationError, load_registration
 
     try:
@@ -170,7 +167,7 @@ def check_registration(path: Path) -> None:
 
 
 def check_certificate_names(names: tuple[str, ...]) -> None:
-    """Refuse names that no certificate can carry, with exit status 2."""
+    """Exit with status 2 for names that no certificate can have."""
     from certs.authority import CertificateError, general_names
 
     try:
@@ -180,7 +177,7 @@ def check_certificate_names(names: tuple[str, ...]) -> None:
 
 
 def check_registries(registries: Path, credentials: Path | None) -> None:
-    """Refuse a list of registries, or credentials for them, that cannot be used, with exit status 2."""
+    """Exit with status 2 where a list of registries, or the credentials for them, cannot be used."""
     from webhook.images.allowlist import AllowList, AllowListError
     from webhook.images.credentials import Credentials, CredentialsError
 
@@ -194,7 +191,7 @@ def check_registries(registries: Path, credentials: Path | None) -> None:
 def registries_of(
     is_asked_for: bool, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
 ) -> "Resolver | None":
-    """What asks the registries about images, None without --resolve."""
+    """Looks images up in their registries; None without --resolve."""
     if not is_asked_for:
         if registries is not None or credentials is not None or results is not None:
             fail(
@@ -211,7 +208,7 @@ def registries_of(
 
 
 def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
-    """Refuse early what can be seen without the Kubernetes client, which only the worker process loads."""
+    """Exit with status 2 for mistakes that can be found without the Kubernetes client, which only the worker loads."""
     if inventory is not None and kubeconfig is not None:
         fail(_TWO_SOURCES)
     if kubeconfig is not None and not kubeconfig.is_file():
@@ -223,7 +220,7 @@ def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> No
 
 
 def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
-    """Facts for one command: from a file, from a cluster once it has answered (30 s at most), else none at all."""
+    """Facts for one command: from a file, from a cluster (after at most 30 s), or none."""
     from webhook.facts.facts import ClusterFacts, StaticFacts
 
     if inventory is not None and kubeconfig is not None:

@@ -1,4 +1,4 @@
-"""Commands of `gpu-policy`. Arguments are handled here; what they ask for is done elsewhere.
+"""The commands of `gpu-policy`. Only arguments are handled here.
 
 Imports stand inside the commands, so that each pays only for what it uses.
 """

@@ -33,7 +33,7 @@ OUTPUT = click.option("--output", "-o", type=click.Choice(["text", "json"]), def
 
 
 def policy_of(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `--policies` and `--namespace`, for commands that go by one policy or by none."""
+    """The options `--policies` and `--namespace`, for commands that use the policy of one namespace, or none."""
     namespace = click.option(
         "--namespace", "-n", default="default", show_default=True, help="Namespace whose policy applies."
     )

@@ -1,4 +1,4 @@
-"""The command `gpu-policy quota`: how much of the quotas of GPUs is in use.
+"""The command `gpu-policy quota`: the usage of GPU quotas.
 
 Imports stand inside the functions, so that the command pays only for what it uses.
 """
@@ -61,7 +61,7 @@ def quota(
 
 
 def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Reported]":
-    """What the pods of a file use of the quotas of policy files."""
+    """The quotas of policy files, with the usage by the pods of an inventory."""
     from webhook.audit.quota_report import counted
 
     policy_set = load_policies(policies)
@@ -69,7 +69,7 @@ def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Re
 
 
 def _told(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":
-    """What the objects of a cluster tell."""
+    """The quotas of the GPUQuota objects of a cluster."""
     from webhook.audit.quota_report import of_objects
     from webhook.doctor.cluster import UnavailableError, connect
     from webhook.doctor.shared_objects import quota_objects

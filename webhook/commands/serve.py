@@ -1,6 +1,6 @@
 """The command that runs one replica.
 
-Imports stand inside the functions: the process that watches over the server never weighs what only its worker uses.
+Imports stand inside the functions, so that the supervising process does not import what only its worker uses.
 """
 
 from functools import partial
@@ -260,7 +260,7 @@ def _kept(secret: str | None, directory: Path | None, names: tuple[str, ...], se
 
 
 def _presented(certificates: KeptCertificates | None, cert: Path | None, key: Path | None) -> tuple[Path, Path]:
-    """The files of what is presented, which may not be there yet."""
+    """The files of the served certificate and key, which may not exist yet."""
     if certificates is not None:
         if cert is not None or key is not None:
             fail("--certificate-secret and --cert with --key exclude each other; name one source of certificates")

@@ -1,6 +1,6 @@
-"""What happens before a replica serves, and what it is made of.
+"""Checks and preparations before a replica serves, and the replica itself.
 
-Imports stand inside the functions: the process that watches over the server never weighs what only its worker uses.
+Imports stand inside the functions, so that the supervising process does not import what only its worker uses.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ def check(
     names: tuple[str, ...],
     images: ImageSettings | None,
 ) -> None:
-    """Exit with status 2 and a message where a replica could not work with what it is given."""
+    """Exit with status 2 and a message where a replica could not work with these files and names."""
     load_policies(policies)
     if inventory is not None:
         load_inventory(inventory)
@@ -43,7 +43,7 @@ def check(
 
 
 def prepare(installation: InstallationSettings) -> None:
-    """Do what has to be done before anything is served; exit with status 2 and a message where that is impossible."""
+    """Get a certificate before anything is served; exit with status 2 and a message where that is impossible."""
     from webhook.kubernetes.api_errors import ClusterConfigError
     from webhook.kubernetes.webhook_configurations import RegistrationError
     from webhook.replica import duties
@@ -67,7 +67,7 @@ def replica(
     decision_seconds: float,
     tells_usage: bool,
 ) -> "Replica":
-    """The replica, made in the worker process: only there is the weight of what it imports."""
+    """The replica. It is made in the worker process, because it imports a lot."""
     from webhook.replica.replica import Companion, Replica, ReplicaSources
 
     companions: list[Companion] = []

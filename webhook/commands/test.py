@@ -1,4 +1,4 @@
-"""The command `gpu-policy test`: policies against what their tests expect of them.
+"""The command `gpu-policy test`: runs tests of policies.
 
 Imports stand inside the function, so that the command pays only for what it uses.
 """

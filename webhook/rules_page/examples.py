@@ -1,10 +1,7 @@
-"""Examples of a rule as people read them: what is applied, under which line of a policy, and what becomes of it.
+"""Examples of a rule for people: the applied object, the line of a policy, and the result.
 
-The engine is asked what becomes of an example, with nothing but the example's rule, in a cluster of three nodes.
-
-Objects are shown as YAML, as people write it in manifests and policies.
-
-Of a completed object only what was added is shown.
+The engine gives the result, with the example's rule only, in a cluster of three nodes. Objects are shown as YAML, as
+people write it. Of a mutated object only the added parts are shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,17 +36,17 @@ class _Dumper(WithoutAliases):
     """Double quotes, no anchors, and lists indented below their key."""
 
     def choose_scalar_style(self) -> Any:
-        """Double quotes where there have to be some."""
+        """Write double quotes where quotes are needed."""
         style = super().choose_scalar_style()
         return '"' if style == "'" else style
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT  # the base class's
-        """Indent lists too."""
+        """Indent lists as well."""
         super().increase_indent(flow, indentless=False)
 
 
 def as_yaml(value: Any) -> str:
-    """A value in lines, the innermost maps and lists in one each.
+    """A value as YAML; each innermost map or list is on one line.
 
     >>> print(as_yaml({"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}}))
     spec:
@@ -71,11 +68,11 @@ def in_one_line(value: Any) -> str:
 
 
 _WIDEST = 10_000
-"""Columns of a line, so that none is broken."""
+"""Columns of a line, so that no line is wrapped."""
 
 
 def additions(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What `after` has and `before` has not, at its place. Entries of lists keep their name, so that it is known whose.
+    """The parts of `after` that `before` does not have, in their places. Items of lists keep their names.
 
     >>> before = {"spec": {"hostname": "a", "containers": [{"name": "trainer", "image": "train:1"}]}}
     >>> after = {"spec": {"hostname": "a", "containers": [{"name": "trainer", "image": "train:1", "tty": True}]}}
@@ -90,7 +87,7 @@ def additions(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, 
 
 
 def _added_lines(before: Any, after: Any) -> Any:
-    """What is new in a value that has changed. Lists only grow at their end, and their entries in themselves."""
+    """The new parts of a changed value. Lists grow only at their end; their items may grow, too."""
     if isinstance(before, dict) and isinstance(after, dict):
         return additions(before, after)
     if isinstance(before, list) and isinstance(after, list):
@@ -111,10 +108,10 @@ _NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class ExampleTrial:
-    """What became of an example under a line of a policy.
+    """The result of an example under a line of a policy.
 
-    `webhook` is the one that refused it, empty for none. `added` is what the rule added to the pod, or to those of each
-    template of a workload.
+    `webhook` is the entry that refused it, or empty. `added` are the parts that the rule added to the pod, or to the
+    pods of each template of a workload.
     """
 
     line: str
@@ -127,7 +124,7 @@ class ExampleTrial:
 
 
 def try_out(rule: Rule, example: Example) -> ExampleTrial:
-    """Judge an example. Raises PolicyErrors for mistakes in its settings, ValueError for those in what is applied."""
+    """Judge an example. Raises PolicyErrors for mistakes in its settings, ValueError for mistakes in its object."""
     line = f"{rule.key}: {in_one_line({'mode': str(example.mode), **example.settings})}"
     context = ReviewContext(_policies(rule, line), cluster().facts, _ledgers(example))
     item = look(_document(example), _NAMESPACE, context)
@@ -145,7 +142,7 @@ def try_out(rule: Rule, example: Example) -> ExampleTrial:
 
 
 def _policies(rule: Rule, line: str) -> PolicySet:
-    """The policies of one line, read as those of a directory are. Raises PolicyErrors."""
+    """The policies of one line, read like the files of a directory. Raises PolicyErrors."""
     head = f"apiVersion: {API_VERSION}\nkind: GPUPolicy\nmetadata: {{name: {Path(DEFAULT_FILE).stem}}}\n"
     text = f"{head}spec:\n  rules:\n    {line}\n"
     return build(contents_of(Path(_SOURCE), {DEFAULT_FILE: text.encode()}), [rule])
@@ -173,7 +170,7 @@ def _document(example: Example) -> Document:
 
 
 def _of_workload(item: Item, context: ReviewContext) -> Outcome:
-    """What whoever applies a workload hears."""
+    """The outcome of applying a workload."""
     if item.policy is None:
         raise ValueError(f"{item.title}: makes no pods")
     quotas = context.policies.quotas_for(item.namespace)
@@ -181,14 +178,14 @@ def _of_workload(item: Item, context: ReviewContext) -> Outcome:
 
 
 def _refusing(item: Item, refusals: Sequence[Finding]) -> str:
-    """The webhook that refuses: what the API server would refuse on its own never reaches the validating one."""
+    """The entry that refuses. Objects that the API server itself refuses never reach the validating entry."""
     if item.outcome is None:
         return "workloads.gpupolicy.dev"
     return "mutate.gpupolicy.dev" if any(one.fails_validation for one in refusals) else "validate.gpupolicy.dev"
 
 
 def _added(item: Item) -> tuple[Mapping[str, Any], ...]:
-    """What is new in the pods' specs; annotations tell of it, and are left out."""
+    """The new parts of the pods' specs, without annotations."""
     if item.outcome is not None:
         pairs = [(item.document.object, item.outcome.object)]
     else:
@@ -203,7 +200,7 @@ def _completed(pods: Foreseen) -> Mapping[str, Any]:
 
 
 def examples(rule: Rule) -> Iterator[str]:
-    """The examples of a rule in Markdown. What is applied is shown once where it is the same in both."""
+    """The examples of a rule in Markdown. An object that two examples share is shown once."""
     applied = ""
     for example in rule.examples:
         if _applied(example) != applied:
@@ -225,7 +222,7 @@ def _name(example: Example) -> str:
 
 
 def _became(trial: ExampleTrial, name: str) -> Iterator[str]:
-    """What becomes of it: a refusal, or what is added and what is said."""
+    """The result: a refusal, or the added parts and the warnings."""
     under = f"Under `{trial.line}`"
     if trial.refusal:
         yield f"{under} it is refused:\n"
@@ -243,7 +240,7 @@ def _became(trial: ExampleTrial, name: str) -> Iterator[str]:
 
 
 def _refusal(trial: ExampleTrial, name: str) -> str:
-    """What kubectl prints, on several lines."""
+    """The output of kubectl, wrapped."""
     denied = f'error when creating "{name}.yaml": admission webhook "{trial.webhook}" denied the request'
     lines = f"Error from server (Forbidden): {denied}: {trial.refusal}".splitlines()
     return "\n".join(map(_filled, lines))

@@ -1,7 +1,4 @@
-"""Writes docs/rules.md.
-
-Settings are tables in Markdown.
-"""
+"""Writes docs/rules.md, with settings as tables of Markdown."""
 
 import inspect
 import json
@@ -23,7 +20,7 @@ from webhook.rules_page.examples import examples, in_one_line
 
 
 def table(schema: Schema, keys: Sequence[str]) -> str:
-    """One row for each of the keys."""
+    """The rows of a table, one for each setting."""
     lines = ["| Key | Value | Default | Meaning |", "|---|---|---|---|"]
     required = schema.get("required", ())
     for key in keys:
@@ -49,7 +46,7 @@ def _code(value: Any) -> str:
 
 
 def entries(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
-    """A table for each key that holds a list of maps."""
+    """A table for each setting that is a list of maps."""
     for key in keys:
         entries = schema["properties"][key].get("items", {})
         if "properties" in entries:
@@ -66,7 +63,7 @@ def rules_reference(groups: Groups = GROUPS) -> str:
 
 
 def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
-    """Rules without a promise or module docstring, and settings (nested ones too, and pots') without a description."""
+    """Rules without a promise or a module docstring, and settings without a description, with nested ones and pots'."""
     missing = [rule.key for rule in rules if not rule.promise or not _module_docstring(rule)]
     for rule in rules:
         missing += [f"{rule.key}.{path}" for path, part in _settings(rule_schema(rule)) if "description" not in part]
@@ -75,7 +72,7 @@ def undocumented(rules: Sequence[Rule] = RULES) -> list[str]:
 
 
 def _overview(groups: Groups) -> str:
-    """All rules in one table, in the order in which messages and patches name them."""
+    """A table of all rules, in the order in which messages and patches name them."""
     lines = ["\n| Rule | Promise | What the rule does |\n|---|---|---|\n"]
     for title, rules in groups.items():
         lines.append(f"| **{title}** | | |\n")
@@ -90,7 +87,7 @@ def _ways(rule: Rule) -> str:
 
 
 def _shared(groups: Groups) -> str:
-    """The settings that come with the contract, told once."""
+    """The settings that all rules have."""
     every, injecting = settings_schema(RuleSettings), settings_schema(InjectionSettings)
     added = [key for key in injecting["properties"] if key not in every["properties"]]
     return (
@@ -103,7 +100,7 @@ def _shared(groups: Groups) -> str:
 
 
 def _exceptions(groups: Groups) -> str:
-    """The rules that mutate pods and have none of these settings."""
+    """The rules that mutate pods and have no such setting."""
     completing = (rule for rules in groups.values() for rule in rules if rule.mutate is not None)
     keys = [f"`{rule.key}`" for rule in completing if not issubclass(rule.settings, InjectionSettings)]
     if not keys:
@@ -136,7 +133,7 @@ def _own_settings(rule: Rule) -> Iterator[str]:
 
 
 def _workloads() -> str:
-    """What whoever applies an object that makes pods hears."""
+    """What users see who apply a workload."""
     workloads = part_at(policy_schema(()), ("spec", "workloads"))
     return prose.WORKLOADS + table(workloads, list(workloads["properties"])) + prose.WORKLOADS_NOTES
 
@@ -175,7 +172,7 @@ def _pots() -> str:
 
 
 def _listed(words: Iterable[str]) -> str:
-    """Words with commas between them."""
+    """A list of words with commas."""
     return _filled(", ".join(words) + ".")
 
 
@@ -192,6 +189,6 @@ def _settings(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
 
 
 def _module_docstring(rule: Rule) -> str:
-    """What the file of the rule says about it."""
+    """The docstring of the rule's module."""
     module = sys.modules.get(rule.settings.__module__)
     return inspect.getdoc(module) or "" if module is not None else ""
