@@ -120,6 +120,13 @@ def test_the_page_of_the_tables_has_the_rows_of_the_platform(directory) -> None:
     assert "| 14.0.0 |" not in run("docs").stdout
 
 
+def test_the_page_of_the_tables_has_the_images_of_the_platform(directory) -> None:
+    rows = 'images: [{image: team/*, cuda: "12.4", compat: false, source: me, date: unknown}]'
+    (directory / "_cuda.yaml").write_text(NEW + f"  {rows}\n")
+    assert "| team/* | 12.4 | no |  | me |" in run("docs", "--policies", directory).stdout
+    assert "Images of the platform" not in run("docs").stdout
+
+
 def test_the_commands_about_policies_tell_of_the_rows(directory) -> None:
     (directory / "_cuda.yaml").write_text(NEW)
     checked = CliRunner().invoke(main, ["policy", "check", str(directory)])

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.cuda import checks
-from webhook.cuda.cuda_finding import Cause, Verdict
+from webhook.cuda.checks import Cause, Verdict
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import BuiltFor, Need

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cuda.cuda_finding import Verdict
+from webhook.cuda.checks import Verdict
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.kernels import KernelBuild, Kernels
 from webhook.cuda.offer import offer_from

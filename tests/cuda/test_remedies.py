@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.cuda.test_verdict import NEEDS, OFFERS
 from tests.strategies import checked
-from webhook.cuda.cuda_finding import Verdict
+from webhook.cuda.checks import Verdict
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from
 from webhook.cuda.remedies import remedy

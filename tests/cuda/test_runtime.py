@@ -2,8 +2,7 @@
 
 import pytest
 
-from webhook.cuda.checks import driver_for_cuda
-from webhook.cuda.cuda_finding import Cause, Verdict
+from webhook.cuda.checks import Cause, Verdict, driver_for_cuda
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from

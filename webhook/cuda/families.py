@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from webhook.cuda import DATA, readers
-from webhook.cuda import model_server_readers as servers
+from webhook.cuda import DATA, readers, release_readers
 from webhook.cuda.bases import Base
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.image_reading import Name, Reader, Reading, Words, by_words, without_cuda
@@ -44,19 +43,19 @@ READERS: Mapping[str, Reader] = {
     "rapids": readers.rapids,
     "google": readers.google,
     "azure": readers.azure,
-    "ray": servers.ray,
-    "vllm": servers.vllm,
-    "like-vllm": servers.like_vllm,
-    "on-vllm": servers.on_vllm,
-    "sglang": servers.sglang,
-    "text-generation-inference": servers.text_generation_inference,
-    "text-embeddings-inference": servers.text_embeddings_inference,
-    "lmdeploy": servers.lmdeploy,
-    "kaito": servers.kaito,
-    "huggingface-server": servers.huggingface_server,
-    "llama-cpp": servers.llama_cpp,
-    "djl-serving": servers.djl_serving,
-    "kubeflow-images-public": servers.kubeflow_images_public,
+    "ray": release_readers.ray,
+    "vllm": release_readers.vllm,
+    "like-vllm": release_readers.like_vllm,
+    "on-vllm": release_readers.on_vllm,
+    "sglang": release_readers.sglang,
+    "text-generation-inference": release_readers.text_generation_inference,
+    "text-embeddings-inference": release_readers.text_embeddings_inference,
+    "lmdeploy": release_readers.lmdeploy,
+    "kaito": release_readers.kaito,
+    "huggingface-server": release_readers.huggingface_server,
+    "llama-cpp": release_readers.llama_cpp,
+    "djl-serving": release_readers.djl_serving,
+    "kubeflow-images-public": release_readers.kubeflow_images_public,
 }
 """Readers that take nothing from their row, by the names that rows give them."""
 

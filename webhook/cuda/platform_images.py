@@ -28,6 +28,7 @@ class PlatformImage:
     is_cpu_only: bool = False
     compat: Compat | None = None
     kernels: Kernels | None = None
+    source: str = ""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "PlatformImage":
@@ -39,7 +40,13 @@ class PlatformImage:
             row.get("cpuOnly", False),
             None if compat is None else Compat.YES if compat else Compat.NO,
             None if ptx is None else Kernels.WITH_PTX if ptx else Kernels.WITHOUT_PTX,
+            row["source"],
         )
+
+    @property
+    def needs(self) -> str:
+        """The CUDA version that they need, `none`, or nothing where that is not said."""
+        return "none" if self.is_cpu_only else str(self.cuda or "")
 
 
 @dataclass(frozen=True, eq=False)

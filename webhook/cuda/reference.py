@@ -34,6 +34,7 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
                 *_releases(),
                 *_products(),
                 *_code(),
+                *_images(tables),
             )
         )
         + "\n"
@@ -205,6 +206,26 @@ def _code() -> Iterator[str]:
     yield from _table(
         ["Images", "Built by", "Note"],
         ([", ".join(origin.families), origin.build.code.title, origin.note] for origin in ORIGINS),
+    )
+
+
+def _images(tables: CudaTables) -> Iterator[str]:
+    """What a platform says of images; nothing where it says nothing."""
+    if not tables.images.rows:
+        return
+    yield "\n## Images of the platform\n\nWhat `_cuda.yaml` says of images. What is left out is known from elsewhere.\n"
+    yield from _table(
+        ["Images", "CUDA", "cuda-compat", "Code for newer GPUs", "Source"],
+        (
+            [
+                row.glob,
+                "none" if row.is_cpu_only else str(row.cuda or ""),
+                row.compat or "",
+                row.kernels or "",
+                row.source,
+            ]
+            for row in tables.images.rows
+        ),
     )
 
 

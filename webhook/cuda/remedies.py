@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from webhook.cuda.checks import framework
-from webhook.cuda.cuda_finding import Cause, Verdict
+from webhook.cuda.checks import Cause, Verdict, framework
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer

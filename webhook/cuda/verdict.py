@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from webhook.cuda import checks
-from webhook.cuda.cuda_finding import Cause, CudaFinding, Verdict
+from webhook.cuda.checks import Cause, CudaFinding, Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate, legacy_gate
 from webhook.cuda.need import BuiltFor, Need
