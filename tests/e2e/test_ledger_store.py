@@ -13,9 +13,10 @@ from tests.e2e.objects import gpu_pod, pod
 from tests.facts.asking import is_gone, is_live
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
 from webhook.facts.pod_source import LivePods
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import METADATA_LIST, ApiServer
 from webhook.ledger.book import LABEL, PREFIX
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger
+from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.replica.ledger_config_maps import ApiStore
 
 NODE = "lost-node"
@@ -52,7 +53,7 @@ class TestApiStore(StoreContract):
         def write(number: int) -> bool:
             try:
                 store.replace(KEY, book(0, number), held, SECONDS)
-            except LedgerChangedError:
+            except ConflictError:
                 return False
             return True
 
@@ -67,7 +68,7 @@ class TestApiStore(StoreContract):
         def create(number: int) -> bool:
             try:
                 store.create(KEY, book(number), SECONDS)
-            except LedgerChangedError:
+            except ConflictError:
                 return False
             return True
 

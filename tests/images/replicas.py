@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from webhook.images.lookups import Images
-from webhook.images.shared_results import ResultStore, StoreChangedError, StoredResults, StoreError
+from webhook.images.shared_results import ResultStore, StoredResults
+from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.model.image import ImageConfig, ImageReference
 
 
@@ -98,7 +99,7 @@ class MemoryStore:
         self.before_write()
         with self._swapping:
             if over.version != str(self.version):
-                raise StoreChangedError
+                raise ConflictError
             self.writes += 1
             self.put(content)
 
@@ -108,7 +109,7 @@ class MemoryStore:
 
     def _check(self) -> None:
         if self.fault:
-            raise StoreError(self.fault)
+            raise ApiServerError(self.fault)
 
 
 def config(text: str = "a", env: Mapping[str, str] | None = None) -> ImageConfig:

@@ -11,7 +11,8 @@ from tests.images.replicas import Clock, MemoryStore, config
 from webhook.images import shared_results
 from webhook.images.cache import NEVER, ImageCache, LookupResult
 from webhook.images.packing import pack, unpack
-from webhook.images.shared_results import Sharing, StoreError
+from webhook.images.shared_results import Sharing
+from webhook.kubernetes.api_errors import ApiServerError
 
 TAG = "docker.io/library/app:1"
 PROBLEM = "it is not there"
@@ -219,7 +220,7 @@ def test_a_writer_that_is_always_overtaken_gives_up_for_now(
 
     store.before_write = overtake
     one.finds("x")
-    with pytest.raises(StoreError, match="other writers were faster, 5 times in a row"):
+    with pytest.raises(ApiServerError, match="other writers were faster, 5 times in a row"):
         exchange(one)
     store.before_write = lambda: None
     exchange(one)
@@ -231,7 +232,7 @@ def test_without_the_object_a_replica_goes_on_and_shares_later(
 ) -> None:
     store.fault = "no answer"
     one.finds("x")
-    with pytest.raises(StoreError):
+    with pytest.raises(ApiServerError):
         exchange(one)
     store.fault = ""
     exchange(one, other)

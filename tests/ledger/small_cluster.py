@@ -4,8 +4,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from uuid import UUID
 
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.book import Book
-from webhook.ledger.ledger_store import GpuPod, LedgerChangedError, LedgerError, MemoryStore, StoredLedger
+from webhook.ledger.ledger_store import GpuPod, LedgerError, MemoryStore, StoredLedger
 from webhook.model.globs import matcher
 from webhook.model.pod_reader import pod_from_raw
 
@@ -129,7 +130,7 @@ class Disturbed:
         fault = self._next_fault()
         late, self._late = self._late, None
         if late is not None:
-            with suppress(LedgerChangedError):
+            with suppress(ConflictError):
                 late()
         if fault == "late":
             self._late = call

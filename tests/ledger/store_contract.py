@@ -2,8 +2,9 @@
 
 import pytest
 
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.book import Book
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerStore, StoredLedger
+from webhook.ledger.ledger_store import LedgerStore, StoredLedger
 from webhook.quota.quotas import Demand
 
 SECONDS = 10.0
@@ -41,7 +42,7 @@ class StoreContract:
 
     def test_what_is_there_is_not_created_again(self, store: LedgerStore) -> None:
         first = store.create(KEY, book(1), SECONDS)
-        with pytest.raises(LedgerChangedError):
+        with pytest.raises(ConflictError):
             store.create(KEY, book(2), SECONDS)
         assert store.read(KEY, SECONDS) == first
 
@@ -58,9 +59,9 @@ class StoreContract:
     def test_nothing_is_written_over_what_has_changed_since(self, store: LedgerStore) -> None:
         first = store.create(KEY, book(1), SECONDS)
         second = store.replace(KEY, book(1, 2), first, SECONDS)
-        with pytest.raises(LedgerChangedError):
+        with pytest.raises(ConflictError):
             store.replace(KEY, book(3), first, SECONDS)
-        with pytest.raises(LedgerChangedError):
+        with pytest.raises(ConflictError):
             store.remove(KEY, first, SECONDS)
         read = store.read(KEY, SECONDS)
         assert read is not None
@@ -70,9 +71,9 @@ class StoreContract:
         held = store.create(KEY, book(1), SECONDS)
         store.remove(KEY, held, SECONDS)
         assert store.read(KEY, SECONDS) is None
-        with pytest.raises(LedgerChangedError):
+        with pytest.raises(ConflictError):
             store.replace(KEY, book(2), held, SECONDS)
-        with pytest.raises(LedgerChangedError):
+        with pytest.raises(ConflictError):
             store.remove(KEY, held, SECONDS)
         assert store.read(KEY, SECONDS) is None
 
@@ -81,9 +82,9 @@ class StoreContract:
         store.remove(KEY, before, SECONDS)
         after = store.create(KEY, book(1), SECONDS)
         assert before.version != after.version
-        with pytest.raises(LedgerChangedError):
+        with pytest.raises(ConflictError):
             store.replace(KEY, book(2), before, SECONDS)
-        with pytest.raises(LedgerChangedError):
+        with pytest.raises(ConflictError):
             store.remove(KEY, before, SECONDS)
 
     def test_a_version_alone_is_enough_to_write_over(self, store: LedgerStore) -> None:

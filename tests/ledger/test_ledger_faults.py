@@ -11,8 +11,9 @@ from tests.ledger.bookkeeping import (
     uid,
 )
 from tests.ledger.small_cluster import seen_pod
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.ledger import Correction
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
+from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Granted, Unanswered
 
 VISION, SPEECH = of_namespace(4), of_namespace(4, "speech")
@@ -117,7 +118,7 @@ def test_a_store_that_never_lets_anybody_write_ends_with_the_time(replica):
 
     def taken(*_):
         replica.clock.now += 1
-        raise LedgerChangedError
+        raise ConflictError
 
     replica.store.replace = taken
     assert replica.enter(2, VISION) == Unanswered("too many wrote at the same time")
@@ -138,7 +139,7 @@ def test_a_correction_waits_for_nobody_and_nobody_waits_longer_because_of_it(rep
 
     def slow(*_):
         replica.clock.now += 1
-        raise LedgerChangedError
+        raise ConflictError
 
     replica.store.replace = slow
     asked_at = replica.clock()

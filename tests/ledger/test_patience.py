@@ -6,7 +6,8 @@ import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, SECONDS, Replica, demand, exceeded, of_namespace, pot
 from tests.ledger.small_cluster import seen_pod
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
+from webhook.kubernetes.api_errors import ConflictError
+from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.verdicts import Claim, Exceeded, Granted, Unanswered
 
 VISION = of_namespace(4)
@@ -35,7 +36,7 @@ def test_who_has_gone_by_the_time_of_the_write_is_not_entered(replica):
     def second(*_):
         replica.clock.now += 2
         replica.store.replace = write
-        raise LedgerChangedError
+        raise ConflictError
 
     replica.store.replace = second
     replica.ledgers.of(VISION.key).settle([impatient, patient])

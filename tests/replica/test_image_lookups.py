@@ -15,7 +15,8 @@ from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
 from tests.replica.test_serving import LISTED
 from webhook.admission.metrics import Metrics
 from webhook.images.packing import KEY
-from webhook.images.shared_results import StoredResults, StoreError
+from webhook.images.shared_results import StoredResults
+from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP
 from webhook.replica.certificate_cluster import KubernetesCluster
@@ -79,7 +80,7 @@ def test_a_config_map_that_cannot_be_read_is_a_fault_that_says_what_to_do(
     status: int, said: str, server: FakeApiServer, store: ConfigMapStore
 ) -> None:
     server.instead[PLACE.path] = always(status, {"message": "oops"})
-    with pytest.raises(StoreError, match=said):
+    with pytest.raises(ApiServerError, match=said):
         store.read()
 
 

@@ -12,9 +12,10 @@ import pytest
 from tests.facts.fake_api_server import FakeApiServer, Request, always, fake_api_server
 from tests.facts.fake_objects import FakeObjects
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, book
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.book import DATA, LABEL, PACKED, PREFIX
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError
+from webhook.ledger.ledger_store import LedgerError
 from webhook.replica.ledger_config_maps import ApiStore
 
 PATH = "/api/v1/namespaces/gpu-policy/configmaps"
@@ -94,8 +95,8 @@ def test_no_fault_looks_like_a_ledger_that_is_not_there(store, server, answer, t
 @pytest.mark.parametrize(
     ("status", "about", "fault"),
     [
-        pytest.param(409, f"{PREFIX}{KEY}", LedgerChangedError, id="changed"),
-        pytest.param(404, f"{PREFIX}{KEY}", LedgerChangedError, id="gone"),
+        pytest.param(409, f"{PREFIX}{KEY}", ConflictError, id="changed"),
+        pytest.param(404, f"{PREFIX}{KEY}", ConflictError, id="gone"),
         pytest.param(404, "gpu-policy", LedgerError, id="the namespace is gone"),
         pytest.param(403, "", LedgerError, id="forbidden"),
         pytest.param(413, "", LedgerError, id="too large"),

@@ -14,7 +14,7 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference
 from webhook.facts.gpu_pods import COUNTING
-from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import JSON, METADATA, METADATA_LIST, ApiServer
 from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, DiscoveryError, Reader
@@ -71,7 +71,7 @@ class Listing:
             self._list = PagedList(self._reader, listed, lambda: SECONDS)
             try:
                 yield from filter(None, map(self._taken, self._list))
-            except (RefusedError, UnreachableError, ValueError) as error:
+            except ApiServerError as error:
                 key = str(error.status) if isinstance(error, RefusedError) else type(error).__name__
                 self._faults.setdefault(key, []).append((namespace, error))
         yield from map(self._explained, self._faults.values())
@@ -174,11 +174,9 @@ class ClusterObjects:
         for namespace in dict.fromkeys(self._scope.namespaces):
             try:
                 self._reader.get(path_of(CORE, "namespaces", name=namespace), {}, SECONDS, METADATA)
-            except RefusedError as refusal:
-                if refusal.status == 404:
+            except ApiServerError as error:  # of all others the lists will say so
+                if error.status == 404:
                     yield DocumentError("", 0, None, f"there is no namespace {namespace}; name one that exists")
-            except (UnreachableError, ValueError):
-                continue  # the lists will say so
 
     def _served(self) -> Generator[DocumentError, None, list[ApiResource]]:
         """The kinds to read, owners first; yields an error where the API server does not say which kinds it serves."""

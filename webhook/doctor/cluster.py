@@ -14,7 +14,13 @@ from typing import Any
 
 import yaml
 
-from webhook.kubernetes.api_errors import ClusterConfigError, RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import (
+    AnswerError,
+    ApiServerError,
+    ClusterConfigError,
+    RefusedError,
+    UnreachableError,
+)
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.selectors import Expression
 
@@ -39,6 +45,15 @@ class UnavailableError(Exception):
         super().__init__(why)
         self.remedy = remedy
 
+    @classmethod
+    def of(cls, error: ApiServerError) -> "UnavailableError":
+        """A failed request to the API server, in words for whoever runs the command."""
+        if isinstance(error, UnreachableError):
+            return cls(f"the API server does not answer: {error}")
+        if isinstance(error, AnswerError):
+            return cls(f"the API server answers something else than JSON: {error}")
+        return cls(str(error), _OTHER_RIGHTS if error.status == 403 else "")
+
 
 class DoctorCluster:
     """The API server, with the rights of the user of the command."""
@@ -59,14 +74,10 @@ class DoctorCluster:
         """The object at `path`; None where there is none. Raises UnavailableError where it cannot be read."""
         try:
             return self._server.get(path, query, ANSWER_SECONDS)
-        except RefusedError as refusal:
-            if refusal.status == 404:
+        except ApiServerError as error:
+            if error.status == 404:
                 return None
-            raise UnavailableError(str(refusal), _OTHER_RIGHTS if refusal.status == 403 else "") from None
-        except UnreachableError as fault:
-            raise UnavailableError(f"the API server does not answer: {fault}") from None
-        except ValueError as fault:
-            raise UnavailableError(f"the API server answers something else than JSON: {fault}") from None
+            raise UnavailableError.of(error) from None
 
     def items(self, path: str, query: Mapping[str, str] = _NOTHING) -> Iterator[Object]:
         """The objects of a list, page by page. Raises UnavailableError, also for a kind that the server does not know.
@@ -87,10 +98,8 @@ class DoctorCluster:
         """Create an object and return it. Raises RefusedError where it is refused, else UnavailableError."""
         try:
             return self._server.send("POST", path, body, REVIEWED_SECONDS, query)
-        except UnreachableError as fault:
-            raise UnavailableError(f"the API server does not answer: {fault}") from None
-        except ValueError as fault:
-            raise UnavailableError(f"the API server answers something else than JSON: {fault}") from None
+        except (UnreachableError, AnswerError) as error:
+            raise UnavailableError.of(error) from None
 
     def page(self, path: str) -> str:
         """The text at `path` in one line. Raises UnavailableError without an answer, else RefusedError."""
@@ -100,8 +109,8 @@ class DoctorCluster:
                 return " ".join(b"\n".join(stream).decode("utf-8", "replace").split())
             finally:
                 stream.close()
-        except UnreachableError as fault:
-            raise UnavailableError(f"the API server does not answer: {fault}") from None
+        except UnreachableError as error:
+            raise UnavailableError.of(error) from None
 
 
 def connect(kubeconfig: str | None, context: str | None = None) -> DoctorCluster:
@@ -130,7 +139,7 @@ def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer
     except RefusedError as refusal:
         if refusal.status == 401:
             raise UnavailableError(f"{refusal}; log in again, or name another --context") from None
-    except ValueError as error:
+    except AnswerError as error:
         raise UnavailableError(f"this is no API server: {error}") from None
     return server
 

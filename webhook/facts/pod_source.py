@@ -19,10 +19,10 @@ from webhook.facts.facts import FactsStatus
 from webhook.facts.gpu_pods import COUNTING, counting_uid, stored_from_raw, uid_of
 from webhook.facts.live import STALE_AFTER_SECONDS, status_of
 from webhook.facts.pod_cache import PodCache, is_covered
-from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import AnswerError, ApiServerError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer
-from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
+from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -104,7 +104,7 @@ class PodLists:
         try:
             return None if found is None else uid_of(found)
         except ValueError as error:
-            raise _explained(path, error, _UNREAD) from error
+            raise _explained(path, AnswerError(str(error)), _UNREAD) from error
 
     def full_quota(self, namespace: str, gpus: Mapping[str, int], seconds: float) -> str:
         """Which ResourceQuota leaves too little for one more pod now; empty for none. Raises LedgerError."""
@@ -114,7 +114,7 @@ class PodLists:
                 if found := too_full(raw, gpus):
                     return found
         except LedgerError as error:
-            if isinstance(error.__cause__, RefusedError) and error.__cause__.status == _FORBIDDEN:
+            if isinstance(error.__cause__, ApiServerError) and error.__cause__.status == _FORBIDDEN:
                 _log.debug("%s", error)  # the right is one that the replicas can do without
                 return ""
             raise
@@ -128,11 +128,9 @@ class PodLists:
         """The metadata of one object; None where the API server says that there is no object of this name."""
         try:
             return self._server.get(path, {}, seconds, METADATA)
-        except RefusedError as refusal:
-            if refusal.status == 404 and refusal.about == name:
+        except ApiServerError as error:
+            if error.is_about_missing(name):
                 return None
-            raise _explained(path, refusal, _UNREAD) from refusal
-        except (UnreachableError, ValueError) as error:
             raise _explained(path, error, _UNREAD) from error
 
     def gpu_pods(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
@@ -159,11 +157,9 @@ class PodLists:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 yield from PagedList(self._server, listed, deadline.left)
-            except RefusedError as refusal:
-                if refusal.status != _EXPIRED or attempt == _ATTEMPTS:
-                    raise _explained(listed.path, refusal, fault) from refusal
-            except (UnreachableError, ValueError) as error:
-                raise _explained(listed.path, error, fault) from error
+            except ApiServerError as error:
+                if error.status != _EXPIRED or attempt == _ATTEMPTS:
+                    raise _explained(listed.path, error, fault) from error
             else:
                 return
 
@@ -172,10 +168,8 @@ def _path(namespace: str) -> str:
     return path_of(CORE, "pods", namespace=namespace)
 
 
-def _explained(path: str, error: Exception, fault: str) -> LedgerError:
-    status = error.status if isinstance(error, RefusedError) else 0
-    remedy = "; install the RBAC objects of the chart again" if status == 403 else ""
-    return LedgerError(f"{fault}: GET {path}: {error}{remedy}", told(error, fault))
+def _explained(path: str, error: ApiServerError, fault: str) -> LedgerError:
+    return LedgerError(f"{fault}: {error.sentence('GET', path)}", error.told(fault))
 
 
 _CLOSE_SECONDS = 1.5

@@ -17,7 +17,8 @@ from webhook.images.cache import Entry, ImageCache, LookupResult
 from webhook.images.lookup_limits import LookUpError
 from webhook.images.lookup_queue import Backoff, LookupQueue, expiry, patience
 from webhook.images.packing import MOST_PROBLEM
-from webhook.images.shared_results import ResultStore, Sharing, StoreError, SyncLoop
+from webhook.images.shared_results import ResultStore, Sharing, SyncLoop
+from webhook.kubernetes.api_errors import ApiServerError
 from webhook.model.image import (
     NOT_LOOKED_UP,
     ImageConfig,
@@ -135,7 +136,7 @@ class Images:
         return self._waiting.wait_until_empty(seconds)
 
     def share(self, store: ResultStore) -> None:
-        """Write everything that is known into a store, once. Raises StoreError."""
+        """Write everything that is known into a store, once. Raises ApiServerError."""
         sharing = Sharing(self._cache, store, expiry, is_wanted=self._is_wanted, clock=self._clock)
         for key, _ in self._cache.entries():
             sharing.add(key)
@@ -276,6 +277,6 @@ def resolve(
     if store is not None:
         try:
             images.share(store)
-        except StoreError as error:
+        except ApiServerError as error:
             _log.warning("the results are not shared with the replicas: %s", error)
     return {text: images.info(text) for text in texts}

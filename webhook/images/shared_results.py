@@ -17,6 +17,7 @@ from typing import Protocol
 
 from webhook.images.cache import Entry, ImageCache, LookupResult
 from webhook.images.packing import Content, PackError, pack, unpack
+from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.periodic_task import Attempts, about
 
 _SAME_TIME_SECONDS = 5.0
@@ -28,14 +29,6 @@ APART_SECONDS = 0.1
 _log = logging.getLogger("gpu_policy.images")
 
 
-class StoreError(Exception):
-    """The shared object cannot be read or written; the text says why and what to do."""
-
-
-class StoreChangedError(Exception):
-    """Another replica was faster; read again."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredResults:
     """What the shared object holds. `content` is empty where nobody has written yet; `version` changes with it."""
@@ -45,14 +38,14 @@ class StoredResults:
 
 
 class ResultStore(Protocol):
-    """Where the shared object is. Every call may raise StoreError."""
+    """Where the shared object is. Every call may raise ApiServerError."""
 
     def read(self) -> StoredResults:
         """What it holds now (a consistent read)."""
         ...
 
     def write(self, content: bytes, over: StoredResults) -> None:
-        """Replace the content; StoreChangedError unless it still is what was read."""
+        """Replace the content; ConflictError unless it still is what was read."""
         ...
 
     def now(self) -> float:
@@ -96,7 +89,7 @@ class Sharing:
             self._news.add(reference)
 
     def exchange(self) -> None:
-        """Take up what others have found, and write what they do not know. Raises StoreError."""
+        """Take up what others have found, and write what they do not know. Raises ApiServerError."""
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(random.uniform(0.0, APART_SECONDS * 2 ** (attempt - 1)))  # noqa: S311  # apart from other replicas
@@ -108,10 +101,10 @@ class Sharing:
             content = self._read(held, ahead)
             self._adopt(content)
             self._adopted = held.version
-            with suppress(StoreChangedError):
+            with suppress(ConflictError):
                 self._write(held, content.results, ahead)
                 return
-        raise StoreError(f"other writers were faster, {_ATTEMPTS} times in a row")
+        raise ApiServerError(f"other writers were faster, {_ATTEMPTS} times in a row")
 
     def _read(self, held: StoredResults, ahead: float) -> Content:
         """What the object holds, in seconds of our clock; nobody has looked anything up in the future."""
@@ -229,7 +222,7 @@ class SyncLoop:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._tried = threading.Event()
-        self._attempts = Attempts(_log, "results are not shared with the other replicas", (StoreError,))
+        self._attempts = Attempts(_log, "results are not shared with the other replicas", (ApiServerError,))
         self._thread = threading.Thread(target=self._run, name="images-shared", daemon=True)
         self.is_well = False
         """Whether the last exchange succeeded."""

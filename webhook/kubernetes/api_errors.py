@@ -1,4 +1,8 @@
-"""Errors of requests to the API server: it refuses, cannot be reached, sends too much, or stays silent for too long."""
+"""Errors of requests to the API server, all of them ApiServerError.
+
+It refuses (RefusedError), somebody else was faster (ConflictError), no answer comes (UnreachableError), or the answer
+is of no use (AnswerError).
+"""
 
 from typing import Any
 
@@ -11,7 +15,37 @@ class ClusterConfigError(ValueError):
     """No way to reach the cluster is known; the text says what was tried and what to do."""
 
 
-class RefusedError(Exception):
+class ApiServerError(Exception):
+    """A request to the API server had no success; the text says why. `status` is the HTTP status of a refusal, else 0.
+
+    `about` is the name of the object that a refusal is about; empty where it names none.
+    """
+
+    status = 0
+    about = ""
+
+    def is_about_missing(self, name: str) -> bool:
+        """Whether the API server says that there is no object of this name."""
+        return self.status == 404 and self.about == name
+
+    def sentence(self, method: str, path: str) -> str:
+        """The failed request for operators, with a remedy where a right is missing.
+
+        >>> RefusedError(403, "not allowed").sentence("GET", "/api/v1/pods")
+        'GET /api/v1/pods: the API server answered 403: not allowed; install the RBAC objects of the chart again'
+        """
+        return f"{method} {path}: {self}{self.remedy()}"
+
+    def remedy(self, condition: str = "") -> str:
+        """What an operator can do where a right is missing; else empty. `condition` is what the chart must have."""
+        return f"; install the RBAC objects of the chart again{condition}" if self.status == 403 else ""
+
+    def told(self, what: str) -> str:
+        """What went wrong for the author of a pod, without paths and without remedies for operators."""
+        return f"{what} (the API server {f'answered {self.status}' if self.status else 'does not answer'})"
+
+
+class RefusedError(ApiServerError):
     """The API server answered with an error. `status` is the HTTP status or its equivalent.
 
     `about` is the name of the object that the error is about; empty where it names none, as for an unknown resource.
@@ -30,11 +64,19 @@ class RefusedError(Exception):
         return (self.status == 404 and self.about == namespace) or "being terminated" in str(self)
 
 
-class UnreachableError(Exception):
+class ConflictError(ApiServerError):
+    """An object is not as it was read: it was changed, made or removed meanwhile. Nothing was written."""
+
+
+class UnreachableError(ApiServerError):
     """No answer came, or the answer broke off."""
 
 
-class TooLongError(ValueError):
+class AnswerError(ApiServerError, ValueError):
+    """An answer came that is no JSON, or not what was asked for."""
+
+
+class TooLongError(AnswerError):
     """An answer is longer than the longest answer that is read."""
 
 

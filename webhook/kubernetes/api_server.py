@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import orjson
 
 from webhook.kubernetes.api_errors import (
+    AnswerError,
     ClusterConfigError,
     RefusedError,
     SilenceError,
@@ -67,8 +68,7 @@ class ApiServer:
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
         """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
 
-        Raises RefusedError, UnreachableError, and ValueError where the answer is no JSON object, or too long a one
-        (TooLongError).
+        Raises ApiServerError: RefusedError, UnreachableError, AnswerError for what is no JSON object, TooLongError.
         """
         return self._object(self._request(_target(path, query), seconds, self._headers(accept)))
 
@@ -105,9 +105,12 @@ class ApiServer:
             raise UnreachableError(reason(error)) from error
         finally:
             response.release_conn()
-        found = parsed(answer)
+        try:
+            found = parsed(answer)
+        except orjson.JSONDecodeError as error:
+            raise AnswerError(str(error)) from error
         if not isinstance(found, dict):
-            raise ValueError("the answer is no JSON object")  # noqa: TRY004  # a value from outside
+            raise AnswerError("the answer is no JSON object")
         return found
 
     def stream(self, path: str, query: Mapping[str, str], seconds: float) -> "Stream":

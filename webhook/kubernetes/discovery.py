@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.kubernetes.api_errors import RefusedError, TooLongError, UnreachableError
+from webhook.kubernetes.api_errors import ApiServerError, RefusedError, TooLongError, UnreachableError
 from webhook.kubernetes.api_paths import path_of, segment
 from webhook.kubernetes.api_server import JSON, ApiServer
 from webhook.kubernetes.paged_list import Gets
@@ -106,7 +106,7 @@ class Discovery:
                 answer = self._server.get(root, _NO_QUERY, _SECONDS, f"{_AGGREGATED},{JSON}")
             except TooLongError:
                 answer = self._server.get(root, _NO_QUERY, _SECONDS)
-        except (RefusedError, UnreachableError, ValueError) as error:
+        except ApiServerError as error:
             return _Groups(fault=f"what the API server serves is not known: GET {root}: {error}{_remedy(error)}")
         groups = _Groups()
         for version in _aggregated(answer) if answer.get("kind") == "APIGroupDiscoveryList" else _plain(answer):
@@ -119,7 +119,7 @@ class Discovery:
             path = _api(version.group, version.name)
             try:
                 answer = self._server.get(path, _NO_QUERY, _SECONDS)
-            except (RefusedError, UnreachableError, ValueError) as error:
+            except ApiServerError as error:
                 version.fault = _not_known(version, f"GET {path}: {error}{_remedy(error)}")
                 answer = {}
             version.kinds = _by_kind(_resources(answer, version))
@@ -135,9 +135,8 @@ def _api(group: str, version: str) -> str:
     return "/".join([_root(group), *map(segment, filter(None, (group, version)))])
 
 
-def _remedy(error: Exception) -> str:
-    is_forbidden = isinstance(error, RefusedError) and error.status == 403
-    return "; the ClusterRole system:discovery allows it" if is_forbidden else ""
+def _remedy(error: ApiServerError) -> str:
+    return "; the ClusterRole system:discovery allows it" if error.status == 403 else ""
 
 
 def _not_known(version: _Version, why: str) -> str:

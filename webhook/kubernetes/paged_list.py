@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
-from webhook.kubernetes.api_errors import RefusedError, TooLongError, UnreachableError
+from webhook.kubernetes.api_errors import AnswerError, RefusedError, TooLongError, UnreachableError
 from webhook.kubernetes.api_server import JSON
 
 _EXPIRED = 410
@@ -55,7 +55,7 @@ class PagedList:
     """One consistent list, as of a time after it began. Iterating reads it and yields each object as it arrives.
 
     `seconds` returns before each page how long the page may pause, or raises an error for the caller. Raises what
-    `ApiServer.get` raises, RefusedError 410 where the rest of the list has expired, and ValueError where an answer is
+    `ApiServer.get` raises, RefusedError 410 where the rest of the list has expired, and AnswerError where an answer is
     no list.
     """
 
@@ -115,7 +115,7 @@ class PagedList:
             metadata, items = answer.get("metadata"), answer.get("items")
             items = [] if items is None else items
             if not (isinstance(metadata, dict) and metadata.get("resourceVersion") and isinstance(items, list)):
-                raise ValueError("the answer to a list is no list")
+                raise AnswerError("the answer to a list is no list")
             self._after_page = _remaining(metadata)
             return metadata, items
 
@@ -137,10 +137,3 @@ def _place(item: Any) -> str:
     metadata = item.get("metadata") if isinstance(item, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
     return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
-
-
-def told(error: Exception, what: str) -> str:
-    """The reason of a failed request for the author of a pod, without its path and without remedies for operators."""
-    if isinstance(error, RefusedError):
-        return f"{what} (the API server answered {error.status})"
-    return f"{what} (the API server does not answer)"

@@ -46,13 +46,13 @@ class CachedLedger:
         return is_news
 
     def create(self, book: Book, deadline: float) -> StoredLedger:
-        """Begin a book. Raises LedgerChangedError and LedgerError."""
+        """Begin a book. Raises ConflictError and LedgerError."""
         written = self._store.create(self.key, book, self._seconds(deadline))
         self.keep(written)
         return written
 
     def replace(self, book: Book, over: StoredLedger, deadline: float) -> StoredLedger:
-        """Write over what is held, where the book is another. Raises LedgerChangedError and LedgerError."""
+        """Write over what is held, where the book is another. Raises ConflictError and LedgerError."""
         if book is over.book:
             return over
         written = self._store.replace(self.key, book, over, self._seconds(deadline))

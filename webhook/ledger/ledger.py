@@ -11,10 +11,11 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from threading import Lock
 
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.book import Book
 from webhook.ledger.cached_ledger import LATE, CachedLedger, Vanished
 from webhook.ledger.context import LedgerContext
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, StoredLedger, entered_demand
+from webhook.ledger.ledger_store import LedgerError, StoredLedger, entered_demand
 from webhook.ledger.plan import BatchPlan, Correction, Reservation, SharedWrites, corrected
 from webhook.ledger.settling import Settling
 from webhook.ledger.space import OpenEntries, Unconfirmed, is_shared, withheld
@@ -141,7 +142,7 @@ class Ledger:
             try:
                 if self._attempt(waiting, corrections, state):
                     break
-            except LedgerChangedError:
+            except ConflictError:
                 self._observer.conflicted(self.key)
                 state.is_read_due = self._expects_company = True
                 self._pause(state)
@@ -242,7 +243,7 @@ class Ledger:
                     return self._copy.create(Book(found, frozenset(quota.patterns)), deadline)
                 book = held.book.changed(found, patterns=held.book.patterns | missing)
                 return self._copy.replace(book, held, deadline)
-            except LedgerChangedError:
+            except ConflictError:
                 self._pause(state)
                 self._copy.read(deadline)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.book import MOST_RESOURCES, Book
 from webhook.model.pod import Pod
 from webhook.quota.claimed_gpus import demand_of
@@ -25,10 +26,6 @@ class LedgerError(Exception):
     def __init__(self, text: str, told: str = "") -> None:
         super().__init__(text)
         self.told = told or text
-
-
-class LedgerChangedError(Exception):
-    """A ledger is not as it was read: it was changed, made or removed meanwhile. Nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +51,15 @@ class LedgerStore(Protocol):
         ...
 
     def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
-        """Begin a book; LedgerChangedError where there is one already."""
+        """Begin a book; ConflictError where there is one already."""
         ...
 
     def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
-        """Write a book over what was read; LedgerChangedError where that is no longer what is there."""
+        """Write a book over what was read; ConflictError where that is no longer what is there."""
         ...
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
-        """Remove a book; LedgerChangedError where it is no longer what was read."""
+        """Remove a book; ConflictError where it is no longer what was read."""
         ...
 
 
@@ -199,7 +196,7 @@ class MemoryStore:
         """Begin a book."""
         with self._lock:
             if key in self._books:
-                raise LedgerChangedError
+                raise ConflictError
             return self._keep(key, book)
 
     def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:  # noqa: ARG002  # as above
@@ -217,7 +214,7 @@ class MemoryStore:
     def _check(self, key: str, over: StoredLedger) -> None:
         held = self._books.get(key)
         if held is None or held.version != over.version:
-            raise LedgerChangedError
+            raise ConflictError
 
     def _keep(self, key: str, book: Book) -> StoredLedger:
         self._writes += 1

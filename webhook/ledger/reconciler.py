@@ -11,18 +11,11 @@ from fractions import Fraction
 from threading import Event, Thread
 from typing import Protocol
 
+from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.book import Book
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.ledger_store import (
-    GpuPod,
-    LedgerChangedError,
-    LedgerError,
-    StoredLedger,
-    by_namespace,
-    counted_otherwise,
-    demands_of,
-)
+from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_namespace, counted_otherwise, demands_of
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.plan import Correction
 from webhook.periodic_task import Attempts
@@ -271,7 +264,7 @@ class Reconciler:
     def _remove(self, key: str, held: StoredLedger) -> None:
         try:
             self._store.remove(key, held, self._rhythm.one_round)
-        except LedgerChangedError:
+        except ConflictError:
             return  # it is of use to somebody
         except LedgerError as error:
             _log.warning("quota %s: its ledger is of no use and cannot be removed: %s", key, error)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from certs.cluster import ChangedError, ClusterError
-from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 
 _ANSWER_SECONDS = 5.0
@@ -22,12 +22,10 @@ class KubernetesCluster:
         """The object as it is now; None where there is none. Raises ClusterError."""
         try:
             found = self._server.get(path, {}, _ANSWER_SECONDS)
-        except RefusedError as error:
+        except ApiServerError as error:
             if error.status == 404:
                 return None
-            raise _explained("GET", path, error) from error
-        except (UnreachableError, ValueError) as error:
-            raise _explained("GET", path, error) from error
+            raise ClusterError(error.sentence("GET", path)) from error
         if not isinstance(found.get("metadata"), dict):
             raise ClusterError(f"GET {path}: the answer is no Kubernetes object; see what stands before the API server")
         return found
@@ -55,14 +53,7 @@ class KubernetesCluster:
     def _send(self, method: str, path: str, body: Mapping[str, Any]) -> None:
         try:
             self._server.send(method, path, body, _ANSWER_SECONDS)
-        except RefusedError as error:
+        except ApiServerError as error:
             if error.status == 409 or (error.status == 404 and method == "PUT"):
                 raise ChangedError from error
-            raise _explained(method, path, error) from error
-        except (UnreachableError, ValueError) as error:
-            raise _explained(method, path, error) from error
-
-
-def _explained(method: str, path: str, error: Exception) -> ClusterError:
-    remedy = "; install the RBAC objects of the chart again" if getattr(error, "status", 0) == 403 else ""
-    return ClusterError(f"{method} {path}: {error}{remedy}")
+            raise ClusterError(error.sentence(method, path)) from error

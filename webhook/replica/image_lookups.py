@@ -19,8 +19,8 @@ from webhook.images.lookup_queue import LookupQueue
 from webhook.images.lookups import Images, resolve
 from webhook.images.packing import KEY, packed_in
 from webhook.images.registries import PRESETS
-from webhook.images.shared_results import ResultStore, StoreChangedError, StoredResults, StoreError
-from webhook.kubernetes.api_errors import ClusterConfigError
+from webhook.images.shared_results import ResultStore, StoredResults
+from webhook.kubernetes.api_errors import ApiServerError, ClusterConfigError, ConflictError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP, ImageConfig, ImageInfo, ImageReference, parse_reference
 from webhook.replica.certificate_cluster import KubernetesCluster
@@ -42,9 +42,9 @@ class ConfigMapStore:
         try:
             found = self._cluster.get(self._place.path)
         except ClusterError as error:
-            raise StoreError(str(error)) from error
+            raise ApiServerError(str(error)) from error
         if found is None:
-            raise StoreError(f"there is no ConfigMap {self._place}; apply the release again")
+            raise ApiServerError(f"there is no ConfigMap {self._place}; apply the release again")
         self._found = found
         return StoredResults(str(found["metadata"].get("resourceVersion")), packed_in(found))
 
@@ -55,16 +55,16 @@ class ConfigMapStore:
         try:
             self._cluster.replace(self._place.path, {**self._found, "metadata": metadata, "binaryData": data})
         except ChangedError as error:
-            raise StoreChangedError from error
+            raise ConflictError from error
         except ClusterError as error:
-            raise StoreError(str(error)) from error
+            raise ApiServerError(str(error)) from error
 
     def now(self) -> float:
         """The API server's clock."""
         try:
             return self._cluster.now().timestamp()
         except ClusterError as error:
-            raise StoreError(str(error)) from error
+            raise ApiServerError(str(error)) from error
 
 
 class _Client(RegistryClient):

@@ -13,13 +13,13 @@ from typing import Any
 from webhook.admission.quota_service import QuotaParts
 from webhook.facts.pod_source import LivePods
 from webhook.facts.static_pods import StaticPods
-from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
-from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList, told
+from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
 from webhook.ledger.book import LABEL, PREFIX, Book, book_in, content
 from webhook.ledger.context import LedgerTiming
-from webhook.ledger.ledger_store import LedgerChangedError, LedgerError, MemoryStore, StoredLedger
+from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.workloads.parts import mapped
 from webhook.replica.quota_status import QuotaStatus
@@ -55,25 +55,23 @@ class ApiStore:
         path = self._path_of(key)
         try:
             return self._held(key, self._server.get(path, {}, seconds))
-        except RefusedError as error:
-            if error.status == 404 and error.about == PREFIX + key:
+        except ApiServerError as error:
+            if error.is_about_missing(PREFIX + key):
                 return None
-            raise _explained("GET", path, error) from error
-        except (UnreachableError, ValueError) as error:
             raise _explained("GET", path, error) from error
 
     def create(self, key: str, book: Book, seconds: float) -> StoredLedger:
-        """Create a book. Raises LedgerChangedError where there is one already."""
+        """Create a book. Raises ConflictError where there is one already."""
         return self._written(key, book, self._send("POST", key, self._object(key, book, {}), seconds))
 
     def replace(self, key: str, book: Book, over: StoredLedger, seconds: float) -> StoredLedger:
-        """Replace the book that was read. Raises LedgerChangedError where it has changed since."""
+        """Replace the book that was read. Raises ConflictError where it has changed since."""
         kept = over.metadata if isinstance(over, _HeldObject) else {}
         metadata = {**kept, "resourceVersion": over.version}
         return self._written(key, book, self._send("PUT", key, self._object(key, book, metadata), seconds))
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
-        """Remove the book that was read. Raises LedgerChangedError where it has changed since."""
+        """Remove the book that was read. Raises ConflictError where it has changed since."""
         self._send("DELETE", key, delete_options(over.version), seconds)
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
@@ -96,7 +94,7 @@ class ApiStore:
     def _listed(self, listed: Listed, seconds: float) -> Iterator[Any]:
         try:
             yield from PagedList(self._server, listed, ListDeadline(seconds).left)
-        except (RefusedError, UnreachableError, ValueError) as error:
+        except ApiServerError as error:
             raise _explained("GET", self._path, error) from error
 
     def _object(self, key: str, book: Book, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,11 +142,9 @@ class ApiStore:
         path = self._path if method == "POST" else self._path_of(key)
         try:
             return self._server.send(method, path, body, seconds, accept=METADATA)
-        except RefusedError as error:
-            if error.status == 409 or (error.status == 404 and error.about == PREFIX + key):
-                raise LedgerChangedError from error
-            raise _explained(method, path, error) from error
-        except (UnreachableError, ValueError) as error:
+        except ApiServerError as error:
+            if error.status == 409 or error.is_about_missing(PREFIX + key):
+                raise ConflictError from error
             raise _explained(method, path, error) from error
 
 
@@ -157,15 +153,13 @@ def _name(raw: object) -> str:
     return str(mapped(raw, "metadata").get("name", ""))
 
 
-def _explained(method: str, path: str, error: Exception) -> LedgerError:
-    remedy = _remedy(error) if isinstance(error, RefusedError) else ""
-    return LedgerError(f"{method} {path}: {error}{remedy}", told(error, "it cannot be read or written"))
+def _explained(method: str, path: str, error: ApiServerError) -> LedgerError:
+    text = f"{error.sentence(method, path)}{_remedy(error)}"
+    return LedgerError(text, error.told("it cannot be read or written"))
 
 
-def _remedy(refusal: RefusedError) -> str:
-    match refusal.status:
-        case 403:
-            return "; install the RBAC objects of the chart again"
+def _remedy(error: ApiServerError) -> str:
+    match error.status:
         case 404:
             return "; --quota-ledgers has to name a namespace that is there"
         case 413 | 422:

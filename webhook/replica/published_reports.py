@@ -14,7 +14,7 @@ import orjson
 from webhook.audit.cluster_objects import NamespaceScope
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports.policy_results import NAME, Format, Naming, objects
-from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import delete_options
 from webhook.kubernetes.api_server import ApiServer
 from webhook.replica.quota_status import labels_of
@@ -98,7 +98,9 @@ class Writer:
                 is_over &= self._write(place, wanted.get(place), contents.get(place, ""), found.get(place))
             except RefusedError as error:
                 if not error.is_of_ending(place[0]):
-                    self._errors[place] = f"{self._form.kind} {'/'.join(filter(None, place))}: {error}{_remedy(error)}"
+                    self._errors[place] = (
+                        f"{self._form.kind} {'/'.join(filter(None, place))}: {error}{error.remedy(_WITH_AUDIT)}"
+                    )
         return is_over
 
     def _is_as(self, place: Place, contents: Mapping[Place, str], found: Mapping[Place, StoredReport]) -> bool:
@@ -117,7 +119,7 @@ class Writer:
         places: Iterable[str | None] = self._scope.namespaces or (None, "")
         try:
             return dict(one for place in places for one in self._ours(place))
-        except (RefusedError, UnreachableError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ApiServerError, ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, RefusedError) and error.status == 404:
                 raise _StopError("") from error  # the definitions have just gone
             raise _explained(error, f"{self._form.kind} objects cannot be listed: ") from error
@@ -143,7 +145,7 @@ class Writer:
             if error.status in (401, 429) or error.status >= 500:
                 raise _explained(error) from error
             raise
-        except (UnreachableError, ValueError) as error:
+        except ApiServerError as error:
             raise _explained(error) from error
         (self.removed if raw is None else self.written).add(place)
         return True
@@ -159,6 +161,7 @@ class Writer:
             )
 
 
+_WITH_AUDIT = ", with audit.enabled"
 _CONFLICT = "another audit writes it now, or somebody else has made it; have one audit at a time, or delete it"
 
 
@@ -167,12 +170,8 @@ def _explained(error: Exception, what: str = "") -> _StopError:
     if isinstance(error, RefusedError):
         is_passing = error.status in (410, 429) or error.status >= 500
         pause = min(max(error.retry_after, _PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if is_passing else None
-        return _StopError(f"{what}{error}{_remedy(error)}", pause)
+        return _StopError(f"{what}{error}{error.remedy(_WITH_AUDIT)}", pause)
     return _StopError(f"{what}{error}", _PAUSE_SECONDS if isinstance(error, UnreachableError) else None)
-
-
-def _remedy(error: RefusedError) -> str:
-    return "; install the RBAC objects of the chart again, with audit.enabled" if error.status == 403 else ""
 
 
 LEVELS = (Level.REFUSE, Level.WARN, Level.AUDIT)
@@ -209,7 +208,7 @@ def publish(
     """
     try:
         known = served(server)
-    except (RefusedError, UnreachableError, ValueError) as error:
+    except ApiServerError as error:
         return PublishedReports(errors=(f"what reports the cluster knows cannot be learned: {error}",))
     chosen = next(iter(known), None) if kinds is Kinds.AUTO else kinds
     if chosen is not None and chosen not in known:

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from webhook.engine.quota_usage import Place, QuotaUsage, Status, statuses
-from webhook.kubernetes.api_errors import RefusedError, UnreachableError
+from webhook.kubernetes.api_errors import ApiServerError, RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import delete_options, path_of
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
@@ -196,7 +196,7 @@ class QuotaStatus:
                 self._resting_until = now + self._timing.rest if end.rests else 0.0
                 complaint = str(end)
                 break
-            except (RefusedError, ValueError) as error:
+            except ApiServerError as error:
                 self._differences[place].due = now + self._timing.rest
                 if not (isinstance(error, RefusedError) and error.is_of_ending(place[0])):
                     complaint = f"{place[0]}/{place[1]}: {error}"
@@ -235,7 +235,7 @@ class QuotaStatus:
     # Writing
 
     def _write(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
-        """Create, replace or delete one object. Raises _RoundOverError, RefusedError, and ValueError for no JSON."""
+        """Create, replace or delete one object. Raises _RoundOverError, RefusedError and AnswerError."""
         try:
             self._send(place, status, found)
         except UnreachableError as error:
