@@ -66,12 +66,6 @@ def test_a_workload_is_found_wanting_in_its_template_and_before_any_pod_is_made(
     assert (found.pod_group.group, found.pod_group.gpus) == ("", 5)
 
 
-@pytest.mark.parametrize(("mode", "level"), [("enforce", Level.REFUSE), ("warn", Level.WARN), ("audit", Level.AUDIT)])
-def test_the_level_follows_from_the_mode(mode: str, level: Level) -> None:
-    report = audited(pod(5), deployment(5), using=policies({"gpuLimits": {"maxPerPod": 4}}, mode=mode))
-    assert {finding.level for finding in report.findings} == {level}
-
-
 def test_what_would_be_injected_is_one_finding_for_each_rule_with_everything_in_it() -> None:
     report = audited(pod(2), using=policies(INJECTING))
     rules = {"tolerations", "nodeAffinity", "runtimeClass", "sharedMemory", "ncclEnv", "cudaDriver"}
