@@ -1,4 +1,4 @@
-"""What certificates need of a Kubernetes cluster: a few calls, implemented by whoever owns the connection."""
+"""The calls to a Kubernetes cluster that certificates need; the owner of the connection implements them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class ChangedError(Exception):
 
 
 class Cluster(Protocol):
-    """What the keeper needs of the API server. Every call may raise ClusterError."""
+    """The API server, as the keeper needs it. Every call may raise ClusterError."""
 
     def get(self, path: str) -> Json | None:
         """The object at `path` as it is now (a consistent read), None where there is none."""
@@ -33,13 +33,13 @@ class Cluster(Protocol):
         ...
 
     def now(self) -> datetime:
-        """The API server's clock, with a time zone: it is the API server that verifies what is kept here."""
+        """The API server's clock, with a time zone, because the API server verifies the certificates."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SecretPlace:
-    """Where the Secret is."""
+    """Namespace and name of the Secret."""
 
     namespace: str
     name: str

@@ -1,4 +1,4 @@
-"""The caBundles of webhook configurations: what they trust, and setting them right."""
+"""The caBundles of webhook configurations: which authorities they trust, and how they are replaced."""
 
 import base64
 import binascii
@@ -26,7 +26,7 @@ def entries_of(configuration: Json | None) -> list[Json]:
 
 
 def trusted_by(entry: Json) -> tuple[x509.Certificate, ...]:
-    """The authorities in the caBundle of one entry; none where it is missing or garbage."""
+    """The authorities in the caBundle of one entry; none where it is missing or malformed."""
     try:
         return read_bundle(_bundle(entry))
     except CertificateError:
@@ -46,7 +46,7 @@ def trust_ends(configurations: Configurations, certificate_pem: bytes) -> dateti
 
 
 def set_bundle(configuration: Json, bundle: Iterable[x509.Certificate]) -> int:
-    """Have every entry trust exactly the bundle; how many did not."""
+    """Have every entry trust exactly the bundle; returns how many entries were changed."""
     wanted = base64.b64encode(join_bundle(tuple(bundle))).decode()
     wrong = [entry for entry in entries_of(configuration) if entry.get("clientConfig", {}).get("caBundle") != wanted]
     for entry in wrong:

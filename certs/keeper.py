@@ -1,7 +1,7 @@
 """Keeps the certificates of all replicas in one Secret, and the caBundle of the webhook configurations right.
 
-Every replica runs this. Whichever is first writes; the Secret's and the configurations' resourceVersion make sure that
-the others then find what it wrote instead of making something of their own. Nothing here waits or starts a thread.
+Every replica runs this, and the first one writes. The resourceVersion of the Secret and of the configurations makes
+sure that other replicas then use what it wrote, and make nothing of their own. Nothing here waits or starts a thread.
 """
 
 import logging
@@ -22,7 +22,7 @@ ROTATE = "gpupolicy.dev/rotate"
 """Annotation on the Secret with which an administrator asks for a rotation: serving, authority or retire."""
 
 SETTLE_SECONDS = 60.0
-"""How long a new authority has to stand in every caBundle before it issues; API servers follow within seconds."""
+"""Seconds that a new authority is in every caBundle before it issues; API servers follow within seconds."""
 
 _ATTEMPTS = 5
 
@@ -35,7 +35,7 @@ class Kept:
 
     secret: SecretPlace
     directory: Path
-    """Gets tls.crt and tls.key."""
+    """The directory for tls.crt and tls.key."""
     configurations: tuple[str, ...] = ()
 
 
@@ -63,7 +63,7 @@ class CertificateKeeper:
         self.status = CertificateStatus()
 
     def look(self) -> None:
-        """See what has changed and write what has to be.
+        """Look at the cluster once, and write what has to change.
 
         Raises ClusterError and CertificateError, keeping what is served; the next look begins anew from what the API
         server has.
@@ -88,7 +88,7 @@ class CertificateKeeper:
         raise ClusterError(f"other writers were faster, {_ATTEMPTS} times in a row")
 
     def _settled(self, configurations: Configurations) -> Material:
-        """The material that all replicas share from now on; written where something had to become of it."""
+        """The material that all replicas share from now on; it is written where it had to change."""
         secret = self._cluster.get(self._kept.secret.path)
         found = material_of(_data(secret))
         known = self._with_what_is_remembered(found)
@@ -108,10 +108,10 @@ class CertificateKeeper:
         return made.material
 
     def _with_what_is_remembered(self, found: Material) -> Material:
-        """What was found, with what is missing taken from memory, as long as that is fresh.
+        """The material that was found, with missing parts from memory as long as the memory is fresh.
 
-        An authority that is no longer trusted stays forgotten: it may have been retired for a reason. What this replica
-        may still be serving stays trusted, also when somebody puts an older Secret back.
+        An authority that is no longer trusted is not restored: it may have been retired for a reason. A certificate
+        that this replica may still serve stays trusted, also when an older Secret is restored.
         """
         if self._clock() - self._remembered_at > SPREAD.total_seconds():
             return found
@@ -138,7 +138,7 @@ class CertificateKeeper:
         self._cluster.replace(self._kept.secret.path, {**secret, "metadata": metadata, "data": data})
 
     def _remember(self, secret: Json | None, material: Material) -> None:
-        """Keep what a deleted Secret is made anew of, its labels with it: they say which release it belongs to."""
+        """Keep what a deleted Secret is made of again, with its labels, which say which release it belongs to."""
         self._remembered = material
         self._remembered_at = self._clock()
         metadata = (secret or {}).get("metadata") or {}

@@ -228,7 +228,7 @@ def _names(serving: KeyPair | None, fault: str, terms: Terms) -> tuple[str, ...]
 
 
 def _others(found: Material, authority: x509.Certificate, now: datetime) -> tuple[x509.Certificate, ...]:
-    """The other authorities that have not ended, each once, those that issued what is served first, then the newest."""
+    """The other authorities that have not ended, each once: first the issuers of what is served, then the newest."""
     serving = found.serving and read_certificate(found.serving.certificate_pem)
     alive = dict.fromkeys(one for one in found.bundle if one != authority and one.not_valid_after_utc > now)
     newest_first = sorted(alive, key=lambda one: one.not_valid_before_utc, reverse=True)

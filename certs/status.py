@@ -1,4 +1,4 @@
-"""How certificates stand: when each part of the trust in a webhook ends, for metrics and people."""
+"""The status of certificates: when each part of the trust in a webhook ends, for metrics and people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from certs.configurations import Configurations, all_trusted, entries, trust_end
 
 @dataclass(frozen=True, slots=True)
 class CertificateStatus:
-    """How the certificates stood at the last look."""
+    """The status of the certificates at the last look."""
 
     ends: Mapping[str, datetime] = field(default_factory=dict)
-    """When `ca`, `leaf` and `ca_bundle` end, the last being the trust of the live caBundles in the leaf, which ended at
-    the look where one does not trust it. What is not known is absent."""
+    """`ca`, `leaf` or `ca_bundle` -> when it ends; unknown ends are absent. `ca_bundle` is the trust of the live
+    caBundles in the leaf; it ends at the look where one does not trust the leaf."""
     fault: str = ""
-    """What keeps the certificates from being in order, empty where nothing does; for people."""
+    """What is wrong with the certificates, for people; empty where nothing is."""
 
 
 def ends_of(certificate_pem: bytes, configurations: Configurations, now: datetime) -> dict[str, datetime]:
@@ -34,7 +34,7 @@ def ends_of(certificate_pem: bytes, configurations: Configurations, now: datetim
 
 
 class CertificateWitness:
-    """Watches certificates that somebody else keeps, cert-manager for example; changes nothing."""
+    """Watches certificates that another program keeps, such as cert-manager; changes nothing."""
 
     def __init__(self, cluster: Cluster, certificate_file: Path, configurations: tuple[str, ...]) -> None:
         self._cluster = cluster
@@ -43,7 +43,7 @@ class CertificateWitness:
         self.status = CertificateStatus()
 
     def look(self) -> None:
-        """See how things stand; raises ClusterError and CertificateError, keeping the last status with the fault."""
+        """Update the status. Raises ClusterError and CertificateError; the last status is then kept, with the fault."""
         try:
             found = {path: self._cluster.get(path) for path in self._paths}
             pem = self._read()

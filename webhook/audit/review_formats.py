@@ -149,7 +149,7 @@ def _lines(value: object) -> list[str]:
 
 
 class WithoutAliases(yaml.SafeDumper):
-    """YAML without anchors, which would hide what is added twice."""
+    """YAML without anchors, which would hide values that are added twice."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # the base class's signature
         """Never write an alias."""

@@ -1,4 +1,4 @@
-"""Reports in the format that was asked for, written where they were asked for: a file as a whole or not at all."""
+"""Renders reports in any format, and writes them to files or standard output. A file is written whole or not at all."""
 
 import io
 import os
@@ -40,7 +40,7 @@ def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = Fals
 
 
 def fault_of(path: Path) -> str:
-    """Why nothing can be written to a file, as far as can be said before; empty where it seems possible."""
+    """Why a file cannot be written, as far as that is known before; empty where it seems possible."""
     if os.path.isdir(path):  # Path.is_dir raises for what it may not look at
         return f"{path} is a directory; name a file in it"
     parent = path.absolute().parent
@@ -50,9 +50,9 @@ def fault_of(path: Path) -> str:
 
 
 def write_file(text: str, path: Path) -> None:
-    """Write a file, which nobody sees half-written, with the permissions of the one that it replaces.
+    """Write a file at once, with the permissions of the file that it replaces. Readers never see it half-written.
 
-    What is there and no file, such as /dev/stderr, is written to. Raises OSError.
+    A path that exists and is no file, such as /dev/stderr, is written to. Raises OSError.
     """
     content = text.encode("utf-8", "backslashreplace")
     path = Path(os.path.realpath(path))  # Path.resolve raises no OSError for links in a circle
@@ -71,7 +71,7 @@ def write_file(text: str, path: Path) -> None:
 
 
 def write_output(text: str) -> None:
-    """Write to standard output; that whoever reads it has gone is no fault. Raises OSError."""
+    """Write to standard output. A closed pipe is no error. Raises OSError for other faults."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What settings, and every part of a file of ours, have in common."""
+"""The base of settings, and of every part of a policy file."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""The server process: gunicorn around the application, with every feature off that an admission webhook does not need.
+"""The server process: gunicorn around the application, without features that an admission webhook does not need.
 
 Needs no writable file system but /dev/shm or, where that is missing, the temporary directory: gunicorn's heartbeat is
 the change time of an unlinked file there.
@@ -16,23 +16,23 @@ from gunicorn.glogging import Logger
 from webhook.server.worker import PollingWorker
 
 _STUCK_SECONDS = 30
-"""A worker in which no thread has served for so long is killed and replaced."""
+"""Seconds without serving after which a worker is killed and replaced."""
 
 
 class Application(Protocol):
-    """What is served."""
+    """The application that is served."""
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer one request (WSGI); `webhook.server.responder` says what else is in its environment."""
 
     def refused(self, status: int) -> None:
-        """The server has answered a request itself, with this status: for counting. Called from any thread."""
+        """Count a request that the server has answered itself with this status. Called from any thread."""
 
     def drain(self) -> None:
         """Turn unready: the server is about to stop. Called once."""
 
     def close(self) -> None:
-        """Let go of everything; no request follows."""
+        """Release all resources; no request follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,35 +42,35 @@ class ServerSettings:
     host: str
     port: int
     metrics_port: int | None = None
-    """A second port, of which the application is told; it is served alike."""
+    """A second port. The application is told which port a request came from."""
     cert_file: Path
     key_file: Path
     client_ca_file: Path | None = None
-    """When set, clients that present a certificate must have it from this authority, and the application is told of
-    each request whether its client presented one. Loaded anew when it changes, as the certificate is."""
+    """When set, clients' certificates must be issued by this authority, and the application is told for each request
+    whether its client presented one. The file is loaded anew when it changes, as the serving certificate is."""
     client_names: tuple[str, ...] = ()
     """When set, that certificate must also carry one of these as its common name or as a DNS name."""
     certificate_check_seconds: float = 5.0
-    """How often the files are looked at for a new certificate."""
+    """Pause between two looks for a new certificate."""
     threads: int = 16
-    """So many requests may wait for something at the same time; computing is done by one at a time."""
+    """Requests that may wait at the same time. One thread at a time computes."""
     drain_seconds: float = 0.0
-    """Go on accepting connections for so long after SIGTERM, until the Service sends no more. Every answer from then on
-    ends its connection, so that the API server opens its next one to another replica."""
+    """Time after SIGTERM in which connections are accepted, until the Service sends no more. Every answer then ends its
+    connection, so that the API server connects to another replica next."""
     graceful_seconds: float = 10.0
-    """For the requests in flight after that; then those that have not arrived whole are told to come again."""
+    """Time for requests in flight after that. Clients whose requests are incomplete then are told to repeat them."""
     max_body_bytes: int = 7 * 2**20
-    """Larger bodies are not received: the application sees the Content-Length and no body. One without a
-    Content-Length is answered 411 at its head."""
+    """Larger bodies are not received: the application gets the Content-Length and no body. A body without
+    Content-Length is answered with 411."""
     keepalive_seconds: float = 120.0
-    """Longer than the 90 s after which the API server closes an idle connection."""
+    """Time that an idle connection is kept: longer than the 90 s after which the API server closes it."""
     handshake_seconds: float = 5.0
-    """From the connection to the end of the TLS handshake."""
+    """Time from the connection to the end of the TLS handshake."""
     request_seconds: float = 10.0
-    """From the first byte of a request to its last; the API server waits for 30 s at most, 5 s as we register it."""
+    """Time from the first byte of a request to its last. The API server waits for 5 s as registered, 30 s at most."""
     max_connections: int = 2000
-    """Open at the same time, each with one file descriptor. When there are as many, those that have done nothing for
-    2 s are ended; where there are none, more connections wait in the backlog."""
+    """Most connections open at the same time, each with one file descriptor. At the limit, connections without activity
+    for 2 s are ended; without such connections, new ones wait in the backlog."""
 
 
 def serve(settings: ServerSettings, application: Callable[[], Application]) -> None:
@@ -89,7 +89,7 @@ class _Server(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         super().__init__()
 
     def load_config(self) -> None:
-        """Set everything that must not come from gunicorn's defaults, which depend on the environment."""
+        """Set all options whose defaults in gunicorn depend on the environment."""
         for name, value in _gunicorn_settings(self.settings).items():
             self.cfg.set(name, value)
 

@@ -1,4 +1,4 @@
-"""Requests become answers here: those of the application, or the server's own where it cannot be asked."""
+"""Answers requests: by the application, or by the server itself where the application cannot be called."""
 
 import logging
 import time
@@ -17,22 +17,22 @@ log = logging.getLogger("gpu_policy.server")
 class Responder:
     """Calls the application. Besides what WSGI demands, its environment has
 
-    - `webhook.may_block`: a function to call before waiting for something, so that others are served meanwhile,
-    - `webhook.waited`: a function that returns the seconds for which this request waited to be read,
+    - `webhook.may_block`: a function to call before waiting, so that other requests are served meanwhile,
+    - `webhook.waited`: a function that returns the seconds that this request waited to be read,
     - `webhook.is_metrics_port`: whether the client has reached the port for metrics; None where there is no such port,
-    - `webhook.objection`: why this client gets no review answered; empty where it does.
+    - `webhook.objection`: why this client's reviews are not answered; empty where they are.
 
-    An answer with status 503 ends its connection: whoever asks again may get another replica.
+    An answer with status 503 ends its connection, so that the next attempt may reach another replica.
     """
 
     def __init__(self, application: Any, metrics_port: int | None = None) -> None:
         self._application = application
         self._metrics_port = metrics_port
         self.leaving = False
-        """Every answer ends its connection."""
+        """Whether every answer ends its connection, because the server stops."""
 
     def respond(self, connection: Connection, request: ReceivedRequest, may_block: Callable[[], None]) -> Response:
-        """Answer a request; one in which the application fails is answered with 500."""
+        """Answer a request; with 500 where the application fails."""
         head = request.head
         try:
             said = _Said()
@@ -65,7 +65,7 @@ class Responder:
         }
 
     def refuse(self, peer: Any, error: Exception) -> Response:
-        """Answer what is no request, or one that cannot be received."""
+        """Answer a malformed request, or one that cannot be received."""
         refusal = error if isinstance(error, Refusal) else malformed(error)
         log.info("%s for %s: %s", refusal.status, peer, refusal.message)
         self._application.refused(refusal.code)
@@ -82,7 +82,7 @@ class _Said:
         self.headers: Sequence[tuple[str, str]] = ()
 
     def start_response(self, status: str, headers: Sequence[tuple[str, str]], exc_info: Any = None) -> None:
-        """Take status and headers; those of an error replace what was said before."""
+        """Take status and headers; those of an error replace earlier ones."""
         if self.status and not exc_info:
             raise AssertionError("start_response is called a second time")
         self.status, self.headers = status, headers
@@ -90,7 +90,7 @@ class _Said:
     def answer(self, head: Head, content: bytes, *, is_last: bool) -> bytes:
         """The answer as it is sent: in one piece, in one TLS record if it fits.
 
-        The length of a body is counted here, but for HEAD, of which only the application knows it.
+        The length of the body is counted here, except for HEAD, where only the application knows it.
         """
         has_body = head.method != "HEAD" and not self.status.startswith(_WITHOUT_BODY)
         lines = [

@@ -21,9 +21,9 @@ from webhook.audit.reports.report_wording import instant
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """`document`, indented, with a newline at its end. Half a surrogate pair, which is no character, is replaced.
+    """`document` as indented JSON with a newline at its end. Half a surrogate pair, which is no character, is replaced.
 
-    An iterator among its values becomes a list; nothing but the text is kept of what it gives.
+    An iterator among its values becomes a list; its items are not kept in memory.
     """
     return "".join(_pieces(document))
 
@@ -70,7 +70,7 @@ KIND = "AuditReport"
 
 
 def render(report: AuditReport) -> str:
-    """All of the report, indented, in plain ASCII; what does not apply is null."""
+    """The whole report as indented JSON in ASCII; values that do not apply are null."""
     return dumps(
         {
             "apiVersion": API_VERSION,

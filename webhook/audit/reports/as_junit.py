@@ -24,7 +24,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What went wrong: a short `type`, one line, and the whole `text`."""
+    """A failure or an error: a short `type`, a `message` of one line, and the whole `text`."""
 
     type: str
     message: str
@@ -33,11 +33,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class JUnitCase:
-    """One test. It passed where it has neither failures nor errors.
+    """One test. It passes where it has neither failures nor errors.
 
-    `skipped` is a remark in the one place where every consumer shows one that fails nothing, `output` what is told of
-    the case besides. `file` is a path from where the command runs, `line` counts from 1; empty and 0 where there is
-    none. Of two cases with the same `classname` and `name` GitLab shows the first.
+    `skipped` is a remark that fails nothing and that every consumer shows; `output` is other text about the case.
+    `file` is a path from the working directory, or empty; `line` counts from 1, or is 0. Of two cases with the same
+    `classname` and `name` GitLab shows the first.
     """
 
     classname: str
@@ -123,7 +123,7 @@ def _one_line(text: str) -> str:
 
 
 def _carried(text: str) -> str:
-    """`text` without what no XML 1.0 document can hold, not even escaped; line ends as XML parsers give them back."""
+    """`text` without characters that XML 1.0 cannot have, even escaped; line ends are as XML parsers return them."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text if text.isprintable() else "".join(c if _is_character(c) else _REPLACEMENT for c in text)
 
@@ -135,7 +135,7 @@ def _is_character(c: str) -> bool:
 
 _NAME = "gpu-policy audit"
 _SHOWN = (Level.REFUSE, Level.WARN)
-"""What stands in an element of its own; the rest is output."""
+"""Levels that have an element of their own; other findings are output."""
 
 
 def render(report: AuditReport) -> str:

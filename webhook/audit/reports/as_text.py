@@ -1,4 +1,4 @@
-"""The report for people at a terminal, and for files that people read: without colours and in any width as well."""
+"""The report as text for terminals and files, readable without colours and in any width."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,7 +13,7 @@ from webhook.audit.reports import report_wording
 from webhook.outcome import printable
 
 _RULED = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
-"""Nothing but a line below the head, in letters that every log shows."""
+"""A box with one line below the head, in ASCII."""
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> Table:
@@ -29,14 +29,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> Table:
 
 
 MOST = 50
-"""Entries of one section: more than that nobody reads at a terminal."""
+"""Most entries of one section at a terminal."""
 
 _STYLES = {Level.REFUSE: "red", Level.WARN: "yellow", Level.AUDIT: "dim", Level.COMPLETE: "green"}
 _TITLES = {Level.REFUSE: "Would be refused", Level.WARN: "Would be warned about", Level.AUDIT: "Would only be recorded"}
 
 
 def render(report: AuditReport, console: Console) -> None:
-    """Print everything, the total first and last. Long sections are cut, and say so."""
+    """Print the report, with the total first and last. Long sections are cut, and say so."""
     printer = _Printer(console)
     printer.head(report)
     if report.comparison is not None:
@@ -54,27 +54,27 @@ def render(report: AuditReport, console: Console) -> None:
 
 
 class _Printer:
-    """Writes sections one after the other. Every text is printed as it is: nothing in it is markup."""
+    """Prints sections one after the other. Texts are printed as they are, without markup."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     def line(self, text: str, style: str = "", depth: int = 0) -> None:
-        """One line, however long: terminals wrap it, and what reads a pipe gets it whole."""
+        """Print one line of any length: terminals wrap it, and pipes get it whole."""
         self._console.print(Text(f"{'  ' * depth}{printable(text)}", style=style), soft_wrap=True)
 
     def title(self, text: str) -> None:
-        """The head of a section, after an empty line."""
+        """Print the head of a section, after an empty line."""
         self._console.print()
         self.line(text, "bold")
 
     def rest(self, number: int) -> None:
-        """What a section does not show."""
+        """Print how many entries a section leaves out."""
         if number > 0:
             self.line(f"and {number:,} more; --format json has all", "italic", depth=1)
 
     def head(self, report: AuditReport) -> None:
-        """What was looked at, with which policies, and what came of it."""
+        """Print what was audited, with which policies, and the totals."""
         what = "a cluster" if report.is_of_cluster else "manifests"
         self.line(f"Audit of {what} with policies from {report.directory} ({report.hash[:12]})", "bold")
         self.line(f"at {report_wording.moment(report.created)}", "dim")
@@ -91,14 +91,14 @@ class _Printer:
         self._console.print(table(("", ""), list(numbers.items())))
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str | int]]) -> None:
-        """A section that is a table; none without rows."""
+        """Print a section that is a table; nothing without rows."""
         if rows:
             self.title(title)
             self._console.print(table(columns, rows[:MOST]))
             self.rest(len(rows) - MOST)
 
     def findings(self, title: str, findings: Sequence[AuditFinding], style: str) -> None:
-        """A section with findings by namespace; none without findings."""
+        """Print a section of findings by namespace; nothing without findings."""
         if not findings:
             return
         self.title(f"{title}: {report_wording.counted(len(findings), 'finding')}")
@@ -116,7 +116,7 @@ class _Printer:
         self.line("; ".join(_tail(finding)), "dim", depth=3)
 
     def comparison(self, comparison: Comparison) -> None:
-        """What the policies change, before all that they say."""
+        """Print what the policies change."""
         self.title(f"Against {comparison.directory} ({comparison.hash[:12]}): {report_wording.changes(comparison)}")
         self.findings("Newly refused", comparison.newly_refused, "red")
         self.findings("No longer refused", comparison.no_longer_refused, "green")
@@ -136,14 +136,14 @@ class _Printer:
             self.line(f"+ {text}", "green", depth=2)
 
     def quotas(self, report: AuditReport) -> None:
-        """What is in use of the quotas."""
+        """Print the usage of quotas."""
         if report.quotas:
             self.title("GPU quotas")
             quota_report.render(report.quotas[:MOST], self._console, names_namespaces=True)
             self.rest(len(report.quotas) - MOST)
 
     def errors(self, report: AuditReport) -> None:
-        """What could not be read."""
+        """Print what could not be read."""
         if report.errors:
             self.title(f"Could not be read: {len(report.errors):,}")
             for error in report.errors[:MOST]:

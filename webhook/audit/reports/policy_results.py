@@ -1,6 +1,6 @@
 """Policy reports of either API: objects of a bounded size, one or more for each namespace.
 
-The users of a namespace may read its report, so it has nothing about any other namespace. Fields are those that Policy
+The users of a namespace may read its report, so it has nothing about any other namespace. It has the fields that Policy
 Reporter and similar tools read; a result is recognised from one audit to the next by `properties.resultID`.
 """
 

@@ -74,7 +74,7 @@ def _templates(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
 
 
 def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The templates of a workflow, and those that stand in the steps and tasks of others."""
+    """The templates of a workflow, and the inline templates in the steps and tasks of others."""
     for place, name, template in entries(spec, "templates"):
         yield f"{where}.{place}", name, template
         for inside, task, step in entries(template, "dag", "tasks"):

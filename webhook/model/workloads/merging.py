@@ -68,7 +68,7 @@ def is_worth(defaults: object, parts: int) -> bool:
 
 
 def mounted(volumes: Mapping[str, Any], *containers: list[Any]) -> Iterator[Any]:
-    """Those of the volumes (name -> volume) that one of these containers mounts."""
+    """The volumes that one of these containers mounts; `volumes`: name -> volume."""
     names = (part(mount, "name") for some in containers for one in some for mount in listed(one, "volumeMounts"))
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         if name in volumes:
