@@ -29,7 +29,9 @@ from webhook.rules.rule_settings import Mode, RuleSettings
 
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
 MUTATORS = [rule.key for rule in RULES if rule.mutate is not None]
-LASTING = [key for key in MUTATORS if key not in {"gpuLimits", "replicaSpread"} and not BY_KEY[key].is_momentary]
+LASTING = [
+    key for key in MUTATORS if key not in {"gpuLimits", "replicaSpread"} and not BY_KEY[key].depends_on_cluster_state
+]
 """Rules of which a pod must not lose what they injected: it is no mere preference, and the API server needs none."""
 MODES = ["enforce", "warn", "audit", "disabled"]
 

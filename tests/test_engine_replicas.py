@@ -143,7 +143,7 @@ def counting(workloads: str = "warn") -> Policy:
     def judge(pod: Any, replicas: int, settings: Counting, facts: Any) -> Any:
         yield Violation("spec.containers[c0]", f"{replicas} pods of {pod.owner_kind}", f"{settings.mode}", "Run one")
 
-    rule = Rule(key="counting", promise="p", settings=Counting, judge_replicas=judge)
+    rule = Rule(key="counting", promise="p", settings=Counting, validate_replicas=judge)
     bound = BoundRule(rule, Mode.ENFORCE, Counting(mode=Mode.ENFORCE), "p.yaml")
     return Policy("p", ("p.yaml",), "0" * 64, (bound,), workloads=WorkloadsMode(workloads))
 

@@ -161,7 +161,7 @@ def test_no_json_makes_a_rule_fail(data):
     for rule in RULES:
         note(rule.key)
         given_settings = settings_of(rule, values[rule.key])
-        of_two = rule.judge_replicas and partial(as_two, rule)
+        of_two = rule.validate_replicas and partial(as_two, rule)
         for function in (rule.mutate, rule.validate, of_two):
             for value in function(pod, given_settings, facts) if function else ():
                 assert str(value)
@@ -172,7 +172,7 @@ def test_no_json_makes_a_rule_fail(data):
 
 def as_two(rule, pod, *others):
     """What a rule says of two pods alike."""
-    return rule.judge_replicas(pod, 2, *others)
+    return rule.validate_replicas(pod, 2, *others)
 
 
 @checked_for_all
@@ -288,7 +288,7 @@ def test_shared_memory_never_exceeds_the_smallest_limit(raw, values):
 def test_a_rule_that_refuses_what_api_validation_refuses_says_so(rule: Rule) -> None:
     """Its source names `fails_validation` exactly where the rule announces it, or `/mutate` would not ask it."""
     source = inspect.getsource(inspect.getmodule(rule.validate or rule.mutate))
-    assert ("fails_validation=True" in source) == rule.anticipates_validation
+    assert ("fails_validation=True" in source) == rule.may_fail_api_validation
 
 
 @pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.key) for rule in RULES])

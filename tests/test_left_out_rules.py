@@ -39,8 +39,8 @@ def test_what_can_never_inject_or_object_does_not(raw, facts, values):
     for rule in RULES:
         note(rule.key)
         of_rule = settings_of(rule, values[rule.key])
-        assert rule.can_inject(of_rule) or not rule.mutate or list(rule.mutate(pod, of_rule, facts)) == []
-        assert rule.can_object(of_rule) or not rule.validate or list(rule.validate(pod, of_rule, facts)) == []
+        assert rule.can_mutate(of_rule) or not rule.mutate or list(rule.mutate(pod, of_rule, facts)) == []
+        assert rule.can_validate(of_rule) or not rule.validate or list(rule.validate(pod, of_rule, facts)) == []
 
 
 @pytest.mark.parametrize("key", WITHOUT_INJECTIONS)

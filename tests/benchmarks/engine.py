@@ -119,7 +119,7 @@ def _asked(
 
 
 def _of_replicas(rule: Rule) -> Any:
-    judge = rule.judge_replicas
+    judge = rule.validate_replicas
     return judge and (lambda pod, settings, facts: judge(pod, 3, settings, facts))
 
 

@@ -91,7 +91,7 @@ def test_gpus_are_read_from_limits_then_requests(resources, expected):
 )
 def test_a_gpu_that_goes_to_a_virtual_machine_is_not_used_by_containers(resource, nvidia, passthrough):
     found = pod([], [container(1, resource=resource)])
-    assert found.asks_for(Vendor.NVIDIA) is nvidia
+    assert found.requests_gpus_of(Vendor.NVIDIA) is nvidia
     assert found.has_passthrough is passthrough
 
 

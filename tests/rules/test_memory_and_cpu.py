@@ -177,8 +177,10 @@ def test_a_limit_that_nobody_wrote_as_a_text_is_shown_as_a_number():
 def test_settings_that_ask_for_nothing_say_what_is_to_be_written():
     nothing = {"memoryLimit": False, "cpuRequest": False}
     remedy = "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
-    assert remedy == RULE.idle(settings_of(RULE, nothing))
-    assert RULE.idle(settings_of(RULE, {})) == RULE.idle(settings_of(RULE, {**nothing, **EQUAL})) == ""
+    assert remedy == RULE.why_no_effect(settings_of(RULE, nothing))
+    assert (
+        RULE.why_no_effect(settings_of(RULE, {})) == RULE.why_no_effect(settings_of(RULE, {**nothing, **EQUAL})) == ""
+    )
 
 
 def test_a_pod_is_judged_alike_before_and_after_kubernetes_completed_it():

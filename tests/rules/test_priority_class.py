@@ -215,7 +215,7 @@ def test_the_classes_of_kubernetes_itself_are_not_given_to_teams(name):
     ],
 )
 def test_settings_that_do_nothing_say_what_is_to_be_written(values, remedy):
-    assert remedy == RULE.idle(settings_of(RULE, values))
+    assert remedy == RULE.why_no_effect(settings_of(RULE, values))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def replica(*, labels=LABELS, owner="ReplicaSet", gpus=1, **spec):
 
 def said(raw, values=None, replicas=2, facts=NOTHING_KNOWN):
     settings = settings_of(RULE, values or {})
-    return [str(value) for value in RULE.judge_replicas(pod_from_raw(raw), replicas, settings, facts)]
+    return [str(value) for value in RULE.validate_replicas(pod_from_raw(raw), replicas, settings, facts)]
 
 
 def test_replicas_that_nothing_keeps_apart_are_told():

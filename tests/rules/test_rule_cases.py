@@ -33,7 +33,7 @@ def objections(rule, raw, facts):
     """Violations; the advice of a rule that has no more than that to say."""
     case = CASES[rule.key]
     pod, settings = pod_from_raw(raw), case.judging(rule, case.pods(POD))
-    values = rule.validate(pod, settings, facts) if rule.validate else rule.judge_replicas(pod, 3, settings, facts)
+    values = rule.validate(pod, settings, facts) if rule.validate else rule.validate_replicas(pod, 3, settings, facts)
     return [value for value in values if isinstance(value, Advice if rule.only_advises else Violation)]
 
 
@@ -41,7 +41,7 @@ def objections(rule, raw, facts):
 def test_a_rule_has_pods_for_each_of_its_functions(rule) -> None:
     pods = CASES[rule.key].pods(POD)
     assert (pods.lacks is not None) == (rule.mutate is not None)
-    assert (pods.breaks is not None) == (rule.validate is not None or rule.judge_replicas is not None)
+    assert (pods.breaks is not None) == (rule.validate is not None or rule.validate_replicas is not None)
 
 
 @EACH

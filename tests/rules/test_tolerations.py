@@ -243,10 +243,10 @@ def test_what_a_pod_gets_by_number_and_by_claim_is_added_up():
     assert is_left_alone(RULE, covered, facts=knowing(t=[[NVIDIA]]))
 
 
-def test_only_what_follows_from_a_claim_is_momentary():
+def test_only_what_follows_from_a_claim_depends_on_the_cluster_of_the_moment():
     asked = pod_from_raw(claiming("t", gpus=1))
     edits = list(RULE.mutate(asked, settings_of(RULE, {}), knowing(t=[[AMD]])))
-    assert [(one.toleration.key, one.is_momentary) for one in edits] == [
+    assert [(one.toleration.key, one.depends_on_cluster_state) for one in edits] == [
         ("nvidia.com/gpu", False),
         ("amd.com/gpu", True),
     ]

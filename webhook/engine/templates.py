@@ -193,8 +193,8 @@ def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterat
     facts = facts_under(where.policy, where.facts)
     refuses = where.policy.workloads is WorkloadsMode.ENFORCE
     for bound in where.policy.rules:
-        if bound.rule.judge_replicas is not None:
-            for finding in told(bound, bound.rule.judge_replicas(pod, template.pods, bound.settings, facts)):
+        if bound.rule.validate_replicas is not None:
+            for finding in told(bound, bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)):
                 yield replace(finding, refuses=finding.refuses and refuses)
 
 

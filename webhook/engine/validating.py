@@ -82,7 +82,7 @@ def _of_a_new_pod(
     by_another = all(author is not policy for author in authors)
     for finding in violations:
         rule = next(bound.rule for bound in policy.validators if bound.rule.key == finding.rule)
-        if not (rule.judges_injections or (rule.is_momentary and by_another)):
+        if not (rule.validates_own_injection or (rule.depends_on_cluster_state and by_another)):
             yield finding
         elif not authors:
             yield _only_recorded(finding)
@@ -96,7 +96,7 @@ def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Po
     """Enforced injections that the pod lacks under every policy that may have completed it."""
     own = facts_under(policy, facts)
     for bound in policy.injectors:
-        if bound.rule.is_momentary:
+        if bound.rule.depends_on_cluster_state:
             continue
         lost = edits_of(bound, pod, own)
         if (
@@ -129,7 +129,7 @@ def _lost_under(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool
 
 def _owed(edits: Iterable[Edit]) -> list[Edit]:
     """The edits without those that follow from resource claims, which `complete` may not have known."""
-    return [edit for edit in edits if not (isinstance(edit, AddToleration) and edit.is_momentary)]
+    return [edit for edit in edits if not (isinstance(edit, AddToleration) and edit.depends_on_cluster_state)]
 
 
 def _only_recorded(finding: Finding) -> Finding:

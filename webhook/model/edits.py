@@ -34,12 +34,12 @@ class _Change:
 class AddToleration(_Change):
     """Let the pod onto nodes with a taint.
 
-    `is_momentary`: the toleration follows from resource claims as they are known at this moment. Its absence is then
-    no finding about a pod.
+    `depends_on_cluster_state`: the toleration follows from resource claims as they are known at this moment. Its
+    absence is then no finding about a pod.
     """
 
     toleration: Toleration
-    is_momentary: bool = False
+    depends_on_cluster_state: bool = False
 
     def __str__(self) -> str:
         t = self.toleration

@@ -82,7 +82,7 @@ class Pod:
         """GPUs of all resource names together that the scheduler reserves; a slice and a shared GPU count as one."""
         return sum(self.gpus.values())
 
-    def asks_for(self, vendor: Vendor) -> bool:
+    def requests_gpus_of(self, vendor: Vendor) -> bool:
         """Whether the pod gets a GPU of this vendor from a device plugin; DRA and passthrough do not count."""
         for gpu in self.accelerators:  # asked by many rules of every pod, and twice as fast as any()
             if gpu.vendor is vendor and gpu.share is not Share.PASSTHROUGH and not gpu.by_dra:

@@ -238,7 +238,7 @@ class _Binder:
         settings = self._settings.get((rule.key, text)) or self._validate(rule, node, text)
         if settings is None or settings.mode is Mode.DISABLED:
             return _Merged(written, None)
-        if remedy := rule.idle(settings):
+        if remedy := rule.why_no_effect(settings):
             message = f"does nothing in mode {settings.mode}; {remedy}"
             self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
         return _Merged(written, BoundRule(rule, settings.mode, settings, origin, node.line))

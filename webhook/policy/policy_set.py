@@ -87,18 +87,18 @@ class Policy:
 
     def __post_init__(self) -> None:
         mutating = [bound for bound in self.rules if bound.rule.mutate is not None]
-        able = [bound for bound in mutating if bound.rule.can_inject(bound.settings)]
+        able = [bound for bound in mutating if bound.rule.can_mutate(bound.settings)]
         stages = tuple(tuple(bound for bound in able if bound.rule.stage is stage) for stage in Stage)
         object.__setattr__(self, "mutators", stages)
         injectors = tuple(bound for stage in stages for bound in stage if bound.mode is Mode.ENFORCE)
         object.__setattr__(self, "injectors", injectors)
         object.__setattr__(self, "is_injecting", any(bound.mode is Mode.ENFORCE for bound in mutating))
         judging = [bound for bound in self.rules if bound.rule.validate is not None]
-        validators = tuple(bound for bound in judging if bound.rule.can_object(bound.settings))
+        validators = tuple(bound for bound in judging if bound.rule.can_validate(bound.settings))
         object.__setattr__(self, "validators", validators)
-        anticipators = tuple(bound for bound in validators if bound.rule.anticipates_validation)
+        anticipators = tuple(bound for bound in validators if bound.rule.may_fail_api_validation)
         object.__setattr__(self, "anticipators", anticipators)
-        objecting = (bound for bound in validators if bound.rule.judges_injections)
+        objecting = (bound for bound in validators if bound.rule.validates_own_injection)
         object.__setattr__(self, "contradicted", tuple(bound for bound in objecting if bound.mode is Mode.ENFORCE))
         labels = frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
         object.__setattr__(self, "labels", labels)

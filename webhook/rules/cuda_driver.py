@@ -141,7 +141,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
 
 def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
     """None for a pod whose containers need nothing of the CUDA kind."""
-    if not pod.asks_for(Vendor.NVIDIA):
+    if not pod.requests_gpus_of(Vendor.NVIDIA):
         return None
     containers = [container for container in pod.lasting_containers() if _uses_gpu(container)][:_MOST_CONTAINERS]
     needs = tuple([_need(container, pod, settings, facts) for container in containers])
@@ -289,7 +289,7 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     stage=Stage.STEERING,
-    is_momentary=True,
+    depends_on_cluster_state=True,
     follows_nodes=True,
-    can_inject=lambda settings: settings.steer,
+    can_mutate=lambda settings: settings.steer,
 )

@@ -52,7 +52,7 @@ def is_device_file(host_path: str) -> bool:
     return _DEVICE_FILE.fullmatch(_plain(host_path)) is not None
 
 
-def asks_for_devices(mount: Mount) -> bool:
+def requests_devices(mount: Mount) -> bool:
     """Whether the container toolkit takes the mount for the request of a GPU, however its path is spelled.
 
     >>> asks_for_devices(Mount("null", "/var/run/nvidia-container-devices/all"))
@@ -98,7 +98,7 @@ _HIDING = ("\\", "!")
 _NVIDIA_GPU = re.compile(r"(?:/nvidia|/195:)([0-9]+)")
 
 
-def asking_for_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
+def requesting_devices(annotations: Mapping[str, Any]) -> Iterator[str]:
     """The keys of annotations that ask a container runtime for GPUs.
 
     >>> list(asking_for_devices({"cdi.k8s.io/a": "nvidia.com/gpu=all", "devices.crio.io": "/dev/fuse"}))
@@ -132,7 +132,7 @@ MODERN = "NVIDIA_REQUIRE_CUDA"
 _DEBUG = f"kubectl debug --env={VARIABLE}=void"
 
 
-def asks_for_nvidia(container: Container) -> bool:
+def requests_nvidia(container: Container) -> bool:
     """Whether the container asks for a GPU of NVIDIA, so that a device plugin sets the variable."""
     return bool(container.gpu_count) and any(
         one.count and one.accelerator.vendor is Vendor.NVIDIA for one in container.gpu_requests
@@ -145,7 +145,7 @@ def exposing_value(container: Container) -> Violation | None:
         return None
     entries = [value for name, value in container.env if name == VARIABLE]
     where = f"{container.path}.env[{VARIABLE}]"
-    if asks_for_nvidia(container) and not all(one.accelerator.by_dra for one in container.gpu_requests):
+    if requests_nvidia(container) and not all(one.accelerator.by_dra for one in container.gpu_requests):
         return Violation(
             where,
             f"is {_spell(entries[-1])} in a container that requests GPUs",
@@ -170,11 +170,11 @@ def shows_all(container: Container) -> bool:
 
 def set_elsewhere(container: Container) -> Violation | None:
     """What is wrong where a ConfigMap or Secret may set the variable, and nothing in the pod beats it."""
-    names = (VARIABLE,) if asks_for_nvidia(container) else (VARIABLE, LEGACY)
+    names = (VARIABLE,) if requests_nvidia(container) else (VARIABLE, LEGACY)
     if not container.env_from or container.sets_env(VARIABLE) or not any(map(container.may_take_env, names)):
         return None
     remedy = f"Take single keys with env.valueFrom, or set a prefix that {VARIABLE} does not begin with"
-    if not asks_for_nvidia(container):
+    if not requests_nvidia(container):
         remedy = f"Set {VARIABLE} to void in env, which beats envFrom"
     return Violation(
         f"{container.path}.envFrom",
@@ -189,7 +189,7 @@ def left_to_the_image(container: Container, runtime: str) -> Violation | None:
 
     With CUDA_VERSION in the pod it is certain that it sees all GPUs, unless the image says otherwise.
     """
-    if asks_for_nvidia(container) or container.sets_env(VARIABLE):
+    if requests_nvidia(container) or container.sets_env(VARIABLE):
         return None
     if sets_legacy(container):
         return Violation(

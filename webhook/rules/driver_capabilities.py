@@ -75,10 +75,10 @@ class Settings(RuleSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:
     """Set the variable in the containers that ask for NVIDIA GPUs, where neither they nor their images do."""
-    if not pod.asks_for(Vendor.NVIDIA) or pod.has_passthrough:
+    if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return
     for container in pod.lasting_containers():
-        if not _asks_for_nvidia(container) or container.sets_env(VARIABLE) or _is_said_by_image(container, facts):
+        if not _requests_nvidia(container) or container.sets_env(VARIABLE) or _is_said_by_image(container, facts):
             continue
         if container.may_take_env(VARIABLE) and not settings.also_with_env_from:
             yield Advice(
@@ -90,7 +90,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
             yield AddEnv(container, VARIABLE, ",".join(settings.capabilities))
 
 
-def _asks_for_nvidia(container: Container) -> bool:
+def _requests_nvidia(container: Container) -> bool:
     return any(
         request.count and request.accelerator.vendor is Vendor.NVIDIA and not request.accelerator.by_dra
         for request in container.gpu_requests
@@ -110,5 +110,5 @@ RULE = Rule(
     examples=(Example(train()),),
     settings=Settings,
     mutate=mutate,
-    is_momentary=True,
+    depends_on_cluster_state=True,
 )

@@ -205,6 +205,6 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
-    anticipates_validation=True,
-    can_inject=lambda settings: settings.requests_only is RequestsOnly.REPAIR,
+    may_fail_api_validation=True,
+    can_mutate=lambda settings: settings.requests_only is RequestsOnly.REPAIR,
 )

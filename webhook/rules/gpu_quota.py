@@ -193,5 +193,5 @@ RULE = Rule(
     examples=(Example(_ONE_TOO_MANY, {"gpus": 8}, beside=_USED),),
     settings=Settings,
     validate=validate,
-    can_object=lambda settings: bool(settings.limits),
+    can_validate=lambda settings: bool(settings.limits),
 )

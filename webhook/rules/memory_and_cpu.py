@@ -131,7 +131,7 @@ def _shown(amount: object) -> str:
     return spelled(amount).strip('"')
 
 
-def idle(settings: Settings) -> str:
+def why_no_effect(settings: Settings) -> str:
     """Whoever asks for nothing gets nothing."""
     asks = settings.memory_limit or settings.cpu_request or settings.memory_request_equals_limit
     return "" if asks else "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"
@@ -159,5 +159,5 @@ RULE = Rule(
     settings=Settings,
     validate=validate,
     faults=frozenset({NO_MEMORY_LIMIT}),
-    idle=idle,
+    why_no_effect=why_no_effect,
 )

@@ -40,7 +40,7 @@ ResourceGlobs = tuple[Annotated[str, Field(min_length=1)], ...]
 """Globs of the names of GPU resources."""
 
 
-def asks_for_any(pod: Pod, globs: ResourceGlobs) -> bool:
+def requests_any(pod: Pod, globs: ResourceGlobs) -> bool:
     """Whether the pod asks for a GPU of one of these names; without any glob, for whatever GPU."""
     if not globs:
         return True

@@ -90,5 +90,5 @@ RULE = Rule(
     examples=(Example(_WITH_ONE_OF_ITS_OWN, _ENV),),
     settings=Settings,
     mutate=mutate,
-    can_inject=lambda settings: bool(settings.env),
+    can_mutate=lambda settings: bool(settings.env),
 )

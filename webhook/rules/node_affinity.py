@@ -17,7 +17,7 @@ from webhook.model.requirements import living_terms, requiring, selected
 from webhook.model.selectors import Expression, contradicts, implies
 from webhook.model.wording import cut
 from webhook.rules.manifests import train
-from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, asks_for_any
+from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, requests_any
 from webhook.rules.rule import Example, Facts, Rule, Stage, Violation
 from webhook.rules.rule_settings import IfMissing, InjectionSettings, choice
 
@@ -98,7 +98,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes 
     for preference in settings.preferred:
         wanted = preference.expression
         stated = any(wanted in term.expressions for term in pod.preferred)
-        if asks_for_any(pod, preference.resources) and not stated and not _implied_by_all(pod, wanted):
+        if requests_any(pod, preference.resources) and not stated and not _implied_by_all(pod, wanted):
             yield PreferNodes(wanted, preference.weight)
 
 
@@ -179,8 +179,8 @@ RULE = Rule(
     mutate=mutate,
     validate=validate,
     stage=Stage.PLACEMENT,
-    judges_injections=True,
-    can_inject=lambda settings: bool(settings.required or settings.preferred),
-    can_object=lambda settings: bool(settings.required),
+    validates_own_injection=True,
+    can_mutate=lambda settings: bool(settings.required or settings.preferred),
+    can_validate=lambda settings: bool(settings.required),
     references=references,
 )

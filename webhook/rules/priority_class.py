@@ -136,7 +136,7 @@ def references(settings: Settings) -> Iterator[PriorityClassName]:
     yield from (PriorityClassName(name) for name in dict.fromkeys(names) if name)
 
 
-def idle(settings: Settings) -> str:
+def why_no_effect(settings: Settings) -> str:
     """Without a class there is nothing to set and nothing to compare with."""
     return "" if settings.name or settings.allowed else "write name, allowed or both, or disable the rule"
 
@@ -178,9 +178,9 @@ spec:
     settings=Settings,
     mutate=mutate,
     validate=validate,
-    judges_injections=True,
-    can_inject=lambda settings: settings.name is not None,
-    can_object=lambda settings: bool(settings.allowed),
-    idle=idle,
+    validates_own_injection=True,
+    can_mutate=lambda settings: settings.name is not None,
+    can_validate=lambda settings: bool(settings.allowed),
+    why_no_effect=why_no_effect,
     references=references,
 )

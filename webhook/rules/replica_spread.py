@@ -37,7 +37,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNod
             yield spread
 
 
-def judge_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts) -> Iterator[Violation]:
+def validate_replicas(pod: Pod, replicas: int, settings: Settings, facts: Facts) -> Iterator[Violation]:
     """Speak of replicas that nothing keeps apart. How many they are would make the same fault a new one when scaled."""
     if _may_crowd(pod) and not _is_spread(settings, facts):
         yield Violation(
@@ -85,6 +85,6 @@ RULE = Rule(
     examples=(Example(_DEPLOYMENT, {}, Mode.WARN), Example(_DEPLOYMENT, {"inject": "preferred"})),
     settings=Settings,
     mutate=mutate,
-    judge_replicas=judge_replicas,
-    can_inject=lambda settings: settings.inject != "none",
+    validate_replicas=validate_replicas,
+    can_mutate=lambda settings: settings.inject != "none",
 )

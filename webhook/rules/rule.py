@@ -78,7 +78,7 @@ class Facts(Protocol):
         ...
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of those matching nodes that have room for all that the pod requests, were nothing else on them.
+        """Classes of those matching nodes that have room for all that the pod requests, if no other pod ran there.
 
         Compared are the amounts of `webhook.model.requirements.demand_of(pod)`: GPUs and other extended resources with
         what a node has (or once had, while its device plugin is away), cpu and memory with what pods may use of it. An
@@ -111,7 +111,7 @@ class Facts(Protocol):
         ...
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
-        """What a resource claim that a pod of the namespace names asks for; None where it is not known.
+        """What a resource claim requests that a pod of the namespace names; None where the claim is not known.
 
         Claims and templates come and go, and replicas hear of them at different moments. So nothing that follows from
         them may refuse a pod.
@@ -123,7 +123,9 @@ class Facts(Protocol):
         ...
 
     def image(self, reference: str) -> ImageInfo:
-        """What is known of an image, written as in a container. Asking has it looked up where its registry may be."""
+        """What is known about an image; `reference` is as in a container. If its registry may be asked, this question
+        has the image looked up.
+        """
         ...
 
 
@@ -163,21 +165,20 @@ class PriorityClassName:
 
 
 Reference = RuntimeClassName | PriorityClassName | Expression | Toleration
-"""Something of the cluster that settings name: a class, a label of nodes, a taint by what tolerates it."""
+"""Something in the cluster that settings name: a class, a label of nodes, or a taint (as its toleration)."""
 
 Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]
-ReplicasJudge = Callable[[Pod, int, Any, Facts], Iterable[Violation | Advice]]
-"""The same for pods of which a workload runs several that are alike: one of them, completed, and how many there are."""
+ReplicasValidator = Callable[[Pod, int, Any, Facts], Iterable[Violation | Advice]]
+"""Validates several pods that one workload makes alike: one of them, as it will be, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An object that shows a rule at work, for people. What becomes of it is not written down: the engine is asked.
+    """An object that shows a rule at work. The documents show what the engine makes of it.
 
-    `manifest` is what people would apply, in YAML; `settings` are the rule's in a policy, without its mode. `mode` is
-    that of the rule: enforce, unless the rule says most where it warns. `beside` are pods that run already, in YAML,
-    where the rule counts them.
+    `manifest` is YAML as people apply it. `settings` are those of the rule in a policy, such as `{"maxPerPod": 8}`,
+    and `mode` is its mode. `beside` are pods that run already, in YAML, for a rule that counts them.
     """
 
     manifest: str
@@ -188,49 +189,49 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One promise: its key in policy files, its settings, and how it completes a pod or judges one.
+    """One promise: its key in policy files, its settings, and the functions that mutate and validate a pod.
 
-    Both functions yield nothing for a pod that keeps the promise, and `mutate` yields nothing for a pod it has already
-    completed.
+    Both functions yield nothing for a pod that keeps the promise. `mutate` also yields nothing for a pod that it has
+    mutated before.
     """
 
     key: str
     promise: str
     problem: str = ""
-    """What goes wrong without the rule, in one sentence, as whoever runs the cluster sees it."""
+    """What goes wrong without the rule, in one sentence, as the administrator of the cluster sees it."""
     examples: tuple[Example, ...] = ()
-    """Objects that are refused or completed, for the documents."""
+    """Objects that the rule refuses or mutates, for the documents."""
     settings: type[RuleSettings]
     mutate: Mutator | None = None
     validate: Validator | None = None
-    judge_replicas: ReplicasJudge | None = None
-    """What is wrong with several pods that are made alike, which none shows alone. Asked about workloads only."""
+    validate_replicas: ReplicasValidator | None = None
+    """Finds what is wrong with several pods that are made alike and no single pod shows. Runs for workloads only."""
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
-    """The faults that its violations name, so that advice of other rules about one of these can be left out."""
+    """The faults that its violations name. Advice of other rules about such a fault is left out."""
     only_advises: bool = False
-    """Whether what it says of a pod that it judges is advice alone, so that it refuses none in any mode."""
-    anticipates_validation: bool = False
-    """Whether some of its violations are `fails_validation`: only such a rule is asked about them at `/mutate`."""
-    judges_injections: bool = False
+    """True if `validate` yields nothing but advice, so that the rule refuses no pod in any mode."""
+    may_fail_api_validation: bool = False
+    """True if some of its violations are `fails_validation`. Only such a rule is asked for them at `/mutate`."""
+    validates_own_injection: bool = False
     """True if the rule validates a field that it also injects. A value injected under another version of the policy
     would otherwise look like the author's own."""
-    is_momentary: bool = False
+    depends_on_cluster_state: bool = False
     """True if the injection depends on the current state of nodes or images. Such an injection may be missing from a
     pod for good reasons, so its absence is never reported."""
     warns_of_injections: bool = True
-    """Whether people hear in mode warn of what it would inject. Where nobody has to do anything about that, it is only
-    recorded."""
+    """True if mode warn tells people what the rule would inject. If false, it is only recorded, because nobody has to
+    act on it."""
     follows_nodes: bool = False
-    """Whether its violations follow from the nodes that the pod may use. Schedulers and queues narrow these down in
-    pods that were admitted; such an update brings a warning, and is not refused."""
-    can_inject: Callable[[Any], bool] = lambda _: True
-    """Whether `mutate` yields anything under its settings, for whatever pod. Where it does not, it is not asked."""
-    can_object: Callable[[Any], bool] = lambda _: True
-    """Whether `validate` yields anything under its settings, for whatever pod. Where it does not, it is not asked."""
-    idle: Callable[[Any], str] = lambda _: ""
-    """What is to be written where its settings do nothing, whatever the pod; empty where they do something."""
+    """True if its violations follow from the nodes that the pod may use. Schedulers and queues narrow these down after
+    admission, so an update that causes a violation brings a warning and is not refused."""
+    can_mutate: Callable[[Any], bool] = lambda _: True
+    """Whether `mutate` can yield anything for any pod under these settings. If not, it is not called."""
+    can_validate: Callable[[Any], bool] = lambda _: True
+    """Whether `validate` can yield anything for any pod under these settings. If not, it is not called."""
+    why_no_effect: Callable[[Any], str] = lambda _: ""
+    """What to change where these settings have no effect on any pod; empty where they have one."""
     labels: Callable[[Any], Iterable[str]] = lambda _: ()
-    """The labels that its settings tell pods by, so that pods which differ in one of these are not alike."""
+    """The labels by which these settings select pods. Pods that differ in one of them are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
-    """What its settings name of the cluster, for people who want to know whether the cluster has it."""
+    """What these settings name in the cluster. The doctor checks that it exists."""

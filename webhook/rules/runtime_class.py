@@ -43,7 +43,7 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeClass | Advice]:
     """Set the RuntimeClass if the cluster has it and the pod can still start under it."""
-    if pod.runtime_class is not None or pod.has_passthrough or not pod.asks_for(Vendor.NVIDIA):
+    if pod.runtime_class is not None or pod.has_passthrough or not pod.requests_gpus_of(Vendor.NVIDIA):
         return
     obstacle = _obstacle(pod, settings.name, facts)
     if obstacle is None:

@@ -154,6 +154,6 @@ RULE = Rule(
     settings=Settings,
     mutate=mutate,
     validate=validate,
-    judges_injections=True,
+    validates_own_injection=True,
     labels=lambda settings: settings.keys,
 )

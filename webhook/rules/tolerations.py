@@ -22,7 +22,7 @@ from webhook.model.edits import AddToleration
 from webhook.model.node import Toleration
 from webhook.model.pod import Pod
 from webhook.rules.manifests import train
-from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, asks_for_any, is_one_of
+from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, is_one_of, requests_any
 from webhook.rules.rule import Example, Facts, Rule, Stage
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -90,7 +90,7 @@ class TolerationSettings(CamelModel):
 
     def concerns(self, pod: Pod) -> bool:
         """Whether a pod with GPUs asks for one of the resources."""
-        return asks_for_any(pod, self.resources)
+        return requests_any(pod, self.resources)
 
     def concerns_any(self, claimed: Iterable[Alternatives]) -> bool:
         """Whether one of the GPUs that come by claim is certain to be one of the resources."""
@@ -140,7 +140,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration
         is_due = is_requested or (entry.concerns_any(claimed) if claimed else False)
         if is_due and not any(existing.covers(toleration) for existing in present):
             present.append(toleration)
-            yield AddToleration(toleration, is_momentary=not is_requested)
+            yield AddToleration(toleration, depends_on_cluster_state=not is_requested)
 
 
 def references(settings: Settings) -> Iterator[Toleration]:

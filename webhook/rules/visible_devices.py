@@ -27,13 +27,13 @@ from webhook.model.pod import Pod, Volume, changed
 from webhook.rules.device_access import (
     GKE_KEYS,
     VARIABLE,
-    asking_for_devices,
-    asks_for_devices,
-    asks_for_nvidia,
     exposing_value,
     is_device_file,
     left_to_the_image,
     named_gpus,
+    requesting_devices,
+    requests_devices,
+    requests_nvidia,
     set_elsewhere,
     sets_legacy,
     shown,
@@ -87,7 +87,7 @@ class Settings(InjectionSettings):
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv]:
     """Set `void` in the containers of an NVIDIA pod that ask for no GPU and do not set the variable themselves."""
-    if not pod.asks_for(Vendor.NVIDIA) or pod.has_passthrough:
+    if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return
     for container in pod.lasting_containers():
         if not _may_get_gpus(container) and not container.sets_env(VARIABLE):
@@ -106,12 +106,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from _of_the_node(pod, facts)
     for container in pod.containers:
         if (found := exposing_value(container)) is not None:
-            is_clear = shows_all(container) or not asks_for_nvidia(container)
+            is_clear = shows_all(container) or not requests_nvidia(container)
             yield from own.told([found]) if is_clear else [found]
-        yield from [_of_a_mount(mount, container) for mount in container.mounts if asks_for_devices(mount)]
+        yield from [_of_a_mount(mount, container) for mount in container.mounts if requests_devices(mount)]
         if container.is_privileged and (pod.gpus or runtime):
             yield from settings.privileged.told(_privileged(pod, container, runtime))
-        if container.env_from or (runtime and not asks_for_nvidia(container)):
+        if container.env_from or (runtime and not requests_nvidia(container)):
             yield from own.told(_of_what_is_not_said(pod, container, settings, runtime))
 
 
@@ -140,7 +140,7 @@ def _of_volume(volume: Volume, pod: Pod, settings: Settings) -> Iterator[Violati
 
 
 def _of_annotations(pod: Pod, settings: Settings, own: OwnGpus) -> Iterator[Violation | Advice]:
-    for key in asking_for_devices(pod.annotations):
+    for key in requesting_devices(pod.annotations):
         is_of_gke = key.startswith(GKE_KEYS)
         if is_of_gke and own.are_all is None and _is_for_gpudirect(pod, named_gpus(pod.annotations[key])):
             continue
@@ -209,7 +209,7 @@ def _of_what_is_not_said(
     Of pods without GPUs and without runtimeClassName nobody is asked about more than CUDA_VERSION.
     """
     is_sent = bool(pod.runtime_class or pod.gpus)
-    asks = asks_for_nvidia(container)
+    asks = requests_nvidia(container)
     if not asks and (not runtime or _gets_void(pod, container)):
         return
     if is_sent and (elsewhere := set_elsewhere(container)) is not None:
@@ -225,7 +225,7 @@ def _of_what_is_not_said(
 
 def _gets_void(pod: Pod, container: Container) -> bool:
     """Whether the rule sets the variable in the container when its pod is created."""
-    if container.list_name == EPHEMERAL or not pod.asks_for(Vendor.NVIDIA) or pod.has_passthrough:
+    if container.list_name == EPHEMERAL or not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return False
     return not _may_get_gpus(container)
 

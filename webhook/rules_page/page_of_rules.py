@@ -82,7 +82,7 @@ def _overview(groups: Groups) -> str:
 
 def _ways(rule: Rule) -> str:
     validating = "gives advice" if rule.only_advises else "validates pods"
-    ways = {"mutates pods": rule.mutate, validating: rule.validate, "validates workloads": rule.judge_replicas}
+    ways = {"mutates pods": rule.mutate, validating: rule.validate, "validates workloads": rule.validate_replicas}
     return ", ".join(way for way, function in ways.items() if function is not None)
 
 
