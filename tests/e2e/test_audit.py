@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import gpu_policy
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.custom_kinds import CustomKind, defined
 from tests.e2e.eventually import eventually
@@ -239,11 +240,9 @@ class Audited:
         policies = directory / "policies"
         policies.mkdir(exist_ok=True)
         (policies / "_default.yaml").write_text(ONE_GPU)
-        command = [*COMMAND, "audit", "--cluster", f"--kubeconfig={kubeconfig}", f"--policies={policies}"]
-        done = subprocess.run(
-            [*command, "--format=json", *options], capture_output=True, text=True, timeout=120, check=False
-        )
-        self.status = done.returncode
+        arguments = ["--cluster", f"--kubeconfig={kubeconfig}", f"--policies={policies}", "--format=json"]
+        done = gpu_policy("audit", *arguments, *options)
+        self.status = done.exit_code
         assert done.stdout, done.stderr
         self.report = json.loads(done.stdout)
 
