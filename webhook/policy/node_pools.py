@@ -90,8 +90,8 @@ class PoolSettings(CamelModel):
     """CPU architecture. It becomes the label `kubernetes.io/arch`. Unset: the one in `labels`, else the one of a
     `product` with a CPU on the same board, such as NVIDIA-GB200, else `amd64`."""
 
-    _known: Accelerators = PrivateAttr(BUILT_IN)
-    _tables: CudaTables = PrivateAttr(SHIPPED)
+    _known: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
+    _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember which names are GPUs, and what is known of them."""

@@ -89,7 +89,7 @@ class Settings(RuleSettings):
     any text, `?` for one character), each with the CUDA version that the images need, in quotes, or `none`. The longest
     glob that matches an image takes precedence over everything else that is known of it."""
 
-    _tables: CudaTables = PrivateAttr(SHIPPED)
+    _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember the tables of the policies that these settings belong to."""

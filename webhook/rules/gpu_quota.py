@@ -110,8 +110,8 @@ class Settings(RuleSettings):
     on_ledger_failure: Annotated[OnLedgerFailure, choice(OnLedgerFailure)] = OnLedgerFailure.DENY
     """What happens to a pod while usage cannot be counted, because the ledger cannot be reached: `deny` or `allow`."""
 
-    _accelerators: Accelerators = PrivateAttr(BUILT_IN)
-    _table: GpuTable = PrivateAttr(GPUS)
+    _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
+    _table: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
 
     def model_post_init(self, context: Any, /) -> None:
         """Remember which names are GPUs, and which GPUs there are."""
