@@ -12,15 +12,22 @@ PRIORITY_CLASS = {
     "metadata": {"name": "training"},
     "value": 1000,
 }
-DEFAULT = json.dumps(
-    {
+
+
+def default_policy(*left_out: str) -> str:
+    """The text of a policy file by which every rule is enforced, but those of these keys."""
+    rules = {key: settings for key, settings in enforced().items() if key not in left_out}
+    metadata = {"name": "_default"}
+    policy = {
         "apiVersion": "gpupolicy.dev/v1alpha1",
         "kind": "GPUPolicy",
-        "metadata": {"name": "_default"},
-        "spec": {"rules": enforced()},
+        "metadata": metadata,
+        "spec": {"rules": rules},
     }
-)
-"""The text of a policy file by which every rule is enforced."""
+    return json.dumps(policy)
+
+
+DEFAULT = default_policy()
 SHIPPED = Path(__file__).resolve().parents[2] / "policies" / "_default.yaml"
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import jsonpatch
 
 from tests.benchmarks.answers import Answer, ask, counted, demand_alike, demand_counted
-from tests.benchmarks.cluster import nodes, write_policies
+from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.served import Served, minimal, product, serve
 from tests.benchmarks.wrk import Load, Middle, Request, load, missing
@@ -32,7 +32,7 @@ ROUNDS, SECONDS = sized((3, 3), (1, 1))
 CONNECTIONS = sized((1, 8, 32, 100), (8,))
 GROWS_MIB = sized(24, 8)
 RESULTS = {"mutate": "patched", "validate": "allowed"}
-INJECTED = "tolerations,nodeAffinity,runtimeClass,sharedMemory,ncclEnv,driverCapabilities,cudaDriver"
+INJECTED = "tolerations,nodeAffinity,priorityClass,runtimeClass,sharedMemory,ncclEnv,driverCapabilities,cudaDriver"
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
         directory = Path(name)
         write_policies(directory / "policies", 100)
         inventory = directory / "inventory.json"
-        inventory.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes(100)}))
+        inventory.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [PRIORITY_CLASS, *nodes(100)]}))
         command = product(directory / "policies", f"--inventory={inventory}")
         servers = {
             "product": stack.enter_context(serve(directory, "product", command)),

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.benchmarks.cluster import DEFAULT
+from tests.benchmarks.cluster import default_policy
 from tests.benchmarks.planes import PATCHES, control_plane, named
 from tests.benchmarks.runs import demand, head, need, row, sized
 from tests.benchmarks.wrk import Load, Middle, Request, load, missing
@@ -65,7 +65,7 @@ def _site(plane: ControlPlane, directory: Path, replicas: int) -> Iterator[Quota
     hard = {RESOURCE: str(PLENTY)}
     plane.raw("POST", QUOTA, {"metadata": {"name": "in-tree"}, "spec": {"hard": hard}})
     _begin_at_zero(plane)
-    policies = {"_default.yaml": "\n".join(line for line in DEFAULT.splitlines() if "gpuQuota" not in line)}
+    policies = {"_default.yaml": default_policy("gpuQuota")}
     for name in CASES:
         quota = f"{{mode: enforce, gpus: {PLENTY}}}" if name == "limited" else "{mode: disabled}"
         head = f"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\n"
