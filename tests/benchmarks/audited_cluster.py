@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import local
 from typing import Any
 
-from tests.benchmarks.cluster import nodes
+from tests.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.benchmarks.runs import sized
 from tests.e2e.control_plane import ControlPlane
 
@@ -27,7 +27,7 @@ _SHARES = sized(
 WORKLOADS = sum(_SHARES.values()) + _SHARES["Deployment"] + _SHARES["CronJob"]
 """Each Deployment has a ReplicaSet and each CronJob a Job, which makes 2,000, or 20."""
 _MAKE_MAKERS = ("Deployment", "CronJob")
-_RESOURCES = {"RuntimeClass": "runtimeclasses"}
+_RESOURCES = {"RuntimeClass": "runtimeclasses", "PriorityClass": "priorityclasses"}
 
 
 def fill(plane: ControlPlane) -> int:
@@ -36,7 +36,7 @@ def fill(plane: ControlPlane) -> int:
     for number in range(NAMESPACES):
         plane.namespace(f"team-{number}")
     with ThreadPoolExecutor(_CREATORS) as pool:
-        list(pool.map(client.create, nodes(NODES)))
+        list(pool.map(client.create, [PRIORITY_CLASS, *nodes(NODES)]))
         tops = list(pool.map(client.create, _tops(plane)))
         made = list(pool.map(client.create, (_made(top) for top in tops if top["kind"] in _MAKE_MAKERS)))
         makers = [one for one in (*tops, *made) if one["kind"] not in _MAKE_MAKERS]
