@@ -8,8 +8,8 @@ from typing import Any
 import jsonpatch
 
 from tests.ledger.small_cluster import LateView, Truth
+from webhook.admission.admission_review import AdmissionRequest, parse
 from webhook.admission.phases import Decision
-from webhook.admission.review import AdmissionRequest, parse
 from webhook.audit.review_objects import ReviewContext
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LedgerContext

@@ -16,6 +16,7 @@ _FOLDERS = {"tests/e2e": _ONE, "tests/soak": _ONE, "tests/deploy": _CHART}
 _BESIDES = ("test_admission", "test_attacks", "test_doctor", "test_published", "test_quota")
 """Tests of tests/e2e for the other API server. Both halves take about the same time."""
 _OUTSIDE = {
+    "tests/commands/test_cuda_registries.py": _ONE,
     "tests/doctor/test_cluster.py": _ANOTHER,
     "tests/doctor/test_connect.py": _ANOTHER,
     "tests/facts/test_live.py": _ONE,
@@ -23,7 +24,6 @@ _OUTSIDE = {
     "tests/replica/test_audit_status.py": _ANOTHER,
     "tests/replica/test_quota_status.py": _ANOTHER,
     "tests/test_benchmarks.py": _ONE,
-    "tests/test_cuda_command_registries.py": _ONE,
 }
 """Files elsewhere with tests that need an API server."""
 

@@ -16,7 +16,7 @@ from tests.strategies import broken_pods, examples, pods
 from tests.strategies import checked as checked_in_general
 from tests.strategies import requests_only as pods_with_requests_only
 from webhook.admission import phases
-from webhook.admission.review import AdmissionResponse
+from webhook.admission.admission_review import AdmissionResponse
 from webhook.admission.service import TimeBudget, reserve
 from webhook.audit.documents import Document
 from webhook.audit.input_claims import knowing_claims

@@ -7,7 +7,7 @@ import pytest
 from tests.reviews import FACTS, against, container, pod, policies, policy, request, workload
 from webhook import engine
 from webhook.admission import phases
-from webhook.admission.review import AdmissionResponse, check_length
+from webhook.admission.admission_review import AdmissionResponse, check_length
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review as simulate
 from webhook.engine.running_rules import MOST_OF_A_RULE

@@ -6,9 +6,9 @@ from typing import Any
 from tests.reviews import FACTS, pod, policy, request
 from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
+from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
-from webhook.admission.review import AdmissionRequest
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.policy.policy_set import PolicySet
 from webhook.rules.rule import Facts

@@ -23,7 +23,7 @@ from tests.admission.alike_pods import (
 )
 from tests.reviews import FACTS, NODES, WITHOUT_CLASSES, pod, request
 from webhook.admission import alike
-from webhook.admission.review import AdmissionRequest
+from webhook.admission.admission_review import AdmissionRequest
 from webhook.engine import complete
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot

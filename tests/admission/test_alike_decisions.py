@@ -35,8 +35,8 @@ from tests.strategies import (
     service_pods,
 )
 from webhook.admission import alike
+from webhook.admission.admission_review import AdmissionRequest, render
 from webhook.admission.phases import Decision
-from webhook.admission.review import AdmissionRequest, render
 from webhook.engine import complete
 from webhook.engine.quota_claims import QuotaClaims
 from webhook.facts.facts import ClusterFacts

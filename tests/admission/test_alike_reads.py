@@ -18,8 +18,8 @@ import pytest
 from tests.admission.alike_pods import BY_INDEX, EVERY, INDEX, NOTHING, TOKEN, WARNING, Images, owned
 from tests.corpus import facts_of, read_corpus
 from webhook.admission import phases
+from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
-from webhook.admission.review import AdmissionRequest
 from webhook.engine import complete
 from webhook.model.likeness import NUMBERS, likeness_of
 from webhook.model.shape import ShapeError

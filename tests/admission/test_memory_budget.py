@@ -11,8 +11,8 @@ import pytest
 
 from tests.replicas import Replica
 from tests.reviews import container, pod, review
+from webhook.admission.admission_review import uid_of
 from webhook.admission.memory_budget import MOST_OF_A_REVIEW, SMALL, Room, TooLittleMemoryError, memory_of
-from webhook.admission.review import uid_of
 
 MEBIBYTE = 2**20
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"

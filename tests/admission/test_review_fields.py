@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tests.reviews import pod, review
-from webhook.admission.review import MOST_GROUPS, BadRequestError, parse
+from webhook.admission.admission_review import MOST_GROUPS, BadRequestError, parse
 
 
 def _parsed(change: dict[str, Any]) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from tests.replicas import Replica
 from tests.reviews import FACTS, NAMESPACE, pod, policies, policy, request, review, workload
 from webhook.admission import logs, phases
+from webhook.admission.admission_review import parse
 from webhook.admission.phases import UNCONCERNED
-from webhook.admission.review import parse
 from webhook.policy.policy_set import PolicySet
 
 LIMITED = {"gpuLimits": {"maxPerPod": 4}}

@@ -19,9 +19,9 @@ from tests.benchmarks.cluster import PRIORITY_CLASS, nodes, write_policies
 from tests.benchmarks.runs import demand, head, row, sized
 from webhook import engine
 from webhook.admission import phases
+from webhook.admission.admission_review import AdmissionRequest, parse, render
 from webhook.admission.alike import Alike
 from webhook.admission.phases import Decision
-from webhook.admission.review import AdmissionRequest, parse, render
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.inventory import load_inventory
 from webhook.policy.loader import load

@@ -15,10 +15,10 @@ from typing import Any
 from tests.fuzz.cluster import NODES, PRIORITY_CLASSES, RUNTIME_CLASSES
 from tests.ledger.small_cluster import LateView, Truth
 from tests.rules.every_rule import CASES
+from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
-from webhook.admission.review import AdmissionRequest
 from webhook.admission.service import Service, TimeBudget
 from webhook.facts.facts import ClusterFacts, StaticFacts
 from webhook.ledger.context import LedgerContext

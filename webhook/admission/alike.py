@@ -18,8 +18,8 @@ from weakref import ref
 
 import orjson
 
+from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
 from webhook.admission.phases import NODES, Decision
-from webhook.admission.review import AdmissionRequest, AdmissionResponse
 from webhook.engine.quota_claims import QuotaClaims
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot

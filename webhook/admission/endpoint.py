@@ -13,9 +13,7 @@ from http import HTTPStatus
 from typing import Any
 
 from webhook.admission import logs, phases
-from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
-from webhook.admission.phases import Decision
-from webhook.admission.review import (
+from webhook.admission.admission_review import (
     AdmissionRequest,
     AdmissionResponse,
     BadRequestError,
@@ -24,6 +22,8 @@ from webhook.admission.review import (
     render,
     uid_of,
 )
+from webhook.admission.memory_budget import MOST_OF_A_REVIEW, Room, TooLittleMemoryError, memory_of
+from webhook.admission.phases import Decision
 from webhook.admission.service import Service, TimeBudget
 from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
 from webhook.facts.facts import ClusterFacts

@@ -15,8 +15,8 @@ import orjson
 from webhook.model.shape import shortened
 
 if TYPE_CHECKING:  # the process that only watches over the server imports this file, and nothing heavy with it
+    from webhook.admission.admission_review import AdmissionRequest
     from webhook.admission.phases import Decision
-    from webhook.admission.review import AdmissionRequest
 
 DECISIONS = logging.getLogger("gpu_policy.decision")
 FLUSH_SECONDS = 0.1

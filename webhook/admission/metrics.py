@@ -16,8 +16,8 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
-from webhook.admission.review import AdmissionRequest
 from webhook.admission.series import NamespaceSeries, Series, Watched
 from webhook.outcome import FindingKind
 from webhook.rules import RULES

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from webhook import engine
-from webhook.admission.review import AdmissionRequest, AdmissionResponse
+from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
 from webhook.engine.quota_claims import NO_CLAIMS, QuotaClaims, claims_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.fixed import fixed

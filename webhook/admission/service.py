@@ -13,10 +13,10 @@ from typing import Protocol
 from uuid import UUID
 
 from webhook.admission import phases
+from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.alike import Alike
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision, decide
-from webhook.admission.review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline
 from webhook.engine import quota_claims
 from webhook.engine.quota_claims import NO_CLAIMS

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -244,9 +243,5 @@ def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -
     """The kinds of GPU nodes of a cluster and of declared pools."""
     from webhook.audit.node_kinds import node_kinds
 
-    source = facts_of(inventory, kubeconfig, policy.accelerators)
-    facts = source.facts
-    if facts is None:
-        fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
-    source.close()
+    facts = facts_of(inventory, kubeconfig, policy.accelerators)
     return node_kinds(facts.cluster.nodes.values(), policy.pools, policy.accelerators, policy.tables)

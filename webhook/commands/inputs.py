@@ -1,15 +1,12 @@
-"""Loads the input of commands: policies and facts. Unusable input ends a command with a message and exit status 2.
+"""Loads the input of commands: policies, manifests and facts. Unusable input ends a command with exit status 2.
 
 Imports stand inside the functions, so that each command pays only for what it uses.
 """
 
-import logging
-import multiprocessing
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -20,17 +17,16 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
     from webhook.audit.documents import Document, DocumentError
-    from webhook.facts.facts import FactsSource
+    from webhook.facts.facts import ClusterFacts
     from webhook.facts.inventory import Inventory
-    from webhook.facts.static_pods import StaticPods
-    from webhook.ledger.ledgers import Ledgers
     from webhook.policy.policy_set import PolicySet
     from webhook.replica.image_lookups import Resolver
 
 UNUSABLE = 2
-"""Exit status for unusable input or policy."""
+"""Exit status for unusable input or an unusable policy."""
 
-_TWO_SOURCES = "--inventory and --kubeconfig exclude each other; name one source of facts"
+_FACTS_SECONDS = 30.0
+"""Longest wait for the facts of a cluster."""
 
 
 def fail(message: str) -> NoReturn:
@@ -39,32 +35,8 @@ def fail(message: str) -> NoReturn:
     sys.exit(UNUSABLE)
 
 
-def run_apart(check: Callable[[], None]) -> None:
-    """Run a check in another process, so that this process does not import what it needs; exit where it fails."""
-
-    def run() -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        try:
-            check()
-        finally:
-            logging.shutdown()  # such a process ends without writing out what waits
-
-    process = multiprocessing.get_context("fork").Process(target=run)
-
-    def stop(_signal: int, _frame: object) -> NoReturn:  # the first process of a container is not ended by default
-        process.terminate()
-        sys.exit(0)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    process.start()
-    process.join()
-    signal.signal(signal.SIGTERM, before)
-    if process.exitcode:
-        sys.exit(UNUSABLE)
-
-
 def warn(message: str) -> None:
-    """Print a note to standard error, apart from output that programs read."""
+    """Print a warning to standard error, apart from output that programs read."""
     click.echo(f"warning: {message}", err=True)
 
 
@@ -86,25 +58,16 @@ def load_policies(directory: Path) -> "PolicySet":
         fail(str(error))
 
 
-def load_inventory(path: Path, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
-    """The facts of an inventory file; exits with status 2 where it cannot be used."""
-    from webhook.facts.facts import StaticFacts
-
-    return StaticFacts(inventory_of(path, accelerators).facts)
-
-
-def inventory_pods(path: Path, accelerators: Accelerators = BUILT_IN) -> "StaticPods":
-    """The pods of an inventory file that count against quotas; exits with status 2 where it cannot be used."""
-    return inventory_of(path, accelerators).pods
-
-
 def inventory_of(path: Path, accelerators: Accelerators = BUILT_IN) -> "Inventory":
-    """An inventory file, read once; exits with status 2 where it cannot be used. Prints notes on unusable parts."""
-    return _read_once(path, os.path.abspath(path), _version_of(path), accelerators)
+    """The facts and the pods of an inventory file; exits with status 2 if the file cannot be used.
+
+    Prints warnings about objects that are left out. The file is read again only after it was written again.
+    """
+    return _inventory(path, os.path.abspath(path), _version_of(path), accelerators)
 
 
 def _version_of(path: Path) -> tuple[int, int]:
-    """When a file was written, in nanoseconds, and its size; zeros where it cannot be read."""
+    """When a file was written, in nanoseconds, and its size in bytes; zeros if it cannot be read."""
     try:
         found = path.stat()
     except OSError:
@@ -113,8 +76,8 @@ def _version_of(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1)
-def _read_once(path: Path, _place: str, _version: tuple[int, int], accelerators: Accelerators) -> "Inventory":
-    """An inventory from the cache; the key says which file it is, which a relative path alone does not."""
+def _inventory(path: Path, _place: str, _version: tuple[int, int], accelerators: Accelerators) -> "Inventory":
+    """An inventory from the cache. `_place` and `_version` say which file it is; a relative path alone does not."""
     from webhook.facts import inventory
 
     try:
@@ -129,69 +92,44 @@ def _read_once(path: Path, _place: str, _version: tuple[int, int], accelerators:
     return found
 
 
-def ledgers_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "Ledgers":
-    """Ledgers in memory for one command, with the pods of a file, of a cluster, or with none."""
-    from webhook.facts.static_pods import StaticPods
-    from webhook.ledger.context import LedgerContext
-    from webhook.ledger.ledger_store import MemoryStore
-    from webhook.ledger.ledgers import Ledgers
-
-    if kubeconfig is None:
-        pods = StaticPods() if inventory is None else inventory_pods(inventory, accelerators)
-        return Ledgers(LedgerContext(MemoryStore(), pods))
-    from webhook.facts.pod_source import LivePods
-    from webhook.kubernetes.api_server import ApiServer
-
-    return Ledgers(LedgerContext(MemoryStore(), LivePods(ApiServer(kubeconfig), accelerators=accelerators)))
+def refuse_two_sources(inventory: Path | None, kubeconfig: Path | None) -> None:
+    """Exit with status 2 if both sources of facts are named."""
+    if inventory is not None and kubeconfig is not None:
+        fail("--inventory and --kubeconfig exclude each other; name one source of facts")
 
 
-def namespaces_of(kubeconfig: Path) -> frozenset[str]:
-    """The names of a cluster's namespaces; exits with status 2 where they cannot be listed."""
-    from webhook.doctor.cluster import UnavailableError, connect
+def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators) -> "ClusterFacts":
+    """Facts from a file or from a cluster, or no facts; exits with status 2 if they cannot be loaded."""
+    from webhook.facts.facts import ClusterFacts
 
-    try:
-        cluster = connect(str(kubeconfig), None)
-        return frozenset(one["metadata"]["name"] for one in cluster.items("/api/v1/namespaces"))
-    except UnavailableError as error:
-        fail(f"namespaces of the cluster: {error}")
+    refuse_two_sources(inventory, kubeconfig)
+    if inventory is not None:
+        return inventory_of(inventory, accelerators).facts
+    return ClusterFacts() if kubeconfig is None else _facts_of_cluster(kubeconfig, accelerators)
 
 
-def check_registration(path: Path) -> None:
-    """Exit with status 2 where a file does not have both webhook configurations."""
-    from webhook.kubernetes.webhook_configurations import RegistrationError, load_registration
+def _facts_of_cluster(kubeconfig: Path, accelerators: Accelerators) -> "ClusterFacts":
+    from webhook.facts.live import LiveFacts
+    from webhook.kubernetes.api_errors import ClusterConfigError
 
     try:
-        load_registration(path)
-    except RegistrationError as error:
+        source = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
+    except ClusterConfigError as error:
         fail(str(error))
-
-
-def check_certificate_names(names: tuple[str, ...]) -> None:
-    """Exit with status 2 for names that no certificate can have."""
-    from certs.authority import CertificateError, general_names
-
-    try:
-        general_names(names)
-    except CertificateError as error:
-        fail(f"--certificate-name: {error}")
-
-
-def check_registries(registries: Path, credentials: Path | None) -> None:
-    """Exit with status 2 where a list of registries, or the credentials for them, cannot be used."""
-    from webhook.images.allowlist import AllowList, AllowListError
-    from webhook.images.credentials import Credentials, CredentialsError
-
-    try:
-        AllowList.load(registries)
-        Credentials(credentials)
-    except (AllowListError, CredentialsError) as error:
-        fail(str(error))
+    source.start()
+    deadline = time.monotonic() + _FACTS_SECONDS
+    while (facts := source.facts) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if facts is None:
+        fail(f"facts about the cluster: {source.status(time.monotonic()).detail or 'not loaded'}")
+    source.close()
+    return facts
 
 
 def registries_of(
     is_asked_for: bool, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
 ) -> "Resolver | None":
-    """Looks images up in their registries; None without --resolve."""
+    """Looks images up in their registries; None without --resolve. Exits with status 2 for unusable options."""
     if not is_asked_for:
         if registries is not None or credentials is not None or results is not None:
             fail(
@@ -205,39 +143,3 @@ def registries_of(
         return Resolver(registries, credentials, results, kubeconfig)
     except UnusableError as error:
         fail(str(error))
-
-
-def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
-    """Exit with status 2 for mistakes that can be found without the Kubernetes client, which only the worker loads."""
-    if inventory is not None and kubeconfig is not None:
-        fail(_TWO_SOURCES)
-    if kubeconfig is not None and not kubeconfig.is_file():
-        fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
-    if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        fail(
-            "no source of facts about the cluster: this process does not run in a pod; give --inventory or --kubeconfig"
-        )
-
-
-def facts_of(inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators = BUILT_IN) -> "FactsSource":
-    """Facts for one command: from a file, from a cluster (after at most 30 s), or none."""
-    from webhook.facts.facts import ClusterFacts, StaticFacts
-
-    if inventory is not None and kubeconfig is not None:
-        fail(_TWO_SOURCES)
-    if inventory is not None:
-        return load_inventory(inventory, accelerators)
-    if kubeconfig is None:
-        return StaticFacts(ClusterFacts(), "no source of facts")
-    from webhook.facts.live import LiveFacts
-    from webhook.kubernetes.api_errors import ClusterConfigError
-
-    try:
-        source = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
-    except ClusterConfigError as error:
-        fail(str(error))
-    source.start()
-    deadline = time.monotonic() + 30
-    while source.facts is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return source

@@ -1,4 +1,4 @@
-"""The command `gpu-policy quota`: the usage of GPU quotas.
+"""The command `gpu-policy quota`: prints the usage of GPU quotas.
 
 Imports stand inside the functions, so that the command pays only for what it uses.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import fail, inventory_pods, load_policies
+from webhook.commands.inputs import fail, inventory_of, load_policies
 from webhook.commands.options import INVENTORY, OUTPUT, POLICIES
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def quota(
             fail("--inventory and --kubeconfig exclude each other; name one source of pods")
         found = _counted(inventory, policies, namespace)
     else:
-        found = _told(kubeconfig or os.environ.get("KUBECONFIG"), context, namespace)
+        found = _of_cluster(kubeconfig or os.environ.get("KUBECONFIG"), context, namespace)
     if output == "json":
         click.echo(json.dumps([one.to_json() for one in found], indent=2))
     elif found:
@@ -65,10 +65,10 @@ def _counted(inventory: Path, policies: Path, namespace: str | None) -> "list[Re
     from webhook.audit.quota_report import counted
 
     policy_set = load_policies(policies)
-    return counted(policy_set, inventory_pods(inventory, policy_set.accelerators).seen(), namespace)
+    return counted(policy_set, inventory_of(inventory, policy_set.accelerators).pods.seen(), namespace)
 
 
-def _told(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":
+def _of_cluster(kubeconfig: str | None, context: str | None, namespace: str | None) -> "list[Reported]":
     """The quotas of the GPUQuota objects of a cluster."""
     from webhook.audit.quota_report import of_objects
     from webhook.doctor.cluster import UnavailableError, connect

@@ -1,4 +1,4 @@
-"""The command that runs one replica.
+"""The command `gpu-policy serve`: runs one replica.
 
 Imports stand inside the functions, so that the supervising process does not import what only its worker uses.
 """
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import check_source_of_facts, fail, run_apart
+from webhook.commands.inputs import fail
 from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES
-from webhook.commands.starting import check, prepare, replica
+from webhook.commands.starting import check, check_source_of_facts, prepare, replica, run_apart
 from webhook.replica.settings import (
     AuditSettings,
     ConfigMapPlace,

@@ -3,24 +3,57 @@
 Imports stand inside the functions, so that the supervising process does not import what only its worker uses.
 """
 
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from webhook.commands.inputs import (
-    check_certificate_names,
-    check_registration,
-    check_registries,
-    fail,
-    inventory_pods,
-    load_inventory,
-    load_policies,
-)
+from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
 from webhook.model.accelerators import Accelerators
 from webhook.replica.settings import AuditSettings, ImageSettings, InstallationSettings, QuotaSettings
 
 if TYPE_CHECKING:
     from webhook.admission.quota_service import QuotaParts
     from webhook.replica.replica import Replica
+
+
+def run_apart(check: Callable[[], None]) -> None:
+    """Run a check in another process, so that this process does not import its modules; exit if the check fails."""
+
+    def run() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        try:
+            check()
+        finally:
+            logging.shutdown()  # a forked process ends without writing buffered log lines
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+
+    def stop(_signal: int, _frame: object) -> NoReturn:  # SIGTERM does not end the first process of a container
+        process.terminate()
+        sys.exit(0)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    process.start()
+    process.join()
+    signal.signal(signal.SIGTERM, before)
+    if process.exitcode:
+        sys.exit(UNUSABLE)
+
+
+def check_source_of_facts(inventory: Path | None, kubeconfig: Path | None) -> None:
+    """Exit with status 2 for mistakes that can be found without the Kubernetes client, which only the worker loads."""
+    refuse_two_sources(inventory, kubeconfig)
+    if kubeconfig is not None and not kubeconfig.is_file():
+        fail(f"{kubeconfig}: no such file; name a kubeconfig that kubectl accepts")
+    if inventory is None and kubeconfig is None and "KUBERNETES_SERVICE_HOST" not in os.environ:
+        fail(
+            "no source of facts about the cluster: this process does not run in a pod; give --inventory or --kubeconfig"
+        )
 
 
 def check(
@@ -30,20 +63,49 @@ def check(
     names: tuple[str, ...],
     images: ImageSettings | None,
 ) -> None:
-    """Exit with status 2 and a message where a replica could not work with these files and names."""
+    """Exit with status 2 and a message if a replica could not work with these files and names."""
     load_policies(policies)
     if inventory is not None:
-        load_inventory(inventory)
+        inventory_of(inventory)
     if registration is not None:
-        check_registration(registration)
+        _check_registration(registration)
     if names:
-        check_certificate_names(names)
+        _check_certificate_names(names)
     if images is not None:
-        check_registries(images.registries_file, images.credentials_file)
+        _check_registries(images)
+
+
+def _check_registration(path: Path) -> None:
+    from webhook.kubernetes.webhook_configurations import RegistrationError, load_registration
+
+    try:
+        load_registration(path)
+    except RegistrationError as error:
+        fail(str(error))
+
+
+def _check_certificate_names(names: tuple[str, ...]) -> None:
+    from certs.authority import CertificateError, general_names
+
+    try:
+        general_names(names)
+    except CertificateError as error:
+        fail(f"--certificate-name: {error}")
+
+
+def _check_registries(images: ImageSettings) -> None:
+    from webhook.images.allowlist import AllowList, AllowListError
+    from webhook.images.credentials import Credentials, CredentialsError
+
+    try:
+        AllowList.load(images.registries_file)
+        Credentials(images.credentials_file)
+    except (AllowListError, CredentialsError) as error:
+        fail(str(error))
 
 
 def prepare(installation: InstallationSettings) -> None:
-    """Get a certificate before anything is served; exit with status 2 and a message where that is impossible."""
+    """Get a certificate before anything is served; exit with status 2 and a message if that is impossible."""
     from webhook.kubernetes.api_errors import ClusterConfigError
     from webhook.kubernetes.webhook_configurations import RegistrationError
     from webhook.replica import duties
@@ -106,4 +168,4 @@ def _quota_parts(
         return None
     from webhook.replica.ledger_config_maps import quota_parts_from
 
-    return quota_parts_from(inventory_pods(inventory, accelerators), tells_usage=tells_usage)
+    return quota_parts_from(inventory_of(inventory, accelerators).pods, tells_usage=tells_usage)

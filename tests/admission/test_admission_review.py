@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.reviews import pod, review
 from tests.strategies import checked, json_values
-from webhook.admission.review import AdmissionRequest, AdmissionResponse, BadRequestError, parse, render
+from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, BadRequestError, parse, render
 
 
 def parsed(**changes: Any) -> AdmissionRequest:

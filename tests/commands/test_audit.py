@@ -20,7 +20,7 @@ from tests.reviews import NODES as NODE_OBJECTS
 from tests.reviews import RUNTIME_CLASS, pod, workload
 from webhook.audit.writing import FORMATS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 POLICY = """\
 apiVersion: gpupolicy.dev/v1alpha1
 kind: GPUPolicy

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from tests.command_line import INVENTORY, POLICY, gpu_policy, with_sample_files
 from tests.reviews import pod, requests_only
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 OUTPUTS = ["text", "json", "diff"]
 
 

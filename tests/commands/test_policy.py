@@ -8,7 +8,7 @@ import yaml
 
 from tests.command_line import gpu_policy, with_sample_files
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import yaml
 from tests.command_line import gpu_policy
 from tests.policy_tests.files import SEES_ALL, case, gpu_policy_test, pod, suite, write
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -1,0 +1,30 @@
+"""The command `gpu-policy certs`: makes a CA and a serving certificate.
+
+Imports stand inside the command, so that each command pays only for what it uses.
+"""
+
+from pathlib import Path
+
+import click
+
+from webhook.commands.inputs import fail
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--name", "names", multiple=True, required=True, help="DNS name or IP address of the server; repeatable.")
+def certs(directory: Path, names: tuple[str, ...]) -> None:
+    """Make a CA and a serving certificate in DIRECTORY, unless it has valid ones.
+
+    Writes ca.crt, ca.key, tls.crt and tls.key.
+
+    Exit status: 0 the certificate is valid, 2 it cannot be made.
+    """
+    from certs.authority import CertificateError
+    from certs.files import ensure_files
+
+    try:
+        result = ensure_files(directory, names)
+    except CertificateError as error:
+        fail(str(error))
+    click.echo(result.reason)

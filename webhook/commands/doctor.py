@@ -1,0 +1,68 @@
+"""The command `gpu-policy doctor`: checks an installation.
+
+Imports stand inside the command, so that each command pays only for what it uses.
+"""
+
+import sys
+from pathlib import Path
+
+import click
+
+from webhook.commands.inputs import fail
+from webhook.commands.options import OUTPUT
+
+
+@click.command()
+@click.option(
+    "--kubeconfig",
+    envvar="KUBECONFIG",
+    help="Kubeconfig of the cluster; without it, ~/.kube/config or the cluster that the process runs in.",
+)
+@click.option("--context", help="Context in the kubeconfig.")
+@click.option("--namespace", "-n", default="gpu-policy", show_default=True, help="Namespace of the webhook.")
+@click.option("--name", default="gpu-policy", show_default=True, help="Name of the release.")
+@click.option(
+    "--dry-run-namespace",
+    default="default",
+    show_default=True,
+    help="Namespace in which the doctor creates GPU pods as dry runs.",
+)
+@click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    help="Directory of the installation's policies, if you may not read its ConfigMaps.",
+)
+@OUTPUT
+def doctor(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    name: str,
+    dry_run_namespace: str,
+    policies: Path | None,
+    output: str,
+) -> None:
+    """Check an installation: report what is wrong and how to fix it.
+
+    The doctor uses the rights of the kubeconfig and changes nothing.
+
+    Exit status: 0 no problem (perhaps warnings), 1 a problem, 2 the cluster cannot be reached.
+    """
+    from rich.console import Console
+
+    from webhook.doctor.checklist import examine
+    from webhook.doctor.cluster import UnavailableError, connect
+    from webhook.doctor.doctor_report import render_json, render_text
+    from webhook.doctor.installation import Installation, Place
+
+    try:
+        cluster = connect(kubeconfig, context)
+    except UnavailableError as error:
+        fail(str(error))
+    place = Place(namespace, name, dry_run_namespace, policies)
+    report = examine(Installation(cluster, place))
+    if output == "json":
+        click.echo(render_json(report, place), nl=False)
+    else:
+        render_text(report, Console(highlight=False))
+    sys.exit(report.exit_status)

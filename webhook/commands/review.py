@@ -1,0 +1,78 @@
+"""The command `gpu-policy review`: what the webhook would answer for manifests.
+
+Imports stand inside the functions, so that each command pays only for what it uses.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from webhook.commands.inputs import facts_of, inventory_of, load_policies, manifests_of
+from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
+
+if TYPE_CHECKING:
+    from webhook.ledger.ledgers import Ledgers
+    from webhook.model.accelerators import Accelerators
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|- ...")
+@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of objects that name none.")
+@POLICIES
+@INVENTORY
+@KUBECONFIG
+@STRICT
+@click.option("--output", "-o", type=click.Choice(["text", "json", "diff"]), default="text", show_default=True)
+def review(
+    paths: tuple[str, ...],
+    namespace: str,
+    policies: Path,
+    inventory: Path | None,
+    kubeconfig: Path | None,
+    strict: bool,
+    output: str,
+) -> None:
+    """Print what the webhook would answer for manifests: what it would inject or refuse, and why.
+
+    Exit status: 0 everything is allowed, 1 something is refused, 2 the input or a policy cannot be used.
+    """
+    from webhook.audit import review_formats, review_objects
+    from webhook.audit.input_claims import knowing_claims
+
+    policy_set = load_policies(policies)
+    facts = facts_of(inventory, kubeconfig, policy_set.accelerators)
+    documents = manifests_of(paths, is_strict=strict)
+    facts = knowing_claims(facts, documents, namespace)
+    ledgers = _ledgers(inventory, kubeconfig, policy_set.accelerators)
+    reviewed = review_objects.review(documents, namespace, review_objects.ReviewContext(policy_set, facts, ledgers))
+    if output == "json":
+        click.echo(review_formats.render_json(reviewed), nl=False)
+    elif output == "diff":
+        for line in review_formats.render_diff(reviewed):
+            click.echo(line)
+    else:
+        from rich.console import Console
+
+        console = Console(highlight=False)
+        review_formats.render_text(reviewed, console)
+        if inventory is None and kubeconfig is None:
+            console.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
+    sys.exit(reviewed.exit_status)
+
+
+def _ledgers(inventory: Path | None, kubeconfig: Path | None, accelerators: "Accelerators") -> "Ledgers":
+    """Ledgers in memory, with the pods of a file, of a cluster, or with none."""
+    from webhook.facts.static_pods import StaticPods
+    from webhook.ledger.context import LedgerContext
+    from webhook.ledger.ledger_store import MemoryStore
+    from webhook.ledger.ledgers import Ledgers
+
+    if kubeconfig is None:
+        pods = StaticPods() if inventory is None else inventory_of(inventory, accelerators).pods
+        return Ledgers(LedgerContext(MemoryStore(), pods))
+    from webhook.facts.pod_source import LivePods
+    from webhook.kubernetes.api_server import ApiServer
+
+    return Ledgers(LedgerContext(MemoryStore(), LivePods(ApiServer(kubeconfig), accelerators=accelerators)))
