@@ -10,8 +10,8 @@ from tests.facts.samples import expressions, fields, node, runtime_class
 from tests.reviews import policy
 from tests.strategies import checked
 from webhook import engine
+from webhook.cuda.assessment import expected_labels
 from webhook.cuda.evidence import ImageContext, need_of
-from webhook.cuda.landing import foreseen
 from webhook.cuda.offer import offer_of
 from webhook.cuda.verdict import Verdict, judge
 from webhook.facts.facts import ClusterFacts
@@ -165,7 +165,7 @@ def fates(raw: Mapping[str, Any], nodes: NodeClass, *, allows_compat: bool) -> V
 
 def separates(unfit: NodeClass, others: list[NodeClass]) -> bool:
     """Whether the unfit nodes have a label about driver, GPU or processor that no other candidate has or will have."""
-    theirs = [foreseen(other.labels, offer_of(other.labels)) for other in others]
+    theirs = [expected_labels(other.labels, offer_of(other.labels)) for other in others]
     read = [key for key in unfit.labels if key.endswith((".major", ".full", ".product", "/arch"))]
     return any(all(labels.get(key) != unfit.labels[key] for labels in theirs) for key in read)
 

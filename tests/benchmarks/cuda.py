@@ -16,8 +16,8 @@ from typing import Any
 
 from tests.benchmarks.runs import demand, head, row, sized
 from tests.images.replicas import Registries, config, everybody
+from webhook.cuda.assessment import assess
 from webhook.cuda.evidence import ImageContext, need_of
-from webhook.cuda.landing import land
 from webhook.facts.facts import ClusterFacts
 from webhook.images.lookups import Images
 from webhook.model.image import parse_reference
@@ -100,10 +100,10 @@ def main() -> None:
 
 def _demand_verdict(name: str, case: Case, pod: Pod, facts: Facts, settings: RuleSettings) -> None:
     need = need_of(case.image, ImageContext(info=facts.image(case.image)))
-    ground = land((need,), facts.matching_nodes(pod), is_forward_compat_allowed=True)
+    assessment = assess((need,), facts.matching_nodes(pod), is_forward_compat_allowed=True)
     edits = len(list(RULE.mutate(pod, settings, facts)))
     says = tuple(type(value).__name__ for value in RULE.validate(pod, settings, facts))
-    found = Case(case.image, need.evidence, len(ground.fit), len(ground.unfit), edits, says)
+    found = Case(case.image, need.evidence, len(assessment.compatible), len(assessment.incompatible), edits, says)
     is_right = found == replace(case, evidence=need.evidence) and need.evidence.startswith(case.evidence)
     demand(is_right, f"{name}: found is {found}, expected {case}")
 

@@ -5,12 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import checked, examples
+from webhook.cuda.assessment import assess, expected_labels
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.kernels import Kernels
-from webhook.cuda.landing import foreseen, land, remedy_for
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import offer_from, offer_of
+from webhook.cuda.remedies import remedy_for
 from webhook.cuda.verdict import Cause, Verdict, judge
 from webhook.model.node import NodeClass
 from webhook.model.versions import parse_version
@@ -83,9 +84,9 @@ def test_a_release_alone_refuses_no_driver_of_its_major_version():
 
 def test_a_driver_branch_of_the_platform_tells_what_it_reports():
     tables = SHIPPED.merged({"drivers": [BRANCH_650]})
-    labels = foreseen({}, offer_from(driver="650.10.02"), tables)
+    labels = expected_labels({}, offer_from(driver="650.10.02"), tables)
     assert labels["nvidia.com/cuda.runtime-version.full"] == "14.0"
-    assert "nvidia.com/cuda.runtime-version.full" not in foreseen({}, offer_from(driver="650.10.02"))
+    assert "nvidia.com/cuda.runtime-version.full" not in expected_labels({}, offer_from(driver="650.10.02"))
 
 
 def test_a_gpu_newer_than_the_release_is_known_from_its_compute_capability_on():
@@ -111,7 +112,7 @@ def test_the_tag_of_an_unknown_image_may_name_a_release_of_the_platform():
 @pytest.mark.parametrize("order", [(SHIPPED, WITH_14), (WITH_14, SHIPPED)], ids=["release first", "platform first"])
 def test_what_is_remembered_under_one_table_is_no_answer_under_another(order):
     need, classes = image("14.0.0"), (NodeClass(labels={"nvidia.com/cuda.driver-version.full": "650.05.01"}),)
-    found = [land((need,), classes, tables, is_forward_compat_allowed=True).landings[0].fate for tables in order]
+    found = [assess((need,), classes, tables, is_forward_compat_allowed=True).verdicts[0].result for tables in order]
     assert {fate.verdict for fate in found} == {Verdict.UNKNOWN, Verdict.INCOMPATIBLE}
     offers = [offer_from(driver="650.05.01", compute="9.0")]
     remedies = [remedy_for("team/app:1", need, offers, tables) for tables in order]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cuda.landing import steer
+from webhook.cuda.assessment import steer
 from webhook.cuda.verdict import Cause
 from webhook.model.selectors import Expression
 

@@ -15,9 +15,9 @@ from webhook.audit.node_kinds import NodeKind
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.landing import remedy_for
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer, offer_from
+from webhook.cuda.remedies import remedy_for
 from webhook.cuda.verdict import Verdict, judge
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.shape import spelled

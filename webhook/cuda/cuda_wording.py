@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from webhook.cuda.landing import Landing, merged
+from webhook.cuda.assessment import NodeVerdict, merged_by_offer
 from webhook.cuda.need import BuiltFor, Need
 from webhook.cuda.verdict import Cause, Judgement, Verdict
 from webhook.model.shape import shortened
@@ -31,10 +31,10 @@ def needs(image: str, need: Need) -> str:
     return f"{image} needs CUDA {need.cuda} ({need.evidence}{notes})"
 
 
-def reasons(landings: Sequence[Landing], at: int) -> str:
+def reasons(verdicts: Sequence[NodeVerdict], at: int) -> str:
     """The nodes, and what is wrong with each kind of them for the need at this position."""
-    kinds = merged(landings)
-    shown = [f"{kind}: {_reason(kind.fate.judgements[at])}" for kind in kinds[:_SHOWN]]
+    kinds = merged_by_offer(verdicts)
+    shown = [f"{kind}: {_reason(kind.result.judgements[at])}" for kind in kinds[:_SHOWN]]
     more = len(kinds) - _SHOWN
     if more > 0:
         shown.append(f"and {more} more {'kind' if more == 1 else 'kinds'} of nodes")
@@ -47,12 +47,12 @@ def _reason(judgement: Judgement) -> str:
     return judgement.reason + (", which the policy does not allow" if by_policy else "")
 
 
-def in_brief(image: str, need: Need, landings: Sequence[Landing], at: int) -> str:
+def in_brief(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -> str:
     """What an image needs, and what is wrong with the first kind of nodes, in few words."""
     image = shortened(image, _IN_BRIEF)
     if need.kind is BuiltFor.OTHER:
         return f"{image} is built for {need.platform}"
-    first = merged(landings)[0].fate
+    first = merged_by_offer(verdicts)[0].result
     judgement = first.judgements[at]
     why = _ASIDE.sub("", judgement.reason).partition("; ")[0]
     which = f"{first.offer.product}: " if first.offer.product and judgement.cause is Cause.DRIVER else ""
@@ -60,23 +60,23 @@ def in_brief(image: str, need: Need, landings: Sequence[Landing], at: int) -> st
     return f"{said}{which}{why}"
 
 
-def other_processor(image: str, need: Need, landings: Sequence[Landing], at: int) -> tuple[str, str] | None:
+def other_processor(image: str, need: Need, verdicts: Sequence[NodeVerdict], at: int) -> tuple[str, str] | None:
     """For which processor an image is, and which those nodes have; None where that is not what is wrong with all."""
-    if any(landing.fate.judgements[at].cause is not Cause.ARCHITECTURE for landing in landings):
+    if any(one.result.judgements[at].cause is not Cause.ARCHITECTURE for one in verdicts):
         return None
-    theirs = sorted({landing.fate.offer.arch for landing in landings})
+    theirs = sorted({one.result.offer.arch for one in verdicts})
     return f"{shortened(image, _LONGEST_IMAGE)} is for {' and '.join(need.architectures)}", " or ".join(theirs)
 
 
-def doubt(image: str, need: Need, at: int, landings: Sequence[Landing]) -> str:
+def doubt(image: str, need: Need, at: int, verdicts: Sequence[NodeVerdict]) -> str:
     """What is not known about one container; empty where it runs wherever the pod could land."""
     if need.kind is BuiltFor.NONE:
         return ""
     if need.is_pending:
         return f"{needs(image, need)}: its registry has not answered yet"
-    if not landings:
+    if not verdicts:
         return f"{needs(image, need)}, and no node is known that the pod could land on"
-    doubtful = [landing for landing in landings if landing.fate.judgements[at].verdict is Verdict.UNKNOWN]
+    doubtful = [one for one in verdicts if one.result.judgements[at].verdict is Verdict.UNKNOWN]
     return f"{needs(image, need)}, and it is not known whether it runs: {reasons(doubtful, at)}" if doubtful else ""
 
 

@@ -1,6 +1,6 @@
-"""What would help: the nearest CUDA that the nodes run, and the driver that would run the image.
+"""What would make an image run: the nearest CUDA version that the nodes run, another driver, or other GPUs.
 
-Every remedy is tried on the nodes before it is named, by the same checks that refused the image.
+A remedy is named only after the checks that refused the image have passed with it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,20 +9,44 @@ from functools import lru_cache
 
 from webhook.cuda.checks import Cause, Verdict, framework
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
+from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.verdict import find
+from webhook.cuda.suggestions import suggest
+from webhook.cuda.verdict import find, judge
 from webhook.model.versions import Version
 
 _LAST_OF_BRANCH = 999
+"""Second number of a driver version that stands for the newest driver of its branch."""
+
+_LONGEST_IMAGE_KEPT = 512
+"""Characters of an image whose remedy is kept. Images are a tenant's text, which must not take up memory."""
+
+
+def remedy_for(image: str, need: Need, offers: Sequence[Offer], tables: CudaTables = SHIPPED) -> str:
+    """What would make an image run that runs on none of the offers, as a sentence without its period.
+
+    Finding a remedy takes much longer than a verdict, so answers about images of usual length are kept.
+    """
+    find_remedy = _remedy_for if len(image) <= _LONGEST_IMAGE_KEPT else _remedy_for.__wrapped__
+    return find_remedy(image, need, tuple(offers), tables)
+
+
+@lru_cache(maxsize=512)
+def _remedy_for(image: str, need: Need, offers: tuple[Offer, ...], tables: CudaTables) -> str:
+    def runs(other: str) -> bool:
+        need = need_of(other, ImageContext(tables=tables))
+        return any(judge(need, offer, tables).verdict is Verdict.COMPATIBLE for offer in offers)
+
+    return remedy(need, offers, lambda newest: suggest(image, newest, runs), tables)
 
 
 def remedy(
     need: Need, offers: Iterable[Offer], suggestion: Callable[[Version], str | None], tables: CudaTables = SHIPPED
 ) -> str:
-    """The nearest remedies for an image that runs on none of the offers, as a sentence without its period.
+    """The nearest remedies for a need that none of the offers meets, as a sentence without its period.
 
-    `suggestion` names an image of the same family that needs at most a CUDA version, where it can.
+    `suggestion` returns an image of the same family that needs at most a given CUDA version, or None.
     """
     if need.kind is BuiltFor.OTHER:
         return "Use an image that is built for CUDA"
@@ -74,7 +98,7 @@ def _other_framework(
     ranges: Sequence[Sequence[Version]],
     suggestion: Callable[[Version], str | None],
 ) -> str:
-    """An image whose framework is for these GPUs, which its CUDA version does not tell."""
+    """An image whose framework supports these GPUs. Its CUDA version alone does not say so."""
     newest = [version for versions in ranges for version in versions if cuda.at_least(version)]
     named = suggestion(max(newest)) if newest else None
     compute = max(offer.compute for offer in offers if offer.compute is not None)
@@ -85,13 +109,9 @@ def _other_framework(
 @lru_cache(maxsize=256)
 def _fitting(offer: Offer, tables: CudaTables) -> tuple[Version, ...]:
     """The CUDA versions that certainly run on the nodes without cuda-compat, in order."""
-    minors = tables.toolkits.minors
-    return tuple(cuda for cuda in minors if find(_plain(cuda), offer, tables).verdict is Verdict.COMPATIBLE)
-
-
-def _plain(cuda: Version) -> Need:
-    """What an image of this CUDA version needs that nothing else is known of."""
-    return Need(BuiltFor.CUDA, cuda, "", compat=Compat.NO)
+    needs = [Need(BuiltFor.CUDA, cuda, "", compat=Compat.NO) for cuda in tables.toolkits.minors]
+    minors = zip(tables.toolkits.minors, needs, strict=True)
+    return tuple(cuda for cuda, need in minors if find(need, offer, tables).verdict is Verdict.COMPATIBLE)
 
 
 def _other_driver(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:
@@ -105,7 +125,7 @@ def _other_driver(need: Need, offers: Sequence[Offer], tables: CudaTables) -> st
 
 
 def _newer_driver(need: Need, offer: Offer, tables: CudaTables) -> Version | None:
-    """The driver from which nodes run the image, where the one they have is older."""
+    """The first driver that runs the image; None unless the driver of the nodes is older and that is the cause."""
     threshold = tables.toolkits.threshold_of(need.cuda) if need.cuda is not None else None
     if threshold is None or find(need, offer, tables).cause is not Cause.DRIVER:
         return None
@@ -117,7 +137,7 @@ def _newer_driver(need: Need, offer: Offer, tables: CudaTables) -> Version | Non
 
 
 def _older_branch(need: Need, offer: Offer, tables: CudaTables) -> int | None:
-    """The last branch that drives the GPU of nodes with a newer one, where it runs the image."""
+    """The last driver branch that supports the GPU, if the nodes have a newer one and the image runs on that branch."""
     generation = tables.generation_of(offer.compute)
     last = generation.last_branch if generation is not None else None
     if last is None or offer.driver is None or offer.driver.major <= last:
@@ -126,13 +146,13 @@ def _older_branch(need: Need, offer: Offer, tables: CudaTables) -> int | None:
 
 
 def _runs_with(need: Need, offer: Offer, driver: Version, tables: CudaTables) -> bool:
-    """Whether the image runs on the nodes once they have this driver."""
+    """Whether the image runs on the nodes if they have this driver."""
     changed = replace(offer, driver=driver, is_driver_exact=True, cuda=None)
     return find(need, changed, tables).verdict is Verdict.COMPATIBLE
 
 
 def _other_gpu(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:
-    """The GPUs that the image is for, where all of the nodes have older ones."""
+    """The compute capability that the image needs, if all nodes have a lower one; else empty."""
     cuda_floor = tables.capabilities.least_compute(need.cuda) if need.cuda is not None else None
     floors = [floor for floor in (cuda_floor, need.compute_floor) if floor is not None]
     if not floors or not offers:

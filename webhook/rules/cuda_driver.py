@@ -16,12 +16,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PrivateAttr
 
 from webhook.cuda import cuda_wording
+from webhook.cuda.assessment import Assessment, NodeVerdict, assess
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables, tables_in
 from webhook.cuda.environment import cuda_version
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.landing import Ground, Landing, land, remedy_for
 from webhook.cuda.need import BuiltFor, Need
+from webhook.cuda.remedies import remedy_for
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.container import Container
 from webhook.model.edits import RequireNodes
@@ -111,14 +112,14 @@ class _Survey:
     """What the containers of a pod need, and what would become of them where it could land."""
 
     uses: tuple[tuple[Container, Need], ...]
-    ground: Ground
+    assessment: Assessment
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[RequireNodes]:
     """Exclude the nodes that cannot run the pod, as long as there are others."""
     if not settings.steer or _is_bound(pod) or (survey := _survey(pod, settings, facts)) is None:
         return
-    for exclusion in survey.ground.steering.exclusions:
+    for exclusion in survey.assessment.steering.exclusions:
         yield from requiring(pod, exclusion)
 
 
@@ -127,15 +128,15 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     survey = _survey(pod, settings, facts)
     if survey is None:
         return
-    ground = survey.ground
-    if ground.landings and len(ground.unfit) == len(ground.landings):
+    assessment = survey.assessment
+    if assessment.verdicts and len(assessment.incompatible) == len(assessment.verdicts):
         yield from _refusals(survey)
         return
-    if ground.unfit and not pod.is_held:
+    if assessment.incompatible and not pod.is_held:
         yield _mixed(survey, is_steered=settings.steer and not _is_bound(pod))
-    if not ground.fit:
+    if not assessment.compatible:
         yield from _unknown(survey, settings.unknown)
-    elif all(landing.fate.fails_gate for landing in ground.fit):
+    elif all(one.result.fails_gate for one in assessment.compatible):
         yield _gate(survey)
 
 
@@ -149,8 +150,8 @@ def _survey(pod: Pod, settings: Settings, facts: Facts) -> _Survey | None:
         return None
     is_allowed = settings.forward_compat is ForwardCompat.ALLOW
     placed = replace(pod, tolerations=EVERYTHING) if pod.is_held else pod
-    ground = land(needs, facts.matching_nodes(placed), settings.tables, is_forward_compat_allowed=is_allowed)
-    return _Survey(tuple(zip(containers, needs, strict=True)), ground)
+    assessment = assess(needs, facts.matching_nodes(placed), settings.tables, is_forward_compat_allowed=is_allowed)
+    return _Survey(tuple(zip(containers, needs, strict=True)), assessment)
 
 
 def _uses_gpu(container: Container) -> bool:
@@ -182,12 +183,12 @@ def _is_bound(pod: Pod) -> bool:
 
 def _refusals(survey: _Survey) -> Iterator[Violation]:
     """One violation for each container that cannot run somewhere; together they leave no node."""
-    landings = survey.ground.landings
-    offers = [landing.fate.offer for landing in landings]
+    verdicts = survey.assessment.verdicts
+    offers = [one.result.offer for one in verdicts]
     for at, (container, need) in enumerate(survey.uses):
-        unfit = [landing for landing in landings if at in landing.fate.unfit]
+        unfit = [one for one in verdicts if at in one.result.failing]
         if unfit:
-            is_none = len(unfit) == len(landings)
+            is_none = len(unfit) == len(verdicts)
             found = (
                 f"{cuda_wording.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes "
                 f"that the pod could land on can run it: {cuda_wording.reasons(unfit, at)}"
@@ -199,17 +200,17 @@ def _refusals(survey: _Survey) -> Iterator[Violation]:
                 f"{container.path}.image",
                 found,
                 allowed,
-                remedy_for(container.image, need, offers, survey.ground.tables),
+                remedy_for(container.image, need, offers, survey.assessment.tables),
                 brief="" if processors else cuda_wording.in_brief(container.image, need, unfit, at),
             )
 
 
 def _mixed(survey: _Survey, *, is_steered: bool) -> Advice:
-    unfit = survey.ground.unfit
-    at = next(at for at in range(len(survey.uses)) if any(at in landing.fate.unfit for landing in unfit))
+    unfit = survey.assessment.incompatible
+    at = next(at for at in range(len(survey.uses)) if any(at in one.result.failing for one in unfit))
     container, need = survey.uses[at]
-    own = [landing for landing in unfit if at in landing.fate.unfit]
-    why = " and no label separates them" if is_steered and survey.ground.steering.left else ""
+    own = [one for one in unfit if at in one.result.failing]
+    why = " and no label separates them" if is_steered and survey.assessment.steering.left else ""
     found = (
         f"{cuda_wording.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
         f"{cuda_wording.reasons(own, at)}"
@@ -228,12 +229,12 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
     for at, (container, need) in enumerate(survey.uses):
         if not container.image and need.cuda is None:
             continue  # as templates may be whose image somebody fills in
-        found = cuda_wording.doubt(container.image, need, at, survey.ground.landings)
+        found = cuda_wording.doubt(container.image, need, at, survey.assessment.verdicts)
         if not found:
             continue
         where = f"{container.path}.image"
         brief = cuda_wording.doubt_in_brief(need)
-        clearing = _clearing(container, need, survey.ground.landings)
+        clearing = _clearing(container, need, survey.assessment.verdicts)
         if unknown is Unknown.WARN or need.is_pending:
             yield Advice(where, found, clearing, brief)
         else:
@@ -241,18 +242,18 @@ def _unknown(survey: _Survey, unknown: Unknown) -> Iterator[Violation | Advice]:
             yield Violation(where, found, allowed, clearing, brief=brief)
 
 
-def _clearing(container: Container, need: Need, landings: Sequence[Landing]) -> str:
+def _clearing(container: Container, need: Need, verdicts: Sequence[NodeVerdict]) -> str:
     """What would make it known whether a container runs."""
     if need.kind is not BuiltFor.OTHER and need.cuda is None:
         return f"Say which CUDA version it needs, or none, in the annotation {ANNOTATION}{container.name}"
-    if not landings:
+    if not verdicts:
         return "Correct nodeSelector, affinity or tolerations, or declare the pool under nodePools in the policy"
     return "Select nodes that are known to run it by nodeSelector, or tell the platform team"
 
 
 def _gate(survey: _Survey) -> Advice:
-    first = survey.ground.fit[0]
-    at = next(at for at, judgement in enumerate(first.fate.judgements) if judgement.gate is Gate.FAIL)
+    first = survey.assessment.compatible[0]
+    at = next(at for at, judgement in enumerate(first.result.judgements) if judgement.gate is Gate.FAIL)
     container = survey.uses[at][0]
     is_own = container.sets_env(_REQUIREMENT)
     unmet = (

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rules.test_cuda_driver import T4, cluster, gpu_pod, told
-from webhook.cuda import landing
+from webhook.cuda import assessment
 
 
 def test_a_pod_of_thousands_of_containers_is_judged_by_as_many_as_a_node_has_room_for():
@@ -13,20 +13,20 @@ def test_a_pod_of_thousands_of_containers_is_judged_by_as_many_as_a_node_has_roo
 
 
 def test_pods_of_many_containers_are_not_remembered():
-    before = len(landing._kept), landing._fate.cache_info().currsize
+    before = len(assessment._kept), assessment._pod_verdict.cache_info().currsize
     for number in range(3):
         told(gpu_pod(*(f"registry.example.com/{number}:{at}-cu124" for at in range(5))), cluster(T4))
-    assert (len(landing._kept), landing._fate.cache_info().currsize) == before
+    assert (len(assessment._kept), assessment._pod_verdict.cache_info().currsize) == before
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 7])
 def test_what_is_remembered_of_pods_has_a_bound(nodes):
     facts = cluster(*({**T4, "nvidia.com/gpu.product": f"GPU-{at}"} for at in range(nodes)))
-    landing._kept.clear()
+    assessment._kept.clear()
     most = 0
     for number in range(6000 // (nodes + 1)):
         told(gpu_pod(f"registry.example.com/{number}:1-cu124"), facts)
-        most = max(most, len(landing._kept))
+        most = max(most, len(assessment._kept))
     assert 1 < most * (nodes + 1) <= 4096 + nodes + 1
 
 

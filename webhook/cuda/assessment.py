@@ -1,9 +1,8 @@
-"""Where a pod could land, and what would become of its containers there.
+"""Whether a pod runs on the nodes it may be scheduled to, and node affinity that excludes the nodes that cannot run it.
 
-Steering keeps a pod off the nodes where it would fail, by labels that those nodes have and no other candidate has.
-
-Only ever by exclusion (NotIn): a node without the label, one that comes later and an autoscaled pool stay eligible.
-Nodes get labels late, and pools declare few, so what is known to follow from the others counts as if it stood there.
+A pod is kept off nodes by labels that only those nodes have. Steering always excludes (NotIn) and never demands: nodes
+without the label, nodes that are added later and autoscaled pools stay eligible. A label that GPU Feature Discovery
+will write later counts as if the node had it already.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,12 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
-from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
-from webhook.cuda.remedies import remedy
-from webhook.cuda.suggestions import suggest
 from webhook.cuda.verdict import Cause, Judgement, Verdict, judge, judge_without_gate
 from webhook.model.node import NodeClass
 from webhook.model.selectors import Expression, Operator
@@ -46,24 +42,24 @@ _KEYS: Mapping[Cause, tuple[str, ...]] = {
     Cause.GPU: (*_GPU, *_DRIVER, *_ARCHITECTURE),
     Cause.ARCHITECTURE: (*_ARCHITECTURE, *_GPU, *_DRIVER),
 }
-"""The labels that may separate, by what is wrong with the nodes: what the cause is about first, the coarsest first."""
+"""The labels that may exclude nodes, by cause of the verdict. Labels about the cause come first, coarse before fine."""
 
 Labels = Mapping[str, str]
 
 _NO_NAME = "undefined"
-"""What GPU Feature Discovery writes for a family that it does not know: that of whatever GPU comes next, too."""
+"""What GPU Feature Discovery writes for an unknown family. The next GPU may get this value, so it excludes no node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """What keeps a pod off nodes that cannot run it. `left` are the positions of those that no label separates."""
+    """Node affinity that keeps a pod off nodes. `left` are the positions of the nodes that no label can exclude."""
 
     exclusions: tuple[Expression, ...]
     left: tuple[int, ...]
 
 
 def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> Steering:
-    """Exclude the unfit nodes, and none of the `others`."""
+    """Exclude as many of the unfit nodes as labels can, and none of the `others`."""
     remaining = dict(enumerate(unfit))
     values: dict[str, set[str]] = {}
     for cause in dict.fromkeys(cause for _, cause in unfit):
@@ -78,8 +74,8 @@ def steer(unfit: Sequence[tuple[Labels, Cause]], others: Sequence[Labels]) -> St
     return Steering(exclusions, tuple(remaining))
 
 
-def foreseen(labels: Labels, offer: Offer, tables: CudaTables = SHIPPED) -> Labels:
-    """The labels of nodes, and those that GPU Feature Discovery will write by what is known of driver and GPU."""
+def expected_labels(labels: Labels, offer: Offer, tables: CudaTables = SHIPPED) -> Labels:
+    """The labels of nodes, and the labels that GPU Feature Discovery will add for this driver and GPU."""
     return {**_following_from(offer, tables), **labels}
 
 
@@ -103,7 +99,7 @@ def _following_from(offer: Offer, tables: CudaTables) -> Labels:
 def _best(
     keys: Iterable[str], foreign: Mapping[str, set[str | None]], nodes: Sequence[tuple[int, Labels]]
 ) -> tuple[str, list[int]] | None:
-    """The first label that separates most of the nodes, and which ones; None where none separates any."""
+    """The first label that excludes the most nodes, and their positions; None if no label excludes any."""
     best: tuple[str, list[int]] | None = None
     for key in keys:
         covered = [at for at, labels in nodes if key in labels and labels[key] not in foreign[key]]
@@ -116,36 +112,36 @@ _WORST_FIRST = (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ON
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    """What becomes of containers on nodes that offer `offer`: a judgement about each, in their order.
+class PodVerdict:
+    """Whether the containers of a pod run on nodes with this offer: a judgement for each container, in order.
 
-    `verdict` is about all of them together: that of the one that fares worst, where an image that runs only through
-    cuda-compat counts as incompatible if that is not allowed. `cause` says what is wrong with the nodes.
+    `verdict` is that of the worst container. An image that runs only through cuda-compat counts as incompatible if the
+    policy does not allow that. `cause` says what is wrong with the nodes.
     """
 
     offer: Offer
     judgements: tuple[Judgement, ...]
     verdict: Verdict
     cause: Cause
-    unfit: frozenset[int]
+    failing: frozenset[int]
     """Positions of the containers that cannot run."""
 
     @property
     def fails_gate(self) -> bool:
-        """Whether the container toolkit's own check refuses a container here, where it is still in use."""
+        """Whether a container toolkit that still evaluates NVIDIA_REQUIRE_* refuses one of the containers."""
         return any(judgement.gate is Gate.FAIL for judgement in self.judgements)
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
-    """One class of nodes that the pod could land on, and its fate there."""
+class NodeVerdict:
+    """A class of nodes that the pod may be scheduled to, and whether the pod runs there."""
 
     nodes: NodeClass
-    fate: Fate
+    result: PodVerdict
 
     def __str__(self) -> str:
         """The nodes as people know them: how many, their GPU, their driver."""
-        count, offer = self.nodes.count, self.fate.offer
+        count, offer = self.nodes.count, self.result.offer
         what = "a node of a DeviceClass" if self.nodes.by_claim else "a pool"
         if count:
             what = f"{count} {'node' if count == 1 else 'nodes'}"
@@ -155,53 +151,53 @@ class Landing:
 
 
 @dataclass(frozen=True)
-class Ground:
-    """Everywhere that a pod could land. What follows from it is found when first asked for."""
+class Assessment:
+    """The verdicts about a pod, one for each class of nodes. The properties are computed when they are first read."""
 
-    landings: tuple[Landing, ...]
+    verdicts: tuple[NodeVerdict, ...]
     tables: CudaTables
 
     @cached_property
-    def unfit(self) -> tuple[Landing, ...]:
-        """Where it cannot run."""
-        return tuple(one for one in self.landings if one.fate.verdict is Verdict.INCOMPATIBLE)
+    def incompatible(self) -> tuple[NodeVerdict, ...]:
+        """The nodes on which the pod cannot run."""
+        return tuple(one for one in self.verdicts if one.result.verdict is Verdict.INCOMPATIBLE)
 
     @cached_property
-    def fit(self) -> tuple[Landing, ...]:
-        """Where it runs."""
+    def compatible(self) -> tuple[NodeVerdict, ...]:
+        """The nodes on which the pod runs."""
         runs = (Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY)
-        return tuple(one for one in self.landings if one.fate.verdict in runs)
+        return tuple(one for one in self.verdicts if one.result.verdict in runs)
 
     @cached_property
     def steering(self) -> Steering:
-        """What keeps the pod off where it cannot run, as long as there is anything else."""
-        if not self.unfit or len(self.unfit) == len(self.landings):
+        """Keeps the pod off the incompatible nodes. Nothing is excluded if all nodes are incompatible."""
+        if not self.incompatible or len(self.incompatible) == len(self.verdicts):
             return Steering((), ())
-        others = [one for one in self.landings if one.fate.verdict is not Verdict.INCOMPATIBLE]
+        others = [one for one in self.verdicts if one.result.verdict is not Verdict.INCOMPATIBLE]
         return steer(
-            [(one.nodes.labels, one.fate.cause) for one in self.unfit],
-            [foreseen(one.nodes.labels, one.fate.offer, self.tables) for one in others],
+            [(one.nodes.labels, one.result.cause) for one in self.incompatible],
+            [expected_labels(one.nodes.labels, one.result.offer, self.tables) for one in others],
         )
 
 
-def land(
+def assess(
     needs: tuple[Need, ...],
     classes: Sequence[NodeClass],
     tables: CudaTables = SHIPPED,
     *,
     is_forward_compat_allowed: bool,
-) -> Ground:
-    """What becomes of containers with these needs on nodes of each class.
+) -> Assessment:
+    """Judge containers with these needs on nodes of each class.
 
-    The same sequence of classes is given for one pod after another, so what was found for it is kept, unless the pod
-    has so many containers that it would take up memory.
+    Most pods are assessed against the same sequence of classes, so assessments are kept. That of a pod with many
+    containers is not kept, because it would take up memory.
     """
     if len(needs) > _MOST_NEEDS_KEPT:
-        return _ground(_judged, needs, classes, tables, is_allowed=is_forward_compat_allowed)
+        return _assessment(_judged, needs, classes, tables, is_allowed=is_forward_compat_allowed)
     key = id(classes), needs, tables, is_forward_compat_allowed
     known = _kept.get(key)
     if known is None:
-        known = classes, _ground(_fate, needs, classes, tables, is_allowed=is_forward_compat_allowed)
+        known = classes, _assessment(_pod_verdict, needs, classes, tables, is_allowed=is_forward_compat_allowed)
         if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
             _kept.clear()
         _kept[key] = known
@@ -209,71 +205,48 @@ def land(
 
 
 _MOST_NEEDS_KEPT = 4
-"""Containers of pods whose fate is remembered. Tenants decide on their number."""
+"""Containers of a pod whose assessment is kept. Tenants decide how many containers a pod has."""
 _MOST_KEPT = 4096
-"""Landings that are remembered, about: some megabytes at most."""
-_kept: dict[tuple[int, tuple[Need, ...], CudaTables, bool], tuple[Sequence[NodeClass], Ground]] = {}
-"""Holds on to the classes too, so that no others get their id meanwhile."""
+"""Node verdicts that are kept, approximately. They take some megabytes at most."""
+_kept: dict[tuple[int, tuple[Need, ...], CudaTables, bool], tuple[Sequence[NodeClass], Assessment]] = {}
+"""Each value holds on to its classes, so that no other sequence gets the same id meanwhile."""
 
 
-def _ground(
-    judged: Callable[[tuple[Need, ...], Offer, CudaTables, bool], Fate],
+def _assessment(
+    judged: Callable[[tuple[Need, ...], Offer, CudaTables, bool], PodVerdict],
     needs: tuple[Need, ...],
     classes: Iterable[NodeClass],
     tables: CudaTables,
     *,
     is_allowed: bool,
-) -> Ground:
+) -> Assessment:
     offers = [(nodes, offer_of(nodes.labels, tables.gpus)) for nodes in classes]
-    landings = [Landing(nodes, judged(needs, offer, tables, is_allowed)) for nodes, offer in offers]
-    return Ground(tuple(landings), tables)
+    verdicts = [NodeVerdict(nodes, judged(needs, offer, tables, is_allowed)) for nodes, offer in offers]
+    return Assessment(tuple(verdicts), tables)
 
 
-def merged(landings: Iterable[Landing]) -> list[Landing]:
-    """The landings as people count them: classes that offer the same are one, the largest first, pools last."""
-    by_offer: dict[Offer, Landing] = {}
-    for landing in landings:
-        known = by_offer.get(landing.fate.offer)
-        if known is not None:
-            count = known.nodes.count + landing.nodes.count
-            landing = replace(known, nodes=replace(known.nodes, count=count))  # noqa: PLW2901  # the sum of both
-        by_offer[landing.fate.offer] = landing
-    return sorted(by_offer.values(), key=lambda landing: -landing.nodes.count)
+def merged_by_offer(verdicts: Iterable[NodeVerdict]) -> list[NodeVerdict]:
+    """The verdicts with classes of the same offer counted as one. The largest comes first, pools come last."""
+    by_offer: dict[Offer, NodeVerdict] = {}
+    for one in verdicts:
+        known = by_offer.get(one.result.offer)
+        count = one.nodes.count + (known.nodes.count if known is not None else 0)
+        first = known or one
+        by_offer[one.result.offer] = replace(first, nodes=replace(first.nodes, count=count))
+    return sorted(by_offer.values(), key=lambda one: -one.nodes.count)
 
 
-def remedy_for(image: str, need: Need, offers: Sequence[Offer], tables: CudaTables = SHIPPED) -> str:
-    """What would help an image that runs where none of these is offered, as a sentence without its period.
-
-    Finding it takes much longer than the verdict, so it is kept, unless a tenant's text would take up memory.
-    """
-    find = _remedy if len(image) <= _LONGEST_IMAGE_KEPT else _remedy.__wrapped__
-    return find(image, need, tuple(offers), tables)
-
-
-_LONGEST_IMAGE_KEPT = 512
-"""Characters."""
-
-
-@lru_cache(maxsize=512)
-def _remedy(image: str, need: Need, offers: tuple[Offer, ...], tables: CudaTables) -> str:
-    def runs(other: str) -> bool:
-        need = need_of(other, ImageContext(tables=tables))
-        return any(judge(need, offer, tables).verdict is Verdict.COMPATIBLE for offer in offers)
-
-    return remedy(need, offers, lambda newest: suggest(image, newest, runs), tables)
-
-
-def _judged(needs: tuple[Need, ...], offer: Offer, tables: CudaTables, is_forward_compat_allowed: bool) -> Fate:
+def _judged(needs: tuple[Need, ...], offer: Offer, tables: CudaTables, is_forward_compat_allowed: bool) -> PodVerdict:
     ask = judge if len(needs) <= _MOST_NEEDS_KEPT else judge_without_gate
     judgements = tuple(ask(need, offer, tables) for need in needs)
     refused = {Verdict.INCOMPATIBLE}
     if not is_forward_compat_allowed:
         refused.add(Verdict.FORWARD_COMPAT_ONLY)
-    unfit = frozenset(at for at, judgement in enumerate(judgements) if judgement.verdict in refused)
-    if unfit:
-        return Fate(offer, judgements, Verdict.INCOMPATIBLE, judgements[min(unfit)].cause, unfit)
+    failing = frozenset(at for at, judgement in enumerate(judgements) if judgement.verdict in refused)
+    if failing:
+        return PodVerdict(offer, judgements, Verdict.INCOMPATIBLE, judgements[min(failing)].cause, failing)
     found = {judgement.verdict for judgement in judgements}
-    return Fate(offer, judgements, next(one for one in _WORST_FIRST if one in found), Cause.NONE, unfit)
+    return PodVerdict(offer, judgements, next(one for one in _WORST_FIRST if one in found), Cause.NONE, failing)
 
 
-_fate = lru_cache(maxsize=2048)(_judged)
+_pod_verdict = lru_cache(maxsize=2048)(_judged)
