@@ -243,14 +243,15 @@ def _refusal(trial: ExampleTrial, name: str) -> str:
     """The output of kubectl, wrapped."""
     denied = f'error when creating "{name}.yaml": admission webhook "{trial.webhook}" denied the request'
     lines = f"Error from server (Forbidden): {denied}: {trial.refusal}".splitlines()
-    return "\n".join(map(_filled, lines))
+    return "\n".join(map(wrapped, lines))
 
 
 def _warnings(trial: ExampleTrial) -> Iterator[str]:
-    return (_filled(f"Warning: {warning}") for warning in trial.warnings)
+    return (wrapped(f"Warning: {warning}") for warning in trial.warnings)
 
 
-def _filled(text: str) -> str:
+def wrapped(text: str) -> str:
+    """A paragraph in lines of up to 120 characters."""
     return fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
