@@ -136,6 +136,27 @@ def test_the_commands_about_policies_tell_of_the_rows(directory) -> None:
     assert f"# rows for the tables of CUDA beside those of this release, from _cuda.yaml: {rows}" in shown.output
 
 
+def test_a_pod_that_names_a_gpu_of_the_platform_by_another_clouds_label_is_told_its_name_here(directory) -> None:
+    """The name is looked for in the labels of this release and in the labels that the row names."""
+    rules = "{schedulable: {mode: enforce}}"
+    (directory / "_default.yaml").write_text(DEFAULT.replace("{cudaDriver: {mode: enforce}}", rules))
+    row = "{name: F100, compute: '9.0', labels: {example.com/gpu: [fast]}, source: me, date: unknown}"
+    wanting = pod(1, spec={"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-f100"}})
+
+    def message(labels: dict[str, str]) -> str:
+        named = {"metadata": {"name": "f", "labels": labels}, "status": OLD["status"]}
+        return phases.validate(request(wanting), load(directory), ClusterFacts.of([named])).answer.message
+
+    nodes = {"nvidia.com/gpu.product": "NVIDIA-F100-SXM"}, {"example.com/gpu": "fast"}
+    assert ["is GKE's label" in message(labels) for labels in nodes] == [False, False]
+    (directory / "_cuda.yaml").write_text(NEW.replace(ROWS, f"\n  gpus: [{row}]\n"))
+    opening = "cloud.google.com/gke-accelerator=nvidia-f100 is GKE's label; here it is "
+    assert [message(labels).partition(opening)[2] for labels in nodes] == [
+        "nvidia.com/gpu.product=NVIDIA-F100-SXM. Write that instead.",
+        "example.com/gpu=fast. Write that instead.",
+    ]
+
+
 def test_a_test_of_policies_may_bring_rows(directory, tmp_path) -> None:
     case = {
         "name": "a driver that is too old",

@@ -30,9 +30,8 @@ from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring
 from webhook.model.versions import VersionError
-from webhook.rules.manifests import train
 from webhook.rules.pending.wants import EVERYTHING
-from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings, choice
 
 ANNOTATION = "cuda.gpupolicy.dev/"
@@ -273,14 +272,14 @@ RULE = Rule(
     'runtime version", on some nodes and not on others.',
     examples=(
         Example(
-            train(
+            training_pod(
                 "nodeSelector: {nvidia.com/gpu.product: Tesla-T4}",
                 "tolerations: [{key: nvidia.com/gpu, operator: Exists}]",
                 image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime",
             )
         ),
         Example(
-            train(
+            training_pod(
                 "tolerations: [{key: nvidia.com/gpu, operator: Exists}]",
                 image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime",
             )

@@ -22,8 +22,7 @@ from webhook.model.accelerators import Vendor
 from webhook.model.container import Container
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
-from webhook.rules.manifests import train
-from webhook.rules.rule import Advice, Example, Facts, Rule
+from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import RuleSettings, choice
 
 VARIABLE = "NVIDIA_DRIVER_CAPABILITIES"
@@ -107,7 +106,7 @@ RULE = Rule(
     promise="GPU containers get the driver libraries that they need.",
     problem="Which driver libraries a container finds depends on its image and on the container toolkit of its node: "
     "nvidia-smi works and CUDA does not, or graphics libraries are mounted that nobody needs.",
-    examples=(Example(train()),),
+    examples=(Example(training_pod()),),
     settings=Settings,
     mutate=mutate,
     depends_on_cluster_state=True,

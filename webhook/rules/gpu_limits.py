@@ -13,8 +13,7 @@ from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import cut, few, not_enabled
 from webhook.model.workloads.placeholders import is_placeholder
-from webhook.rules.manifests import train
-from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import InjectionSettings, choice
 
 
@@ -199,8 +198,8 @@ RULE = Rule(
     'non overcommitable resources", which does not say what to do; and nothing keeps a pod from taking all GPUs of a '
     "node.",
     examples=(
-        Example(train(resources="{requests: {nvidia.com/gpu: 4}}")),
-        Example(train(resources="{limits: {nvidia.com/gpu: 8}}"), {"maxPerPod": 4}),
+        Example(training_pod(resources="{requests: {nvidia.com/gpu: 4}}")),
+        Example(training_pod(resources="{limits: {nvidia.com/gpu: 8}}"), {"maxPerPod": 4}),
     ),
     settings=Settings,
     mutate=mutate,

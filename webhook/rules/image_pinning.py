@@ -18,8 +18,7 @@ from webhook.model.globs import is_glob, matcher
 from webhook.model.image import ImageReference, ImageReferenceError, parse_reference
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
-from webhook.rules.manifests import train
-from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings, choice
 
 _HOST = re.compile(r"([a-z0-9.*?-]+|\[[0-9a-f:.]+\])(:[0-9*?]{1,5})?", re.ASCII)
@@ -134,8 +133,10 @@ RULE = Rule(
     problem="A job that ran yesterday fails today, or computes something else, because another image was pushed under "
     "the same tag.",
     examples=(
-        Example(train(image="pytorch/pytorch")),
-        Example(train(image="quay.io/somebody/train:1"), {"registries": ["nvcr.io", "registry.example.com/team"]}),
+        Example(training_pod(image="pytorch/pytorch")),
+        Example(
+            training_pod(image="quay.io/somebody/train:1"), {"registries": ["nvcr.io", "registry.example.com/team"]}
+        ),
     ),
     settings=Settings,
     validate=validate,

@@ -18,8 +18,7 @@ from webhook.model.pod import Pod
 from webhook.model.quantity import QuantityError, format_bytes, is_some, parse_quantity
 from webhook.model.requirements import demand_of
 from webhook.model.shape import spelled
-from webhook.rules.manifests import train
-from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, Violation
+from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
 
 
@@ -155,7 +154,7 @@ RULE = Rule(
     promise="GPU containers say how much memory and CPU they need.",
     problem="One job without limits takes the memory or the CPU of a whole GPU node, and the jobs beside it are "
     "killed, or cannot keep their GPUs busy.",
-    examples=(Example(train()), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
+    examples=(Example(training_pod()), Example(_LESS_THAN_ITS_LIMIT, {"memoryRequestEqualsLimit": True})),
     settings=Settings,
     validate=validate,
     faults=frozenset({NO_MEMORY_LIMIT}),

@@ -16,9 +16,8 @@ from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring, selected
 from webhook.model.selectors import Expression, contradicts, implies
 from webhook.model.wording import cut
-from webhook.rules.manifests import train
 from webhook.rules.names import LabelKey, LabelValue, ResourceGlobs, requests_any
-from webhook.rules.rule import Example, Facts, Rule, Stage, Violation
+from webhook.rules.rule import Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import IfMissing, InjectionSettings, choice
 
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 500
@@ -174,7 +173,10 @@ RULE = Rule(
     promise="GPU pods run only on the nodes that the platform names.",
     problem="GPU pods land wherever a GPU is free: training on the nodes that were kept for inference, and the other "
     "way round.",
-    examples=(Example(train(), _POOL), Example(train("nodeSelector: {example.com/pool: inference}"), _POOL)),
+    examples=(
+        Example(training_pod(), _POOL),
+        Example(training_pod("nodeSelector: {example.com/pool: inference}"), _POOL),
+    ),
     settings=Settings,
     mutate=mutate,
     validate=validate,

@@ -187,6 +187,26 @@ class Example:
     beside: str = ""
 
 
+_TRAINING_POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: train}}
+spec:
+{spec}  containers:
+    - name: trainer
+      image: {image}
+      resources: {resources}
+"""
+
+
+def training_pod(
+    *spec: str, image: str = "registry.example.com/train:1", resources: str = "{limits: {nvidia.com/gpu: 1}}"
+) -> str:
+    """The manifest of a pod with one container, for examples. `spec` are more lines of the pod's spec."""
+    lines = "".join(f"  {line}\n" for line in spec)
+    return _TRAINING_POD.format(spec=lines, image=image, resources=resources)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One promise: its key in policy files, its settings, and the functions that mutate and validate a pod.

@@ -14,9 +14,8 @@ from webhook.model.accelerators import Vendor
 from webhook.model.edits import SetRuntimeClass
 from webhook.model.pod import Pod
 from webhook.model.selectors import contradicts
-from webhook.rules.manifests import train
 from webhook.rules.names import ObjectName
-from webhook.rules.rule import Advice, Example, Facts, Rule, RuntimeClassName
+from webhook.rules.rule import Advice, Example, Facts, Rule, RuntimeClassName, training_pod
 from webhook.rules.rule_settings import InjectionSettings, choice
 
 TOOLKIT = "Install the NVIDIA container toolkit, or tell the platform team"
@@ -94,7 +93,7 @@ RULE = Rule(
     promise="Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.",
     problem="Where NVIDIA's runtime is not the default of the nodes, a container starts without the driver's "
     "libraries, and its program finds no GPU.",
-    examples=(Example(train()),),
+    examples=(Example(training_pod()),),
     settings=Settings,
     mutate=mutate,
     references=references,

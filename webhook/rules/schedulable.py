@@ -20,32 +20,48 @@ label that no node has, the message says what that GPU is called on the nodes of
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
+from pydantic import PrivateAttr
+
+from webhook.cuda.cuda_tables import tables_in
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
-from webhook.rules.manifests import train
 from webhook.rules.pending.why_pending import why_pending
-from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import Mode, RuleSettings
 
 _MOST_REASONS = 8
+"""Reasons that are given for one pod."""
 
 
 class Settings(RuleSettings):
     """Settings of `schedulable`. Pools that scale from zero are declared in the policy's `nodePools`."""
 
+    _gpus: GpuTable = PrivateAttr(default_factory=lambda: GPUS)  # a default is copied whole each time
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember the GPU models of the policies that these settings belong to."""
+        self._gpus = tables_in(context).gpus
+
+    @property
+    def gpus(self) -> GpuTable:
+        """The GPU models by which messages name what nodes have: those of this release, and the platform's."""
+        return self._gpus
+
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Say of a GPU pod that no node could run why that is. Silent where no node is known."""
+    """Tell why no node could ever run a GPU pod. Yields nothing if no node is known."""
     if not pod.gpus or pod.node_name or pod.is_held or facts.feasible_nodes(pod) or not facts.knows_nodes():
         return
     if pod.owner_kind != "DaemonSet" and not _names_nodes(pod):
-        for where, found, allowed, remedy, brief in islice(why_pending(pod, facts), _MOST_REASONS):
-            yield Violation(where, found, allowed, remedy, brief=brief)
+        for reason in islice(why_pending(pod, facts, settings.gpus), _MOST_REASONS):
+            yield Violation(reason.where, reason.found, reason.allowed, reason.remedy, brief=reason.brief)
 
 
 def _names_nodes(pod: Pod) -> bool:
-    """Whether the pod is for nodes by their names, as those of DaemonSets are."""
+    """Whether the pod names its nodes, as pods of DaemonSets do."""
     return any(field.operator == Operator.IN for term in pod.required or () for field in term.fields)
 
 
@@ -56,14 +72,14 @@ RULE = Rule(
     examples=(
         Example(
             mode=Mode.WARN,
-            manifest=train(
+            manifest=training_pod(
                 "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM-80GB}",
                 resources="{limits: {nvidia.com/gpu: 16}}",
             ),
         ),
         Example(
             mode=Mode.WARN,
-            manifest=train(
+            manifest=training_pod(
                 "nodeSelector: {nvidia.com/gpu.product: Tesla-T4}", resources="{limits: {nvidia.com/gpu: 4}}"
             ),
         ),

@@ -16,8 +16,7 @@ from webhook.model.container import Container, positive
 from webhook.model.edits import AddMemoryVolume, AddMount
 from webhook.model.pod import Pod, Volume
 from webhook.model.quantity import format_bytes, is_some
-from webhook.rules.manifests import train
-from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, Example, Facts, Rule
+from webhook.rules.rule import NO_MEMORY_LIMIT, Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import ByteSize, InjectionSettings
 
 DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
@@ -177,7 +176,10 @@ RULE = Rule(
     promise="Containers with GPUs get a memory-backed /dev/shm.",
     problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
     "data in /dev/shm, which has only 64 MiB in a container.",
-    examples=(Example(train(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")), Example(_LARGER_THAN_ITS_LIMIT)),
+    examples=(
+        Example(training_pod(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),
+        Example(_LARGER_THAN_ITS_LIMIT),
+    ),
     settings=Settings,
     mutate=mutate,
     validate=validate,

@@ -21,9 +21,8 @@ from webhook.model.claims import DeviceRequest, claims_of, names_of_gpus
 from webhook.model.edits import AddToleration
 from webhook.model.node import Toleration
 from webhook.model.pod import Pod
-from webhook.rules.manifests import train
 from webhook.rules.names import LabelValue, ResourceGlobs, TaintKey, is_one_of, requests_any
-from webhook.rules.rule import Example, Facts, Rule, Stage
+from webhook.rules.rule import Example, Facts, Rule, Stage, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
 Alternatives = Sequence[tuple[str, ...]]
@@ -152,7 +151,7 @@ RULE = Rule(
     key="tolerations",
     promise="GPU pods tolerate the taints of GPU nodes.",
     problem="GPU nodes are tainted to keep other pods away; most people do not know it, and their pods stay Pending.",
-    examples=(Example(train()),),
+    examples=(Example(training_pod()),),
     settings=Settings,
     mutate=mutate,
     stage=Stage.PLACEMENT,

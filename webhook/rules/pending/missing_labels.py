@@ -1,25 +1,22 @@
 """Labels that a pod wants and no node has: what nodes have instead, and what was probably meant.
 
-Where a pod calls a GPU model as another platform does, the message says what it is called here.
-
-Whose the labels are is known from where `webhook/gpus/gpu_names.py` has them: GKE, the autoscalers of AWS and
-Azure, Karpenter, CoreWeave, and what NVIDIA, AMD and Intel run on nodes.
+If a pod names a GPU model by the label of another platform, the message says what the model is called on these nodes.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
 from typing import NamedTuple
 
 from webhook.gpus.gpu_names import AMD_PRODUCT, GKE_ACCELERATOR, IN_WORDS, INTEL_PRODUCT, NVIDIA_PRODUCT, base_name
-from webhook.gpus.gpu_table import GPUS
+from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.node import GPU_LABELS
 from webhook.model.selectors import Expression, Operator, Term
 from webhook.model.wording import cut, few, nearest
-from webhook.rules.pending.reasons import TELL, NodeFacts, Reason
-from webhook.rules.pending.wants import AFFINITY, Affinity, Labels, Want
+from webhook.rules.pending.wants import AFFINITY, TELL, Affinity, Labels, Reason, Want
+from webhook.rules.rule import Facts
 
 OWNERS: Mapping[str, str] = {
     GKE_ACCELERATOR: "GKE's label",
@@ -38,57 +35,20 @@ OWNERS: Mapping[str, str] = {
 
 _PRODUCTS = (NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT)
 _SEARCHED = (*_PRODUCTS, *sorted(IN_WORDS.difference(_PRODUCTS)))
-"""Labels that may say the model here, those first that the vendors themselves write."""
+"""Labels in which the name of a GPU model is looked for. Labels that the vendors write come first."""
 
 _TRIED = 3
-"""Values of an expression, and of a label that name one model, that are tried."""
+"""Values of one expression, terms of one affinity, and values of a label for one GPU model, that are tried at most."""
 _MOST_VALUES = 256
-"""Values of a label of which it is asked which model they name."""
-
-
-class LocalName(NamedTuple):
-    """What the pod wrote and whose that is, and what the nodes have instead."""
-
-    written: str
-    here: str
-
-
-def local_name(expression: Expression, nodes: NodeFacts, fits: Callable[[Expression], bool]) -> LocalName | None:
-    """What the GPU that an expression names is called here, where no node has its label; None where nobody knows.
-
-    `fits` says of another expression in its place whether some node would then do.
-    """
-    if expression.operator != Operator.IN or nodes.label_values(expression.key):
-        return None
-    for value in expression.values[:_TRIED]:
-        models = GPUS.models_at(expression.key, value)
-        for key in _SEARCHED if models else ():
-            alike = (one for one in nodes.label_values(key)[:_MOST_VALUES] if _names(key, one, models))
-            for found in islice(alike, _TRIED):
-                if fits(Expression(key, Operator.IN, (found,))):
-                    label, owner = f"{expression.key}={cut(value)}", OWNERS.get(expression.key)
-                    written = f"{label} is {owner}" if owner else f"no node has {label}"
-                    return LocalName(written, f"here it is {key}={cut(found)}")
-    return None
-
-
-def _names(key: str, value: str, models: frozenset[str]) -> bool:
-    """Whether a label names one of these models, and no other."""
-    named = GPUS.models_at(key, value)
-    return bool(named) and named <= models
-
-
-"""Values and terms that one message goes into."""
-
-"""Values of a label of which it is asked whether they name a GPU."""
+"""Values of one label that are read as names of GPUs at most."""
 
 _GIGABYTES = re.compile(r"[0-9]{1,4}gb")
 
 _LONGEST_NAME = 63
-"""Characters of what follows the prefix of a key."""
+"""Characters of a label key after its prefix."""
 
 _LIKENESS = 0.75
-"""From 0 to 1, as difflib measures it, from which one name is probably another one misspelled."""
+"""Ratio of difflib, from 0 to 1, from which a label key counts as another one misspelled."""
 
 _KNOWN = (
     *GPU_LABELS,
@@ -97,7 +57,7 @@ _KNOWN = (
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 )
-"""Keys that somebody may have misspelled. None of them is another one misspelled."""
+"""Label keys that authors may misspell. None of them is a misspelling of another one."""
 
 _DISTINCT = frozenset(
     {
@@ -107,7 +67,7 @@ _DISTINCT = frozenset(
         "topology.kubernetes.io/zone",
     }
 )
-"""Keys of which a value that differs in one character is meant to, such as another zone."""
+"""Label keys whose values differ in one character on purpose, such as zones."""
 
 _WRITE_THAT = "Write that instead"
 
@@ -116,47 +76,131 @@ _EXCLUDING = frozenset({Operator.NOT_IN, Operator.DOES_NOT_EXIST})
 
 Fits = Callable[[Want], bool]
 """Whether the pod would fit on some node if it wanted this instead."""
+ExpressionFits = Callable[[Expression], bool]
+"""Whether the pod would fit on some node with this expression in the place of another one."""
 
 
-def no_node_has(want: Labels, nodes: NodeFacts, fits: Fits) -> Reason:
-    """Why an entry of nodeSelector, or an expression that every node has to satisfy, selects none."""
-    corrected = _fitting(want, fits)
-    if name := local_name(want.expression, nodes, corrected):
-        return Reason(want.where, *name, _WRITE_THAT)
-    values = nodes.label_values(want.expression.key)
-    found = f"no node meets {cut(str(want), 120)}"
-    if want.is_selector:
-        found = f"no node has the value {cut(want.expression.values[0])}" if values else "no node has this label"
-    return Reason(want.where, found, *_instead(want, nodes, corrected))
+class LocalName(NamedTuple):
+    """What the pod wrote and whose label that is, and how the nodes name the GPU instead."""
+
+    written: str
+    here: str
 
 
-def _fitting(want: Labels, fits: Fits) -> Callable[[Expression], bool]:
+@dataclass(frozen=True, slots=True)
+class LabelHints:
+    """Finds the labels of nodes that a pod probably meant. `gpus` are the GPU models that are known."""
+
+    nodes: Facts
+    gpus: GpuTable = GPUS
+
+    def no_node_has(self, want: Labels, fits: Fits) -> Reason:
+        """Why no node satisfies an entry of nodeSelector, or an expression of the only term of the node affinity."""
+        corrected = _fitting(want, fits)
+        if name := self._local_name(want.expression, corrected):
+            return Reason(want.where, *name, _WRITE_THAT)
+        values = self.nodes.label_values(want.expression.key)
+        found = f"no node meets {cut(str(want), 120)}"
+        if want.is_selector:
+            found = f"no node has the value {cut(want.expression.values[0])}" if values else "no node has this label"
+        return Reason(want.where, found, *self._instead(want, corrected))
+
+    def no_node_meets(self, want: Affinity, is_too_much: Callable[[Sequence[Want]], bool], fits: Fits) -> Reason:
+        """Why no node meets any term of a node affinity. `is_too_much` tells whether no node has all of some wants."""
+        if not want.terms:
+            remedy = "Write an expression into one, or remove the affinity"
+            return Reason(want.where, "requires empty terms only", "an empty term matches no node", remedy)
+        guilty = [_guilty(term, is_too_much) for term in want.terms[:_TRIED]]
+        terms = f"any of its {len(want.terms)} required terms" if len(want.terms) > 1 else "its required term"
+        found = f"no node meets {terms}: {few([str(one) for one in guilty])}"
+        missing = [(one, term) for one, term in zip(guilty, want.terms, strict=False) if isinstance(one, Labels)]
+        for labels, term in missing:
+            if name := self._local_name(labels.expression, _corrected(labels, term, fits)):
+                return Reason(want.where, found, "; ".join(name), _WRITE_THAT, brief="; ".join(name))
+        for labels, term in missing[:1]:
+            return Reason(want.where, found, *self._instead(labels, _corrected(labels, term, fits)))
+        if len(want.terms) > 1:
+            return Reason(want.where, found, "a node has to meet all of one term", f"Change one of them, or {TELL}")
+        return Reason(want.where, found, "each part of it is met by some node", f"Change or remove a part, or {TELL}")
+
+    def _local_name(self, expression: Expression, fits: ExpressionFits) -> LocalName | None:
+        """How these nodes name the GPU that an expression names by a label which no node has; None if unknown."""
+        if expression.operator != Operator.IN or self.nodes.label_values(expression.key):
+            return None
+        for value in expression.values[:_TRIED]:
+            models = self.gpus.models_at(expression.key, value)
+            for key in self._searched() if models else ():
+                values = self.nodes.label_values(key)[:_MOST_VALUES]
+                alike = (one for one in values if self._names(key, one, models))
+                for found in islice(alike, _TRIED):
+                    if fits(Expression(key, Operator.IN, (found,))):
+                        label, owner = f"{expression.key}={cut(value)}", OWNERS.get(expression.key)
+                        written = f"{label} is {owner}" if owner else f"no node has {label}"
+                        return LocalName(written, f"here it is {key}={cut(found)}")
+        return None
+
+    def _searched(self) -> Sequence[str]:
+        """The labels in which the name of a GPU is looked for. Labels that only the platform's rows have come last."""
+        return (*_SEARCHED, *sorted(self.gpus.keys - GPUS.keys))
+
+    def _names(self, key: str, value: str, models: frozenset[str]) -> bool:
+        """Whether a label names one of these models, and no other."""
+        named = self.gpus.models_at(key, value)
+        return bool(named) and named <= models
+
+    def _instead(self, want: Labels, fits: ExpressionFits) -> tuple[str, str]:
+        """What nodes have, and what to do. Another expression is suggested only if it fits."""
+        expression, values = want.expression, self.nodes.label_values(want.expression.key)
+        if values and expression.operator in _EXCLUDING:
+            return f"nodes have {few(values)}", f"Remove it, or {TELL}"
+        if values:
+            meant = self._meant_value(expression, values, fits) if expression.key not in _DISTINCT else None
+            remedy = f"Did you mean {cut(meant)}? Correct the value" if meant else f"Choose what nodes have, or {TELL}"
+            return f"nodes have {few(values)}", remedy
+        meant = self._meant_key(expression.key)
+        if meant:
+            correct = expression._replace(key=meant)
+            if fits(correct):
+                return f"nodes have {meant}", f"Did you mean {meant}? Correct the key"
+            value = self._meant_value(correct, self.nodes.label_values(meant), fits)
+            if value:
+                return f"nodes have {meant}", f"Did you mean {meant}={cut(value)}? Correct the key and the value"
+        needed = "a node has to have every label of nodeSelector" if want.is_selector else "no node has that label"
+        return needed, f"Remove it, or {TELL}"
+
+    def _meant_value(self, expression: Expression, values: Sequence[str], fits: ExpressionFits) -> str | None:
+        """The value that was probably meant, if the pod would fit with it."""
+        wanted = expression.values[:_TRIED] if expression.operator == Operator.IN else ()
+        alike = (found for value in wanted if (found := self._nearest_value(value, values)))
+        return next((found for found in alike if fits(expression._replace(values=(found,)))), None)
+
+    def _nearest_value(self, written: str, values: Sequence[str]) -> str | None:
+        """The value that was probably meant. A name of a GPU is only ever replaced by another name of that GPU, with
+        as much memory if both names say it.
+        """
+        traits, size = self.gpus.traits_of(written), _memory(written)
+        if traits is None:
+            return nearest(written, values)
+        known = [value for value in values[:_MOST_VALUES] if self.gpus.traits_of(value) == traits]
+        alike = [value for value in known if _memory(value) in (size, "") or not size]
+        return nearest(written, alike) or next(iter(alike), None)
+
+    def _meant_key(self, key: str) -> str | None:
+        """The label of nodes whose key is spelled most like this one, without its prefix: many keys share one."""
+        name = key.rpartition("/")[2]
+        if key in _KNOWN or key in OWNERS or len(name) > _LONGEST_NAME:
+            return None
+        names = {known.rpartition("/")[2]: known for known in _KNOWN if self.nodes.label_values(known)}
+        close = get_close_matches(name.lower(), names, n=1, cutoff=_LIKENESS)
+        return names[close[0]] if close else None
+
+
+def _fitting(want: Labels, fits: Fits) -> ExpressionFits:
     return lambda expression: fits(replace(want, expression=expression))
 
 
-def no_node_meets(
-    want: Affinity, nodes: NodeFacts, is_too_much: Callable[[Sequence[Want]], bool], fits: Fits
-) -> Reason:
-    """Why alternatives select no node. `is_too_much` says of wants that no node has them together."""
-    if not want.terms:
-        remedy = "Write an expression into one, or remove the affinity"
-        return Reason(want.where, "requires empty terms only", "an empty term matches no node", remedy)
-    guilty = [_guilty(term, is_too_much) for term in want.terms[:_TRIED]]
-    terms = f"any of its {len(want.terms)} required terms" if len(want.terms) > 1 else "its required term"
-    found = f"no node meets {terms}: {few([str(one) for one in guilty])}"
-    missing = [(one, term) for one, term in zip(guilty, want.terms, strict=False) if isinstance(one, Labels)]
-    for labels, term in missing:
-        if name := local_name(labels.expression, nodes, _corrected(labels, term, fits)):
-            return Reason(want.where, found, "; ".join(name), _WRITE_THAT, brief="; ".join(name))
-    for labels, term in missing[:1]:
-        return Reason(want.where, found, *_instead(labels, nodes, _corrected(labels, term, fits)))
-    if len(want.terms) > 1:
-        return Reason(want.where, found, "a node has to meet all of one term", f"Change one of them, or {TELL}")
-    return Reason(want.where, found, "each part of it is met by some node", f"Change or remove a part, or {TELL}")
-
-
-def _corrected(labels: Labels, term: Term, fits: Fits) -> Callable[[Expression], bool]:
-    """Whether the pod would fit with another expression in the place of one of a term."""
+def _corrected(labels: Labels, term: Term, fits: Fits) -> ExpressionFits:
+    """Whether the pod would fit if another expression stood in the place of this one in its term."""
 
     def is_met(expression: Expression) -> bool:
         expressions = tuple(expression if one == labels.expression else one for one in term.expressions)
@@ -166,61 +210,13 @@ def _corrected(labels: Labels, term: Term, fits: Fits) -> Callable[[Expression],
 
 
 def _guilty(term: Term, is_too_much: Callable[[Sequence[Want]], bool]) -> Labels | str:
-    """The expression of a term that no node satisfies, or all of it."""
+    """The expression of a term that no node satisfies, or the text of the whole term."""
     labels = [Labels(expression, AFFINITY) for expression in term.expressions]
     whole = " and ".join(str(Labels(expression, AFFINITY)) for expression in (*term.expressions, *term.fields))
     return next((one for one in labels if is_too_much([one])), whole)
 
 
-def _instead(want: Labels, nodes: NodeFacts, fits: Callable[[Expression], bool]) -> tuple[str, str]:
-    """What nodes have, and what to do. `fits` says whether another expression would do; no other is suggested."""
-    expression, values = want.expression, nodes.label_values(want.expression.key)
-    if values and expression.operator in _EXCLUDING:
-        return f"nodes have {few(values)}", f"Remove it, or {TELL}"
-    if values:
-        meant = _meant_value(expression, values, fits) if expression.key not in _DISTINCT else None
-        remedy = f"Did you mean {cut(meant)}? Correct the value" if meant else f"Choose what nodes have, or {TELL}"
-        return f"nodes have {few(values)}", remedy
-    meant = _meant(expression.key, nodes)
-    if meant:
-        correct = expression._replace(key=meant)
-        if fits(correct):
-            return f"nodes have {meant}", f"Did you mean {meant}? Correct the key"
-        value = _meant_value(correct, nodes.label_values(meant), fits)
-        if value:
-            return f"nodes have {meant}", f"Did you mean {meant}={cut(value)}? Correct the key and the value"
-    needed = "a node has to have every label of nodeSelector" if want.is_selector else "no node has that label"
-    return needed, f"Remove it, or {TELL}"
-
-
-def _meant_value(expression: Expression, values: Sequence[str], fits: Callable[[Expression], bool]) -> str | None:
-    """The value that was probably meant, of those with which the pod would fit."""
-    wanted = expression.values[:_TRIED] if expression.operator == Operator.IN else ()
-    alike = (found for value in wanted if (found := _nearest_value(value, values)))
-    return next((found for found in alike if fits(expression._replace(values=(found,)))), None)
-
-
-def _nearest_value(written: str, values: Sequence[str]) -> str | None:
-    """What was probably meant: of the name of a GPU only another name of that GPU, of as much memory if both say it."""
-    traits, size = GPUS.traits_of(written), _memory(written)
-    if traits is None:
-        return nearest(written, values)
-    known = [value for value in values[:_MOST_VALUES] if GPUS.traits_of(value) == traits]
-    alike = [value for value in known if _memory(value) in (size, "") or not size]
-    return nearest(written, alike) or next(iter(alike), None)
-
-
 def _memory(product: str) -> str:
-    """The memory that the name of a GPU tells, empty where it tells none; that of a MIG slice is not meant."""
+    """The memory in the name of a GPU, such as 80gb; empty if the name has none. That of a MIG slice does not count."""
     found = _GIGABYTES.search(base_name(product).lower())
     return found[0] if found else ""
-
-
-def _meant(key: str, nodes: NodeFacts) -> str | None:
-    """The label of nodes that is named nearly as this one; prefixes are not compared, as they make all alike."""
-    name = key.rpartition("/")[2]
-    if key in _KNOWN or key in OWNERS or len(name) > _LONGEST_NAME:
-        return None
-    names = {known.rpartition("/")[2]: known for known in _KNOWN if nodes.label_values(known)}
-    close = get_close_matches(name.lower(), names, n=1, cutoff=_LIKENESS)
-    return names[close[0]] if close else None

@@ -1,10 +1,11 @@
-"""What a pod wants of its node, taken apart: each thing on its own, and any of them together.
+"""What a pod wants of its node, taken apart, and the reason that is given where no node has it.
 
-Which of them no node has is found by asking about pods that want only some of them.
+Asking about pods that have only some of the wants shows which of them no node has.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from webhook.model.node import Toleration
 from webhook.model.pod import Pod
@@ -13,12 +14,28 @@ from webhook.model.selectors import Expression, Term
 from webhook.model.wording import asked, cut
 
 EVERYTHING = (Toleration(operator="Exists"),)
-"""What tolerates every taint."""
+"""Tolerates every taint."""
 
 AFFINITY = "spec.affinity.nodeAffinity"
 
 _SHOWN = 3
-"""Values that an expression is shown with."""
+"""Values of an expression that a message shows."""
+
+TELL = "tell the platform team"
+"""The remedy if the author of the pod cannot do anything."""
+
+
+class Reason(NamedTuple):
+    """Why no node can run a pod: the place in the pod, what was found there, what nodes have instead, and the remedy.
+
+    `brief` is as in a Violation.
+    """
+
+    where: str
+    found: str
+    allowed: str
+    remedy: str
+    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,29 @@
-"""Why no node could ever run a pod, in words for whoever wrote it.
+"""Why no node could ever run a pod, in words for its author.
 
-Each thing that the pod wants is asked for alone. What no node has even so is a reason of its own; what only fails
-together is reduced to as few things as do; and where nothing fails, it is the taints.
-
-Taints may keep a pod off every node that it fits on otherwise: the message says which ones it would have to tolerate.
+Each thing that the pod wants is first looked for alone. A thing that no node has is a reason by itself. Things that no
+node has together are reduced to as few as possible. If some node has everything, the taints keep the pod away: the
+message names the taints that the pod would have to tolerate.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from webhook.gpus.gpu_table import GpuTable
 from webhook.model.accelerators import Share
 from webhook.model.node import NodeClass, Taint, Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
 from webhook.model.wording import cut, few, is_size, nearest, offered
-from webhook.rules.pending.missing_labels import no_node_has, no_node_meets
-from webhook.rules.pending.reasons import TELL, NodeFacts, Reason
+from webhook.rules.pending.missing_labels import LabelHints
 from webhook.rules.pending.wants import (
     EVERYTHING,
+    TELL,
     Affinity,
     Amount,
     ClassNodes,
     Labels,
+    Reason,
     Want,
     fewest,
     only,
@@ -30,15 +31,17 @@ from webhook.rules.pending.wants import (
     wants_of,
     weight_of,
 )
+from webhook.rules.rule import Facts
 
 _TEXT = re.compile(r"(?!(true|false|yes|no|on|off|null|y|n)$)[a-z][a-z0-9._-]*", re.IGNORECASE)
-"""What YAML reads as a text without quotes; a taint may have the value true or 1, which it does not."""
+"""Values that YAML reads as a string without quotes. The value of a taint may also be true or 1, which needs them."""
 
 
 def intolerance(tolerations: Sequence[Toleration], fitting: Sequence[NodeClass]) -> tuple[str, str, str] | None:
-    """Found, allowed and remedy for nodes of which none lets a pod with these tolerations in; None where one does.
+    """Which taints keep a pod with these tolerations off all `fitting` nodes: found, allowed, remedy. None if one lets
+    it in.
 
-    The taints are those of the nodes that have the fewest of them, and of several such nodes those that are most.
+    The message names the taints of the node class with the fewest such taints; of several, of the one with most nodes.
     """
     taints = {taint for node in fitting for taint in node.taints}
     repelling = {taint for taint in taints if not any(toleration.tolerates(taint) for toleration in tolerations)}
@@ -56,26 +59,26 @@ def intolerance(tolerations: Sequence[Toleration], fitting: Sequence[NodeClass])
 
 
 def _name(taint: Taint) -> str:
-    """The taint as kubectl writes it."""
+    """A taint as kubectl writes it."""
     return f"{cut(taint.key)}{'=' + cut(taint.value) if taint.value else ''}:{taint.effect}"
 
 
 def _toleration(taint: Taint) -> str:
-    """What tolerates it and nothing else, as it would stand in a manifest."""
+    """The toleration of one taint and no other, as a manifest has it."""
     quoted = cut(taint.value) if _TEXT.fullmatch(taint.value) else f'"{cut(taint.value)}"'
     value = f"operator: Equal, value: {quoted}" if taint.value else "operator: Exists"
     return f"{{key: {cut(taint.key)}, {value}, effect: {taint.effect}}}"
 
 
 _ON_EVERY_NODE = frozenset({"kubernetes.io/arch", "kubernetes.io/hostname", "kubernetes.io/os"})
-"""Labels that the kubelet writes."""
+"""Labels that the kubelet writes on every node."""
 
 _MOST_PARTS, _MOST_WEIGHT = 1000, 300
-"""What is written in a pod, and what there is to compare in it, up to which it is told exactly what no node has."""
+"""Parts of a pod (`parts_of`), and weight of its wants (`weight_of`), up to which single reasons are looked for."""
 
 
-def why_pending(pod: Pod, nodes: NodeFacts) -> Iterator[Reason]:
-    """The reasons why a pod has no home, those that hold on their own first."""
+def why_pending(pod: Pod, nodes: Facts, gpus: GpuTable) -> Iterator[Reason]:
+    """The reasons why no node can run a pod, single wants first. `gpus` are the GPU models that are known."""
     fitting = nodes.feasible_nodes(replace(pod, tolerations=EVERYTHING))
     if fitting:
         runtime_class = nodes.runtime_class(pod.runtime_class) if pod.runtime_class else None
@@ -83,15 +86,16 @@ def why_pending(pod: Pod, nodes: NodeFacts) -> Iterator[Reason]:
         found = intolerance(tolerations, fitting)
         yield from [Reason("spec.tolerations", *found, brief=found[0])] if found else []
     else:
-        yield from _Hopeless(pod, nodes).reasons()
+        yield from _Hopeless(pod, nodes, LabelHints(nodes, gpus)).reasons()
 
 
 @dataclass(frozen=True, slots=True)
 class _Hopeless:
-    """A pod that wants what no node has, taints aside."""
+    """A pod that no node could run even without taints."""
 
     pod: Pod
-    nodes: NodeFacts
+    nodes: Facts
+    hints: LabelHints
 
     def reasons(self) -> Iterator[Reason]:
         found = wants_of(self.pod) if parts_of(self.pod) <= _MOST_PARTS else ()
@@ -117,12 +121,12 @@ class _Hopeless:
         return not self.nodes.feasible_nodes(only(self.pod, wants))
 
     def _is_left_out(self, want: Want) -> bool:
-        """Whether it is a label that every node has and none is known to: then nodes were written by hand."""
+        """Whether the want is a label of every node that no known node has: their labels were written by hand."""
         key = want.expression.key if isinstance(want, Labels) else ""
         return key in _ON_EVERY_NODE and not self.nodes.label_values(key)
 
     def _is_said_twice(self, want: Want) -> bool:
-        """Whether it is the nodeSelector of a RuntimeClass, which Kubernetes has added to that of the pod."""
+        """Whether the want is the nodeSelector of a RuntimeClass that Kubernetes has also added to the pod's own."""
         selected = self._selected_by(want.runtime_class) if isinstance(want, ClassNodes) else ()
         stated = self.pod.node_selector
         return bool(selected) and all((stated.get(one.key),) == one.values for one in selected)
@@ -132,9 +136,8 @@ class _Hopeless:
         return found.node_selector if found is not None else ()
 
     def _alone(self, want: Want, gpus: Sequence[Want], others: Sequence[Want]) -> Reason:
-        """What no node has of one thing; of what goes with GPUs, no node that has those.
-
-        What is suggested instead fits together with the `others`, of which some node has each.
+        """The reason for one thing that no node has. An amount of cpu or memory is compared with nodes that have the
+        `gpus`, and a suggestion has to fit together with the `others`.
         """
 
         def fits(instead: Want) -> bool:
@@ -148,9 +151,9 @@ class _Hopeless:
                 has_some = not self._is_too_much(gpus) and self.nodes.largest(want.resource, only(self.pod, gpus))
                 return self._too_large(want, gpus if has_some else [])
             case Labels():
-                return no_node_has(want, self.nodes, fits)
+                return self.hints.no_node_has(want, fits)
             case Affinity():
-                return no_node_meets(want, self.nodes, self._is_too_much, fits)
+                return self.hints.no_node_meets(want, self._is_too_much, fits)
             case ClassNodes():
                 selected = few([str(Labels(one, want.where)) for one in self._selected_by(want.runtime_class)])
                 return Reason(
@@ -158,7 +161,7 @@ class _Hopeless:
                 )
 
     def _unknown_gpu(self, want: Amount, fits: Callable[[Want], bool]) -> Reason:
-        """A GPU resource that no node offers, such as a MIG profile."""
+        """The reason for a GPU resource that no node offers, such as a MIG profile."""
         known, own = sorted(self.nodes.gpu_resources()), self.pod.known.of(want.resource)
         alike = [name for name in known if own and (other := self.pod.known.of(name)) and other.vendor is own.vendor]
         meant = nearest(want.resource, [name for name in alike if self._is_used_alike(want.resource, name)])
@@ -181,7 +184,7 @@ class _Hopeless:
         return len({share is Share.PASSTHROUGH for share in shares}) == 1
 
     def _too_large(self, want: Amount, others: Sequence[Want]) -> Reason:
-        """More than the largest of the nodes that have the others."""
+        """The reason for an amount above that of the largest node which has the `others`."""
         most = self.nodes.largest(want.resource, only(self.pod, others)) or 0
         found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
         instead = "choose other nodes" if _labelled(others) else TELL
@@ -199,7 +202,7 @@ class _Hopeless:
         return Reason(want.where, found, f"the largest node{_with(others)} has {has}", remedy)
 
     def _offered_instead(self, want: Amount, others: Sequence[Want]) -> list[str]:
-        """Other GPU resources of the same vendor, for which nobody asks yet, on the nodes that have the others."""
+        """Other GPU resources of the vendor that the pod does not request, on the nodes that have the `others`."""
         own, pod = self.pod.known.of(want.resource), only(self.pod, others)
         known = {name for node in self.nodes.feasible_nodes(pod) for name in node.gpu_resources}.difference(
             self.pod.gpus
@@ -211,7 +214,7 @@ class _Hopeless:
         return [name for name in used if self.nodes.largest(name, pod) != 0]
 
     def _together(self, wants: Sequence[Want]) -> Reason:
-        """Things that some node has each, and no node has together."""
+        """The reason for things of which some node has each, and no node has all."""
         amounts = [want for want in wants if isinstance(want, Amount)]
         if not amounts:
             found = f"no node has {few([str(want) for want in wants])} together"
@@ -226,12 +229,12 @@ class _Hopeless:
 
 
 def _labelled(wants: Sequence[Want]) -> list[Want]:
-    """Those of which labels decide."""
+    """The wants that the labels of a node decide."""
     return [want for want in wants if not isinstance(want, Amount)]
 
 
 def _with(wants: Sequence[Want]) -> str:
-    """Which nodes are meant, of those that have or could have all that is wanted."""
+    """Which nodes a message means: ` with ` the GPUs and labels among the wants; empty for all nodes."""
     gpus = [cut(want.resource) for want in wants if isinstance(want, Amount) and want.is_gpu]
     names = [*gpus, *map(str, _labelled(wants))]
     return f" with {few(names)}" if names else ""
