@@ -18,7 +18,7 @@ from tests.benchmarks.runs import demand
 from tests.benchmarks.served import Served
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
-from webhook.engine.running_rules import stamp_of
+from webhook.engine.mutating import stamp_of
 from webhook.policy.loader import load
 
 DRY_RUN = "/api/v1/namespaces/bench/pods?dryRun=All"

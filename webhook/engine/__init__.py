@@ -1,12 +1,11 @@
-"""The one place where rules are asked and modes applied. Webhook, command line and audit all end here.
+"""The one place where rules are asked and modes applied. The webhook, the command line and the audit all call it.
 
-A pod passes two phases, as in the API server. `complete` asks the mutators and gives a patch; `judge` asks the
-validators about the final pod and notices injections that got lost on the way. `foresee` does both, and
-`check_workload` and `foresee_pods` ask it about the pods that workloads make.
+A pod passes two phases, as in the API server. `complete` asks the mutators and returns a patch. `judge` asks the
+validators about the final pod, and reports injections that were lost on the way. `foresee` does both. `check_workload`
+and `foresee_pods` do so for the pods that workloads make.
 """
 
-from webhook.engine.mutating import ANNOTATION, complete
-from webhook.engine.running_rules import STAMP
+from webhook.engine.mutating import ANNOTATION, STAMP, complete
 from webhook.engine.templates import Foreseen
 from webhook.engine.validating import foresee, judge
 from webhook.engine.workloads import check_workload, foresee_pods

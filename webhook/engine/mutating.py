@@ -1,31 +1,41 @@
-"""The mutating phase."""
+"""The mutating phase.
+
+A pod that was completed gets a stamp: an annotation with the name and version of the policy. Replicas get a new version
+of the policies at different moments. By the stamp, `judge` recognises a pod that was completed under a version which
+this replica does not have yet. A stamp that the author of a pod wrote is replaced.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from webhook.engine.running_rules import STAMP, ask_mutators, bounded, due_stamp, facts_under, told_once, violations
+from webhook.engine.running_rules import ask_mutators, bounded, edits_of, facts_under, told_once, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.draft import Draft
 from webhook.model.edits import Annotate, Edit
+from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import placed
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_set import Policy
+from webhook.rules.rule import Facts
 
 ANNOTATION = "gpupolicy.dev/injected"
-"""Names the rules that completed a pod. It informs people and is never read back."""
+"""Annotation with the rules that completed a pod. It informs people and is never read."""
+STAMP = "gpupolicy.dev/policy"
+"""Annotation with the policy, and its version, that completed a pod last."""
 
 
 def complete(
     raw: Mapping[str, Any], policy: Policy, facts: ClusterFacts, *, earlier: Sequence[Policy] = (), namespace: str = ""
 ) -> Outcome:
-    """The mutating phase: inject what the enforced rules inject, and say what the others would.
+    """Inject what the enforced rules inject, and report what other rules would inject.
 
-    A pod that `policy` leaves alone is stamped all the same where one of the `earlier` policies would complete it. One
-    that the API server will refuse on its own never reaches the validating phase, so it is judged here too; any other
-    is left to `judge`, because other webhooks may still change it. `namespace` is where the pod will be; empty: where
-    it says. Raises ShapeError for a malformed pod, or one whose patch would be longer than what the API server takes.
+    A pod that `policy` leaves unchanged gets a stamp, too, if one of the `earlier` policies would complete it. A pod
+    that the API server will refuse never reaches the validating phase, so it is validated here. All other pods are left
+    to `judge`, because other webhooks may still change them. `namespace` is where the pod will be; if empty, the pod
+    itself says it. Raises ShapeError for a malformed pod, and for a pod whose patch is longer than the API server
+    accepts.
     """
     pod = original = pod_from_raw(raw, policy.accelerators, namespace)
     draft = Draft(raw)
@@ -46,7 +56,38 @@ def complete(
         return Outcome(policy, raw, tuple(finding for finding in findings if finding.kind is not FindingKind.ADVICE))
     if injections and ANNOTATION not in pod.annotations:
         Annotate(ANNOTATION, ",".join(one.rule for one in injections)).write(draft)
-    stamp = due_stamp(original, policy, facts, earlier, injected=bool(injections))
+    stamp = _due_stamp(original, policy, facts, earlier, injected=bool(injections))
     if stamp is not None:
         Annotate(STAMP, stamp).write(draft)
     return Outcome(policy, draft.object, tuple(findings), tuple(draft.patch), tuple(injections))
+
+
+def _due_stamp(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy], *, injected: bool) -> str | None:
+    """The stamp to write into a pod that the policy completed, or that an `earlier` one would complete; None for none.
+
+    A pod that contradicts what would be injected gets an empty stamp, so that its violations count.
+    """
+    found = pod.annotations.get(STAMP)
+    if found is None:
+        is_due = injected or any(_completes(other, pod, facts) for other in earlier)
+    else:
+        is_due = any(one.is_injecting for one in (policy, *earlier))
+    if not is_due:
+        return None
+    stamp = "" if _contradicts(pod, policy, facts) else stamp_of(policy)
+    return None if stamp == (found or "") else stamp
+
+
+def stamp_of(policy: Policy) -> str:
+    """The policy and its version, as the stamp of pods has them."""
+    return f"{policy.name}@{policy.short_hash}"
+
+
+def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
+    """Whether the pod contradicts what an enforced rule of the policy would inject."""
+    return any(finding.kind is FindingKind.VIOLATION for finding in violations(pod, policy.contradicted, facts))
+
+
+def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:
+    """Whether an enforced rule of the policy would inject something."""
+    return any(edits_of(bound, pod, facts) for bound in policy.injectors)

@@ -1,6 +1,6 @@
-"""Quotas: what a pod claims of them, and what people are told of the ledger's verdicts.
+"""Quotas: what a pod claims of them, and the findings that the verdicts of ledgers become.
 
-The ledger itself is asked by whoever admits the pod, because that waits and writes.
+Nothing here reads or writes a ledger, because that waits: the caller does so with a function of its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,20 +39,20 @@ from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
 KEY = gpu_quota.RULE.key
-"""What findings about quotas are called by."""
+"""The rule that findings about quotas belong to."""
 _MOST_NAMES = 3
 """Pods that a refusal names."""
 _LONGEST_NAME = 40
-"""Characters of such a name that are shown; a warning has room for 256 in all."""
+"""Characters of a pod's name in a refusal. A warning has room for 256 in all."""
 
 
 _KeptOut = Withheld | Crowded | AlreadyStored | InTreeExceeded
-"""Verdicts on a pod that is kept out by what its own namespace holds."""
+"""Verdicts on a pod that is kept out because of other pods in its namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundClaim:
-    """What a pod claims of one quota, and what the policy says about that quota."""
+    """What a pod claims of one quota, and the quota as a policy declares it."""
 
     claim: Claim
     bound: BoundQuota
@@ -60,7 +60,7 @@ class BoundClaim:
 
 @dataclass(frozen=True, slots=True)
 class QuotaClaims:
-    """What a pod claims of the quotas of its namespace, and what is wrong with it whoever else uses them."""
+    """What a pod claims of the quotas of its namespace. `findings` hold whatever else is in use."""
 
     claims: tuple[BoundClaim, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -72,7 +72,7 @@ NO_CLAIMS = QuotaClaims()
 def claims_of(
     raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], read: Pod | None = None
 ) -> QuotaClaims:
-    """What a pod claims; `read` is the same, where it was read already. Raises ShapeError for a malformed pod."""
+    """What a pod claims. `read` is the pod, if it was read before. Raises ShapeError for a malformed pod."""
     if not quotas:
         return NO_CLAIMS
     accelerators = quotas[0].quota.counting.accelerators
@@ -89,7 +89,7 @@ def claims_of(
         if demand is None:
             continue
         claims.append(BoundClaim(Claim(bound.quota, demand, bound.mode is Mode.ENFORCE), bound))
-        if bound.quota.scope is QuotaScope.POT:  # of the namespace's own quota the rule says it
+        if bound.quota.scope is QuotaScope.POT:  # the rule reports objections of the namespace's own quota
             findings += [finding_of(bound, objection) for objection in objections(demand, bound.quota)]
     return QuotaClaims(tuple(claims), tuple(findings))
 
@@ -97,9 +97,10 @@ def claims_of(
 def _with_verdicts(
     outcome: Outcome, claims: Sequence[BoundClaim], verdicts: Sequence[Verdict], pods: Iterable[GpuPod] | None
 ) -> Outcome:
-    """The outcome, and what the ledgers said.
+    """The outcome with the findings that the verdicts of ledgers become.
 
-    `pods` are those of the pod's own namespace, to name the largest; with None nothing is said of what is in use.
+    `pods` are the pods of the namespace, of which messages name the largest. If None, messages tell nothing of what is
+    in use.
     """
     findings = [
         _found(one, verdict, pods)
@@ -110,7 +111,7 @@ def _with_verdicts(
 
 
 def _told(outcome: Outcome, findings: Iterable[Finding]) -> Outcome:
-    """The outcome with more findings, which send people to whom the policy names."""
+    """The outcome with more findings, which name the contact of the policy."""
     return replace(outcome, findings=(*outcome.findings, *addressed_to(outcome.policy.contact, findings)))
 
 
@@ -121,7 +122,7 @@ def reserved(
     ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
     seen: Callable[[str], Iterable[GpuPod]] | None,
 ) -> Outcome:
-    """The outcome of a pod that is about to be admitted, once its quotas have had their say.
+    """The outcome of a pod after its claims were entered in the ledgers of its quotas, as by `entered`.
 
     A pod that is refused already claims nothing. Raises ShapeError for a malformed pod.
     """
@@ -137,10 +138,10 @@ def entered(
     ask: Callable[[Sequence[Claim]], Sequence[Verdict]],
     seen: Callable[[str], Iterable[GpuPod]] | None,
 ) -> Outcome:
-    """The same, from what the pod claims.
+    """The outcome of a pod after its claims were entered in their ledgers.
 
-    `ask` enters it in their ledgers, which is done only for a pod that nothing refuses; `seen` gives the pods of its
-    namespace; with None a refusal says nothing of what is in use.
+    `ask` enters claims and returns the verdicts; it is called only for a pod that nothing refuses. `seen` returns the
+    pods of a namespace; if it is None, a refusal tells nothing of what is in use.
     """
     if claims.findings:
         outcome = _told(outcome, claims.findings)
@@ -185,7 +186,7 @@ def _found(one: BoundClaim, verdict: Exceeded | Unanswered | _KeptOut, pods: Ite
 
 
 def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
-    """What a pod hears that is kept out by what its own namespace holds."""
+    """The objection to a pod that is kept out because of other pods in its namespace."""
     if isinstance(verdict, AlreadyStored):
         found = f"there is already a pod {verdict.name}"
         return Objection("metadata.name", found, "no other may have its name", "Choose another name")
@@ -201,17 +202,17 @@ def _objection(verdict: _KeptOut, quota: Quota) -> Objection:
 _UNTOLD = Objection(
     "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
 )
-"""What a pod hears instead of that where a refusal says nothing of what is in use."""
+"""The objection in place of a particular one, if refusals tell nothing of what is in use."""
 
 
 def _too_many_kinds(pod: Pod) -> Objection:
-    """What a pod hears whose entry would take up the ledger, which the whole quota shares."""
+    """The objection to a pod whose entry would fill the ledger, which the whole quota shares."""
     found = f"requests {len(pod.gpus)} different GPU resources"
     return Objection("spec", found, f"at most {MOST_RESOURCES} are counted", "Request those of one node only")
 
 
 def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
-    """What is wrong with a pod under a quota, in the quota's mode."""
+    """The finding that an objection is, in the mode of its quota."""
     return Finding(
         KEY,
         bound.mode,
@@ -226,7 +227,7 @@ def finding_of(bound: BoundQuota, objection: Objection) -> Finding:
 
 
 def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
-    """What of a pod the pots cannot count; of the namespace's own quota the rule says it."""
+    """The GPUs of a pod that pots cannot count. The rule reports these for the namespace's own quota."""
     for bound in quotas:
         if bound.quota.scope is QuotaScope.POT:
             is_denied = bound.quota.counting.claims is ClaimsMode.DENY
@@ -235,8 +236,17 @@ def uncounted_of_pots(pod: Pod, quotas: Sequence[BoundQuota]) -> Iterator[Findin
                 yield found if is_denied else replace(found, kind=FindingKind.ADVICE, refuses=False)
 
 
+def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
+    """Why a pod never fits into a pot. The rule reports this for the namespace's own quota."""
+    yield from uncounted_of_pots(pod, quotas)
+    for bound in quotas:
+        demand = demand_of(pod, namespace, bound.quota.counting)
+        if demand is not None and bound.quota.scope is QuotaScope.POT:
+            yield from (finding_of(bound, objection) for objection in objections(demand, bound.quota))
+
+
 def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
-    """The pods that count most against a limit, by name where they count alike."""
+    """The pods that count most against a limit, and by name if several count alike."""
     known: dict[int, Fraction] = {}
 
     def counted(seen: GpuPod) -> Fraction:

@@ -1,4 +1,4 @@
-"""How quotas stand, and what each namespace is to see of it, as values. Tenants read it, so it names no pods."""
+"""The usage of quotas, and the status that each namespace sees of it. Tenants read the status, so it names no pods."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from webhook.quota.quotas import Limit, Measure, Quota
 from webhook.rules.rule_settings import Mode
 
 Place = tuple[str, str]
-"""Namespace and name of an object; the name is the key of the quota."""
+"""Namespace and name of an object of kind GPUQuota. The name is the key of the quota."""
 Status = Mapping[str, Any]
 """The field `status` of an object of kind GPUQuota."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUsage:
-    """How a quota stands. `used` is None where that is not known at the moment.
+    """The usage of a quota. `used` is None while it is not known.
 
-    `namespaces` are those that are known to be there, also ones that the quota does not cover. `version` is that of the
-    ledger that `used` was counted from, empty for none.
+    `namespaces` are all namespaces that are known to exist, whether or not the quota covers them. `version` is the
+    version of the ledger that `used` was counted from; empty without a ledger.
     """
 
     quota: Quota
@@ -34,9 +34,9 @@ class QuotaUsage:
 
 
 def standings_of(usage: Mapping[str, Usage], policies: PolicySet) -> list[QuotaUsage]:
-    """How every quota of the policies stands that ledgers tell of, by its key.
+    """The usage of every quota in the policies that was counted; `usage` is what was counted, by the key of the quota.
 
-    What is left out is a quota that has gone since it was counted.
+    A quota that the policies no longer have is left out.
     """
     bound = {one.quota.key: one for one in policies.pots}
     for one in usage.values():
@@ -49,9 +49,9 @@ def standings_of(usage: Mapping[str, Usage], policies: PolicySet) -> list[QuotaU
 
 
 def statuses(standings: Iterable[QuotaUsage]) -> dict[Place, Status | None]:
-    """What each namespace is to see of each of its quotas; None where nobody knows, so that what is there stays.
+    """The status of each quota in each of its namespaces; None while the usage is not known, so that the old one stays.
 
-    A quota is seen in the namespaces that it names, and in those that a glob of it covers and that are known.
+    A quota is seen in the namespaces that it names, and in the known namespaces that one of its globs covers.
     """
     found: dict[Place, Status | None] = {}
     for standing in standings:

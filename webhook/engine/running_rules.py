@@ -1,10 +1,4 @@
-"""Asking one rule, and what its answers are called: the one place where modes are applied.
-
-The stamp is an annotation that says which version of which policy completed a pod.
-
-Policies reach replicas at different moments: `judge` learns from it that the pod was completed by one that it does not
-have yet. Whatever else stands in the annotation when the pod is completed is replaced.
-"""
+"""Asks rules, and turns their answers into findings and injections. Modes are applied here and nowhere else."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,12 +17,12 @@ from webhook.rules.rule import Advice, Facts, Violation
 from webhook.rules.rule_settings import Mode
 
 MOST_OF_A_RULE = 1_000
-"""Findings of one rule about one pod that are kept; a refusal shows the first hundred."""
+"""Findings of one rule about one pod that are kept. A refusal shows the first hundred."""
 _MOST_LISTED = 20
-"""Edits that a message spells out."""
+"""Edits that a message names."""
 _MOST_EDITS = bounds.MOST_OPERATIONS + 1
 _FEW_OPERATIONS = 200
-"""Of a patch, that nobody need measure."""
+"""Operations of a patch up to which its size is not measured."""
 
 
 def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
@@ -39,9 +33,9 @@ def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
 def ask_mutators(
     stage: Iterable[BoundRule], pod: Pod, facts: Facts, draft: Draft, findings: list[Finding]
 ) -> list[Injection]:
-    """Write what the enforced rules of a stage inject to `draft`, and return it; the rest goes to `findings`.
+    """Write what the enforced rules of a stage inject into `draft`, and return it. Everything else goes to `findings`.
 
-    Raises CountError for a pod whose patch would be longer than what the API server takes.
+    Raises CountError for a pod whose patch is longer than the API server accepts.
     """
     injections: list[Injection] = []
     for bound in stage:
@@ -78,9 +72,9 @@ def _too_much_to_add(what: str, most: int) -> CountError:
 
 
 def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
-    """What a rule that is not enforced would have injected; without a missing limit the API server refuses the pod.
+    """What a rule that is not enforced would inject. Without an added limit of GPUs, the API server refuses the pod.
 
-    Of a rule whose injections ask nothing of people it is only recorded.
+    If the author of the pod need not act on the injection, the finding is only recorded.
     """
     is_needed = any(isinstance(edit, AddGpuLimit) for edit in wanted)
     message = f"would add {listed(wanted)}"
@@ -97,7 +91,7 @@ def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
 
 
 def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Iterator[Finding]:
-    """What these rules have to say about a pod, in their modes, but no advice about what one of them objects to."""
+    """What these rules find in a pod, in their modes. Advice about a fault that a violation names is left out."""
     told: frozenset[str] | None = None
     for bound in validators:
         if bound.rule.validate is None:
@@ -111,14 +105,14 @@ def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Itera
 
 
 def _faults_told(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
-    """The faults of a pod that some of these rules object to, so that people hear of it."""
+    """The faults of a pod that violations of these rules name, and that its author is told of."""
     telling = (bound for bound in validators if bound.rule.faults and bound.mode is not Mode.AUDIT)
     values = (one.rule.validate(pod, one.settings, facts) for one in telling if one.rule.validate is not None)
     return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))
 
 
 def told_once(findings: Sequence[Finding], pod: Pod, policy: Policy, facts: Facts) -> list[Finding]:
-    """The findings of mutators without advice about what a validator will tell of the same pod, if it tells people."""
+    """The findings of mutators, without advice about a fault that a violation of the pod will name."""
     if not any(finding.fault for finding in findings):
         return list(findings)
     told = _faults_told(pod, policy.validators, facts)
@@ -126,7 +120,9 @@ def told_once(findings: Sequence[Finding], pod: Pod, policy: Policy, facts: Fact
 
 
 def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, of which those of one rule stand together; of very many one says how many more there are."""
+    """The findings, in which the findings of one rule stand together. Beyond a thousand of a rule, one finding says how
+    many more there are.
+    """
     for _, of_a_rule in groupby(findings, key=lambda finding: finding.rule):
         more, refuses = 0, False
         for number, finding in enumerate(of_a_rule):
@@ -140,7 +136,7 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def told(bound: BoundRule, values: Iterable[Violation | Advice]) -> Iterator[Finding]:
-    """What a rule said, in its mode."""
+    """The findings that a rule's answers are, in its mode."""
     for value in values:
         yield _finding(bound, value)
 
@@ -182,19 +178,19 @@ def _advice(bound: BoundRule, advice: Advice) -> Finding:
 
 
 def addressed(bound: BoundRule, remedy: str) -> str:
-    """The remedy with whom the policy says people should turn to."""
+    """The remedy, with the contact of the policy in the place of the platform team."""
     return remedy.replace(PLATFORM_TEAM, bound.contact) if bound.contact else remedy
 
 
 def addressed_to(contact: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Findings of others than rules, with whom a policy says people should turn to; empty where it says nothing."""
+    """The findings, with a policy's contact in the place of the platform team; an empty contact changes nothing."""
     for finding in findings:
         is_open = contact and PLATFORM_TEAM in finding.remedy
         yield replace(finding, remedy=finding.remedy.replace(PLATFORM_TEAM, contact)) if is_open else finding
 
 
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
-    """What a rule would inject, whatever its mode; no more than would be refused for their number."""
+    """What a rule would inject in mode `enforce`; at most one edit more than a patch may have."""
     values = _answers(bound, pod, facts)
     return [value for value in values if not isinstance(value, Advice)] if values else []
 
@@ -203,46 +199,11 @@ def _answers(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
     values = iter(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # only rules that mutate are asked
     for first in values:
         return [first, *islice(values, _MOST_EDITS - 1)]
-    return []  # as most rules answer
+    return []  # the answer of most rules
 
 
 def listed(edits: Sequence[Edit]) -> str:
-    """The edits in one text; of many, the first and how many more there are."""
+    """The edits in one text: the first twenty, and how many more there are."""
     text = ", ".join(map(str, edits[:_MOST_LISTED]))
     more = len(edits) - _MOST_LISTED
     return f"{text} and {more} more" if more > 0 else text
-
-
-STAMP = "gpupolicy.dev/policy"
-"""Names the policy, with its version, by which a pod was last completed."""
-
-
-def due_stamp(pod: Pod, policy: Policy, facts: Facts, earlier: Sequence[Policy], *, injected: bool) -> str | None:
-    """What to write of the policy into a pod that it completed, or that another one would have; None for nothing.
-
-    A pod whose own words contradict what would be injected gets no name to hide behind.
-    """
-    found = pod.annotations.get(STAMP)
-    if found is None:
-        is_due = injected or any(_completes(other, pod, facts) for other in earlier)
-    else:
-        is_due = any(one.is_injecting for one in (policy, *earlier))
-    if not is_due:
-        return None
-    stamp = "" if _contradicts(pod, policy, facts) else stamp_of(policy)
-    return None if stamp == (found or "") else stamp
-
-
-def stamp_of(policy: Policy) -> str:
-    """The policy with its version, as pods carry it."""
-    return f"{policy.name}@{policy.short_hash}"
-
-
-def _contradicts(pod: Pod, policy: Policy, facts: Facts) -> bool:
-    """Whether the pod says something against what an enforced rule of the policy would inject."""
-    return any(finding.kind is FindingKind.VIOLATION for finding in violations(pod, policy.contradicted, facts))
-
-
-def _completes(policy: Policy, pod: Pod, facts: Facts) -> bool:
-    """Whether an enforced rule of the policy would inject something."""
-    return any(edits_of(bound, pod, facts) for bound in policy.injectors)

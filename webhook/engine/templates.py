@@ -1,14 +1,10 @@
-"""One pod template: what would become of the pods that are made from it, told where its author can find it.
-
-The first half compares workloads with quotas: some pods can never fit, whatever is in use when they come.
-"""
+"""One pod template: what would happen to its pods, with places in the object where its author finds them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 
-from webhook.engine.quota_claims import KEY, finding_of, uncounted_of_pots
+from webhook.engine.quota_claims import pot_findings
 from webhook.engine.running_rules import addressed_to, facts_under, told
 from webhook.engine.validating import foresee
 from webhook.facts.facts import ClusterFacts
@@ -22,93 +18,18 @@ from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
-from webhook.quota import quota_wording
-from webhook.quota.amounts import amounts
-from webhook.quota.claimed_gpus import demand_of
-from webhook.quota.quota_wording import is_unspecified, objections
-from webhook.quota.quotas import Excess, Limit, QuotaScope
 from webhook.rules.rule import Stage
 from webhook.rules.rule_settings import Mode
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The pods of one template, each of which will be like `pod`."""
-
-    template: Template
-    pod: Pod
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaTotal:
-    """What is told of a quota that the pods of a workload pass together, and never one of them alone.
-
-    `key` is the same however many they are. `first` are the pods that it is about, or the first of them; where they are
-    the only ones, `finding` has the place in such a pod, otherwise in the object.
-    """
-
-    key: tuple[str, Limit]
-    finding: Finding
-    first: Group
-    is_only: bool
-
-
-def pot_findings(pod: Pod, namespace: str, quotas: Sequence[BoundQuota]) -> Iterator[Finding]:
-    """Why a pod never fits into a pot; what the namespace's own quota says of it is left to the rule."""
-    yield from uncounted_of_pots(pod, quotas)
-    for bound in quotas:
-        demand = demand_of(pod, namespace, bound.quota.counting)
-        if demand is not None and bound.quota.scope is QuotaScope.POT:
-            yield from (finding_of(bound, objection) for objection in objections(demand, bound.quota))
-
-
-def totals(groups: Sequence[Group], namespace: str, quotas: Sequence[BoundQuota]) -> Iterator[QuotaTotal]:
-    """The limits that all pods of a workload pass together, each once.
-
-    A template that does not say how many pods it makes counts as none.
-    """
-    counted = [group for group in groups if group.template.pods and group.pod.gpus]
-    for bound in quotas:
-        for limit in bound.quota.limits if counted else ():
-            found = _total(bound, limit, counted, namespace)
-            if found is not None:
-                yield found
-
-
-def _total(bound: BoundQuota, limit: Limit, groups: Sequence[Group], namespace: str) -> QuotaTotal | None:
-    shares: list[tuple[Group, Fraction]] = []
-    is_open = False
-    for group in groups:
-        demand = demand_of(group.pod, namespace, bound.quota.counting)
-        if demand is not None and (one := amounts(demand, bound.quota)[limit]):
-            shares.append((group, one))
-            is_open |= is_unspecified(demand, bound.quota)
-    asks = sum((one * (group.template.pods or 0) for group, one in shares), Fraction(0))
-    if asks <= limit.hard or any(one > limit.hard for _, one in shares):
-        return None
-    is_only, (first, one) = len(shares) == 1, shares[0]
-    pods = sum(group.template.pods or 0 for group, _ in shares)
-    if is_only:
-        excess = Excess(limit, one, Fraction(0))
-        told = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
-    else:
-        excess = Excess(limit, asks, Fraction(0))
-        names = [group.template.group for group, _ in shares]
-        told = quota_wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
-    mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
-    finding = Finding(KEY, mode, FindingKind.VIOLATION, "spec", *told, origin=bound.origin, line=bound.line)
-    return QuotaTotal((bound.quota.key, limit), finding, first, is_only)
-
-
 _LONGEST_NAME = 40
-"""Characters of what an object calls its pods that are shown; a warning has room for 256 in all."""
+"""Characters of the name of a group of pods in a message. A warning has room for 256 in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """What would become of the pods of one template. `gpus` are those that the scheduler reserves for one of them.
+    """What would happen to the pods of one template. `gpus` is how many GPUs the scheduler reserves for each pod.
 
-    The fields of `findings` are places in the object; `refuses` says of each whether the pods would be refused.
+    The fields of `findings` are places in the object. A finding that `refuses` would refuse the pods.
     """
 
     template: Template
@@ -124,7 +45,7 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class TemplateContext:
-    """What templates are judged against."""
+    """The policy, facts and quotas that templates are judged by, and their namespace."""
 
     namespace: str
     policy: Policy
@@ -133,42 +54,37 @@ class TemplateContext:
 
     @property
     def completing(self) -> Policy:
-        """What completes pods that are made for one node each, which cannot be steered."""
+        """The policy that completes pods which are made for one node each, without the rules that steer them."""
         rules = tuple(bound for bound in self.policy.rules if bound.rule.stage is not Stage.STEERING)
         return replace(self.policy, rules=rules)
 
     @property
     def queued(self) -> Policy:
-        """What judges pods of which a queue is yet to decide where they run: all but what follows from the nodes."""
+        """The policy that judges pods whose nodes a queue will choose, without the rules that judge by nodes."""
         return replace(self.policy, rules=tuple(bound for bound in self.policy.rules if not bound.rule.follows_nodes))
 
 
 @dataclass(frozen=True)
 class JudgedTemplate:
-    """A template with what was found, the fields of which are places in such a pod."""
+    """A template and its findings, whose fields are places in a pod of the template."""
 
     template: Template
     pod: Pod
     findings: tuple[Finding, ...]
     injections: tuple[Injection, ...]
 
-    @property
-    def group(self) -> Group:
-        """The pods, as quotas count them."""
-        return Group(self.template, self.pod)
-
     @cached_property
     def foreseen(self) -> Foreseen:
-        """The same with places in the object."""
+        """What would happen to the pods, with places in the object."""
         whose, place = about(self.template, self.pod), self.template.place
         placed = tuple(replace(finding, field=place(finding.field), about=whose) for finding in self.findings)
         return Foreseen(self.template, self.pod.gpu_count, placed, self.injections)
 
 
 def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate:
-    """Judge a pod as the template makes it, completed as it will be.
+    """Judge a pod of the template, completed as it will be when it is created.
 
-    Raises ShapeError for a malformed template, with a place in such a pod.
+    Raises ShapeError, with a place in the pod, for a malformed template.
     """
     completing = where.completing if template.is_per_node else None
     policy = where.queued if template.is_queued else where.policy
@@ -183,10 +99,9 @@ def judge_template(template: Template, where: TemplateContext) -> JudgedTemplate
 
 
 def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterator[Finding]:
-    """What is wrong with several pods made alike, as they will be.
+    """What is wrong with all pods of the template together, completed as they will be.
 
-    None of them is refused for it when it is created, so that it refuses the object, where the policy refuses any, or
-    nothing.
+    No single pod is refused for such a finding, so it refuses the object, in mode `enforce` for workloads, or nothing.
     """
     if template.pods is None or template.pods < 2:
         return
@@ -199,10 +114,7 @@ def _of_replicas(template: Template, pod: Pod, where: TemplateContext) -> Iterat
 
 
 def about(template: Template, pod: Pod | None = None) -> str:
-    """Which pods are meant, how many they are, and how many GPUs all of them ask for, where that is known.
-
-    `pod template of Worker (4 pods, 32 GPUs)`.
-    """
+    """Which pods a finding is about, with their number and GPUs: `pod template of Worker (4 pods, 32 GPUs)`."""
     name = f"pod template of {shortened(template.group, _LONGEST_NAME)}" if template.group else "pod template"
     gpus = pod.gpu_count if pod is not None else 0
     if template.pods is None:
@@ -212,7 +124,7 @@ def about(template: Template, pod: Pod | None = None) -> str:
 
 
 def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator[Finding]:
-    """What is repaired in pods, and refused by the API server in the templates that it judges itself."""
+    """Missing limits that the policy adds to pods. In templates that the API server validates, it refuses them."""
     if not template.is_validated:
         return
     for injection in injections:

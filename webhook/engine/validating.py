@@ -1,14 +1,14 @@
 """The validating phase.
 
-`foresee` runs both phases one after the other: what becomes of a pod that is about to be created.
+`foresee` runs the mutating and the validating phase of a pod that is about to be created.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from webhook.engine.mutating import complete
-from webhook.engine.running_rules import STAMP, addressed, bounded, edits_of, facts_under, listed, stamp_of, violations
+from webhook.engine.mutating import STAMP, complete, stamp_of
+from webhook.engine.running_rules import addressed, bounded, edits_of, facts_under, listed, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.edits import AddToleration, Edit
 from webhook.model.pod import Pod
@@ -27,13 +27,13 @@ def judge(  # noqa: PLR0913  # all that decides
     earlier: Sequence[Policy] = (),
     namespace: str = "",
 ) -> Outcome:
-    """The validating phase.
+    """Report the violations of a pod.
 
-    On CREATE (`old` is None) also report enforced injections that the final pod lacks under `policy` and under every
-    one of the `earlier` policies. What one of those injected is not held against the pod, and neither is what comes of
-    a policy that is not known here. On UPDATE report only what the new pod violates and the old one did not; unless an
-    image changed, what follows from the nodes that are left to the pod is a warning. `namespace` is where the pod is;
-    empty: where it says. Raises ShapeError for a malformed pod.
+    On CREATE (`old` is None), injections are reported, too, that the pod lacks under `policy` and under every one of
+    the `earlier` policies. A value that an earlier policy injected, or a policy that is not known here, is not a
+    violation. On UPDATE, only violations that the old pod did not have are reported. If no image changed, a violation
+    of a rule that judges by nodes is a warning. `namespace` is where the pod is; if empty, the pod itself says it.
+    Raises ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw, policy.accelerators, namespace)
     own = facts_under(policy, facts)
@@ -48,9 +48,9 @@ def judge(  # noqa: PLR0913  # all that decides
 def _new(
     found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Policy, facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """What was found that does not hold of the old pod; of that only hashes are kept, since it can be much.
+    """The findings that the old pod did not have. Of the old findings only hashes are kept, because they may be many.
 
-    A scheduler or a queue may have narrowed down where an admitted pod can run. It changes no image.
+    A scheduler or a queue may narrow down where an admitted pod can run. Neither changes an image.
     """
     known: set[int] | None = None
     softened: set[str] = set()
@@ -71,11 +71,12 @@ def _images(pod: Pod) -> list[tuple[str, str]]:
 def _of_a_new_pod(
     pod: Pod, violations: Iterable[Finding], policy: Policy, facts: ClusterFacts, earlier: Sequence[Policy]
 ) -> Iterator[Finding]:
-    """What holds of a pod that is created, by whatever policy it was completed.
+    """The findings about a new pod, whichever policy completed it.
 
-    A violation of what a rule injects counts only if every policy that may have completed the pod finds it too, and so
-    does one of a rule that steers, where another policy than the one in force did: it may have steered the pod off the
-    nodes that fit. Where none of those known here did, this and what is missing is only recorded.
+    A violation in a field that the rule injects counts only if every policy that may have completed the pod finds it,
+    too. For a rule that steers this holds only if another policy completed the pod, because that policy may have
+    steered it off nodes that fit. If a policy that is not known here completed the pod, such violations and missing
+    injections are only recorded.
     """
     stamp = pod.annotations.get(STAMP)
     authors = [author for author in (policy, *earlier) if not stamp or stamp == stamp_of(author)]
@@ -93,7 +94,7 @@ def _of_a_new_pod(
 
 
 def _missing(pod: Pod, policy: Policy, facts: ClusterFacts, earlier: Sequence[Policy]) -> Iterator[Finding]:
-    """Enforced injections that the pod lacks under every policy that may have completed it."""
+    """Injections that the pod lacks, under every policy that may have completed it."""
     own = facts_under(policy, facts)
     for bound in policy.injectors:
         if bound.rule.depends_on_cluster_state:
@@ -128,7 +129,7 @@ def _lost_under(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool
 
 
 def _owed(edits: Iterable[Edit]) -> list[Edit]:
-    """The edits without those that follow from resource claims, which `complete` may not have known."""
+    """The edits without tolerations for resource claims, which `complete` may not have known."""
     return [edit for edit in edits if not (isinstance(edit, AddToleration) and edit.depends_on_cluster_state)]
 
 
@@ -137,7 +138,7 @@ def _only_recorded(finding: Finding) -> Finding:
 
 
 def _finds(policy: Policy, key: str, pod: Pod, facts: ClusterFacts) -> bool:
-    """Whether the rule of this key has something against the pod under the policy."""
+    """Whether the rule with this key finds a violation under the policy."""
     validators = [bound for bound in policy.validators if bound.rule.key == key]
     found = violations(pod, validators, facts_under(policy, facts))
     return any(finding.kind is FindingKind.VIOLATION for finding in found)
@@ -151,9 +152,9 @@ def foresee(
     completing: Policy | None = None,
     namespace: str = "",
 ) -> Outcome:
-    """What `complete` and then `judge` say of a pod, in one outcome. Raises ShapeError for a malformed pod.
+    """The outcome of `complete` and then `judge`, in one. Raises ShapeError for a malformed pod.
 
-    `completing` is what completes it, where that is not all of `policy`. `namespace` is as in `complete`.
+    `completing` is the policy that completes the pod, if not `policy` itself. `namespace` is as in `complete`.
     """
     completed = complete(raw, completing or policy, facts, namespace=namespace)
     if completed.refusals:

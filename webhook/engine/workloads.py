@@ -1,18 +1,12 @@
-"""Workloads: what would become of the pods that they make. They themselves are never changed."""
+"""Workloads: what would happen to the pods that they make. Workloads themselves are never modified."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
-from webhook.engine.templates import (
-    Foreseen,
-    JudgedTemplate,
-    QuotaTotal,
-    TemplateContext,
-    about,
-    judge_template,
-    totals,
-)
+from webhook.engine.quota_claims import KEY as QUOTA_KEY
+from webhook.engine.templates import Foreseen, JudgedTemplate, TemplateContext, about, judge_template
 from webhook.facts.facts import ClusterFacts
 from webhook.model.bounds import STORABLE, least_stored
 from webhook.model.shape import ShapeError
@@ -22,29 +16,60 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.bound_quotas import BoundQuota
 from webhook.policy.policy_set import Policy
 from webhook.policy.schema import WorkloadsMode
+from webhook.quota import quota_wording
+from webhook.quota.amounts import amounts
+from webhook.quota.claimed_gpus import demand_of
+from webhook.quota.quota_wording import is_unspecified
+from webhook.quota.quotas import Excess, Limit
 from webhook.rules.rule_settings import Mode
 
 KEY = "workloads"
-"""What findings about a workload itself are called by; no rule has this name."""
+"""The name of a rule in findings about a workload itself. No rule has this key."""
 
 MOST_TEMPLATES = 100
-"""Templates of one object that are judged at admission, where somebody waits: an object of the size that the API server
-takes can hold tens of thousands."""
+"""Templates of one object that are judged at admission, while the API server waits. An object of the largest size that
+the API server accepts can hold tens of thousands."""
 MOST_FINDINGS = 2_000
-"""Findings about one object, after which no further template is judged at admission; of old objects as of new ones."""
+"""Findings about one object, old or new, after which no further template is judged at admission."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A finding, with a key by which the finding is recognised in another version of the object.
+
+    The key has no places and no numbers of pods in it. `error` is the error of a malformed template.
+    """
+
+    key: Hashable
+    finding: Finding
+    error: ShapeError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _QuotaTotal:
+    """A limit of a quota that the pods of a workload exceed together, and none of them alone.
+
+    `key` does not depend on how many pods there are. `first` is the first template with pods that count. If it is the
+    only one, `finding.field` is a place in such a pod, otherwise a place in the workload.
+    """
+
+    key: tuple[str, Limit]
+    finding: Finding
+    first: JudgedTemplate
+    is_only: bool
 
 
 def foresee_pods(
     raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts, quotas: Sequence[BoundQuota] = ()
 ) -> tuple[Foreseen, ...]:
-    """What would become of the pods that an object makes, template by template; empty for one that makes none.
+    """What would happen to the pods of each template in an object; empty for an object that makes no pods.
 
-    What all of them pass together is told with the first that has a part in it. Raises ShapeError for a malformed
-    template.
+    A limit that the pods of several templates exceed together is reported with the first of these templates. Raises
+    ShapeError for a malformed template.
     """
     where = TemplateContext(namespace, policy, facts, quotas)
     judged = [_judged(template, where) for template in templates_of(raw)]
-    found = _totals(judged, where)
+    found = list(_totals(judged, where))
     return tuple(
         _with(one.foreseen, [total for total in found if total.first.template is one.template]) for one in judged
     )
@@ -59,10 +84,10 @@ def check_workload(  # noqa: PLR0913  # all that decides
     *,
     old: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Judge a workload by the pods that it would make, as the policy's mode for workloads says.
+    """Judge a workload by the pods that it would make, in the policy's mode for workloads.
 
-    On UPDATE (`old` is given) report only what is new. Of a malformed template the mode `warn` warns; `enforce` raises
-    ShapeError.
+    On UPDATE (`old` is given), only new findings are reported. A malformed template brings a warning in mode `warn`; in
+    mode `enforce`, ShapeError is raised.
     """
     if policy.workloads is WorkloadsMode.DISABLED:
         return Outcome(policy, raw)
@@ -80,20 +105,8 @@ def check_workload(  # noqa: PLR0913  # all that decides
     return Outcome(policy, raw, tuple(map(_only_warned, gravest_first)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """A finding, and by what it is known again in another version of the object: not by places and numbers of pods.
-
-    `error` is that of a malformed template.
-    """
-
-    key: Hashable
-    finding: Finding
-    error: ShapeError | None = None
-
-
 def _told(raw: Mapping[str, Any], where: TemplateContext) -> Iterator[_Told]:
-    """What is to be said of an object, as far as its templates are judged at admission."""
+    """The findings about an object. Templates beyond the limits of an admission review are not judged."""
     judged: list[JudgedTemplate] = []
     told, stored = 0, 0
     for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
@@ -121,22 +134,55 @@ def _judged(template: Template, where: TemplateContext) -> JudgedTemplate:
         raise error.at(template.place) from None
 
 
-def _with(foreseen: Foreseen, together: Sequence[QuotaTotal]) -> Foreseen:
+def _with(foreseen: Foreseen, together: Sequence[_QuotaTotal]) -> Foreseen:
     return replace(foreseen, findings=(*foreseen.findings, *map(_placed, together))) if together else foreseen
 
 
 def _name(template: Template) -> str:
-    """What tells a template from the others of an object, also after some of them have gone."""
+    """A name for a template that is unique in its object and stays when other templates are removed."""
     return template.group or template.path
 
 
-def _totals(judged: Sequence[JudgedTemplate], where: TemplateContext) -> list[QuotaTotal]:
-    """What the pods pass together that are not refused one by one."""
-    groups = [one.group for one in judged if not one.foreseen.is_refused]
-    return list(totals(groups, where.namespace, where.quotas))
+def _totals(judged: Sequence[JudgedTemplate], where: TemplateContext) -> Iterator[_QuotaTotal]:
+    """The limits that the pods exceed together, each once. Templates whose pods are refused one by one are left out.
+
+    A template that does not say how many pods it makes counts as none.
+    """
+    admitted = [one for one in judged if not one.foreseen.is_refused]
+    counted = [one for one in admitted if one.template.pods and one.pod.gpus]
+    for bound in where.quotas:
+        for limit in bound.quota.limits if counted else ():
+            found = _total(bound, limit, counted, where.namespace)
+            if found is not None:
+                yield found
 
 
-def _placed(total: QuotaTotal) -> Finding:
+def _total(bound: BoundQuota, limit: Limit, templates: Sequence[JudgedTemplate], namespace: str) -> _QuotaTotal | None:
+    shares: list[tuple[JudgedTemplate, Fraction]] = []
+    is_open = False
+    for one in templates:
+        demand = demand_of(one.pod, namespace, bound.quota.counting)
+        if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
+            shares.append((one, amount))
+            is_open |= is_unspecified(demand, bound.quota)
+    asks = sum((amount * (one.template.pods or 0) for one, amount in shares), Fraction(0))
+    if asks <= limit.hard or any(amount > limit.hard for _, amount in shares):
+        return None
+    is_only, (first, amount) = len(shares) == 1, shares[0]
+    pods = sum(one.template.pods or 0 for one, _ in shares)
+    if is_only:
+        excess = Excess(limit, amount, Fraction(0))
+        told = quota_wording.too_many_pods(bound.quota, excess, pods, is_unspecified=is_open)
+    else:
+        excess = Excess(limit, asks, Fraction(0))
+        names = [one.template.group for one, _ in shares]
+        told = quota_wording.too_many_kinds_of_pods(bound.quota, excess, pods, names, is_unspecified=is_open)
+    mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
+    finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *told, origin=bound.origin, line=bound.line)
+    return _QuotaTotal((bound.quota.key, limit), finding, first, is_only)
+
+
+def _placed(total: _QuotaTotal) -> Finding:
     template = total.first.template
     if not total.is_only:
         return total.finding

@@ -19,6 +19,7 @@ label that no node has, the message says what that GPU is called on the nodes of
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -45,7 +46,7 @@ class Settings(RuleSettings):
         """Remember the GPU models of the policies that these settings belong to."""
         self._gpus = tables_in(context).gpus
 
-    @property
+    @cached_property
     def gpus(self) -> GpuTable:
         """The GPU models by which messages name what nodes have: those of this release, and the platform's."""
         return self._gpus
