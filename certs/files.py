@@ -41,10 +41,6 @@ _MEND = (
 )
 
 
-class CertificateFilesError(CertificateError):
-    """Files that must not be overwritten, or cannot be read or written; the message names the file and the remedy."""
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
     """The result of `ensure_files`."""
@@ -69,7 +65,7 @@ def ensure_files(
 
     `now` has a time zone and defaults to the clock. The serving certificate is replaced whenever it does not fit; the
     authority only when both its files are missing or it ends within `renew_before`, since every caBundle that trusts
-    it has to follow. Raises CertificateFilesError when a file of the authority cannot be used or the directory cannot
+    it has to follow. Raises CertificateError when a file of the authority cannot be used or the directory cannot
     be written, and CertificateError for terms or names that no certificate can meet.
     """
     if renew_before >= lifetime:
@@ -95,7 +91,7 @@ def _ensure_authority(directory: Path, now: datetime, renew_before: timedelta) -
     """The authority, and why it was made; an empty text when it was there."""
     absent = [name for name in ("ca.crt", "ca.key") if not (directory / name).exists()]
     if len(absent) == 1:
-        raise CertificateFilesError(f"{directory / absent[0]} is missing, the other half of the pair is there; {_MEND}")
+        raise CertificateError(f"{directory / absent[0]} is missing, the other half of the pair is there; {_MEND}")
     if absent:
         news = "there was no authority"
     else:
@@ -121,7 +117,7 @@ def _check_authority(directory: Path, pair: KeyPair, now: datetime) -> None:
         if not belong_together(pair):
             raise CertificateError("not the key of ca.crt")
     if start > now:
-        raise CertificateFilesError(f"{certificate_file} is valid from {start:%Y-%m-%d %H:%M} UTC on; set the clock")
+        raise CertificateError(f"{certificate_file} is valid from {start:%Y-%m-%d %H:%M} UTC on; set the clock")
 
 
 def _serving_fault(
@@ -151,11 +147,11 @@ def _read(directory: Path, stem: str) -> KeyPair:
     try:
         return KeyPair(certificate_file.read_bytes(), key_file.read_bytes())
     except OSError as error:
-        raise CertificateFilesError(f"{error.filename} cannot be read: {error.strerror}; check its owner") from error
+        raise CertificateError(f"{error.filename} cannot be read: {error.strerror}; check its owner") from error
 
 
 def replace_pair(directory: Path, stem: str, pair: KeyPair) -> bool:
-    """Have `stem`.crt and `stem`.key hold the pair; whether they did not yet. CertificateFilesError as above."""
+    """Have `stem`.crt and `stem`.key hold the pair; whether they did not yet. CertificateError as above."""
     with _sole_writer(directory):
         files = (directory / f"{stem}.crt", directory / f"{stem}.key")
         if all(file.is_file() for file in files) and _read(directory, stem) == pair:
@@ -199,7 +195,7 @@ def _blaming(file: Path) -> Iterator[None]:
     try:
         yield
     except CertificateError as error:
-        raise CertificateFilesError(f"{file} is {error}; {_MEND}") from error
+        raise CertificateError(f"{file} is {error}; {_MEND}") from error
 
 
 @contextmanager
@@ -214,6 +210,6 @@ def _sole_writer(directory: Path) -> Iterator[None]:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise CertificateFilesError(
+        raise CertificateError(
             f"{error.filename or directory} cannot be written: {error.strerror}; choose a directory of your own"
         ) from error

@@ -14,7 +14,7 @@ from webhook.engine.running_rules import MOST_OF_A_RULE
 from webhook.engine.workloads import MOST_FINDINGS
 from webhook.model import bounds
 from webhook.model.draft import Draft
-from webhook.model.shape import CountError
+from webhook.model.shape import ShapeError
 from webhook.outcome import LONGEST_LINE, MOST_VIOLATIONS
 
 # What is made of a pod
@@ -39,7 +39,7 @@ def test_A39_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch:
 
     monkeypatch.setattr(Draft, "append", counting)
     with pytest.raises(
-        CountError,
+        ShapeError,
         match=r"spec: found so many containers that .* more than 10000 changes, expected at most 10000, since",
     ):
         engine.complete(many(5_000), ADDING, FACTS)
@@ -48,14 +48,14 @@ def test_A39_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch:
 
 def test_A39_no_patch_has_more_bytes_than_the_api_server_takes() -> None:
     wordy = policy({"ncclEnv": {"env": {"NCCL_A": "x" * 10_000}}})
-    with pytest.raises(CountError, match="adds more than 3145728 bytes, expected at most 3145728, since"):
+    with pytest.raises(ShapeError, match="adds more than 3145728 bytes, expected at most 3145728, since"):
         engine.complete(many(1_000), wordy, FACTS)
 
 
 def test_A39_a_patch_is_measured_before_it_is_sent() -> None:
     operation = {"op": "add", "path": "/a", "value": "x" * 1_000_000}
     check_length(AdmissionResponse(is_allowed=True, patch=[operation]))
-    with pytest.raises(CountError, match=r"the patch has \d+ bytes, expected at most 3145728"):
+    with pytest.raises(ShapeError, match=r"the patch has \d+ bytes, expected at most 3145728"):
         check_length(AdmissionResponse(is_allowed=True, patch=[operation] * 60))
 
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from certs.authority import CertificateError, KeyPair, belong_together, covers, issued_by, new_authority, not_after
-from certs.files import CertificateFilesError, ensure_files
+from certs.files import ensure_files
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NAMES = ["gpu-policy.gpu-policy.svc", "127.0.0.1"]
@@ -127,7 +127,7 @@ def test_an_authority_that_cannot_be_used_is_named_and_left_as_it_is(
     if content is not None:
         (tmp_path / damaged).write_bytes(content)
     before = contents(tmp_path)
-    with pytest.raises(CertificateFilesError, match=message):
+    with pytest.raises(CertificateError, match=message):
         ensure_files(tmp_path, NAMES, now=NOW + timedelta(days=5000))
     assert contents(tmp_path) == before
 
@@ -135,20 +135,20 @@ def test_an_authority_that_cannot_be_used_is_named_and_left_as_it_is(
 def test_a_key_of_another_authority_is_refused(tmp_path: Path) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
     (tmp_path / "ca.key").write_bytes(new_authority(NOW).key_pem)
-    with pytest.raises(CertificateFilesError, match=r"ca\.key is not the key of ca\.crt; put the right one back"):
+    with pytest.raises(CertificateError, match=r"ca\.key is not the key of ca\.crt; put the right one back"):
         ensure_files(tmp_path, NAMES, now=NOW)
 
 
 def test_a_serving_certificate_in_the_place_of_the_authority_is_refused(tmp_path: Path) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
     (tmp_path / "ca.crt").write_bytes((tmp_path / "tls.crt").read_bytes())
-    with pytest.raises(CertificateFilesError, match=r"ca\.crt is not the certificate of an authority"):
+    with pytest.raises(CertificateError, match=r"ca\.crt is not the certificate of an authority"):
         ensure_files(tmp_path, NAMES, now=NOW)
 
 
 def test_a_clock_before_the_authority_is_reported_instead_of_replacing_it(tmp_path: Path) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
-    with pytest.raises(CertificateFilesError, match="is valid from 2029-12-31 22:00 UTC on; set the clock"):
+    with pytest.raises(CertificateError, match="is valid from 2029-12-31 22:00 UTC on; set the clock"):
         ensure_files(tmp_path, NAMES, now=NOW - timedelta(days=1))
 
 
@@ -156,13 +156,13 @@ def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
     (tmp_path / "tls.key").unlink()
     (tmp_path / "tls.key").mkdir()
-    with pytest.raises(CertificateFilesError, match=r"tls\.key cannot be read: Is a directory"):
+    with pytest.raises(CertificateError, match=r"tls\.key cannot be read: Is a directory"):
         ensure_files(tmp_path, NAMES, now=NOW)
 
 
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CertificateFilesError, match="file/tls cannot be written: Not a directory"):
+    with pytest.raises(CertificateError, match="file/tls cannot be written: Not a directory"):
         ensure_files(tmp_path / "file" / "tls", NAMES, now=NOW)
 
 

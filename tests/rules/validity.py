@@ -6,7 +6,8 @@ from typing import Any
 from webhook.model.accelerators import accelerator
 from webhook.model.edits import Edit, SetActiveDeadline, SetPriorityClass
 from webhook.model.node import PriorityClass
-from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.quantity import parse_quantity
+from webhook.model.shape import FormatError
 
 _EFFECTS = (None, "", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -43,7 +44,7 @@ def _of_container(container: dict[str, Any], volumes: list[str]) -> Iterator[str
             amount = parse_quantity(limits[name])
             if parse_quantity(requests.get(name, limits[name])) != amount:
                 yield f"{name} unequal"
-        except QuantityError:
+        except FormatError:
             yield f"{name} is no quantity"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from certs.authority import CertificateError, covers, issue, issued_by, new_authority
 from certs.cluster import ClusterError
-from certs.files import CertificateFilesError, replace_pair
+from certs.files import replace_pair
 from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms
 from tests.certs.memory_cluster import CONFIGURATIONS, SECRET, MemoryCluster
@@ -192,7 +192,7 @@ def test_a_full_disk_does_not_stop_the_mending_of_bundles(
 def test_no_key_is_left_behind_where_there_is_no_room_for_its_certificate(tmp_path: Path) -> None:
     pair = issue(new_authority(NOW), ["a.example"], NOW)
     assert len(pair.key_pem) < 400 < len(pair.certificate_pem)
-    with full_disk(400), pytest.raises(CertificateFilesError):
+    with full_disk(400), pytest.raises(CertificateError):
         replace_pair(tmp_path, "tls", pair)
     assert list(tmp_path.iterdir()) == []
 

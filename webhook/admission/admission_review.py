@@ -17,7 +17,7 @@ import orjson
 
 from webhook.model.bounds import LONGEST_PATCH
 from webhook.model.fixed import fixed
-from webhook.model.shape import CountError, spelled
+from webhook.model.shape import spelled, too_much
 
 _MOST_SHOWN = 200
 """Characters of a found text that are looked at for a message."""
@@ -170,10 +170,10 @@ def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.
 
 
 def check_length(answer: AdmissionResponse) -> None:
-    """Raise CountError for a patch that is longer than the API server accepts."""
+    """Raise ShapeError for a patch that is longer than the API server accepts."""
     if len(answer.patch) > _FEW_OPERATIONS and (length := len(orjson.dumps(answer.patch))) > LONGEST_PATCH:
         most = f"{LONGEST_PATCH}, since the API server accepts no longer patch"
-        raise CountError(f"so much to add that the patch has {length} bytes", most, "spec")
+        raise too_much(f"so much to add that the patch has {length} bytes", most, "spec")
 
 
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:

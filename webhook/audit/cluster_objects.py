@@ -17,7 +17,7 @@ from webhook.facts.gpu_pods import COUNTING
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import JSON, METADATA, METADATA_LIST, ApiServer
-from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, DiscoveryError, Reader
+from webhook.kubernetes.discovery import PODS, ApiResource, Discovery, Reader
 from webhook.kubernetes.paged_list import Listed, PagedList
 from webhook.model.globs import matcher
 from webhook.model.workloads import WORKLOADS, controller_of
@@ -185,7 +185,7 @@ class ClusterObjects:
         for group, kind in WORKLOADS:
             try:
                 resource = self._discovery.find(group, kind)
-            except DiscoveryError as error:
+            except ApiServerError as error:
                 faults[str(error)] = None
                 continue
             if resource is not None:
@@ -226,7 +226,7 @@ class ClusterObjects:
     def _resource_of(self, owner: ObjectReference) -> ApiResource | None:
         try:
             return self._discovery.find(*_key_of(owner))
-        except DiscoveryError:
+        except ApiServerError:
             return None
 
     def _read(self, kind: ApiResource, selector: str = "") -> Iterator[dict[str, Any] | DocumentError]:

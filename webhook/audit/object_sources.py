@@ -16,8 +16,9 @@ from webhook.audit.owners import Owners
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.pod_source import LivePods
 from webhook.facts.snapshot import EMPTY
+from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.kubernetes.discovery import ApiResource, Discovery, DiscoveryError, Reader
+from webhook.kubernetes.discovery import ApiResource, Discovery, Reader
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.workloads import is_pod, templates_of
@@ -65,7 +66,7 @@ def _found(discovery: Discovery, group: str, kind: str, errors: list[DocumentErr
     """The resource of a kind; None where the cluster has none, or it cannot be learned."""
     try:
         return discovery.find(group, kind)
-    except DiscoveryError as error:
+    except ApiServerError as error:
         fault = DocumentError("", 0, None, str(error))
         if fault not in errors:
             errors.append(fault)

@@ -78,11 +78,12 @@ def _version_of(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=1)
 def _inventory(path: Path, _place: str, _version: tuple[int, int], accelerators: Accelerators) -> "Inventory":
     """An inventory from the cache. `_place` and `_version` say which file it is; a relative path alone does not."""
-    from webhook.facts import inventory
+    from webhook.facts.inventory import read_inventory
+    from webhook.yaml_files.file_errors import FileErrors
 
     try:
-        found = inventory.read_inventory(path, accelerators)
-    except inventory.InventoryError as error:
+        found = read_inventory(path, accelerators)
+    except FileErrors as error:
         fail(str(error))
     for message in found.left_out:
         warn(f"{path}: {message}")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from webhook.cuda import ngc
 from webhook.cuda.bases import NGC_REQUIREMENT
 from webhook.cuda.need import Compat, ImageEnv
-from webhook.model.shape import spelled
-from webhook.model.versions import Version, VersionError, parse_version
+from webhook.model.shape import FormatError, spelled
+from webhook.model.versions import Version, parse_version
 
 REQUIRE_CUDA, REQUIRE, DISABLE = "NVIDIA_REQUIRE_CUDA", "NVIDIA_REQUIRE_", "NVIDIA_DISABLE_REQUIRE"
 _NOT_EVALUATED = "NVIDIA_REQUIRE_JETPACK"
@@ -62,14 +62,14 @@ def about_cuda(env: Pairs) -> Pairs:
 
 
 def cuda_version(text: str) -> Version:
-    """The first three numbers of a version of CUDA, such as 13.0.2.006 or v12.4. Raises VersionError.
+    """The first three numbers of a version of CUDA, such as 13.0.2.006 or v12.4. Raises FormatError.
 
     >>> str(cuda_version(" 13.0.2.006 "))
     '13.0.2'
     """
     version = parse_version(text.strip().removeprefix("v"))
     if not 0 < version.major <= _LARGEST_MAJOR:
-        raise VersionError(f"{spelled(text)} is no version of CUDA; write numbers with dots, such as 12.4")
+        raise FormatError(f"{spelled(text)} is no version of CUDA; write numbers with dots, such as 12.4")
     return Version(version.parts[:3])
 
 
@@ -82,7 +82,7 @@ def read(env: Mapping[str, str]) -> DeclaredCuda:
     if text:
         try:
             return DeclaredCuda(cuda_version(text), _variable("CUDA_VERSION", text))
-        except VersionError as error:
+        except FormatError as error:
             notes.append(f"CUDA_VERSION: {error}")
     for name in _MONTHS:
         release = _release(env.get(name, ""))
@@ -162,7 +162,7 @@ def _lower_bound(require: str, notes: list[str]) -> Version | None:
             continue
         try:
             bounds.append(cuda_version(found[1]))
-        except VersionError as error:
+        except FormatError as error:
             notes.append(f"{REQUIRE_CUDA}: {error}")
     largest = max(bounds, key=lambda bound: (*bound.parts, 0, 0)[:3], default=None)
     return None if largest is None or largest.cut(2).parts == _NGC_BOUND.parts else largest

@@ -17,8 +17,9 @@ from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.platform_images import PlatformImage
 from webhook.model.fixed import fixed
 from webhook.model.globs import closest
-from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, ImageReferenceError, parse_reference
-from webhook.model.versions import Version, VersionError
+from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, parse_reference
+from webhook.model.shape import FormatError
+from webhook.model.versions import Version
 
 _NO_CUDA = "none"
 """What a policy or an annotation says of an image without CUDA."""
@@ -125,7 +126,7 @@ _answered = lru_cache(maxsize=_ANSWERS)(_answer)
 def _reference(image: str, notes: list[str]) -> ImageReference | None:
     try:
         return parse_reference(image)
-    except ImageReferenceError as error:
+    except FormatError as error:
         notes.append(str(error))
         return None
 
@@ -197,7 +198,7 @@ def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
         return _Answer(BuiltFor.NONE, None, evidence)
     try:
         return _Answer(BuiltFor.CUDA, environment.cuda_version(text), evidence)
-    except VersionError as error:
+    except FormatError as error:
         notes.append(f"{evidence}: {error}")
         return None
 

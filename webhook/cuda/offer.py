@@ -11,8 +11,8 @@ from itertools import chain, takewhile
 
 from webhook.gpus.gpu_names import base_name
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.shape import spelled
-from webhook.model.versions import Version, VersionError, parse_version
+from webhook.model.shape import FormatError, spelled
+from webhook.model.versions import Version, parse_version
 
 _DRIVER = "nvidia.com/cuda.driver-version"
 _OLD_DRIVER = "nvidia.com/cuda.driver"
@@ -154,7 +154,7 @@ def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) 
             continue
         try:
             version = parse_version(text)
-        except VersionError as error:
+        except FormatError as error:
             problems.append(f"{way[0]}: {error}")
             continue
         if found is None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from webhook.cuda import DATA, ngc
 from webhook.cuda.releases import TORCH, built_with, releases_of, version_of
-from webhook.model.image import ImageReferenceError, parse_reference
+from webhook.model.image import parse_reference
+from webhook.model.shape import FormatError
 from webhook.model.versions import Version, parse_version
 from webhook.yaml_files.shipped_tables import read_table
 
@@ -98,7 +99,7 @@ def suggestions(image: str, newest: Version) -> Iterator[str]:
     """All such images, the nearest first, with the registry and path as they are written in `image`."""
     try:
         reference = parse_reference(image)
-    except ImageReferenceError:
+    except FormatError:
         return
     parts = reference.repository.split("/")
     propose = _BY_END.get("/".join(parts[-2:])) or (_rapids if "rapidsai" in parts[-3:-1] else None)

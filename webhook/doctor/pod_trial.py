@@ -113,14 +113,14 @@ CALL_FAULTS: tuple[CallFault, ...] = (
 """The known reasons, the more specific ones first."""
 
 
-def explained(said: str, names: Mapping[str, object]) -> DoctorFinding:
+def explained(message: str, names: Mapping[str, object]) -> DoctorFinding:
     """The finding about a failed call, with its reason where it is known; `names` has namespace, name and port."""
     expected = "an answer from the webhook"
     for fault in CALL_FAULTS:
-        if re.search(fault.says, said):
-            return problem(f"{fault.means}: {said}", expected, fault.remedy.format(**names))
+        if re.search(fault.says, message):
+            return problem(f"{fault.means}: {message}", expected, fault.remedy.format(**names))
     remedy = "kubectl -n {namespace} get pods,service,endpoints; kubectl -n {namespace} logs deployment/{name}"
-    return problem(f"the API server cannot call the webhook: {said}", expected, remedy.format(**names))
+    return problem(f"the API server cannot call the webhook: {message}", expected, remedy.format(**names))
 
 
 MUTATE, VALIDATE = "mutate.gpupolicy.dev", "validate.gpupolicy.dev"
@@ -173,11 +173,15 @@ TRIALS = (
 
 @dataclass(frozen=True, slots=True)
 class TrialVerdict:
-    """The result of a dry run: who refused the pod (or empty), or the rules that mutated it. `said` is a message."""
+    """The result of a dry run: who refused the pod (or empty), or the rules that mutated it.
+
+    `message` is the API server's. `could_call` is False where the API server could not call the webhook.
+    """
 
     refused_by: str
     injected: str = ""
-    said: str = ""
+    message: str = ""
+    could_call: bool = True
 
     def __str__(self) -> str:
         if self.refused_by:
@@ -185,17 +189,12 @@ class TrialVerdict:
         return f"gets {self.injected}" if self.injected else "is admitted unchanged"
 
 
-class _Uncallable(Exception):  # noqa: N818  # a verdict, no error of ours
-    """The API server could not call the webhook."""
-
-
 def look(installation: Installation) -> Iterator[DoctorFinding]:
     """GPU pods reach the webhook, which mutates and refuses them as the policies say."""
     for trial in TRIALS:
-        try:
-            found = _tried(trial, installation)
-        except _Uncallable as said:
-            yield explained(str(said), _names(installation))
+        found = _tried(trial, installation)
+        if not found.could_call:
+            yield explained(found.message, _names(installation))
             return
         try:
             expected = _expected(trial, installation)
@@ -212,16 +211,16 @@ def _tried(trial: PodTrial, installation: Installation) -> TrialVerdict:
     try:
         stored = installation.cluster.create(path, trial.pod, {"dryRun": "All"})
     except RefusedError as refusal:
-        said = str(refusal)
-        if uncalled := _UNCALLED.search(said):
+        message = str(refusal)
+        if uncalled := _UNCALLED.search(message):
             if uncalled[1] in (MUTATE, VALIDATE):
-                raise _Uncallable(said) from None
-        elif (denied := _DENIED.search(said)) and denied[1] in (MUTATE, VALIDATE):
-            return TrialVerdict(denied[1], said=said)
+                return TrialVerdict(uncalled[1], message=message, could_call=False)
+        elif (denied := _DENIED.search(message)) and denied[1] in (MUTATE, VALIDATE):
+            return TrialVerdict(denied[1], message=message)
         elif refusal.status == 422:
-            return TrialVerdict("the API server's own validation", said=said)
+            return TrialVerdict("the API server's own validation", message=message)
         another = "name a namespace in which you may create pods with --dry-run-namespace"
-        raise UnavailableError(f"in namespace {namespace} something else refuses it: {said}", another) from None
+        raise UnavailableError(f"in namespace {namespace} something else refuses it: {message}", another) from None
     return TrialVerdict("", (stored["metadata"].get("annotations") or {}).get(engine.ANNOTATION, ""))
 
 
@@ -244,7 +243,7 @@ def _compared(
     namespace = installation.place.tried_in
     if (found.refused_by, found.injected) != (expected.refused_by, expected.injected):
         return problem(
-            f"{trial.title} in namespace {namespace} {found}{found.said and ': ' + found.said}",
+            f"{trial.title} in namespace {namespace} {found}{found.message and ': ' + found.message}",
             f"by its policy it {expected}",
             "the checks configurations, certificates and replicas say why, else: is the namespace left out by the "
             f"configurations' namespaceSelector ({_selectors(installation)})",

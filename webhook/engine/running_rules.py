@@ -9,7 +9,7 @@ from webhook.model import bounds
 from webhook.model.draft import Draft
 from webhook.model.edits import AddGpuLimit, Edit
 from webhook.model.pod import Pod
-from webhook.model.shape import CountError
+from webhook.model.shape import ShapeError, too_much
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import BoundRule, Policy
@@ -35,7 +35,7 @@ def ask_mutators(
 ) -> list[Injection]:
     """Write what the enforced rules of a stage inject into `draft`, and return it. Everything else goes to `findings`.
 
-    Raises CountError for a pod whose patch is longer than the API server accepts.
+    Raises ShapeError for a pod whose patch is longer than the API server accepts.
     """
     injections: list[Injection] = []
     for bound in stage:
@@ -66,9 +66,9 @@ def _write(edits: Sequence[Edit], draft: Draft) -> None:
                 raise _too_much_to_add("bytes", bounds.LONGEST_PATCH)
 
 
-def _too_much_to_add(what: str, most: int) -> CountError:
+def _too_much_to_add(what: str, most: int) -> ShapeError:
     found = f"so many containers that the policy adds more than {most} {what}"
-    return CountError(found, f"{most}, since the API server accepts no longer patch", "spec")
+    return too_much(found, f"{most}, since the API server accepts no longer patch", "spec")
 
 
 def _would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:

@@ -21,6 +21,7 @@ from webhook.facts.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.repeated_keys import RepeatedKey, repeated_in_json, told_of, without_repeated
 from webhook.model.workloads.parts import part
+from webhook.yaml_files.file_errors import FileError, FileErrors
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -32,14 +33,6 @@ quote is spelled in another way."""
 _ESCAPED_QUOTE = rb"\u0022"
 
 _KINDS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "Pod")
-
-
-class InventoryError(ValueError):
-    """A file that is no inventory; the text names file, line where known, what was found and what is expected."""
-
-    def __init__(self, path: Path, line: int | None, found: str, expected: str = _EXPECTED) -> None:
-        place = str(path) if line is None else f"{path}:{line}"
-        super().__init__(f"{place}: {found}; {expected}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +49,7 @@ class Inventory:
 
 
 def read_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> Inventory:
-    """The cluster described by the file at `path`; one without nodes is fine. Raises InventoryError.
+    """The cluster described by the file at `path`; one without nodes is fine. Raises FileErrors.
 
     `accelerators` tells the GPUs of nodes and pods.
     """
@@ -90,14 +83,14 @@ def _has_name(raw: object) -> bool:
 
 
 def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> ClusterFacts:
-    """What rules may ask about the cluster of an inventory. Raises InventoryError."""
+    """What rules may ask about the cluster of an inventory. Raises FileErrors."""
     return read_inventory(path, accelerators).facts
 
 
 class _Document(NamedTuple):
-    """A document of the file with the line it starts on, which JSON has not, and the keys that it repeats in a map."""
+    """A document of the file, the line that it starts on (0 for JSON), and the keys that it repeats in a map."""
 
-    line: int | None
+    line: int
     value: Any
     repeated: Sequence[RepeatedKey] = ()
 
@@ -108,10 +101,10 @@ def _documents(path: Path) -> list[_Document]:
         data = path.read_bytes()
     except OSError as error:
         found = f"the file cannot be read ({error.strerror or error})"
-        raise InventoryError(path, None, found, "name a readable file") from None
+        raise _fault(path, 0, found, "name a readable file") from None
     documents = [document for document in _parsed(path, data) if document.value is not None]
     if not documents:
-        raise InventoryError(path, None, "the file is empty")
+        raise _fault(path, 0, "the file is empty")
     return documents
 
 
@@ -119,16 +112,16 @@ def _parsed(path: Path, data: bytes) -> list[_Document]:
     if data.lstrip().startswith(b"{"):
         try:
             value = orjson.loads(data)
-            return [_Document(None, value, repeated_in_json(data.decode()) if _may_repeat_keys(data, value) else ())]
+            return [_Document(0, value, repeated_in_json(data.decode()) if _may_repeat_keys(data, value) else ())]
         except orjson.JSONDecodeError:
             pass  # YAML says on which line, and reads the JSON dialects that people write by hand
     try:
         return list(_yaml_documents(data))
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark is not None else None
-        raise InventoryError(path, line, f"not valid YAML ({error.problem})") from None
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else 0
+        raise _fault(path, line, f"not valid YAML ({error.problem})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InventoryError(path, None, f"not valid YAML ({' '.join(str(error).split())[:200]})") from None
+        raise _fault(path, 0, f"not valid YAML ({' '.join(str(error).split())[:200]})") from None
 
 
 def _may_repeat_keys(data: bytes, value: Any) -> bool:
@@ -149,23 +142,27 @@ def _yaml_documents(data: bytes) -> Iterator[_Document]:
         loader.dispose()
 
 
-def _items(path: Path, line: int | None, document: Any) -> Iterator[tuple[str, Any]]:
+def _items(path: Path, line: int, document: Any) -> Iterator[tuple[str, Any]]:
     """The kind of each object in a document, and the object; those of a NodeList need not say that they are Nodes."""
     if not isinstance(document, dict):
-        raise InventoryError(path, line, f"found {_named(document)}")
+        raise _fault(path, line, f"found {_named(document)}")
     kind = document.get("kind")
     if not isinstance(kind, str) or not kind:
-        raise InventoryError(path, line, "found a map without a kind")
+        raise _fault(path, line, "found a map without a kind")
     if not kind.endswith("List"):
         yield kind, document
         return
     items = document.get("items")
     if not isinstance(items, list):
         found = f"{kind} has no items" if items is None else f"the items of {kind} are {_named(items)}"
-        raise InventoryError(path, line, found)
+        raise _fault(path, line, found)
     for item in items:
         own_kind = item.get("kind") if isinstance(item, dict) else None
         yield str(own_kind or kind.removesuffix("List")), item
+
+
+def _fault(path: Path, line: int, found: str, expected: str = _EXPECTED) -> FileErrors:
+    return FileErrors([FileError(str(path), line, "", f"{found}; {expected}")])
 
 
 def _named(value: Any) -> str:

@@ -27,7 +27,8 @@ from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import is_glob
-from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.quantity import parse_quantity
+from webhook.model.shape import FormatError
 
 
 def too_full(raw: object, gpus: Mapping[str, int]) -> str:
@@ -47,7 +48,7 @@ def too_full(raw: object, gpus: Mapping[str, int]) -> str:
             continue
         try:
             left = parse_quantity(hard[name]) - parse_quantity(used[name])
-        except QuantityError:
+        except FormatError:
             continue
         if asks > left:
             return f"ResourceQuota {_map(quota.get('metadata')).get('name')} leaves {max(0, int(left))} of {name}"

@@ -24,9 +24,9 @@ from webhook.model.image import (
     ImageConfig,
     ImageInfo,
     ImageReference,
-    ImageReferenceError,
     parse_reference,
 )
+from webhook.model.shape import FormatError
 
 WORKERS = 4
 
@@ -243,7 +243,7 @@ class Images:
         """What may be looked up, or why nothing may."""
         try:
             reference = parse_reference(text)
-        except ImageReferenceError as error:
+        except FormatError as error:
             return ImageInfo(problem=str(error))
         if not self._admits(reference):
             return NOT_LOOKED_UP

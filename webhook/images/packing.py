@@ -16,7 +16,8 @@ import orjson
 from webhook.images.cache import MOST_REFERENCES, NEVER, LookupResult
 from webhook.images.registry_documents import MOST_ARCHITECTURES, MOST_CHARACTERS, architecture_in, is_digest
 from webhook.model.bounds import unzipped
-from webhook.model.image import ImageConfig, ImageReferenceError, parse_reference
+from webhook.model.image import ImageConfig, parse_reference
+from webhook.model.shape import FormatError
 
 KEY = "images-v1"
 """Where they stand in the ConfigMap; a later format gets a key of its own, beside this one during an upgrade."""
@@ -172,7 +173,7 @@ def _is_reference(text: str) -> bool:
     """Whether this is how a reference is spelled here."""
     try:
         return str(parse_reference(text)) == text
-    except ImageReferenceError:
+    except FormatError:
         return False
 
 

@@ -69,19 +69,25 @@ class ConflictError(ApiServerError):
 
 
 class UnreachableError(ApiServerError):
-    """No answer came, or the answer broke off."""
+    """No answer came, or the answer broke off.
+
+    `was_silent`: the connection stood, and nothing arrived for longer than the API server promised.
+    """
+
+    def __init__(self, message: str, *, was_silent: bool = False) -> None:
+        super().__init__(message)
+        self.was_silent = was_silent
 
 
 class AnswerError(ApiServerError, ValueError):
-    """An answer came that is no JSON, or not what was asked for."""
+    """An answer came that is no JSON, or not what was asked for.
 
+    `is_too_long`: the answer is longer than the longest answer that is read.
+    """
 
-class TooLongError(AnswerError):
-    """An answer is longer than the longest answer that is read."""
-
-
-class SilenceError(UnreachableError):
-    """Nothing arrived for longer than the API server promised."""
+    def __init__(self, message: str, *, is_too_long: bool = False) -> None:
+        super().__init__(message)
+        self.is_too_long = is_too_long
 
 
 def refusal_of(response: Any) -> RefusedError:

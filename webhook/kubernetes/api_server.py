@@ -16,8 +16,6 @@ from webhook.kubernetes.api_errors import (
     AnswerError,
     ClusterConfigError,
     RefusedError,
-    SilenceError,
-    TooLongError,
     UnreachableError,
     refusal_of,
 )
@@ -68,7 +66,7 @@ class ApiServer:
     def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:
         """The JSON object at `path`; no pause in the answer may be longer than `seconds`.
 
-        Raises ApiServerError: RefusedError, UnreachableError, AnswerError for what is no JSON object, TooLongError.
+        Raises ApiServerError: RefusedError, UnreachableError, and AnswerError for what is no JSON object or too long.
         """
         return self._object(self._request(_target(path, query), seconds, self._headers(accept)))
 
@@ -100,7 +98,7 @@ class ApiServer:
             answer = response.read(MOST_BYTES + 1)
             if len(answer) > MOST_BYTES:
                 response.close()  # rather than reading the rest
-                raise TooLongError(f"the answer is longer than {MOST_BYTES >> 20} MiB")
+                raise AnswerError(f"the answer is longer than {MOST_BYTES >> 20} MiB", is_too_long=True)
         except (HTTPError, OSError) as error:
             raise UnreachableError(reason(error)) from error
         finally:
@@ -237,7 +235,7 @@ class Stream:
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield from lines
         except ReadTimeoutError as error:
-            raise SilenceError(f"nothing was heard for {self._seconds:.0f} s") from error
+            raise UnreachableError(f"nothing was heard for {self._seconds:.0f} s", was_silent=True) from error
         except (HTTPError, OSError) as error:
             raise UnreachableError(reason(error)) from error
 

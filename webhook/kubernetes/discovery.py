@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.kubernetes.api_errors import ApiServerError, RefusedError, TooLongError, UnreachableError
+from webhook.kubernetes.api_errors import AnswerError, ApiServerError, RefusedError, UnreachableError
 from webhook.kubernetes.api_paths import path_of, segment
 from webhook.kubernetes.api_server import JSON, ApiServer
 from webhook.kubernetes.paged_list import Gets
@@ -19,10 +19,6 @@ _AGGREGATED = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
 _NO_QUERY: Mapping[str, str] = {}
-
-
-class DiscoveryError(Exception):
-    """The kinds of a group cannot be learned; the text names the group and says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +75,12 @@ class Discovery:
     def find(self, group: str, kind: str) -> ApiResource | None:
         """The resource of a kind; None where the API server has no such kind.
 
-        Raises DiscoveryError where that cannot be learned, as for a group whose own API server is down.
+        Raises ApiServerError where that cannot be learned, as for a group whose own API server is down. The text names
+        the group and says why.
         """
         groups = self._groups(group)
         if groups.fault:
-            raise DiscoveryError(groups.fault)
+            raise ApiServerError(groups.fault)
         fault = ""
         for version in groups.versions.get(group, ()):
             resource = self._kinds(version).get(kind)
@@ -91,7 +88,7 @@ class Discovery:
                 return resource
             fault = fault or version.fault
         if fault:
-            raise DiscoveryError(fault)
+            raise ApiServerError(fault)
         return None
 
     def _groups(self, group: str) -> _Groups:
@@ -104,7 +101,9 @@ class Discovery:
         try:
             try:
                 answer = self._server.get(root, _NO_QUERY, _SECONDS, f"{_AGGREGATED},{JSON}")
-            except TooLongError:
+            except AnswerError as error:
+                if not error.is_too_long:
+                    raise
                 answer = self._server.get(root, _NO_QUERY, _SECONDS)
         except ApiServerError as error:
             return _Groups(fault=f"what the API server serves is not known: GET {root}: {error}{_remedy(error)}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Protocol
 
-from webhook.kubernetes.api_errors import AnswerError, RefusedError, TooLongError, UnreachableError
+from webhook.kubernetes.api_errors import AnswerError, RefusedError, UnreachableError
 from webhook.kubernetes.api_server import JSON
 
 _EXPIRED = 410
@@ -106,8 +106,8 @@ class PagedList:
             wanted = {name: value for name, value in query.items() if value} | {"limit": str(self._limit)}
             try:
                 answer = self._server.get(self._listed.path, wanted, self._seconds(), self._listed.accept)
-            except TooLongError:
-                if self._limit == 1:
+            except AnswerError as error:
+                if not error.is_too_long or self._limit == 1:
                     raise
                 self._limit = (self._limit + 1) // 2
                 continue

@@ -8,7 +8,7 @@ from random import uniform
 from threading import Event, Thread
 from typing import Any
 
-from webhook.kubernetes.api_errors import RefusedError, SilenceError, UnreachableError
+from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.kubernetes.api_server import ApiServer, Stream
 from webhook.kubernetes.paged_list import Listed, PagedList
 from webhook.kubernetes.responses import from_json
@@ -145,7 +145,7 @@ class Watch:
             return self._refused(refusal)
         except UnreachableError as fault:
             if not self._stopping.is_set():
-                self._failed(str(fault), reachable=self._server.is_reachable(), silent=isinstance(fault, SilenceError))
+                self._failed(str(fault), reachable=self._server.is_reachable(), silent=fault.was_silent)
         except Exception as fault:  # noqa: BLE001  # garbage, or a mistake here: counts as ours, and begins from scratch
             self._version = ""
             self._failed(f"{type(fault).__name__}: {fault}", reachable=True)

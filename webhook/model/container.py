@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU_ATTRIBUTES, Accelerator, Accelerators
 from webhook.model.fixed import fixed
-from webhook.model.quantity import Number, QuantityError, parse_quantity
-from webhook.model.shape import each, entries, mapping, text
+from webhook.model.quantity import Number, parse_quantity
+from webhook.model.shape import FormatError, each, entries, mapping, text
 
 INIT, APP, EPHEMERAL = "initContainers", "containers", "ephemeralContainers"
 """The lists of a pod's spec that hold containers."""
@@ -187,7 +187,7 @@ def _amount(resource: str, amounts: Mapping[str, Any]) -> tuple[Number | None, s
         return None, ""
     try:
         return parse_quantity(amounts[resource]), ""
-    except QuantityError as error:
+    except FormatError as error:
         return None, str(error)
 
 
@@ -218,6 +218,6 @@ def positive(value: object) -> int | None:
     """An amount such as a memory limit, rounded up; None where it is missing, not positive, or cannot be parsed."""
     try:
         amount = parse_quantity(value)
-    except QuantityError:
+    except FormatError:
         return None
     return ceil(amount) if amount > 0 else None

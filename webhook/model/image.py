@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
 
 _LONGEST_NAME = 255
 """Most characters of registry and repository together; Docker's limit."""
@@ -17,10 +17,6 @@ _HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", re.ASCI
 _PATH = re.compile(r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*)*", re.ASCII)
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}", re.ASCII)
-
-
-class ImageReferenceError(ValueError):
-    """A text that no container runtime accepts as an image; the message has the text and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,7 @@ class ImageReference:
 
 
 def parse_reference(text: str) -> ImageReference:
-    """Read an image reference as Docker does. Raises ImageReferenceError.
+    """Read an image reference as Docker does. Raises FormatError.
 
     >>> str(parse_reference("python")), str(parse_reference("registry.corp:5000/ml/app:3"))
     ('docker.io/library/python:latest', 'registry.corp:5000/ml/app:3')
@@ -94,8 +90,8 @@ def _located(name: str) -> tuple[str, str]:
     return registry, rest
 
 
-def _fault(text: str, reason: str) -> ImageReferenceError:
-    return ImageReferenceError(f"{spelled(text)} is not an image reference: {reason}")
+def _fault(text: str, reason: str) -> FormatError:
+    return FormatError(f"{spelled(text)} is not an image reference: {reason}")
 
 
 @dataclass(frozen=True, slots=True)

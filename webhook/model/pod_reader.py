@@ -10,7 +10,7 @@ from webhook.model.container import APP, EPHEMERAL, INIT, Container, container_f
 from webhook.model.node import Toleration, toleration_from_raw
 from webhook.model.pod import Pod, Volume, effective_gpus
 from webhook.model.selectors import Expression, Term
-from webhook.model.shape import CountError, ShapeError, each, entries, mapping, text, too_many
+from webhook.model.shape import ShapeError, each, entries, mapping, text, too_many, too_much
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -160,7 +160,7 @@ def _check_counts(spec: Mapping[str, Any]) -> None:
     if found > most:
         raise too_many(found, most, where)
     most_bytes = f"{bounds.STORABLE}, since no API server stores more"
-    raise CountError(f"lists that take at least {least} bytes where pods are stored", most_bytes)
+    raise too_much(f"lists that take at least {least} bytes where pods are stored", most_bytes)
 
 
 def has_started(pod: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
 
 Number = int | Fraction
 """An exact amount: an int where it is whole, else a Fraction."""
@@ -38,10 +38,6 @@ _WHOLE_SCALES = {suffix: int(scale) for suffix, scale in _SCALES.items() if scal
 _BINARY_UNITS = [(1024**power, f"{suffix}i") for power, suffix in reversed(list(enumerate("KMGTPE", start=1)))]
 
 
-class QuantityError(ValueError):
-    """A text that the API server would refuse as a quantity."""
-
-
 def parse_quantity(value: object) -> Number:
     """The exact amount of a quantity as it stands in JSON or YAML; null is 0, as for the API server.
 
@@ -50,7 +46,7 @@ def parse_quantity(value: object) -> Number:
     >>> parse_quantity("16Gi"), parse_quantity("1e0"), parse_quantity(None)
     (17179869184, 1, 0)
 
-    Raises QuantityError for everything that the API server refuses, including booleans, lists and maps, and for texts
+    Raises FormatError for everything that the API server refuses, including booleans, lists and maps, and for texts
     outside the grammar that the API server reads as 0, such as "m".
     """
     if value is None:
@@ -70,7 +66,7 @@ def is_some(amount: object) -> bool:
     """
     try:
         return parse_quantity(amount) != 0
-    except QuantityError:
+    except FormatError:
         return True
 
 
@@ -103,8 +99,8 @@ def _parse_text(text: str) -> Number:
     return int(signed) if signed.denominator == 1 else signed
 
 
-def _not_a_quantity(value: object) -> QuantityError:
-    return QuantityError(f"{spelled(value)} is not a quantity")
+def _not_a_quantity(value: object) -> FormatError:
+    return FormatError(f"{spelled(value)} is not a quantity")
 
 
 def _out_of_range(exponent: int) -> Fraction:

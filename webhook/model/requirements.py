@@ -14,8 +14,9 @@ from webhook.model.accelerators import GPU_ATTRIBUTES
 from webhook.model.container import Container
 from webhook.model.edits import AddToleration, Edit, PreferNodes, RequireNodes, SetRuntimeClass
 from webhook.model.pod import Pod, changed, reserved
-from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.quantity import parse_quantity
 from webhook.model.selectors import Expression, Operator, Term, implies
+from webhook.model.shape import FormatError
 
 
 def selector_of(pod: Pod) -> tuple[Expression, ...]:
@@ -109,7 +110,7 @@ def thousandths_of(quantity: object) -> int | None:
 def _computed(quantity: object) -> int | None:
     try:
         amount = parse_quantity(quantity)
-    except QuantityError:
+    except FormatError:
         return None
     pieces = amount.numerator  # whole numbers are compared many times faster than fractions
     return -(-pieces * 1000 // amount.denominator) if pieces > 0 else 0

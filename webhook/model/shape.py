@@ -37,14 +37,18 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+class FormatError(ValueError):
+    """A text that is no quantity, version or image reference; the message has the text and what is wrong with it."""
+
+
 class ShapeError(ValueError):
-    """A part of an object has a type that the API server would refuse; the text names the place and both types.
+    """A part of an object that the API server would refuse, for its type or its size; the text names the place.
 
     Each reader adds its part of the place while the error passes through it. So sound objects cost nothing extra.
+    `remedy` is what the author of the object can do.
     """
 
     remedy = "correct the manifest"
-    """What its author can do."""
 
     def __init__(self, found: object, expected: str, *place: str) -> None:
         super().__init__()
@@ -70,19 +74,17 @@ class ShapeError(ValueError):
         return f"{self.place}: {self.fault}"
 
 
-class CountError(ShapeError):
-    """A list or map has more entries than an API server stores, or a mutated object would be too large to store."""
-
-    remedy = "make several objects of it, or leave entries out"
-
-    def __init__(self, found: str, most: str, *place: str) -> None:
-        super().__init__(None, "", *place)
-        self.fault = f"found {found}, expected at most {most}"
+def too_much(found: str, most: str, *place: str) -> ShapeError:
+    """The error for a part that is larger than an API server stores or accepts."""
+    error = ShapeError(None, "", *place)
+    error.fault = f"found {found}, expected at most {most}"
+    error.remedy = "make several objects of it, or leave entries out"
+    return error
 
 
-def too_many(found: int, most: int, *place: str) -> CountError:
-    """The error for a list or map that has more entries than can be stored."""
-    return CountError(f"{found} entries", f"{most}, since no API server stores more", *place)
+def too_many(found: int, most: int, *place: str) -> ShapeError:
+    """The error for a list or map that has more entries than an API server stores."""
+    return too_much(f"{found} entries", f"{most}, since no API server stores more", *place)
 
 
 _EMPTY: Mapping[str, Any] = {}

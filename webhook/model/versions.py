@@ -8,13 +8,9 @@ import re
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,5}", re.ASCII)
-
-
-class VersionError(ValueError):
-    """A text that is no version; the message has the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +60,7 @@ class Version:
 
 
 def parse_version(text: object) -> Version:
-    """Read a version of one to six numbers, such as 13.0.2.006 or 535.54.03. Raises VersionError."""
+    """Read a version of one to six numbers, such as 13.0.2.006 or 535.54.03. Raises FormatError."""
     if not isinstance(text, str) or _VERSION.fullmatch(text) is None:
-        raise VersionError(f"{spelled(text)} is not a version; write numbers with dots, such as 12.4 or 550.54.15")
+        raise FormatError(f"{spelled(text)} is not a version; write numbers with dots, such as 12.4 or 550.54.15")
     return Version(tuple(map(int, text.split("."))), text)

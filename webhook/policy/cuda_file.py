@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.cuda.cuda_tables import CAPABILITIES, SHIPPED, CudaTables
-from webhook.model.versions import Version, VersionError, parse_version
+from webhook.model.shape import FormatError
+from webhook.model.versions import Version, parse_version
 from webhook.policy.cuda_rows import CudaFile, cuda_schema
 from webhook.policy.document import mapping_at, read_document, read_head
 from webhook.policy.schema import CUDA_KIND
@@ -105,7 +106,7 @@ def _identity(value: str | int) -> object:
     """What a key stands for: versions are the same however many zeros are in them."""
     try:
         return parse_version(value).parts
-    except VersionError:
+    except FormatError:
         return value
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.inventory import Inventory, InventoryError, read_inventory
+from webhook.facts.inventory import Inventory, read_inventory
 from webhook.facts.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod_reader import pod_from_raw
@@ -159,7 +159,7 @@ def _or_raise(found: PolicySet | FileErrors) -> PolicySet:
 def _read(path: Path, accelerators: Accelerators) -> Inventory | str:
     try:
         inventory = read_inventory(path, accelerators)
-    except InventoryError as error:
+    except FileErrors as error:
         return str(error)
     unreadable = inventory.pods.unreadable
     return f"{path}: holds {unreadable} pods that Kubernetes would refuse; mend them" if unreadable else inventory

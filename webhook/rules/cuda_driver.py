@@ -29,7 +29,7 @@ from webhook.model.edits import RequireNodes
 from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms, requiring
-from webhook.model.versions import VersionError
+from webhook.model.shape import FormatError
 from webhook.rules.pending.wants import EVERYTHING
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings, choice
@@ -63,7 +63,7 @@ def _cuda(value: str) -> str:
     if value != "none":
         try:
             cuda_version(value)
-        except VersionError as error:
+        except FormatError as error:
             raise ValueError(f"{error}, or none for an image without CUDA") from None
     return value
 

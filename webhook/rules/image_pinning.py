@@ -15,9 +15,9 @@ from pydantic import AfterValidator, Field
 
 from webhook.model.container import Container
 from webhook.model.globs import is_glob, matcher
-from webhook.model.image import ImageReference, ImageReferenceError, parse_reference
+from webhook.model.image import ImageReference, parse_reference
 from webhook.model.pod import Pod
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
 from webhook.rules.rule import Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings, choice
 
@@ -87,7 +87,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
             continue
         try:
             reference = parse_reference(container.image)
-        except ImageReferenceError:
+        except FormatError:
             if settings.registries:
                 found = f"{spelled(container.image)} is not an image reference, so it is from no registry"
                 yield _elsewhere(container, found, settings, "Write registry/repository:tag")

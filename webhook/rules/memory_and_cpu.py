@@ -15,9 +15,9 @@ from typing import Any
 from webhook.model.container import Container
 from webhook.model.fixed import fixed
 from webhook.model.pod import Pod
-from webhook.model.quantity import QuantityError, format_bytes, is_some, parse_quantity
+from webhook.model.quantity import format_bytes, is_some, parse_quantity
 from webhook.model.requirements import demand_of
-from webhook.model.shape import spelled
+from webhook.model.shape import FormatError, spelled
 from webhook.rules.rule import NO_MEMORY_LIMIT, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import RuleSettings
 
@@ -116,7 +116,7 @@ def _unequal(where: str, budget: _Budget, alternative: str = "") -> Iterator[Vio
     try:
         if not parse_quantity(limit) or parse_quantity(limit) == parse_quantity(request):
             return
-    except QuantityError:
+    except FormatError:
         return
     yield Violation(
         where,

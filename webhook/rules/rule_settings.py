@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from webhook.model.camel_model import CamelModel
-from webhook.model.quantity import QuantityError, format_duration, parse_duration, parse_quantity
-from webhook.model.shape import spelled
+from webhook.model.quantity import format_duration, parse_duration, parse_quantity
+from webhook.model.shape import FormatError, spelled
 
 
 class Mode(StrEnum):
@@ -43,7 +43,7 @@ def _read_bytes(value: object) -> object:
         return value
     try:
         size = parse_quantity(value)
-    except QuantityError as error:
+    except FormatError as error:
         raise ValueError(f"{error}; write a size such as 16Gi") from None
     if not isinstance(size, int) or not 0 < size < LARGEST_SIZE:
         raise ValueError(

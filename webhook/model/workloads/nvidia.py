@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.accelerators import accelerator
-from webhook.model.quantity import QuantityError, parse_quantity
+from webhook.model.quantity import parse_quantity
+from webhook.model.shape import FormatError
 from webhook.model.workloads.merging import is_worth, merged
 from webhook.model.workloads.parts import (
     counted,
@@ -150,7 +151,7 @@ def _sharing_memory(template: Template, spec: Mapping[str, Any]) -> Template:
 def _is_zero(size: object) -> bool:
     try:
         return size is not None and parse_quantity(size) == 0
-    except QuantityError:
+    except FormatError:
         return False
 
 
