@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.cuda.bases import Base
 from webhook.cuda.families import look_up
+from webhook.cuda.forward_compat import Base
 from webhook.cuda.need import BuiltFor, Compat
 from webhook.model.image import parse_reference
 

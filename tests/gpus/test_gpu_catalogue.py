@@ -199,3 +199,34 @@ def test_the_vendor_of_an_own_model_is_what_its_labels_tell(labels, vendor):
 )
 def test_how_a_model_is_said_is_told_by_example(name, example):
     assert OWN.example(name) == example
+
+
+@pytest.mark.parametrize(
+    ("added", "alike"),
+    [
+        pytest.param({"X9": {"example.com/gpu": ["x9"]}}, {"X9": set()}, id="another GPU"),
+        pytest.param({"T4": {"example.com/gpu": ["small"]}}, {}, id="a known name is no model of its own"),
+        pytest.param({"SXM": {PRODUCT: ["NVIDIA-A30"]}}, {"SXM": {"A30"}}, id="a value that is known"),
+        pytest.param({"New": {PRODUCT: ["NVIDIA-GB*"]}}, {"New": {"GB10", "GB200", "GB300"}}, id="a glob of products"),
+        pytest.param(
+            {"P4": {}, "Big": {"node.kubernetes.io/instance-type": ["p4*"]}},
+            {"Big": {"A100-40GB", "A100-80GB"}},
+            id="a glob of machines",
+        ),
+        pytest.param({"Ada": {"gpu-type": ["l4*"]}}, {"Ada": {"L4", "L40", "L40S"}}, id="a glob of words"),
+        pytest.param(
+            {"A": {"pool": ["a*"]}, "B": {"pool": ["*b"]}, "C": {"pool": ["bb", "c"]}, "T4": {"pool": ["c"]}},
+            {"A": {"B", "C", "T4"}, "B": {"A", "C", "T4"}, "C": {"A", "B", "T4"}},
+            id="through one another",
+        ),
+    ],
+)
+def test_a_model_of_the_platforms_own_may_be_any_that_shares_a_value_with_it(added, alike):
+    assert {own.name: set(own.alike) for own in CATALOGUE.extended(added).own} == alike
+
+
+def test_a_model_that_is_alike_two_vendors_belongs_to_none():
+    (own,) = CATALOGUE.extended({"Any": {"gpu-type": ["*"]}}).own
+    assert own.vendor is None
+    (own,) = CATALOGUE.extended({"Any": {"nvidia.com/gpu.family": ["ampere"]}}).own
+    assert own.vendor is Vendor.NVIDIA

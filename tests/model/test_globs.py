@@ -1,14 +1,17 @@
 """Globs over any text, such as image references."""
 
 from fnmatch import fnmatchcase
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.globs import closest, matcher
+from webhook.model.globs import closest, matcher, overlap
 
 LONGEST = 100_000
+TEXTS = ["".join(letters) for length in range(7) for letters in product("ab", repeat=length)]
+GLOBS = st.text("ab*?", max_size=3)
 
 
 @given(st.text("ab:/-*?.\n\\", max_size=8), st.text("ab:/-.\n\\", max_size=10))
@@ -58,3 +61,10 @@ def test_a_pattern_of_many_stars_gives_up_on_a_hostile_text(pattern: str) -> Non
 def test_the_pattern_that_says_most_is_closest(patterns: list[str], expected: str | None) -> None:
     assert expected == closest(patterns, "r/a:1")
     assert expected == closest(reversed(patterns), "r/a:1")
+
+
+@given(GLOBS, GLOBS)
+def test_globs_overlap_where_some_text_matches_both(one: str, other: str) -> None:
+    """Globs of three characters each that overlap do so in a text of at most six."""
+    found = any(matcher(one).fullmatch(text) and matcher(other).fullmatch(text) for text in TEXTS)
+    assert overlap(one, other) == found

@@ -7,7 +7,7 @@ import pytest
 
 from tests.quick_yaml import load_all
 from webhook.cuda.cuda_tables import SHIPPED
-from webhook.cuda.toolkits import Toolkit
+from webhook.cuda.drivers import Toolkit
 from webhook.model.versions import parse_version
 from webhook.policy.cuda_file import KEYS
 from webhook.policy.cuda_rows import MOST_GPU_GLOBS, MOST_ROWS, cuda_schema

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from webhook.cuda.cuda_tables import CudaTables
+from webhook.cuda.drivers import Threshold
 from webhook.cuda.kernels import Kernels
 from webhook.cuda.need import Compat, Need
 from webhook.cuda.offer import Offer
-from webhook.cuda.toolkits import Threshold
 from webhook.model.versions import Version
 
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webhook.cuda import ngc
-from webhook.cuda.bases import NGC_REQUIREMENT
+from webhook.cuda.forward_compat import NGC_REQUIREMENT
 from webhook.cuda.need import Compat, ImageEnv
+from webhook.cuda.releases import MonthlyRelease, month_of, monthly_release
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
 
@@ -95,7 +95,7 @@ def read(env: Mapping[str, str]) -> DeclaredCuda:
     return DeclaredCuda(notes=tuple(notes))
 
 
-def release_in(env: Mapping[str, str]) -> ngc.Release | None:
+def release_in(env: Mapping[str, str]) -> MonthlyRelease | None:
     """The monthly release that an image is built on, by its variables; None where they name none that is known."""
     return next((release for name in _MONTHS if name in env and (release := _release(env[name]))), None)
 
@@ -147,9 +147,9 @@ def _is_requirement(name: str) -> bool:
     return name.startswith(REQUIRE) and not name.startswith(_NOT_EVALUATED)
 
 
-def _release(text: str) -> ngc.Release | None:
-    month = ngc.month_of(text.strip())
-    return ngc.release_of(month) if month else None
+def _release(text: str) -> MonthlyRelease | None:
+    month = month_of(text.strip())
+    return monthly_release(month) if month else None
 
 
 def _lower_bound(require: str, notes: list[str]) -> Version | None:

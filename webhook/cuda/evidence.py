@@ -10,11 +10,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from webhook.cuda import environment, families
-from webhook.cuda.cuda_tables import PLATFORM_FILE, SHIPPED, CudaTables
+from webhook.cuda.cuda_tables import PLATFORM_FILE, SHIPPED, CudaTables, PlatformImage
 from webhook.cuda.environment import Pairs
 from webhook.cuda.image_reading import Reading
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
-from webhook.cuda.platform_images import PlatformImage
 from webhook.model.fixed import fixed
 from webhook.model.globs import closest
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, parse_reference

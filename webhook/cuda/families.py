@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from webhook.cuda import DATA, readers, release_readers
-from webhook.cuda.bases import Base
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
+from webhook.cuda.forward_compat import Base
 from webhook.cuda.image_reading import Name, Reader, Reading, Words, by_words, without_cuda
 from webhook.cuda.kernels import KernelBuild, build_of
 from webhook.cuda.need import BuiltFor

@@ -1,15 +1,18 @@
-"""Forward compatibility: the driver branches from which the cuda-compat package of an image lets its CUDA run.
+"""Forward compatibility: which images bring the cuda-compat package, and on which driver branches it lets CUDA run.
 
-The rows are in `data/forward_compat.yaml`. They follow NVIDIA_REQUIRE_CUDA in the images of nvidia/cuda, which names,
-for each brand of GPU, the branches that a build was made for.
+The rows are in `data/forward_compat.yaml`. They follow NVIDIA_REQUIRE_CUDA in the images of nvidia/cuda, which names
+the driver branches that a build was made for, by brand of GPU. What an image is built on (`Base`) says whether it
+brings the package, and what the container toolkit reads in it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import lru_cache
 from typing import Any
 
-from webhook.cuda.toolkits import Toolkits
+from webhook.cuda.drivers import Toolkits
+from webhook.cuda.need import Compat, ImageEnv
 from webhook.model.versions import Version, parse_version
 
 Brands = tuple[str, ...]
@@ -18,9 +21,10 @@ Terms = tuple[tuple[Brands, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What builds of an image accept besides their own CUDA: branches by brands, and any driver of `any_from` or newer.
+    """The drivers that a build of nvidia/cuda accepts for forward compatibility, by brand of GPU.
 
-    `patches` are the third numbers of the versions that were built so; empty means all.
+    It also accepts any driver of branch `any_from` or newer. `patches` are the third numbers of the CUDA versions that
+    were built so; empty means all.
     """
 
     terms: Terms
@@ -29,13 +33,13 @@ class Build:
 
     @classmethod
     def of(cls, row: Mapping[str, Any], brands: Mapping[str, Brands]) -> "Build":
-        """A build as tables write it; `brands` are the brands by the names that tables give them."""
+        """Read a build of the table. `brands` has the brands by the names that the table uses for them."""
         terms = tuple((brands[name], tuple(branches)) for name, branches in row.items() if name in brands)
         return cls(terms, row.get("anyFrom"), tuple(row.get("patches", ())))
 
     @property
     def branches(self) -> frozenset[int]:
-        """Every branch that it names."""
+        """Every branch that the build names."""
         return frozenset(branch for _, branches in self.terms for branch in branches)
 
     def require(self, cuda: Version) -> str:
@@ -53,10 +57,10 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class CompatBuilds:
-    """The builds of one CUDA version, the original one first.
+    """The builds of one CUDA version, the original build first.
 
-    Where `is_verified` is false, they are what different sources say of one build. `is_on_arm` is false where builds
-    for arm64 accept nothing but their own CUDA.
+    If `is_verified` is false, sources disagree, and each build is what one source says. `is_on_arm` is false if builds
+    for arm64 accept no other driver than one for their own CUDA.
     """
 
     cuda: Version
@@ -65,13 +69,13 @@ class CompatBuilds:
     is_on_arm: bool = True
 
     def builds_of(self, cuda: Version) -> tuple[Build, ...]:
-        """The builds of a release of this version; all where it is not said which."""
+        """The builds of a release of this version; all builds if `cuda` names no release."""
         if len(cuda.parts) < 3:
             return self.builds
         return tuple(build for build in self.builds if not build.patches or cuda.parts[2] in build.patches)
 
     def has(self, branch: int, cuda: Version, arch: str) -> bool | None:
-        """Whether a release of this version runs from this branch on; None where sources disagree."""
+        """Whether cuda-compat of a release of this version runs on this branch; None if sources disagree."""
         if arch == "arm64" and not self.is_on_arm:
             return False
         builds = self.builds_of(cuda)
@@ -83,12 +87,12 @@ class CompatBuilds:
 
 @dataclass(frozen=True, eq=False)
 class CompatListings:
-    """Every known listing, in order, and the brands that the branches of builds are for, by their names in tables."""
+    """The builds of every known CUDA version, in order, and the brands of GPUs by the names that the table uses."""
 
     rows: tuple[CompatBuilds, ...]
     brands: Mapping[str, Brands]
     requirements: Callable[[Version], tuple[tuple[str, str], ...]] = field(init=False, repr=False)
-    """NVIDIA_REQUIRE_CUDA in images of a CUDA version, each with the NVARCH that it is for; empty means any."""
+    """NVIDIA_REQUIRE_CUDA in images of a CUDA version, each with the NVARCH of the image; an empty one means any."""
     _by_minor: Mapping[tuple[int, ...], CompatBuilds] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -112,10 +116,10 @@ class CompatListings:
         return cls(tuple(rows), brands)
 
     def is_base(self, cuda: Version, branch: int, toolkits: Toolkits, arch: str = "") -> bool | None:
-        """Whether the cuda-compat package of a CUDA version runs on drivers of a branch; None where that is not known.
+        """Whether the cuda-compat package of a CUDA version runs on drivers of a branch; None if that is not known.
 
-        That of 13.0 runs on 535 and not on 560. `toolkits` are the releases that the version may stand for. The
-        architecture of the node is amd64 where it is not known.
+        The package of CUDA 13.0 runs on 535 and not on 560. `toolkits` resolves a version of two numbers to its
+        releases. An unknown architecture of the node counts as amd64.
         """
         if not cuda.at_least(self.rows[0].cuda):
             return False
@@ -125,7 +129,7 @@ class CompatListings:
         return answers.pop() if len(answers) == 1 else None
 
     def _is_base_of(self, release: Version, branch: int, arch: str) -> bool | None:
-        """The same for one release; of those that are not listed, only branches that were never listed are certain."""
+        """Answer for one release. A release that is not listed certainly lacks the branches that were never listed."""
         row = self._by_minor.get(release.parts[:2])
         if row is not None:
             return row.has(branch, release, arch)
@@ -133,14 +137,14 @@ class CompatListings:
         return None if branch in listed or branch > max(listed) else False
 
     def _listed(self, cuda: Version) -> frozenset[int]:
-        """Every branch listed for any version of the major version, or of the newest one known."""
+        """Every branch listed for any CUDA of this major version, or of the newest known major version."""
         major = min(cuda.major, self.rows[-1].cuda.major)
         return frozenset(
             branch for row in self.rows if row.cuda.major == major for build in row.builds for branch in build.branches
         )
 
     def base_branches(self, cuda: Version) -> tuple[int, ...]:
-        """The branches listed for a CUDA version in its first build; empty where none are known."""
+        """The branches that the first build of a CUDA version lists; empty if no build is known."""
         row = self._by_minor.get(cuda.parts[:2])
         builds = row.builds_of(cuda) if row is not None else ()
         return tuple(sorted(builds[0].branches)) if builds else ()
@@ -148,9 +152,9 @@ class CompatListings:
     def base_image_env(self, cuda: Version, arch: str | None = None) -> tuple[dict[str, str], ...]:
         """The environment of nvidia/cuda images of a CUDA version, for the container toolkit: one for each build.
 
-        Empty where the version has no second number. For versions that are not listed these are the two extremes,
-        between which theirs lies. NVARCH tells builds for different architectures apart where they differ; `arch`
-        leaves one.
+        Empty if the version has no second number. For a version that is not listed, the result is the two extremes
+        between which its environment lies. NVARCH tells builds for different architectures apart if they differ;
+        `arch` selects one architecture.
         """
         wanted = ("", "x86_64", "sbsa") if arch is None else ("", "sbsa" if arch == "arm64" else "x86_64")
         return tuple(
@@ -170,3 +174,52 @@ class CompatListings:
         built_for = "" if row.is_on_arm else "x86_64"
         found = tuple((build.require(cuda), built_for) for build in row.builds_of(cuda) or row.builds)
         return found if row.is_on_arm else (*found, (own.require(cuda), "sbsa"))
+
+
+NGC_REQUIREMENT = {"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"}
+"""Every framework container of NVIDIA from 20.06 to 26.x has this, whatever its CUDA. So it says nothing about CUDA."""
+
+_NOTHING = ImageEnv.of({})
+_NGC = ImageEnv.of(NGC_REQUIREMENT)
+
+
+class Base(Enum):
+    """What an image is built on."""
+
+    CUDA = auto()
+    """nvidia/cuda of the same CUDA, with its environment unchanged."""
+    NGC = auto()
+    """The common base of NVIDIA's framework containers."""
+    RELATED = auto()
+    """nvidia/cuda; neither its release nor changes to its environment are known."""
+    PLAIN = auto()
+    """An image without CUDA. Its CUDA libraries came with pip or conda."""
+    UNKNOWN = auto()
+    """The base is not known, but a driver for the CUDA of the image satisfies its requirement."""
+    FOREIGN = auto()
+    """Neither the base nor its requirement is known."""
+
+    @property
+    def compat(self) -> Compat:
+        """Whether an image on this base brings the cuda-compat package."""
+        if self is Base.PLAIN:
+            return Compat.NO
+        return Compat.YES if self in (Base.CUDA, Base.NGC, Base.RELATED) else Compat.UNKNOWN
+
+    def env(self, cuda: Version | None, architectures: tuple[str, ...], known: CompatListings) -> ImageEnv | None:
+        """What the container toolkit reads in an image with this base and CUDA; None if that is not known."""
+        if self is Base.PLAIN:
+            return _NOTHING
+        if self is Base.NGC:
+            return _NGC
+        if self is Base.FOREIGN or cuda is None or cuda.minor is None:
+            return None
+        if self is Base.CUDA:
+            return _of_nvidia_cuda(cuda, architectures, known)
+        return ImageEnv.of({"NVIDIA_REQUIRE_CUDA": f"cuda>={cuda.cut(2)}"}, is_complete=False)
+
+
+@lru_cache(maxsize=256)
+def _of_nvidia_cuda(cuda: Version, architectures: tuple[str, ...], known: CompatListings) -> ImageEnv | None:
+    variants = known.base_image_env(cuda, architectures[0] if len(architectures) == 1 else None)
+    return ImageEnv.of(*variants) if variants else None

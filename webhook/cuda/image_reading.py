@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from webhook.cuda.bases import Base
+from webhook.cuda.forward_compat import Base
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.model.image import ImageReference

@@ -6,13 +6,20 @@ A reader sees a name whose tag speaks neither of a CPU build nor of another vend
 import re
 from dataclasses import replace
 
-from webhook.cuda import ngc
-from webhook.cuda.bases import Base
+from webhook.cuda.forward_compat import Base
 from webhook.cuda.image_reading import Name, Reading, by_words, is_cuda, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
 from webhook.cuda.release_readers import VERSION, released
-from webhook.cuda.releases import RAPIDS, releases_of, version_of
+from webhook.cuda.releases import (
+    RAPIDS,
+    MonthlyRelease,
+    month_of,
+    monthly_cuda,
+    monthly_release,
+    releases_of,
+    version_of,
+)
 from webhook.model.versions import Version, parse_version
 
 _TOOLKIT = re.compile(r"v?([0-9]{1,2}(?:\.[0-9]{1,2}(?:\.[0-9]{1,4})?)?)(?=[-_]|\Z)", re.ASCII)
@@ -64,19 +71,19 @@ def cuda_samples(name: Name) -> Reading:
 def ngc_release(name: Name) -> Reading:
     """A monthly release of NVIDIA: the month tells the CUDA, unless the tag does."""
     found = by_words(name, BuiltFor.CUDA).on(Base.NGC)
-    month = ngc.month_of(name.tag)
+    month = month_of(name.tag)
     if month is None or found.kind is not BuiltFor.CUDA:
         return found
     if found.cuda is None:
-        cuda, is_verified = ngc.cuda_of(month, name.tag)
+        cuda, is_verified = monthly_cuda(month, name.tag)
         notes = () if cuda else (f"no table knows the CUDA of {name.of_tag}",)
         found = replace(found, cuda=cuda, evidence=name.of_tag, is_verified=is_verified, notes=notes)
     if name.last == "tensorrt":
         found = replace(found, is_verified=False)
-    return _with_floor(found, ngc.release_of(month), name)
+    return _with_floor(found, monthly_release(month), name)
 
 
-def _with_floor(found: Reading, release: ngc.Release | None, name: Name) -> Reading:
+def _with_floor(found: Reading, release: MonthlyRelease | None, name: Name) -> Reading:
     """The compute capability that the framework begins at; clients (-sdk) have no kernels."""
     if release is None or name.tag.endswith("-sdk"):
         return found

@@ -8,9 +8,8 @@ from webhook.cuda.drivers import Branch
 from webhook.cuda.forward_compat import CompatBuilds
 from webhook.cuda.kernels import ORIGINS, KernelBuild, Kernels
 from webhook.cuda.need import BuiltFor, Compat, Need
-from webhook.cuda.ngc import RELEASES
 from webhook.cuda.offer import Offer
-from webhook.cuda.releases import RAPIDS, RAPIDS_SOURCE, TABLES
+from webhook.cuda.releases import MONTHLY_RELEASES, RAPIDS, RAPIDS_SOURCE, TABLES
 from webhook.cuda.verdict import Verdict, judge
 from webhook.gpus.gpu_model import GpuModel
 from webhook.model.versions import Version, parse_version
@@ -174,7 +173,7 @@ def _releases() -> Iterator[str]:
     yield "\n## NGC releases\n\nThe CUDA of pytorch, tensorflow, tritonserver, jax and mxnet of a month.\n"
     yield from _table(
         ["Month", "CUDA", "Least compute capability", "Source"],
-        ([row.month, str(row.cuda), _floor(row.floor_text, row.floor_source), row.source] for row in RELEASES),
+        ([row.month, str(row.cuda), _floor(row.floor_text, row.floor_source), row.source] for row in MONTHLY_RELEASES),
     )
 
 
@@ -219,7 +218,7 @@ def _images(tables: CudaTables) -> Iterator[str]:
         (
             [
                 row.glob,
-                "none" if row.is_cpu_only else str(row.cuda or ""),
+                row.needs,
                 row.compat or "",
                 row.kernels or "",
                 row.source,

@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from webhook.cuda.bases import Base
+from webhook.cuda.forward_compat import Base
 from webhook.cuda.image_reading import Name, Reader, Reading, by_words, without_cuda
 from webhook.cuda.kernels import KernelBuild
 from webhook.cuda.need import BuiltFor
-from webhook.cuda.releases import Built, built_with, releases_of, version_of
+from webhook.cuda.releases import ReleaseRange, built_with, releases_of, version_of
 from webhook.model.versions import Version
 
 RELEASE = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?", re.ASCII)
@@ -28,7 +28,7 @@ def tags_like(form: str) -> re.Pattern[str]:
     return re.compile(form.replace("{release}", RELEASE.pattern).replace("{version}", VERSION.pattern), re.ASCII)
 
 
-def of_release(table: tuple[Built, ...], name: Name, tag: str = "") -> Reading:
+def of_release(table: tuple[ReleaseRange, ...], name: Name, tag: str = "") -> Reading:
     """What the table says of the release in a tag, that of the name where no other is given."""
     row = built_with(table, tag or name.tag)
     verified = row is None or row.is_verified
@@ -36,7 +36,7 @@ def of_release(table: tuple[Built, ...], name: Name, tag: str = "") -> Reading:
 
 
 def released(
-    table: tuple[Built, ...], base: Base, tags: re.Pattern[str] = RELEASE, otherwise: BuiltFor = BuiltFor.CUDA
+    table: tuple[ReleaseRange, ...], base: Base, tags: re.Pattern[str] = RELEASE, otherwise: BuiltFor = BuiltFor.CUDA
 ) -> Reader:
     """A reader for a family: the words of its tags, else the table for `tags`.
 
@@ -56,7 +56,7 @@ def released(
     return read
 
 
-def of_gpu_tags(table: tuple[Built, ...], tags: re.Pattern[str] = AT_THE_BEGINNING) -> Reader:
+def of_gpu_tags(table: tuple[ReleaseRange, ...], tags: re.Pattern[str] = AT_THE_BEGINNING) -> Reader:
     """A reader for a family on nvidia/cuda whose tags have -gpu, and without it no CUDA."""
 
     def read(name: Name) -> Reading:
@@ -78,7 +78,7 @@ _TEXT_EMBEDDINGS = re.compile(
     r"(?:(?P<gpus>cuda|turing|86|89|hopper|100|120|121)-)?(?P<release>[0-9]+\.[0-9]+(?:\.[0-9]+)?|latest)(?:-grpc)?",
     re.ASCII,
 )
-_DJL_TABLES: Mapping[str, tuple[Built, ...]] = {
+_DJL_TABLES: Mapping[str, tuple[ReleaseRange, ...]] = {
     "pytorch-gpu": releases_of("djl-pytorch"),
     "lmi": releases_of("djl-lmi"),
     "deepspeed": releases_of("djl-deepspeed"),
@@ -241,7 +241,7 @@ _HUGGINGFACE_SERVER = released(
     releases_of("huggingface-server"), Base.UNKNOWN, re.compile(rf"{RELEASE.pattern}(?:-rc[0-9])?-gpu", re.ASCII)
 )
 _RAY_GPU = released(releases_of("ray"), Base.RELATED, _RAY)
-_LMDEPLOY_TABLES: Mapping[str, tuple[Built, ...]] = {
+_LMDEPLOY_TABLES: Mapping[str, tuple[ReleaseRange, ...]] = {
     "": releases_of("lmdeploy"),
     "-cu12": releases_of("lmdeploy-12"),
     "-cu11": releases_of("lmdeploy-11"),

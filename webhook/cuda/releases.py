@@ -1,25 +1,137 @@
-"""Which CUDA the releases of products are built with. The rows are in `data/releases.yaml`, each with its source."""
+"""Which CUDA the releases of images are built with: NVIDIA's monthly framework containers (NGC), and other products.
+
+The monthly pytorch, tensorflow, tritonserver, jax, mxnet and cuda-dl-base share one base. For a month that the table
+lacks there is no answer: neither its CUDA nor its compute capabilities follow from its neighbours. The rows are in
+`data/ngc.yaml` and `data/releases.yaml`, each with its source.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from webhook.cuda import DATA
 from webhook.model.versions import Version, parse_version
 from webhook.yaml_files.shipped_tables import read_table
 
-MEMORY = "unverified"
-"""Nobody has read it anywhere."""
+UNVERIFIED = "unverified"
+"""Source of a row that nobody has read anywhere."""
+
+_OLDEST_FLOOR = "6.0"
+"""The least compute capability of a month whose row has no floor."""
+
+_MONTH = re.compile(r"([12][0-9]\.(?:0[1-9]|1[0-2]))(?:\.[0-9]{1,2})?(?![0-9.])", re.ASCII)
+
+
+@dataclass(frozen=True)
+class MonthlyRelease:
+    """NVIDIA's framework containers of one month: their CUDA, and the least compute capability that they support.
+
+    `floor_source` is UNVERIFIED if nobody has read the floor in the release notes. The floor then lies between
+    `certain_floor` and `floor`.
+    """
+
+    month: str
+    cuda_text: str
+    source: str
+    floor_text: str
+    floor_source: str
+    certain_floor_text: str
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "MonthlyRelease":
+        """Read a row of the table."""
+        floor_source = "" if row.get("floorVerified", True) else UNVERIFIED
+        source = _NGC_SOURCES.get(row["source"], row["source"])
+        floor, certain = row.get("floor", _OLDEST_FLOOR), row.get("certainFloor", "")
+        return cls(row["month"], row["cuda"], source, floor, floor_source, certain)
+
+    @cached_property
+    def cuda(self) -> Version:
+        """The CUDA version."""
+        return parse_version(self.cuda_text)
+
+    @cached_property
+    def floor(self) -> Version:
+        """The least compute capability."""
+        return parse_version(self.floor_text)
+
+    @cached_property
+    def certain_floor(self) -> Version | None:
+        """A compute capability below which the images certainly do not run; only set if `floor` is in doubt."""
+        return parse_version(self.certain_floor_text) if self.certain_floor_text else None
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether somebody has read its CUDA version in a source."""
+        return self.source != UNVERIFIED
+
+    @property
+    def is_floor_verified(self) -> bool:
+        """Whether somebody has read its least compute capability in a source."""
+        return UNVERIFIED not in (self.source, self.floor_source)
+
+
+_NGC = read_table(DATA / "ngc.yaml")
+_NGC_SOURCES: Mapping[str, str] = _NGC["sources"]
+
+MONTHLY_RELEASES: tuple[MonthlyRelease, ...] = tuple(map(MonthlyRelease.of, _NGC["months"]))
+"""Every known month, in order."""
+
+TRITON_TRTLLM: Mapping[str, str] = {row["month"]: row["cuda"] for row in _NGC["tritonTrtllm"]}
+"""CUDA of tritonserver:YY.MM-trtllm-python-py3, whose base is its own. The CUDA of other months is unknown."""
+
+TRITON_VLLM: Mapping[str, str] = {row["month"]: row["cuda"] for row in _NGC["tritonVllm"]}
+"""CUDA of tritonserver:YY.MM-vllm-python-py3, for the months in which it differs from the other images."""
+
+_LAST_READ: str = _NGC["lastRead"]
+"""The last month for which somebody has read whether the vLLM variant differs."""
+
+_BY_MONTH: Mapping[str, MonthlyRelease] = {release.month: release for release in MONTHLY_RELEASES}
+
+
+def month_of(text: str) -> str | None:
+    """The month at the beginning of a tag or of a variable of an image; None if the text begins with no month.
+
+    >>> month_of("24.09-py3"), month_of("20.03.1-py3"), month_of("2.41.0"), month_of("24.13")
+    ('24.09', '20.03', None, None)
+    """
+    found = _MONTH.match(text)
+    return found[1] if found else None
+
+
+def monthly_release(month: str) -> MonthlyRelease | None:
+    """The release of a month such as 24.09; None if the table lacks the month."""
+    return _BY_MONTH.get(month)
+
+
+def monthly_cuda(month: str, tag: str) -> tuple[Version | None, bool]:
+    """The CUDA of an image of that month with this tag, None if unknown, and whether somebody has read it.
+
+    Variants of tritonserver may have another base than the month.
+
+    >>> str(monthly_cuda("24.07", "24.07-py3")[0]), str(monthly_cuda("24.07", "24.07-trtllm-python-py3")[0])
+    ('12.5.1', '12.4.1')
+    """
+    if "-trtllm" in tag:
+        text = TRITON_TRTLLM.get(month)
+        return parse_version(text) if text else None, True
+    if "-vllm" in tag and month in TRITON_VLLM:
+        return parse_version(TRITON_VLLM[month]), True
+    release = _BY_MONTH.get(month)
+    is_read = "-vllm" not in tag or month <= _LAST_READ
+    return (release.cuda, release.is_verified and is_read) if release else (None, True)
+
 
 _VERSION = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})(?=[-_.+a-z]|\Z)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """Images of the versions from `first` to `last`, both included, are built with this CUDA.
+class ReleaseRange:
+    """The versions from `first` to `last`, both included, whose images are built with this CUDA.
 
-    A `last` with two numbers includes all its patches. A `cuda` with one number: the minor version is not known.
+    A `last` with two numbers includes all its patches. If `cuda` has one number, its minor version is not known.
     """
 
     first: Version
@@ -28,23 +140,23 @@ class Built:
     source: str
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Built":
-        """A row as tables write it."""
+    def of(cls, row: Mapping[str, Any]) -> "ReleaseRange":
+        """Read a row of the table."""
         source = _SOURCES.get(row["source"], row["source"])
         return cls(parse_version(row["from"]), parse_version(row["to"]), parse_version(row["cuda"]), source)
 
     def covers(self, version: Version) -> bool:
-        """Whether the version is one of them."""
+        """Whether the version is in this range."""
         return version.at_least(self.first) and self.last.at_least(version.cut(len(self.last.parts)))
 
     @property
     def is_verified(self) -> bool:
-        """Whether somebody has read it."""
-        return self.source != MEMORY
+        """Whether somebody has read the CUDA version in a source."""
+        return self.source != UNVERIFIED
 
 
 def version_of(tag: str) -> Version | None:
-    """The version of the framework at the beginning of a tag, None where none stands there.
+    """The version of the framework at the beginning of a tag; None if the tag begins with no version.
 
     >>> str(version_of("v0.8.5.post1-x86_64")), str(version_of("2.12.0rc1-gpu")), version_of("sha-1a2b3c4")
     ('0.8.5', '2.12.0', None)
@@ -53,29 +165,31 @@ def version_of(tag: str) -> Version | None:
     return parse_version(found[1]) if found else None
 
 
-def built_with(table: tuple[Built, ...], tag: str) -> Built | None:
-    """The row of the table for the version in a tag, None where there is none."""
+def built_with(table: tuple[ReleaseRange, ...], tag: str) -> ReleaseRange | None:
+    """The row of the table for the version in a tag; None if the table has none."""
     version = version_of(tag)
     return None if version is None else next((row for row in table if row.covers(version)), None)
 
 
 _TABLE = read_table(DATA / "releases.yaml")
 _SOURCES: Mapping[str, str] = _TABLE["sources"]
-_RELEASES: Mapping[str, tuple[Built, ...]] = {
-    row["product"]: tuple(map(Built.of, row["releases"])) for row in _TABLE["products"]
+_RELEASES: Mapping[str, tuple[ReleaseRange, ...]] = {
+    row["product"]: tuple(map(ReleaseRange.of, row["releases"])) for row in _TABLE["products"]
 }
 
-TABLES: Mapping[str, tuple[Built, ...]] = {row["images"]: _RELEASES[row["product"]] for row in _TABLE["products"]}
-"""Every list of releases, by the images as people know them."""
+TABLES: Mapping[str, tuple[ReleaseRange, ...]] = {
+    row["images"]: _RELEASES[row["product"]] for row in _TABLE["products"]
+}
+"""Every list of releases, by the name that people know the images by."""
 
 TORCH: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["torch"]}
-"""The builds of each PyTorch, from which images of pytorch/pytorch are made."""
+"""The CUDA versions for which each PyTorch release is built; pytorch/pytorch has an image for each."""
 
 RAPIDS: Mapping[str, tuple[str, ...]] = {row["release"]: tuple(row["cuda"]) for row in _TABLE["rapids"]}
-"""The CUDA of nvidia/cuda below rapidsai/base and rapidsai/notebooks, since their tags name its first number alone."""
+"""The CUDA versions of rapidsai/base and rapidsai/notebooks by release. Their tags name the major version alone."""
 RAPIDS_SOURCE = _SOURCES["RAPIDS"]
 
 
-def releases_of(product: str) -> tuple[Built, ...]:
-    """The releases of a product, in order; raises KeyError for one that the table lacks."""
+def releases_of(product: str) -> tuple[ReleaseRange, ...]:
+    """The releases of a product, in order. Raises KeyError if the table lacks the product."""
     return _RELEASES[product]

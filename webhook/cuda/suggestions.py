@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
 
-from webhook.cuda import DATA, ngc
-from webhook.cuda.releases import TORCH, built_with, releases_of, version_of
+from webhook.cuda import DATA
+from webhook.cuda.releases import MONTHLY_RELEASES, TORCH, built_with, monthly_cuda, releases_of, version_of
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
 from webhook.model.versions import Version, parse_version
@@ -134,10 +134,10 @@ def _of_ngc(framework: str) -> Suggest:
         if found is None or found[2] not in series:
             return
         first, last = series[found[2]]
-        for release in reversed(ngc.RELEASES):
+        for release in reversed(MONTHLY_RELEASES):
             if first <= release.month <= min(last, found[1]):
                 proposed = f"{release.month}-{found[2]}"
-                cuda, is_verified = ngc.cuda_of(release.month, proposed)
+                cuda, is_verified = monthly_cuda(release.month, proposed)
                 if cuda is not None and is_verified and _needs_at_most(cuda, newest):
                     yield proposed
 

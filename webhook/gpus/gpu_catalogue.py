@@ -1,19 +1,18 @@
-"""The GPU models that quotas can limit, and which of them a pod may land on by what it says itself.
+"""The GPU models that quotas can limit, and the models that a pod may get by what it says itself.
 
-A pod chooses its nodes by labels. What the values of some labels mean is known (`gpu_table.py`), and a policy may add
-to it. Everything else that a pod says leaves its model open. The answer may name too many models,
-never too few: a pod that could land on an H100 is counted against it.
+A pod chooses its nodes by labels. `gpu_table.py` knows what some label values mean. A policy may add label values of
+known models, and models of its own. Everything else that a pod says leaves its model open. The result may name too many
+models, never too few: a pod that could get an H100 is counted against the limit for H100.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from webhook.gpus.additions import Addition, OwnModel, additions_of, own_models
-from webhook.gpus.gpu_names import CLOSED, LONGEST_VALUE
+from webhook.gpus.gpu_names import CLOSED, IN_WORDS, LONGEST_VALUE
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import Vendor
-from webhook.model.globs import is_glob
+from webhook.model.globs import is_glob, matcher, overlap
 from webhook.model.pod import Pod
 from webhook.model.requirements import living_terms
 from webhook.model.selectors import Expression, Operator
@@ -22,28 +21,60 @@ Models = frozenset[str]
 
 _NO_MODELS: Models = frozenset()
 _MOST_VALUES = 250
-"""Label values of one pod that are read; one that lists more of them says nothing."""
+"""Label values that are read in one pod. A pod with more of them leaves its model open."""
+
+_DOMAINS = {"nvidia.com": Vendor.NVIDIA, "amd.com": Vendor.AMD, "intel.com": Vendor.INTEL}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Addition:
+    """A label value, or a glob of values, that a policy adds to the model of this name."""
+
+    name: str
+    key: str
+    pattern: str
+
+    def models(self, table: GpuTable) -> frozenset[str]:
+        """The models with this name in the table; a model of the policy's own if the table lacks the name."""
+        return table.names.get(self.name) or frozenset({self.name})
+
+    def matches(self, key: str, value: str) -> bool:
+        """Whether a node whose label `key` has this value has the model."""
+        return key == self.key and (value == self.pattern or matcher(self.pattern).fullmatch(value) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModel:
+    """A model that only a policy knows, with the labels that say it. `vendor` is None if nothing tells the vendor.
+
+    `alike` are the models that share a label value with this model, which may be a variant of one of them.
+    """
+
+    name: str
+    keys: frozenset[str]
+    alike: frozenset[str]
+    vendor: Vendor | None
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """GPU models by name, and the labels that say them.
 
-    The finest models are leaves, such as `A100-80GB`; a name such as `A100` stands for several. `additions` are what a
-    policy adds to the table: these two alone decide whether two catalogues are equal.
+    The finest models are leaves, such as `A100-80GB`; a name such as `A100` stands for several leaves. Catalogues are
+    equal if their table is equal, and the `additions` of their policy are.
     """
 
     additions: tuple[Addition, ...] = ()
     table: GpuTable = field(default=GPUS, repr=False)
     keys: frozenset[str] = field(init=False, compare=False, repr=False)
-    """The labels that can say a model."""
+    """The keys of labels that can say a model."""
     own: tuple[OwnModel, ...] = field(init=False, compare=False, repr=False)
-    """The models that the table does not have."""
+    """The models that the table lacks."""
     _names: Mapping[str, Models] = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        own = own_models(self.additions, self.table)
+        own = _own_models(self.additions, self.table)
         object.__setattr__(self, "keys", self.table.keys | {addition.key for addition in self.additions})
         object.__setattr__(self, "own", own)
         object.__setattr__(self, "_names", _with_own(own, self.table))
@@ -58,15 +89,15 @@ class Catalogue:
         return tuple(sorted(self._names))
 
     def leaves(self, name: str) -> Models:
-        """The models that a name stands for; empty for a name that is not known."""
+        """The models that a name stands for; empty for an unknown name."""
         return self._names.get(name, _NO_MODELS)
 
     def vendor(self, leaf: str) -> Vendor | None:
-        """Whose GPU a model is; None where that is not known."""
+        """The vendor of a model; None if that is not known."""
         return self.table.vendors.get(leaf) or next((own.vendor for own in self.own if own.name == leaf), None)
 
     def example(self, name: str) -> tuple[str, str] | None:
-        """A node label that says a model, as key and value; None where none is known as a whole."""
+        """A node label that says a model, as key and value; None if only globs are known."""
         for addition in self.additions:
             if addition.name == name and not is_glob(addition.pattern):
                 return addition.key, addition.pattern
@@ -74,17 +105,25 @@ class Catalogue:
         return next((examples[leaf] for leaf in sorted(self.leaves(name)) if leaf in examples), None)
 
     def extended(self, models: Mapping[str, Mapping[str, Sequence[str]]]) -> "Catalogue":
-        """The catalogue with what a policy adds: for each model's name, the values and globs of each label that say it.
+        """A copy with the additions of a policy: model name -> label key -> values and globs.
 
-        A name that is known gets further values; any other one is a model of its own.
+        A known name gets further values. Any other name is a model of the policy's own.
         """
-        return _extended((*self.additions, *additions_of(models)), self.table) if models else self
+        if not models:
+            return self
+        added = [
+            Addition(name, key, pattern)
+            for name, labels in models.items()
+            for key, patterns in labels.items()
+            for pattern in patterns
+        ]
+        return _extended((*self.additions, *added), self.table)
 
     def models_of(self, pod: Pod) -> tuple[str, ...] | None:
-        """The models that a pod may land on, sorted; None where it says nothing. Empty: none that is known.
+        """The models that a pod may get, sorted; None if its model is open, empty if it names no known model.
 
-        Only nodeSelector and required node affinity count. Their terms are alternatives, and what a term demands holds
-        at once; where no node could meet it, all the models that it names count.
+        Only nodeSelector and required node affinity count. The terms of the affinity are alternatives. If no node could
+        meet a term, all models that the term names count.
         """
         selector = {key: value for key, value in pod.node_selector.items() if key in self.keys}
         if pod.required is None and not selector:
@@ -111,7 +150,7 @@ class Catalogue:
         return frozenset.intersection(*said) or frozenset.union(*said)
 
     def _models_of_values(self, key: str, values: Collection[str]) -> Models | None:
-        """The models of the nodes that have one of these values; None where one of them says nothing."""
+        """The models of nodes with one of these values; None if one of the values says nothing."""
         found: set[str] = set()
         for value in values:
             models = _models_of_value(self, key, value)
@@ -121,17 +160,66 @@ class Catalogue:
         return frozenset(found) if values else None
 
 
+def _own_models(additions: Sequence[Addition], table: GpuTable) -> tuple[OwnModel, ...]:
+    """The models of the additions that the table lacks, sorted by name."""
+    keys: dict[str, set[str]] = {}
+    for addition in additions:
+        if addition.name not in table.names:
+            keys.setdefault(addition.name, set()).add(addition.key)
+    alike: dict[str, set[str]] = {name: set() for name in keys}
+    for addition in additions:
+        if addition.name in alike:
+            alike[addition.name].update(_alike(addition, additions, table))
+    found = []
+    for name in sorted(keys):
+        others = _reached(name, alike)
+        vendors = {table.vendors[model] for model in others if model in table.vendors} or _owners(keys[name])
+        found.append(OwnModel(name, frozenset(keys[name]), others, vendors.pop() if len(vendors) == 1 else None))
+    return tuple(found)
+
+
+def _reached(name: str, alike: Mapping[str, set[str]]) -> frozenset[str]:
+    """The models that are alike, directly or through other models."""
+    reached, pending = {name}, [name]
+    while pending:
+        following = alike.get(pending.pop(), set()) - reached
+        reached |= following
+        pending += following
+    return frozenset(reached - {name})
+
+
+def _alike(addition: Addition, additions: Sequence[Addition], table: GpuTable) -> Iterator[str]:
+    """The models that share a label value with the addition."""
+    key, pattern = addition.key, addition.pattern
+    yield from table.models_at(key, pattern)
+    for value, models in table.values_of(key).items():
+        if overlap(pattern, value):
+            yield from models
+    for other in additions:
+        if other.key == key and overlap(pattern, other.pattern):
+            yield from other.models(table)
+    if key in IN_WORDS:
+        fits = matcher(pattern.lower()).fullmatch
+        yield from (model.name for model in table.in_quotas if any(map(fits, model.spellings)))
+
+
+def _owners(keys: Iterable[str]) -> set[Vendor]:
+    """The vendors whose domains the label keys are in."""
+    found = (key.partition("/")[0] for key in keys)
+    return {vendor for own in found for domain, vendor in _DOMAINS.items() if f".{own}".endswith(f".{domain}")}
+
+
 def _with_own(own: Sequence[OwnModel], table: GpuTable) -> Mapping[str, Models]:
-    """All names: a model of the policy's own counts wherever those do that it may be the same as."""
+    """Every name with its leaves. A model of the policy's own also counts for the names of the models it is like."""
     names = dict(table.names) | {each.name: frozenset({each.name}) for each in own}
     finer = {name: {each.name for each in own if not each.alike.isdisjoint(leaves)} for name, leaves in names.items()}
     return {name: leaves | finer[name] for name, leaves in names.items()}
 
 
 _MOST_EXTENDED = 64
-"""Catalogues that a table remembers."""
+"""Catalogues that a table keeps."""
 _MOST_ADDITIONS = 256
-"""Of a catalogue that is remembered. Strangers have policies checked, too."""
+"""Additions of a catalogue that is kept. Policies are also checked for people who are not trusted."""
 
 
 def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
@@ -147,7 +235,7 @@ def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
 
 @lru_cache(maxsize=8192)
 def _models_of_value(catalogue: Catalogue, key: str, value: str) -> Models:
-    """The models that one label value means; empty where it means none that is known."""
+    """The models that one label value means; empty if it means no known model."""
     if len(value) > LONGEST_VALUE:
         return _NO_MODELS
     found = catalogue.table.models_at(key, value)
@@ -160,7 +248,7 @@ def _models_of_value(catalogue: Catalogue, key: str, value: str) -> Models:
 def _possible(
     selector: Mapping[str, str], expressions: Iterable[Expression], keys: Collection[str]
 ) -> Mapping[str, Collection[str]]:
-    """For each of these labels that must have one of some values, those values; all of them where they contradict."""
+    """The values that each label with one of these keys may have; every named value if the conditions contradict."""
     possible: dict[str, set[str]] = {key: {value} for key, value in selector.items()}
     named: dict[str, set[str]] = {key: {value} for key, value in selector.items()}
     barred: dict[str, set[str]] = {}
@@ -178,9 +266,9 @@ def _possible(
 
 
 CATALOGUE = Catalogue()
-"""What is shipped."""
+"""The catalogue of this release."""
 
 
 def catalogue_of(table: GpuTable) -> Catalogue:
-    """The names that policies may use where these GPUs are known."""
+    """The catalogue of a table, without additions."""
     return CATALOGUE if table is GPUS else _extended((), table)

@@ -5,7 +5,7 @@ however many stars a pattern has.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 
@@ -39,3 +39,37 @@ def closest(patterns: Iterable[str], text: str) -> str | None:
     """
     found = [pattern for pattern in patterns if pattern == text or matcher(pattern).fullmatch(text)]
     return min(found, key=lambda pattern: (pattern != text, -len(pattern), pattern), default=None)
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether a text exists that matches both globs.
+
+    >>> overlap("a*c", "ab*"), overlap("a*", "b*")
+    (True, False)
+    """
+    reached, pending = {(0, 0)}, [(0, 0)]
+    while pending:
+        at = pending.pop()
+        if at == (len(one), len(other)):
+            return True
+        for following in _steps(one, other, *at):
+            if following not in reached:
+                reached.add(following)
+                pending.append(following)
+    return False
+
+
+def _steps(one: str, other: str, i: int, j: int) -> Iterator[tuple[int, int]]:
+    """The positions in both globs after one more common character, or after a star that matches nothing."""
+    left, right = one[i : i + 1], other[j : j + 1]
+    if left == "*":
+        yield i + 1, j
+    if right == "*":
+        yield i, j + 1
+    if left and right:
+        if left == "*":
+            yield i, j + 1
+        if right == "*":
+            yield i + 1, j
+        if left == right or "?" in (left, right):
+            yield i + 1, j + 1

@@ -4,20 +4,28 @@ from itertools import pairwise
 
 import pytest
 
-from webhook.cuda.ngc import RELEASES, TRITON_TRTLLM, TRITON_VLLM, UNREAD, cuda_of, month_of, release_of
+from webhook.cuda.releases import (
+    MONTHLY_RELEASES,
+    TRITON_TRTLLM,
+    TRITON_VLLM,
+    UNVERIFIED,
+    month_of,
+    monthly_cuda,
+    monthly_release,
+)
 
 
 def test_months_stand_in_order_and_their_cuda_never_falls():
-    months = [release.month for release in RELEASES]
+    months = [release.month for release in MONTHLY_RELEASES]
     assert months == sorted(set(months))
-    for before, after in pairwise(RELEASES):
+    for before, after in pairwise(MONTHLY_RELEASES):
         assert after.cuda.cut(2).at_least(before.cuda.cut(2)), after.month
         assert after.floor.at_least(before.floor), after.month
 
 
 def test_a_release_that_nobody_read_has_a_neighbour_with_its_first_number():
     """Which counts as certain."""
-    for before, release, after in zip(RELEASES, RELEASES[1:], RELEASES[2:], strict=False):
+    for before, release, after in zip(MONTHLY_RELEASES, MONTHLY_RELEASES[1:], MONTHLY_RELEASES[2:], strict=False):
         if not release.is_verified:
             majors = {neighbour.cuda.major for neighbour in (before, after)}
             assert release.cuda.major in majors, release.month
@@ -25,7 +33,7 @@ def test_a_release_that_nobody_read_has_a_neighbour_with_its_first_number():
 
 @pytest.mark.parametrize("variants", [TRITON_TRTLLM, TRITON_VLLM], ids=["trtllm", "vllm"])
 def test_variants_belong_to_known_months(variants):
-    assert all(release_of(month) is not None for month in variants)
+    assert all(monthly_release(month) is not None for month in variants)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +53,7 @@ def test_variants_belong_to_known_months(variants):
     ],
 )
 def test_a_tag_tells_its_cuda_where_the_table_knows_it(tag, expected):
-    assert str(cuda_of(month_of(tag), tag)[0]) == expected
+    assert str(monthly_cuda(month_of(tag), tag)[0]) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,8 +64,8 @@ def test_what_is_no_month_is_none(text):
 
 
 def test_a_floor_in_doubt_has_a_certain_one_below():
-    release = release_of("24.11")
+    release = monthly_release("24.11")
     assert (str(release.floor), release.is_floor_verified, str(release.certain_floor)) == ("7.5", False, "6.0")
-    read = release_of("25.03")
+    read = monthly_release("25.03")
     assert (str(read.floor), read.is_floor_verified, read.certain_floor) == ("7.5", True, None)
-    assert not any(release.is_floor_verified for release in RELEASES if release.source == UNREAD)
+    assert not any(release.is_floor_verified for release in MONTHLY_RELEASES if release.source == UNVERIFIED)
